@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certificates: the loss of a mechanism, recomputed by code that shares nothing with calibration.
+
+Nothing in this package imports the calibrators, the coupling or the floating-point loss: a plan is
+believed because two independent pieces of code agree (theory, section 8).
+"""
+
+from pufferfish.certificate.decide import certify, loss_ball
+from pufferfish.certificate.record import Certificate, Witness
+
+__all__ = ["Certificate", "Witness", "certify", "loss_ball"]

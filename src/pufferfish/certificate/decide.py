@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which method proves what: ball arithmetic, the floating-point bound, then exact rationals."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Protocol
+
+from pufferfish.certificate.ball import ball_finding
+from pufferfish.certificate.floatbound import float_finding
+from pufferfish.certificate.rational import proved_by_distance
+from pufferfish.certificate.record import Case, Certificate, Finding, Witness
+from pufferfish.certificate.statement import off_lattice_statement, statement_of
+from pufferfish.certificate.unchanged import unchanged_finding
+from pufferfish.errors import InputError, did_you_mean
+from pufferfish.rationals import float_up, show
+from pufferfish.scenario import Scenario
+from pufferfish.support import Lattice
+
+#: Cells (adversaries x protected secrets x atoms) up to which ``auto`` goes straight to balls: they
+#: take about half a microsecond each there, so a tenth of a second at most.
+BALL_CELLS = 250_000
+#: Cells up to which ``auto`` still turns to balls when the floating-point bound cannot decide; a
+#: couple of seconds, and about 100 bytes per cell.
+LAST_BALL_CELLS = 4_000_000
+
+_METHODS = ("auto", "ball", "float-bound")
+#: Bits of the first try. FLINT takes hardly longer for two machine words than for one.
+_BITS = 128
+#: Each further try doubles the bits.
+_TRIES = 3
+
+
+class AdditiveNoise(Protocol):
+    """What a certificate needs to know of a mechanism: Laplace noise on a lattice."""
+
+    @property
+    def scale(self) -> float:
+        """theta, in units of the data."""
+
+    @property
+    def step(self) -> Fraction:
+        """Step of the lattice of the noise, in the same units."""
+
+
+def certify(
+    scenario: Scenario,
+    mechanism: AdditiveNoise,
+    epsilon: Fraction | None,
+    method: str = "auto",
+) -> Certificate:
+    """Recompute the privacy loss of additive noise, with proof, and compare it with epsilon.
+
+    Source: theory, sections 2 and 8.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The priors (exact) and pairs.
+    mechanism : DiscreteLaplace
+        The noise; only its scale and step are looked at.
+    epsilon : Fraction or None
+        The budget; None only bounds the loss.
+    method : "auto", "ball" or "float-bound"
+        ``auto`` uses ball arithmetic up to `BALL_CELLS` cells, beyond that the floating-point
+        bound, and balls again (up to `LAST_BALL_CELLS`) where that does not decide. Where the loss
+        may equal epsilon, each method is followed by the argument in exact rationals. Without
+        noise (scale 0) the exact masses are compared, whatever the method.
+
+    Returns
+    -------
+    Certificate
+        ``holds`` only if loss <= epsilon was proved.
+
+    Raises
+    ------
+    InputError
+        If the method is unknown, the scale or epsilon is no finite number (not below, or above,
+        0), or the support is levels without an order.
+    """
+    if method not in _METHODS:
+        raise InputError(
+            f"the method must be one of {', '.join(_METHODS)}, but {method!r} was given"
+            f"{did_you_mean(str(method), _METHODS)}"
+        )
+    scale = float(mechanism.scale)
+    if not (math.isfinite(scale) and scale >= 0):
+        raise InputError(f"the scale must be a finite number, at least 0, but it is {scale}")
+    if epsilon is not None and epsilon <= 0:
+        raise InputError(f"epsilon must be above 0, but {show(epsilon)} was given")
+    lattice = scenario.lattice
+    if mechanism.step <= 0 or (lattice.step / mechanism.step).denominator != 1:
+        return _off_lattice(mechanism.step, lattice, epsilon)
+    if scale == 0:
+        bits = _first_bits(epsilon)
+        return _certificate(
+            scenario, unchanged_finding(scenario, epsilon, bits), epsilon, bits=bits
+        )
+    cells = len(scenario.priors) * len(scenario.protected) * lattice.size
+    if method == "ball" or (method == "auto" and cells <= BALL_CELLS):
+        return _by_ball(scenario, scale, epsilon)
+    bounded = _by_float_bound(scenario, scale, epsilon)
+    if method == "float-bound" or cells > LAST_BALL_CELLS:
+        return bounded
+    unknown = not bounded.decided if epsilon is not None else math.isinf(bounded.loss)
+    return _by_ball(scenario, scale, epsilon) if unknown else bounded
+
+
+def loss_ball(scenario: Scenario, scale: float) -> tuple[float, float]:
+    """Enclose the loss of Laplace noise between two doubles, by ball arithmetic.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The priors (exact) and pairs.
+    scale : float
+        theta, in units of the data; 0 means no noise.
+
+    Returns
+    -------
+    lower, upper : float
+        Neighbouring doubles, or nearly, unless the loss is tiny; (inf, inf) if it is infinite.
+
+    Raises
+    ------
+    InputError
+        If the scale is no finite number, or the support is levels without an order.
+    """
+    if not (math.isfinite(scale) and scale >= 0):
+        raise InputError(f"the scale must be a finite number, at least 0, but it is {scale}")
+    finding = Finding(0.0, math.inf)
+    for attempt in range(_TRIES):
+        bits = _BITS << attempt
+        if scale == 0:
+            finding = unchanged_finding(scenario, None, bits)
+        else:
+            finding = ball_finding(scenario, scale, None, bits)
+        if finding.upper - finding.lower <= 1e-15 * finding.upper or math.isinf(finding.lower):
+            break
+    return finding.lower, finding.upper
+
+
+def _first_bits(epsilon: Fraction | None) -> int:
+    """Return the bits of the first try: a small epsilon is told from 0 only by so many more."""
+    if epsilon is None:
+        return _BITS
+    return _BITS + max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
+
+
+def _by_ball(scenario: Scenario, scale: float, epsilon: Fraction | None) -> Certificate:
+    bits = _first_bits(epsilon)
+    exactly: frozenset[Case] = frozenset()
+    tried: frozenset[Case] = frozenset()
+    finding = ball_finding(scenario, scale, epsilon, bits)
+    for attempt in range(1, _TRIES + 1):
+        if epsilon is None or finding.refuted:
+            break
+        exactly |= proved_by_distance(scenario, scale, epsilon, finding.undecided - tried)
+        tried |= finding.undecided
+        if finding.undecided <= exactly or attempt == _TRIES:
+            break
+        bits *= 2
+        finding = ball_finding(scenario, scale, epsilon, bits)
+    return _certificate(scenario, finding, epsilon, exactly, bits=bits)
+
+
+def _by_float_bound(scenario: Scenario, scale: float, epsilon: Fraction | None) -> Certificate:
+    finding, error = float_finding(scenario, scale, epsilon)
+    exactly: frozenset[Case] = frozenset()
+    if epsilon is not None and finding.undecided and not finding.refuted:
+        exactly = proved_by_distance(scenario, scale, epsilon, finding.undecided)
+    return _certificate(scenario, finding, epsilon, exactly, error=error)
+
+
+def _certificate(
+    scenario: Scenario,
+    finding: Finding,
+    epsilon: Fraction | None,
+    exactly: frozenset[Case] = frozenset(),
+    *,
+    bits: int | None = None,
+    error: float | None = None,
+) -> Certificate:
+    holds = epsilon is not None and not finding.refuted and finding.undecided <= exactly
+    loss = finding.upper if epsilon is None or not holds else min(finding.upper, float_up(epsilon))
+    by_distance = bool(holds and finding.undecided)
+    witness = None
+    if finding.case is not None and finding.atom is not None:
+        rho, pair = finding.case
+        witness = Witness(scenario.support.name(finding.atom), pair, rho)
+    method = "ball" if error is None else "float-bound"
+    bare = Certificate(
+        method=f"{method}+rational" if by_distance else method,
+        loss=loss,
+        loss_at_least=finding.lower,
+        epsilon=None if epsilon is None else show(epsilon),
+        holds=holds,
+        decided=holds or finding.refuted,
+        witness=witness,
+        precision=bits,
+        error_bound=error,
+        statement="",
+    )
+    return replace(bare, statement=statement_of(bare, len(scenario.priors)))
+
+
+def _off_lattice(step: Fraction, lattice: Lattice, epsilon: Fraction | None) -> Certificate:
+    """Return the certificate that fails noise on a lattice that misses some of the values."""
+    return Certificate(
+        method="none",
+        loss=math.inf,
+        loss_at_least=0.0,
+        epsilon=None if epsilon is None else show(epsilon),
+        holds=False,
+        decided=False,
+        witness=None,
+        precision=None,
+        error_bound=None,
+        statement=off_lattice_statement(step, lattice.step),
+    )

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``pufferfish`` itself: its version, its help and its subcommands."""
+
+from typing import Any
+
+import click
+
+from pufferfish._version import __version__
+from pufferfish.cli.calibrate import calibrate
+from pufferfish.cli.release import release
+from pufferfish.cli.reproduce import reproduce
+from pufferfish.cli.verify import verify
+from pufferfish.errors import InputError, did_you_mean, listed
+
+
+class OutputClosed(Exception):
+    """Whoever read the output has gone, as ``head`` does."""
+
+
+class Commands(click.Group):
+    """The subcommands, in the order in which they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order in which they were added."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or name the nearest."""
+        name = args[0]
+        if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
+            raise InputError(
+                f"there is no command {name!r}{did_you_mean(name, self.commands)}; "
+                f"the commands are {listed(self.commands)}"
+            )
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a reader that has gone is told apart from click's own errors."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise OutputClosed from None
+        except KeyboardInterrupt:
+            # click would print an empty line of its own.
+            raise click.exceptions.Abort from None
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit status: 0 done, 1 a check failed, 2 wrong input, 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="pufferfish")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Publish a column while a secret that is correlated with it stays hidden.
+
+    \b
+    The straight way through:
+      pufferfish calibrate table.csv --secret higher --public romantic --order no,yes \\
+          --epsilon 0.5 --save plan.json
+      pufferfish release table.csv --plan plan.json -o released.csv
+      pufferfish verify plan.json table.csv
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for command in (calibrate, release, verify, reproduce):
+    cli.add_command(command)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pufferfish calibrate``: how much noise hides the secret, for every mechanism side by side."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pufferfish.cli.messages import Messages
+from pufferfish.cli.options import (
+    Source,
+    check_given,
+    epsilons,
+    exactly_one,
+    format_option,
+    make_source,
+    mechanisms,
+    source_options,
+)
+from pufferfish.errors import InputError
+
+if TYPE_CHECKING:
+    from pufferfish.cli.results import Result
+    from pufferfish.scenario import Scenario
+
+_CSV_COLUMNS = (
+    "epsilon", "mechanism", "scale", "loss", "mse", "std", "certified", "certified_by",
+    "unchanged", "reduction_vs_wasserstein", "reduction_vs_l1",
+)  # fmt: skip
+#: What is said of a column that needs no noise.
+UNCHANGED = "the column would be PUBLISHED UNCHANGED"
+
+
+class WithMechanisms(click.Command):
+    """A command whose help lists the mechanisms from the registry."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of mechanisms, from the most noise to the least."""
+        from pufferfish.calibration import DEFAULT, REGISTRY
+
+        with formatter.section("Mechanisms, from the most noise to the least"):
+            formatter.write_dl(
+                [
+                    (name, method.summary + (" (the default)" if name == DEFAULT else ""))
+                    for name, method in REGISTRY.items()
+                ]
+            )
+        super().format_epilog(ctx, formatter)
+
+
+@click.command(cls=WithMechanisms, short_help="Compute the noise that hides the secret.")
+@click.argument("table", required=False)
+@source_options
+@click.option(
+    "--epsilon", "epsilon", multiple=True, metavar="E1,E2,...",
+    help="Privacy budget: one number or several, such as 0.1,0.5,1 or 1/3.",
+)  # fmt: skip
+@click.option(
+    "--mechanism", "mechanism", multiple=True, metavar="M1,M2,...|all",
+    help="Mechanisms to compute; by default 'exact'.",
+)  # fmt: skip
+@format_option
+@click.option(
+    "--save", metavar="FILE",
+    help="Save the plan, readable by you alone; takes one epsilon and one mechanism.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a plan file that exists.")
+@click.pass_obj
+def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
+    """Compute the least noise that keeps every pair of secrets within epsilon.
+
+    TABLE is a CSV, TSV, Parquet or JSON file. What the public column tells about the secret is
+    counted in it, or read from a prior file.
+
+    \b
+    Examples:
+      pufferfish calibrate student.csv --secret higher --public romantic --order no,yes \\
+          --epsilon 0.1,0.5,1 --mechanism all
+      pufferfish calibrate adult.csv --secret marital-status --public hours-per-week \\
+          --pair Married-civ-spouse Never-married --missing "?" --epsilon 0.5 --save plan.json
+      pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    source = make_source(table, options)
+    check_given(source)
+    wanted = epsilons(options["epsilon"])
+    names = mechanisms(options["mechanism"])
+    target = options["save"]
+    if target is not None:
+        wanted.only("--save")
+        exactly_one(names, "mechanism", "--save")
+        check_plan_target(target, options["force"])
+    from pufferfish.cli.results import compare
+    from pufferfish.cli.scenarios import scenario_of
+
+    scenario = scenario_of(source)
+    results = compare(scenario, wanted.texts, names)
+    if target is not None:
+        results[0].plan.save(target, force=options["force"])
+    if wanted.hint:
+        messages.note(wanted.hint)
+    _print(scenario, source, results, options["form"], messages)
+    if target is not None:
+        messages.note(f"the plan is saved as {target}; it is private: keep it with the table")
+
+
+def check_plan_target(path: str, force: bool) -> None:
+    """Check that a plan can be saved, before anything long is computed.
+
+    Raises
+    ------
+    InputError
+        If the file exists and must not be replaced, or its folder does not exist.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"the plan cannot be saved as {path}: it is a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"the plan cannot be saved as {path}: there is no folder {target.parent}")
+    if target.exists() and not force:
+        raise InputError(f"{path} exists already; give another name, or --force to replace it")
+
+
+def _print(
+    scenario: "Scenario",
+    source: Source,
+    results: "list[Result]",
+    form: str,
+    messages: Messages,
+) -> None:
+    from pufferfish.cli import describe
+    from pufferfish.cli.output import print_csv, print_json
+
+    if form == "table":
+        _print_table(scenario, source, results)
+        return
+    rows = [_to_dict(result) for result in results]
+    if form == "json":
+        said = dict.fromkeys(note for r in results for note in (r.plan.assumption, *r.plan.notes))
+        data = describe.to_dict(scenario, source)
+        data["notes"] = list(dict.fromkeys([*data["notes"], *said]))
+        print_json({"scenario": data, "results": rows})
+    else:
+        for note in describe.notes_of(scenario):
+            messages.note(note)
+        print_csv(_CSV_COLUMNS, rows)
+    for result in results:
+        if result.plan.unchanged:
+            messages.warning(_unchanged_line(result))
+
+
+def _to_dict(result: "Result") -> dict[str, Any]:
+    plan = result.plan
+    return {
+        "epsilon": plan.epsilon,
+        "mechanism": plan.mechanism,
+        "scale": plan.scale,
+        "loss": plan.loss,
+        "mse": plan.mse,
+        "std": plan.std,
+        "certified": plan.certificate.holds,
+        "certified_by": plan.certificate.method,
+        "unchanged": plan.unchanged,
+        "reduction_vs_wasserstein": result.reductions[0],
+        "reduction_vs_l1": result.reductions[1],
+    }
+
+
+def _unchanged_line(result: "Result") -> str:
+    return (
+        f"at epsilon {result.epsilon} the {result.plan.mechanism} scale is 0: {UNCHANGED}, which "
+        "keeps within epsilon; release needs --allow-unchanged or --min-scale"
+    )
+
+
+def _print_table(scenario: "Scenario", source: Source, results: "list[Result]") -> None:
+    from pufferfish.cli import describe
+    from pufferfish.cli.digits import at_most, nearest, per_cent, rounded_up
+    from pufferfish.cli.output import make_table, print_lines, print_table, stdout_console
+
+    console = stdout_console()
+    print_lines(console, describe.lines_of(scenario, source))
+    console.print()
+    table = make_table(
+        [
+            ("epsilon", "right"),
+            ("mechanism", "left"),
+            ("scale", "right"),
+            ("loss", "right"),
+            ("std", "right"),
+            ("mse", "right"),
+            ("below\nwasserstein", "right"),
+            ("below\nl1", "right"),
+        ]
+    )
+    before = results[0].epsilon
+    for result in results:
+        if result.epsilon != before:
+            table.add_section()
+            before = result.epsilon
+        plan = result.plan
+        table.add_row(
+            result.epsilon,
+            plan.mechanism,
+            rounded_up(plan.scale),
+            at_most(plan.loss, plan.epsilon_exact),
+            nearest(plan.std, 5),
+            nearest(plan.mse, 5),
+            *(per_cent(value) for value in result.reductions),
+            style="bold red" if plan.unchanged else "",
+        )
+    print_table(console, table)
+    console.print()
+    methods = dict.fromkeys(result.plan.certificate.method for result in results)
+    certified = "certified" if all(r.plan.certificate.holds for r in results) else "NOT certified"
+    lines = [f"Every loss is {certified} to be within epsilon ({', '.join(methods)})."]
+    lines += dict.fromkeys(note for r in results for note in r.plan.notes)
+    lines += dict.fromkeys(result.plan.assumption for result in results)
+    print_lines(console, lines)
+    unchanged = [_unchanged_line(result) for result in results if result.plan.unchanged]
+    if unchanged:
+        console.print()
+        print_lines(console, (f"NOTICE: {line}" for line in unchanged), "bold red")

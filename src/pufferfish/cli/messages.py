@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages: what is said on standard error, one line each, and each only once.
+
+Notes and warnings wait until the command has done its work: they stand below the result, where
+they are seen, and a command that fails says one line, the error.
+"""
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import TextIO
+
+from pufferfish.errors import PufferfishWarning
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without characters that a terminal would obey."""
+    blanked = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in blanked)
+
+
+class Messages:
+    """Says notes, warnings and errors on standard error."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, None] = {}
+
+    def note(self, text: str) -> None:
+        """Say what was done, where nothing is wrong with it."""
+        self._waiting[_line("note", text)] = None
+
+    def warning(self, text: str) -> None:
+        """Say what the user should look at."""
+        self._waiting[_line("warning", text)] = None
+
+    def error(self, text: str) -> None:
+        """Say why the command failed, and nothing else."""
+        self._waiting.clear()
+        _print(_line("error", text))
+
+    def finish(self) -> None:
+        """Print the notes and warnings of a command that has done its work."""
+        for line in self._waiting:
+            _print(line)
+        self._waiting.clear()
+
+    @contextlib.contextmanager
+    def showing_warnings(self) -> Iterator[None]:
+        """Show Python's warnings like any other message while a command runs."""
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            known = issubclass(category, PufferfishWarning)
+            self.warning(str(message) if known else f"{category.__name__}: {message}")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", PufferfishWarning)
+            warnings.showwarning = show
+            yield
+
+
+def _line(kind: str, text: str) -> str:
+    return f"pufferfish: {kind}: {one_line(text)}"
+
+
+def _print(line: str) -> None:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # nobody can be told that nobody listens
+            print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes to standard output: tables for people, strict JSON and CSV for programs."""
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pufferfish.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+#: As wide as a line may get where nobody's terminal sets a limit: nothing is cut or wrapped.
+_UNLIMITED = 10_000
+
+
+def stdout_console() -> "Console":
+    """Return the console for people; without colours, and as wide as needed, where none looks."""
+    from rich.console import Console
+
+    seen = sys.stdout is not None and sys.stdout.isatty()
+    return Console(
+        file=sys.stdout,
+        width=None if seen else _UNLIMITED,
+        no_color=None if seen else True,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+
+
+def make_table(columns: Iterable[tuple[str, str]]) -> "Table":
+    """Return an empty table.
+
+    Parameters
+    ----------
+    columns : iterable of (header, "left" or "right")
+        Its columns.
+    """
+    from rich import box
+    from rich.table import Table
+
+    # Cells are printed whole or on two lines, never cut: a scale must be read to its last digit.
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for header, side in columns:
+        table.add_column(
+            header, justify="right" if side == "right" else "left", overflow="fold",
+            vertical="bottom",
+        )  # fmt: skip
+    return table
+
+
+def print_table(console: "Console", table: "Table") -> None:
+    """Print a table, its columns closer together where the terminal is narrow."""
+    from rich.measure import Measurement
+
+    unlimited = console.options.update(width=_UNLIMITED)
+    if Measurement.get(console, unlimited, table).maximum > console.width:
+        table.padding = (0, 0, 0, 0)
+    console.print(table)
+
+
+def text(line: str, style: str = "") -> Any:
+    """Return a line of text for the console, in a style where there are any."""
+    from rich.text import Text
+
+    from pufferfish.cli.messages import one_line
+
+    indent = len(line) - len(line.lstrip(" "))
+    return Text(" " * indent + one_line(line), style=style)
+
+
+def print_lines(console: "Console", lines: Iterable[str], style: str = "") -> None:
+    """Print lines of text, wrapped between words where a person looks and not at all elsewhere."""
+    for line in lines:
+        console.print(text(line, style), soft_wrap=not console.is_terminal)
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print strictly valid JSON: ASCII, doubles to their last digit, infinity as "inf"."""
+    _write(json.dumps(jsonable(data), indent=1, allow_nan=False) + "\n")
+
+
+def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows with a header; doubles to their last digit, infinity as inf, nothing for None."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        cells = (jsonable(row[name]) for name in columns)
+        writer.writerow([str(c).lower() if isinstance(c, bool) else c for c in cells])
+    _write(buffer.getvalue())
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value with infinities as text, tuples as lists and keys as text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    return value
+
+
+def _write(content: str) -> None:
+    if sys.stdout is None:
+        raise InputError("standard output is closed")
+    sys.stdout.write(content)

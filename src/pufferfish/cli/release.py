@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pufferfish release``: the released table, written by a plan or by one made on the way."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pufferfish.cli.calibrate import WithMechanisms
+from pufferfish.cli.digits import at_most, shown_epsilon
+from pufferfish.cli.messages import Messages
+from pufferfish.cli.options import (
+    OneOf,
+    Source,
+    epsilons,
+    exactly_one,
+    make_source,
+    mechanisms,
+    source_options,
+)
+from pufferfish.errors import InputError, listed
+
+if TYPE_CHECKING:
+    from pufferfish.plan import Plan
+
+
+@click.command(cls=WithMechanisms, short_help="Write the released table.")
+@click.argument("table")
+@click.option("-o", "--output", metavar="OUT", help="File to write: .csv, .tsv (.gz) or .parquet.")
+@click.option("--plan", "plan_file", metavar="FILE", help="Plan that calibrate saved.")
+@source_options
+@click.option(
+    "--epsilon", "epsilon", multiple=True, metavar="E",
+    help="Privacy budget, where no plan is given.",
+)  # fmt: skip
+@click.option(
+    "--mechanism", "mechanism", multiple=True, metavar="M",
+    help="Mechanism, where no plan is given; by default 'exact'.",
+)  # fmt: skip
+@click.option(
+    "--keep", multiple=True, metavar="COL",
+    help="Column to write beside the released one, as it is; may be repeated. The guarantee does "
+    "not cover a release with kept columns.",
+)  # fmt: skip
+@click.option(
+    "--out-of-support", type=OneOf(["refuse", "clamp"]), default="refuse", show_default=True,
+    help="What happens to a value that is not in the plan's support.",
+)  # fmt: skip
+@click.option(
+    "--bounds", nargs=2, metavar="LO HI",
+    help="Move what is released into these bounds, after the noise.",
+)  # fmt: skip
+@click.option(
+    "--round", "rounding", is_flag=True,
+    help="Round what is released to integers; with --bounds inside the codes, ordered levels get "
+    "their names back.",
+)  # fmt: skip
+@click.option(
+    "--allow-unchanged", is_flag=True,
+    help="Publish the column unchanged where the scale is 0.",
+)  # fmt: skip
+@click.option("--min-scale", metavar="T", help="Add at least the noise of this scale.")
+@click.option("--force", is_flag=True, help="Replace an output that exists.")
+@click.option(
+    "--seed", type=int, metavar="N",
+    help="Repeatable noise, for tests only: it protects nobody, and OUT must contain 'test'.",
+)  # fmt: skip
+@click.pass_obj
+def release(messages: Messages, /, table: str, **options: Any) -> None:
+    """Add the noise to the public column of TABLE and write it to OUT.
+
+    Only the released column is written, unless --keep names more; rows without a public value are
+    left out and counted. Nothing appears under the name OUT before it is complete.
+
+    \b
+    Examples:
+      pufferfish release student.csv --plan plan.json -o released.csv
+      pufferfish release student.csv --secret higher --public romantic --order no,yes \\
+          --epsilon 0.5 -o released.csv --round --bounds 0 1
+      pufferfish release numbers.csv --prior prior.json --public days --epsilon 1 -o released.csv
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    output = options["output"]
+    if output is None:
+        raise InputError("give the file to write with -o OUT")
+    source = make_source(None, options)
+    if options["plan_file"] is not None:
+        plan = _loaded(options, source)
+    else:
+        plan = _calibrated(table, output, options, source, messages)
+    spec = plan.release_spec(
+        out_of_support=options["out_of_support"],
+        bounds=options["bounds"] or None,
+        round=options["rounding"],
+        allow_unchanged=options["allow_unchanged"],
+        min_scale=options["min_scale"],
+    )
+    from pufferfish.cli import progress
+    from pufferfish.release import release_file
+
+    with progress.rows() as done:
+        report = release_file(
+            table,
+            output,
+            spec,
+            keep=options["keep"],
+            force=options["force"],
+            seed=options["seed"],
+            progress=done,
+        )
+    _print(plan, report)
+
+
+def _print(plan: "Plan", report: Any) -> None:
+    from pufferfish.cli.output import print_lines, stdout_console
+
+    lines = list(report.lines())
+    raised = report.mechanism.scale > plan.scale
+    lines.append(
+        f"mechanism {plan.mechanism}, epsilon {shown_epsilon(plan)}, scale "
+        f"{report.mechanism.scale!r}" + (" (raised by --min-scale)" if raised else "")
+    )
+    if report.seeded:
+        pass  # the report says so already, and there is nothing to promise
+    elif report.keep:
+        lines.append("no certificate: the kept columns are not in the prior, and may give it away")
+    else:
+        lines.append(f"certified loss at most {at_most(plan.loss, plan.epsilon_exact)}")
+        lines.append(plan.assumption)
+    print_lines(stdout_console(), lines)
+
+
+def _loaded(options: dict[str, Any], source: Source) -> "Plan":
+    """Return the plan of a file; one that came from a prior is told the columns' names."""
+    from pufferfish.plan import Plan
+    from pufferfish.tables import make_rules
+
+    named = ("--secret", "--public", "--missing")
+    given = [*source.given]
+    given += [f"--{name}" for name in ("epsilon", "mechanism") if options[name]]
+    # Checked before the file is read: these never go with a plan.
+    wrong = [name for name in given if name not in named]
+    if wrong:
+        raise InputError(f"{listed(wrong)} cannot be given with --plan: the plan says it already")
+    plan = Plan.load(options["plan_file"])
+    if plan.rules is not None:
+        if given:
+            raise InputError(
+                f"{listed(given)} cannot be given with --plan: the plan says it already"
+            )
+        return plan
+    return _with_columns(plan, source, make_rules)
+
+
+def _calibrated(
+    table: str, output: str, options: dict[str, Any], source: Source, messages: Messages
+) -> "Plan":
+    """Return a plan made from the options of calibrate."""
+    from pufferfish.calibration import calibrate
+    from pufferfish.cli.scenarios import scenario_of
+    from pufferfish.release.atomic import checked_target
+    from pufferfish.release.sinks import checked_extension
+    from pufferfish.tables import make_rules
+
+    if not options["epsilon"]:
+        raise InputError(
+            "give --plan FILE, or the options of calibrate with one epsilon and one mechanism"
+        )
+    epsilon = epsilons(options["epsilon"]).only("release")
+    mechanism = exactly_one(mechanisms(options["mechanism"]), "mechanism", "release")
+    # Before anything long is computed.
+    checked_extension(output)
+    checked_target(output, Path(table), options["force"])
+    if not source.priors:
+        scenario = scenario_of(replace(source, table=table))
+    else:
+        # The columns are those of the table that is released, and say nothing of the prior.
+        scenario = scenario_of(replace(source, secret=None, public=None, missing=()))
+    plan = calibrate(scenario, epsilon, mechanism)
+    for note in (*_notes(scenario), *plan.notes):
+        messages.note(note)
+    return plan if plan.rules is not None else _with_columns(plan, source, make_rules)
+
+
+def _notes(scenario: Any) -> tuple[str, ...]:
+    from pufferfish.cli.describe import notes_of
+
+    return notes_of(scenario)
+
+
+def _with_columns(plan: "Plan", source: Source, make_rules: Any) -> "Plan":
+    from pufferfish.support import Levels
+
+    if source.public is None:
+        raise InputError(
+            "the prior did not come from a table: name the column to release with --public COL"
+        )
+    support = plan.support
+    order = support.names if isinstance(support, Levels) else None
+    rules = make_rules(
+        secret=source.secret, public=source.public, order=order, missing=source.missing
+    )
+    return replace(plan, rules=rules)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The errors and warnings of the package, each with the exit status of the command line."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class PufferfishError(Exception):
+    """Base of every error that the package raises on purpose; one line of text.
+
+    Attributes
+    ----------
+    exit_status : int
+        What the command line exits with: 2 for wrong input, 1 for a failed check.
+    """
+
+    exit_status = 2
+
+
+class InputError(PufferfishError, ValueError):
+    """Wrong input: names what was given, what is allowed and, where there is one, a near match."""
+
+
+class CheckFailed(PufferfishError):
+    """A check came out negative, for example a plan whose recomputed loss exceeds epsilon."""
+
+    exit_status = 1
+
+
+class PufferfishWarning(UserWarning):
+    """Base of the package's warnings; each kind below can be filtered on its own."""
+
+
+class PriorWarning(PufferfishWarning):
+    """Something about the prior that the user should look at (renormalised, one single row)."""
+
+
+class UnchangedWarning(PufferfishWarning):
+    """The least scale is 0: a release would publish the column unchanged."""
+
+
+class OutsidePromiseWarning(PufferfishWarning):
+    """Some of what is released is not covered by the guarantee (kept columns, other secrets)."""
+
+
+class SeededWarning(PufferfishWarning):
+    """A release was drawn from a seed: for tests only, it protects nobody."""
+
+
+def did_you_mean(given: str, allowed: Iterable[str]) -> str:
+    """Return ``', did you mean ...?'`` for the nearest allowed name, or an empty string.
+
+    Parameters
+    ----------
+    given : str
+        What the user wrote.
+    allowed : iterable of str
+        The names that exist.
+    """
+    names = list(allowed)
+    folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(given.casefold(), list(folded), n=1, cutoff=0.6)
+    return f", did you mean {folded[close[0]]!r}?" if close else ""
+
+
+def listed(names: Iterable[str], limit: int = 8) -> str:
+    """Return names joined by commas, cut after ``limit`` of them."""
+    items = list(names)
+    text = ", ".join(items[:limit])
+    return text if len(items) <= limit else f"{text}, ... ({len(items)} in all)"

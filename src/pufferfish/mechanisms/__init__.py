@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mechanisms: small frozen objects that know how to sample and what error they make."""
+
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+
+__all__ = ["DiscreteLaplace"]

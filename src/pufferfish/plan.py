@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan: a calibrated mechanism and all that ``release`` and ``verify`` need of it."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pufferfish._version import __version__
+from pufferfish.certificate import Certificate, certify
+from pufferfish.errors import CheckFailed, InputError
+from pufferfish.jsonfile import entry, read_strict, texts, write_private
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.prior import Prior
+from pufferfish.rationals import parse_epsilon, show
+from pufferfish.scenario import Pair, Scenario
+from pufferfish.support import Lattice, Support, lattice_of
+from pufferfish.supportfile import support_from_dict, support_to_dict
+from pufferfish.tables.rules import Rules
+
+if TYPE_CHECKING:
+    from pufferfish.release import ReleaseSpec
+
+NOTICE = (
+    "PRIVATE. This plan depends on the prior it was computed from; keep it with the table and do "
+    "not publish it."
+)
+#: Version of the plan file.
+FORMAT = 1
+#: What every plan from a table says (theory, section 7).
+ASSUMPTION = (
+    "The prior is taken as public knowledge. This plan was computed from the table itself and "
+    "depends on every row of it: keep it private, or calibrate from another table. The losses of "
+    "several releases do not add up."
+)
+GIVEN_PRIOR = (
+    "The guarantee is against adversaries with the given prior, for rows that are independent "
+    "given it. The losses of several releases do not add up."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A calibrated mechanism, ready to release.
+
+    Made by :func:`pufferfish.calibrate` or :meth:`load`.
+
+    Attributes
+    ----------
+    mechanism : str
+        Name of the calibration method.
+    noise : DiscreteLaplace
+        The noise, with its scale and the step of the lattice.
+    epsilon_exact : Fraction
+        The budget.
+    certificate : Certificate
+        The proof that the loss is at most epsilon.
+    support : Lattice or Levels
+        Where the public value can lie.
+    rules : Rules or None
+        Column names and cleaning, for a plan from a table.
+    secrets : tuple of str
+        All secrets of the prior.
+    pairs : tuple of (str, str)
+        The protected pairs.
+    digest : str
+        SHA-256 of the scenario; as private as the counts.
+    assumption : str
+        What the guarantee assumes.
+    notes : tuple of str
+        What the user should know of how prior and scale came about.
+    """
+
+    mechanism: str
+    noise: DiscreteLaplace
+    epsilon_exact: Fraction
+    certificate: Certificate
+    support: Support
+    rules: Rules | None
+    secrets: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    digest: str
+    assumption: str
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        scenario: Scenario,
+        mechanism: str,
+        noise: DiscreteLaplace,
+        epsilon: Fraction,
+        certificate: Certificate,
+        notes: tuple[str, ...] = (),
+    ) -> Plan:
+        """Return the plan of a mechanism that was calibrated for a scenario."""
+        reports = [prior.report for prior in scenario.priors if prior.report is not None]
+        rules = reports[0].rules if len(reports) == len(scenario.priors) else None
+        from_rows = any(prior.from_rows for prior in scenario.priors)
+        return cls(
+            mechanism=mechanism,
+            noise=noise,
+            epsilon_exact=epsilon,
+            certificate=certificate,
+            support=scenario.support,
+            rules=rules,
+            secrets=scenario.priors[0].secrets,
+            pairs=scenario.pairs,
+            digest=scenario.digest,
+            assumption=ASSUMPTION if from_rows else GIVEN_PRIOR,
+            notes=tuple(dict.fromkeys(n for p in scenario.priors for n in p.notes)) + notes,
+        )
+
+    @property
+    def scale(self) -> float:
+        """theta, in the units of the data."""
+        return self.noise.scale
+
+    @property
+    def mse(self) -> float:
+        """Mean squared error of the released (discrete) noise."""
+        return self.noise.mse
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the released noise."""
+        return self.noise.std
+
+    @property
+    def loss(self) -> float:
+        """The certified privacy loss: a proven upper bound, at most epsilon."""
+        return float(self.certificate.loss)
+
+    @property
+    def epsilon(self) -> float:
+        """The budget as a float; ``epsilon_exact`` is the number itself."""
+        return float(self.epsilon_exact)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the least scale is 0, so that a release publishes the column as it is."""
+        return self.noise.scale == 0
+
+    @property
+    def from_table(self) -> bool:
+        """Whether the plan was computed from counts of rows, and so depends on every row."""
+        return self.assumption == ASSUMPTION
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The secrets that occur in the pairs."""
+        named = {secret for pair in self.pairs for secret in pair}
+        return tuple(s for s in self.secrets if s in named)
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan(mechanism={self.mechanism!r}, epsilon={show(self.epsilon_exact)}, "
+            f"scale={self.scale!r}, loss={self.loss!r}, pairs={self.pairs!r})"
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the plan as JSON, readable by its owner only (mode 0600).
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to.
+        force : bool
+            Whether an existing file may be replaced.
+
+        Raises
+        ------
+        InputError
+            If the file exists and ``force`` is not set, or it cannot be written.
+        """
+        write_private(self.to_dict(), Path(path), "the plan", force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan that :meth:`save` wrote.
+
+        Raises
+        ------
+        InputError
+            If the file is no plan, or one of a newer version.
+        """
+        data = read_strict(Path(path), "the plan")
+        try:
+            return cls.from_dict(data)
+        except InputError as error:
+            raise InputError(f"{path} is no usable plan: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON values.
+
+        The scale stands under the key ``scale`` and nowhere else, nor anything that follows from
+        it: an edited scale is judged by :meth:`verify` on its merits.
+        """
+        epsilon = self.epsilon_exact
+        prints = Fraction(repr(float(epsilon))) == epsilon
+        return {
+            "notice": NOTICE,
+            "format": FORMAT,
+            "version": __version__,
+            "mechanism": self.mechanism,
+            "epsilon": float(epsilon) if prints else show(epsilon),
+            "scale": self.scale,
+            "loss": self.loss if math.isfinite(self.loss) else "inf",
+            "assumption": self.assumption,
+            "secrets": list(self.secrets),
+            "pairs": [list(pair) for pair in self.pairs],
+            "support": support_to_dict(self.support),
+            "rules": None if self.rules is None else self.rules.to_dict(),
+            "certificate": self.certificate.to_dict(),
+            "digest": self.digest,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Plan:
+        """Read back what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            Names the first key that is missing or not of the right kind.
+        """
+        if not isinstance(data, Mapping) or "scale" not in data or "support" not in data:
+            raise InputError("it lacks the keys of a plan (notice, format, scale, support, ...)")
+        if data.get("format") != FORMAT:
+            raise InputError(
+                f"its format is {data.get('format')!r}, but this version reads format {FORMAT}"
+            )
+        support = support_from_dict(entry(data, "support", Mapping))
+        step = support.step if isinstance(support, Lattice) else Fraction(1)
+        pairs = entry(data, "pairs", list)
+        if not pairs or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
+            raise InputError("its pairs must be a list of pairs of secrets")
+        rules = data.get("rules")
+        return cls(
+            mechanism=entry(data, "mechanism", str),
+            noise=DiscreteLaplace(_stored_scale(data["scale"]), step),
+            epsilon_exact=parse_epsilon(data.get("epsilon")),
+            certificate=Certificate.from_dict(entry(data, "certificate", Mapping)),
+            support=support,
+            rules=None if rules is None else Rules.from_dict(rules),
+            secrets=texts(data, "secrets"),
+            pairs=tuple((str(a), str(b)) for a, b in pairs),
+            digest=entry(data, "digest", str),
+            assumption=entry(data, "assumption", str),
+            notes=texts(data, "notes"),
+        )
+
+    def scenario_of(self, priors: Prior | Sequence[Prior]) -> Scenario:
+        """Return the scenario of other priors with this plan's pairs."""
+        return Scenario(priors, self.pairs)
+
+    def verify(self, scenario: Scenario | Prior, *, other_prior: bool = False) -> Certificate:
+        """Recompute the loss of the plan's scale from scratch, and return the certificate.
+
+        The stored loss and certificate are ignored; whether the scale is the least is not
+        checked.
+
+        Parameters
+        ----------
+        scenario : Scenario or Prior
+            The scenario that the plan is for; a Prior is taken with the plan's pairs.
+        other_prior : bool
+            Accept a scenario that is not the one the plan was computed from, and judge the plan
+            under it.
+
+        Raises
+        ------
+        CheckFailed
+            If the loss exceeds epsilon, or the scenario is another one than the plan's.
+        """
+        if isinstance(scenario, Prior):
+            scenario = self.scenario_of(scenario)
+        if not other_prior and scenario.digest != self.digest:
+            raise CheckFailed(
+                "the prior or the pairs are not those that the plan was computed from; to judge "
+                "the plan under them all the same use --other-prior (other_prior=True)"
+            )
+        ratio = scenario.lattice.step / lattice_of(self.support).step
+        if ratio.denominator != 1:
+            raise CheckFailed(
+                f"the values lie on a lattice of step {show(scenario.lattice.step)}, but the "
+                f"plan's noise on one of step {show(lattice_of(self.support).step)}"
+            )
+        certificate = certify(scenario, self.noise, self.epsilon_exact)
+        if not certificate.holds and not certificate.decided:
+            certificate = certify(scenario, self.noise, self.epsilon_exact, "ball")
+        if not certificate.holds:
+            raise CheckFailed(
+                f"the loss at scale {self.scale!r} is {rounded_up(certificate.loss)}, above "
+                f"epsilon {show(self.epsilon_exact)}"
+                if certificate.decided
+                else f"the loss at scale {self.scale!r} could not be proved to be at most "
+                f"epsilon {show(self.epsilon_exact)}"
+            )
+        return certificate
+
+    def release(
+        self,
+        values: Any,
+        *,
+        out_of_support: str = "refuse",
+        bounds: tuple[object, object] | None = None,
+        round: bool = False,  # the option's name on the command line
+        keep: Sequence[str] = (),
+        allow_unchanged: bool = False,
+        min_scale: object = None,
+        seed: int | None = None,
+    ) -> Any:
+        """Release values: an array for an array, a dataframe for a dataframe.
+
+        Parameters
+        ----------
+        values : array-like, shape (n,), or dataframe
+            The column, or a table that holds it (only for a plan from a table).
+        out_of_support : "refuse" or "clamp"
+            What happens to a value outside the support.
+        bounds : (number, number), optional
+            Clamp what is released, after the noise.
+        round : bool
+            Round what is released (the sum) to integers.
+        keep : sequence of str
+            Columns of a dataframe to keep beside the released one; not protected.
+        allow_unchanged : bool
+            Publish the column unchanged where the least scale is 0.
+        min_scale : number, optional
+            Add at least this much noise.
+        seed : int, optional
+            For tests only; the noise is then not private, and a SeededWarning says so.
+
+        Raises
+        ------
+        InputError
+            If a value is outside the support, or the scale is 0 and nobody allowed it.
+        """
+        from pufferfish.release import release_any
+
+        spec = self.release_spec(
+            out_of_support=out_of_support,
+            bounds=bounds,
+            round=round,
+            allow_unchanged=allow_unchanged,
+            min_scale=min_scale,
+        )
+        return release_any(values, spec, keep, seed=seed)
+
+    def release_spec(self, **options: Any) -> ReleaseSpec:
+        """Return what the release layer needs of this plan, with the given options."""
+        from pufferfish.release import ReleaseSpec
+
+        return ReleaseSpec(self.support, self.rules, self.noise, self.protected, **options)
+
+
+def _stored_scale(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"its scale must be one JSON number, but it is {value!r}")
+    try:
+        scale = float(value)
+    except OverflowError:
+        scale = math.inf
+    if not math.isfinite(scale) or scale < 0:
+        raise InputError(f"its scale must be a finite number, not negative, but it is {value!r}")
+    return scale
+
+
+def rounded_up(value: float, digits: int = 5) -> str:
+    """Return a loss with a few significant digits, rounded up."""
+    if not math.isfinite(value):
+        return str(value)
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{context.create_decimal_from_float(value):g}"

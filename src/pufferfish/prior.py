@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prior: one adversary's P(X | S = s) for every secret s, exact, on one sorted support."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.fitting import fit_probabilities
+from pufferfish.rationals import NotFinite, parse_number, parse_text
+from pufferfish.support import (
+    MAX_CELLS,
+    Lattice,
+    Support,
+    lattice_index,
+    make_lattice,
+    make_levels,
+)
+
+if TYPE_CHECKING:
+    from pufferfish.tables.report import TableReport
+
+FloatArray = npt.NDArray[np.float64]
+CountArray = npt.NDArray[np.int64] | npt.NDArray[np.object_]
+
+#: Numerators up to here stay machine integers; larger ones become Python integers.
+_INT64_SAFE = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """P(X = x | S = s) = ``counts[s, x] / totals[s]`` for every secret s and atom x.
+
+    Make one with :meth:`from_mapping`, :meth:`from_counts` or :meth:`from_table`.
+
+    Attributes
+    ----------
+    support : Lattice or Levels
+        Where X can lie; n atoms.
+    secrets : tuple of str
+        The names of the m secrets.
+    counts : integer array, shape (m, n)
+        Exact numerators; int64, or Python integers where they may not fit.
+    totals : tuple of int
+        The sum of each row of ``counts``.
+    from_rows : bool
+        Whether ``counts`` are numbers of rows of a table (and not numerators of probabilities).
+    notes : tuple of str
+        What was done to the input (renormalised, read as fractions), to be shown to the user.
+    report : TableReport or None
+        For a prior from a table: rows read, used and set aside, and the cleaning rules.
+    """
+
+    support: Support
+    secrets: tuple[str, ...]
+    counts: CountArray
+    totals: tuple[int, ...]
+    from_rows: bool = False
+    notes: tuple[str, ...] = ()
+    report: TableReport | None = field(default=None, repr=False)
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """P(X | S) as doubles, shape (m, n), each correctly rounded or within one ulp."""
+        rows = [
+            row.astype(np.float64) / float(total)
+            if row.dtype != object
+            else np.array([_ratio(int(c), total) for c in row], dtype=np.float64)
+            for row, total in zip(self.counts, self.totals, strict=True)
+        ]
+        return np.ascontiguousarray(np.vstack(rows))
+
+    def probability(self, secret: str, k: int) -> Fraction:
+        """Return P(X = atom k | S = secret), exactly."""
+        row = self.row(secret)
+        return Fraction(int(self.counts[row, k]), self.totals[row])
+
+    def row(self, secret: str) -> int:
+        """Return the row of a secret.
+
+        Raises
+        ------
+        InputError
+            If there is no such secret.
+        """
+        try:
+            return self.secrets.index(secret)
+        except ValueError:
+            raise InputError(
+                f"there is no secret {secret!r}{did_you_mean(secret, self.secrets)}; "
+                f"the secrets are {listed(self.secrets)}"
+            ) from None
+
+    @classmethod
+    def from_mapping(
+        cls,
+        secrets: Mapping[Any, Mapping[Any, Any]],
+        *,
+        order: Sequence[str] | None = None,
+        step: Any = None,
+    ) -> Prior:
+        """Read a prior from ``{secret: {value: probability}}``.
+
+        Parameters
+        ----------
+        secrets : mapping
+            For each secret a mapping from value to probability. Values that all parse as numbers
+            are numbers, otherwise all are levels. Probabilities are numbers or strings holding a
+            decimal or a fraction; floats are read as the decimal they print as.
+        order : sequence of str, optional
+            The order of the levels, least first; without it levels have no order.
+        step : number, optional
+            Step of the lattice; by default the largest number that divides 1 and every value.
+
+        Raises
+        ------
+        InputError
+            If a row does not sum to 1 (within 1e-6), has a negative entry, or is no mapping.
+        """
+        if not isinstance(secrets, Mapping) or not secrets:
+            raise InputError(
+                "a prior needs a mapping {secret: {value: probability}} with at least one secret, "
+                f"but {_brief(secrets)} was given"
+            )
+        parsed: dict[str, dict[Any, Fraction]] = {}
+        notes: list[str] = []
+        values = _mapping_values(secrets)
+        for secret, row in secrets.items():
+            name = str(secret).strip()
+            if name in parsed:
+                raise InputError(f"the secret {name!r} is given twice")
+            masses = {
+                values[key]: parse_number(p, f"the probability of {key!r} under secret {name!r}")
+                for key, p in row.items()
+            }
+            if len(masses) < len(row):
+                raise InputError(f"secret {name!r} gives the same value twice")
+            given = list(row.values())
+            fitted, note = fit_probabilities(name, given, list(masses.values()))
+            parsed[name] = dict(zip(masses, fitted, strict=True))
+            notes += note
+        support, place = _place(values.values(), order, step)
+        counts: list[list[int]] = []
+        for row_masses in parsed.values():
+            denominator = math.lcm(1, *{p.denominator for p in row_masses.values()})
+            numerators = [0] * support.size
+            for value, p in row_masses.items():
+                numerators[place[value]] += p.numerator * (denominator // p.denominator)
+            counts.append(numerators)
+        return cls._from_rows(support, tuple(parsed), counts, notes=tuple(notes))
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Mapping[Any, Sequence[int] | npt.NDArray[Any]],
+        *,
+        support: Sequence[Any] | npt.NDArray[Any],
+        order: Sequence[str] | None = None,
+        step: Any = None,
+    ) -> Prior:
+        """Read a prior from integer counts, one list or array per secret.
+
+        Parameters
+        ----------
+        counts : mapping from secret to integers, shape (n,)
+            How often each value occurs under the secret; not negative.
+        support : sequence, shape (n,)
+            The values: numbers (in any order) or levels.
+        order : sequence of str, optional
+            The order of the levels, least first.
+        step : number, optional
+            Step of the lattice; by default the largest number that divides 1 and every value.
+
+        Raises
+        ------
+        InputError
+            If lengths differ, a count is negative or no integer, a value is given twice, or a
+            secret has no rows.
+        """
+        if not isinstance(counts, Mapping) or not counts:
+            raise InputError(
+                "counts must be a mapping {secret: [count, ...]} with at least one secret, "
+                f"but {_brief(counts)} was given"
+            )
+        rows = {}
+        for secret, row in counts.items():
+            name = str(secret).strip()
+            if name in rows:
+                raise InputError(f"the secret {name!r} is given twice")
+            rows[name] = _integer_row(name, row, len(support))
+        integers = np.asarray(support)
+        if order is None and step is None and integers.dtype.kind in "iu" and integers.size:
+            # The quick way for large integer supports; the general one below agrees with it.
+            lattice, at = _integer_support(integers)
+            placed = [_scatter(row, at, lattice.size) for row in rows.values()]
+            return cls._from_rows(lattice, tuple(rows), placed, from_rows=True)
+        if len(support) == 0:
+            raise InputError("the support is empty: no value was given")
+        keys = dict.fromkeys(support)
+        if len(keys) < len(support):
+            raise InputError("the support gives the same value twice")
+        values = _mapping_values({"support": keys})
+        if len(set(values.values())) < len(values):
+            raise InputError("the support gives the same value twice")
+        found, place = _place(values.values(), order, step)
+        at = np.array([place[values[key]] for key in keys], dtype=np.int64)
+        placed = [_scatter(row, at, found.size) for row in rows.values()]
+        return cls._from_rows(found, tuple(rows), placed, from_rows=True)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: str | Path | Any,
+        *,
+        secret: str,
+        public: str,
+        order: Sequence[str] | str | None = None,
+        levels: Sequence[str] | None = None,
+        missing: Iterable[str] = (),
+        exclude_secrets: Iterable[str] = (),
+        step: Any = None,
+    ) -> Prior:
+        """Learn a prior from a file or a dataframe: the counts of ``public`` for each ``secret``.
+
+        Parameters
+        ----------
+        table : path or dataframe
+            A CSV, TSV, Parquet or JSON file, or any dataframe that narwhals knows.
+        secret, public : str
+            The column that holds the secret, and the one that is to be published.
+        order : sequence of str, "appearance" or "alphabetical", optional
+            The order of the levels of a text column, least first.
+        levels : sequence of str, optional
+            Reads the column as levels (even where they look like numbers) and declares them.
+        missing : iterable of str
+            Texts that mean "missing", beside the empty cell.
+        exclude_secrets : iterable of str
+            Levels of the secret that are left out of the prior.
+        step : number, optional
+            Step of the lattice; values are rounded to it before counting.
+
+        Returns
+        -------
+        Prior
+            With ``report``: rows read, used and set aside, each with its reason.
+
+        Raises
+        ------
+        InputError
+            If the file or a column cannot be read, or a secret has no usable row.
+        """
+        from pufferfish.tables import count_table, make_rules
+
+        rules = make_rules(
+            secret=secret,
+            public=public,
+            order=order,
+            levels=levels,
+            missing=missing,
+            exclude_secrets=exclude_secrets,
+            step=step,
+        )
+        return count_table(table, rules)
+
+    @classmethod
+    def _from_rows(
+        cls,
+        support: Support,
+        secrets: tuple[str, ...],
+        rows: Sequence[Sequence[int] | npt.NDArray[Any]],
+        *,
+        from_rows: bool = False,
+        notes: tuple[str, ...] = (),
+        report: TableReport | None = None,
+    ) -> Prior:
+        """Build the exact arrays; counts become Python integers where 64 bits may not do."""
+        totals = []
+        for name, row in zip(secrets, rows, strict=True):
+            total = _exact_sum(row)
+            if total == 0:
+                raise InputError(f"secret {name!r} has no mass: its counts sum to 0")
+            totals.append(total)
+        small = max(totals) < _INT64_SAFE
+        array: CountArray = np.array(
+            [np.asarray(row, dtype=np.int64 if small else object) for row in rows],
+            dtype=np.int64 if small else object,
+        )
+        array.setflags(write=False)
+        return cls(support, secrets, array, tuple(totals), from_rows, notes, report)
+
+
+def _ratio(numerator: int, denominator: int) -> float:
+    return numerator / denominator
+
+
+def _exact_sum(row: Sequence[int] | npt.NDArray[Any]) -> int:
+    if isinstance(row, np.ndarray) and row.dtype != object:
+        if row.size and int(row.max()) >= _INT64_SAFE // max(1, row.size):
+            return sum(row.tolist())
+        return int(row.sum())
+    return sum(int(c) for c in row)
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _mapping_values(secrets: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, Fraction | str]:
+    """Return what each key stands for: all numbers if all parse as numbers, else all levels."""
+    keys: dict[Any, None] = {}
+    for secret, row in secrets.items():
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"secret {str(secret)!r} needs values and probabilities, {{value: probability}}, "
+                f"but {_brief(row)} was given; without values there are no distances"
+            )
+        if not row:
+            raise InputError(f"secret {str(secret)!r} has no values: its probabilities sum to 0")
+        keys.update(dict.fromkeys(row))
+    numbers: dict[Any, Fraction | str] = {}
+    for key in keys:
+        if isinstance(key, str):
+            try:
+                number = parse_text(key)
+            except NotFinite as error:
+                raise InputError(f"the value {error}") from None
+            if number is None:
+                return {k: str(k).strip() for k in keys}
+            numbers[key] = number
+        else:
+            numbers[key] = parse_number(key, "a value of the support")
+    return numbers
+
+
+def _place(
+    values: Iterable[Fraction | str], order: Sequence[str] | None, step: Any
+) -> tuple[Support, dict[Any, int]]:
+    """Return the support of the values, and the atom at which each of them lies."""
+    distinct = list(dict.fromkeys(values))
+    numbers = [v for v in distinct if not isinstance(v, str)]
+    if numbers and order is None:
+        exact_step = None if step is None else parse_number(step, "the step")
+        lattice = make_lattice(numbers, exact_step)
+        units = lattice_index(numbers, lattice.step)
+        where = {lattice.origin + k: i for i, k in enumerate(lattice.index.tolist())}
+        return lattice, {v: where[u] for v, u in zip(numbers, units, strict=True)}
+    if numbers:
+        raise InputError("an order is for levels, but all values are numbers")
+    if step is not None:
+        raise InputError("a step is for numbers, but the values are levels")
+    levels = make_levels([str(v) for v in distinct], order)
+    return levels, {name: k for k, name in enumerate(levels.names)}
+
+
+def _integer_row(name: str, row: Any, size: int) -> npt.NDArray[Any]:
+    array = np.asarray(row)
+    if array.ndim != 1 or len(array) != size:
+        raise InputError(
+            f"secret {name!r} has {array.size} counts, but the support has {size} values"
+        )
+    if array.dtype.kind in "iu" and (not size or int(array.max()) <= 2**63 - 1):
+        array = array.astype(np.int64)
+    else:
+        numbers = [parse_number(c, f"a count of secret {name!r}") for c in np.ravel(row).tolist()]
+        wrong = [c for c in numbers if c.denominator != 1]
+        if wrong:
+            raise InputError(
+                f"the counts of secret {name!r} must be whole numbers, but {float(wrong[0])} was "
+                "given; for probabilities use Prior.from_mapping"
+            )
+        array = np.array([int(c) for c in numbers], dtype=object)
+    if size and array.min() < 0:
+        raise InputError(f"secret {name!r} has the negative count {array.min()}")
+    return array
+
+
+def _integer_support(integers: npt.NDArray[Any]) -> tuple[Lattice, npt.NDArray[np.int64]]:
+    """Return the lattice of an integer array, and where each entry lies on it."""
+    origin = int(integers.min())
+    if int(integers.max()) - origin > MAX_CELLS:
+        # Refused there, with a coarser step.
+        return make_lattice(Fraction(int(v)) for v in integers.tolist()), integers
+    offsets = (integers - integers.dtype.type(origin)).astype(np.int64)
+    if offsets.size > 1 and bool((np.diff(offsets) > 0).all()):
+        return Lattice(Fraction(1), origin, offsets), np.arange(len(offsets), dtype=np.int64)
+    index, at = np.unique(offsets, return_inverse=True)
+    if len(index) < len(offsets):
+        raise InputError("the support gives the same value twice")
+    return Lattice(Fraction(1), origin, index), at
+
+
+def _scatter(row: npt.NDArray[Any], at: npt.NDArray[np.int64], size: int) -> npt.NDArray[Any]:
+    placed = np.zeros(size, dtype=row.dtype)
+    np.add.at(placed, at, row)
+    return placed

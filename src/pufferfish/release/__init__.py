@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Release: noise is added to arrays, dataframes and files, exactly as it was calibrated."""
+
+from pufferfish.release.arrays import release_array
+from pufferfish.release.files import release_file
+from pufferfish.release.frames import (
+    release_any,
+    release_frame,
+    release_frame_with_report,
+    release_series,
+)
+from pufferfish.release.job import Progress, ReleaseReport, ReleaseSpec
+
+__all__ = [
+    "Progress",
+    "ReleaseReport",
+    "ReleaseSpec",
+    "release_any",
+    "release_array",
+    "release_file",
+    "release_frame",
+    "release_frame_with_report",
+    "release_series",
+]

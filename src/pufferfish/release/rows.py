@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a table on their way to a release: checked, cleaned as in calibrating, and counted."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pufferfish.errors import InputError
+from pufferfish.release.job import ReleaseSpec
+from pufferfish.release.promise import SecretCounter
+from pufferfish.support import IntArray
+from pufferfish.tables import Coded, Coder, Rules, Table
+from pufferfish.tables.coder import MISSING, OUTSIDE, UNREADABLE
+
+#: Why a row is not in the output.
+MISSING_PUBLIC = "no public value"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that a release reads.
+
+    Attributes
+    ----------
+    public : str
+        The one that is released.
+    secret : str or None
+        Read for counting the rows outside the promise only; None where it is not there.
+    keep : tuple of str
+        Written as they are, in the order of the table.
+    written : tuple of str
+        The released one and the kept ones, in the order of the table.
+    """
+
+    public: str
+    secret: str | None
+    keep: tuple[str, ...]
+    written: tuple[str, ...]
+
+
+@dataclass
+class Tally:
+    """What was counted while reading.
+
+    Attributes
+    ----------
+    rows, released, clamped : int
+        Rows read; rows with a public value; those of them that were moved to the nearest atom.
+    outside : Counter
+        Released rows by the reason why their secret is outside the promise.
+    """
+
+    rows: int = 0
+    released: int = 0
+    clamped: int = 0
+    outside: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def set_aside(self) -> tuple[tuple[str, int], ...]:
+        """Rows that are not released, by reason."""
+        rows = self.rows - self.released
+        return ((MISSING_PUBLIC, rows),) if rows else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A batch of rows.
+
+    Attributes
+    ----------
+    cells : pyarrow.RecordBatch
+        The raw cells of the columns that were read, all rows.
+    usable : bool array, shape (rows,)
+        Which rows have a public value.
+    atoms : int64 array, shape (usable rows,)
+        Their atoms.
+    """
+
+    cells: pa.RecordBatch
+    usable: npt.NDArray[np.bool_]
+    atoms: IntArray
+
+
+def rules_of(spec: ReleaseSpec) -> Rules:
+    """Return the cleaning rules.
+
+    Raises
+    ------
+    InputError
+        If there are none: then no column has a name.
+    """
+    if spec.rules is None:
+        raise InputError(
+            "the prior did not come from a table, so no column is named; give the public column, "
+            "or release an array"
+        )
+    return spec.rules
+
+
+def choose_columns(table: Table, rules: Rules, keep: Sequence[str]) -> Columns:
+    """Return the columns to read and to write.
+
+    Raises
+    ------
+    InputError
+        If a column does not exist, or the secret or the public column is to be kept.
+    """
+    if isinstance(keep, str):
+        keep = (keep,)
+    public = table.column(rules.public)
+    secret = rules.secret if rules.secret in table.columns else None
+    named = set()
+    for name in keep:
+        if str(name).strip() == rules.secret:
+            raise InputError(f"the secret column {rules.secret!r} cannot be kept")
+        column = table.column(name)
+        if column == public:
+            raise InputError(f"the public column {public!r} cannot be kept: it is what is released")
+        named.add(column)
+    written = tuple(c for c in table.columns if c == public or c in named)
+    return Columns(public, secret, tuple(c for c in written if c != public), written)
+
+
+def settle(
+    coded: Coded, cells: pa.Array, spec: ReleaseSpec, coder: Coder, where: Callable[[int], str]
+) -> int:
+    """Check a batch, and return how many of its values are clamped to the nearest atom.
+
+    Raises
+    ------
+    InputError
+        For the first cell that is no number, or that is no atom and cannot or must not be
+        clamped. The cell itself is not shown.
+    """
+    state = coded.state
+    outside = state == OUTSIDE
+    refused = state == UNREADABLE
+    if spec.out_of_support == "refuse":
+        refused |= outside
+    else:
+        refused |= outside & (coded.atoms < 0)
+    if refused.any():
+        first = int(refused.argmax())
+        hint = ""
+        if state[first] == OUTSIDE and coded.atoms[first] >= 0:
+            hint = (
+                "; clamp to the nearest value with --out-of-support clamp (out_of_support='clamp')"
+            )
+        raise InputError(f"{where(first)} {coder.why(cells[first].as_py())}{hint}")
+    return int(np.count_nonzero(outside))
+
+
+def read_rows(
+    table: Table, spec: ReleaseSpec, columns: Columns, coder: Coder, tally: Tally, *, again: bool
+) -> Iterator[Batch]:
+    """Yield the rows in batches, and count them in ``tally``.
+
+    Parameters
+    ----------
+    table, spec, columns, coder
+        What is read, and how.
+    tally : Tally
+        Counts all rows up to the batch that was yielded last.
+    again : bool
+        The first time the secret is read and counted, the second time the kept columns are read.
+
+    Raises
+    ------
+    InputError
+        For a cell that cannot be released, with its row number.
+    """
+    if again:
+        wanted = [columns.public, *columns.keep]
+    else:
+        wanted = [columns.public, *([columns.secret] if columns.secret is not None else [])]
+    secrets = SecretCounter(rules_of(spec), spec.protected)
+    for cells in table.batches(wanted):
+        before = tally.rows
+        coded = coder.code(cells.column(0))
+
+        def where(place: int, before: int = before) -> str:
+            return f"row {before + place + 1} of {table.name}, column {columns.public!r},"
+
+        tally.clamped += settle(coded, cells.column(0), spec, coder, where)
+        usable = coded.state != MISSING
+        atoms = coded.atoms if usable.all() else coded.atoms[usable]
+        tally.rows += len(cells)
+        tally.released += len(atoms)
+        if not again and columns.secret is not None:
+            secrets.count(cells.column(1), usable, tally.outside)
+        yield Batch(cells, usable, atoms)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Discrete Laplace noise as a sign and independent digits, each drawn from a small exact table.
+
+On the lattice g*Z the noise is g*Z with P(Z = k) in proportion to a**|k|, a = exp(-g/scale)
+(theory, section 1). Let G be geometric, P(G = k) = (1 - a) a**k. Then Z = G with probability
+1/(1 + a) and Z = ~G = -1 - G otherwise: for k >= 0 that gives (1 - a)/(1 + a) a**k, and the same
+for -1 - k with one more factor a. Nothing is rejected.
+
+Writing G in any mixed base makes a**G a product over its digits, so the digits are independent:
+the lower ones are geometric cut to their range, the unbounded top digit is geometric with a
+larger rate, and the sign goes into its table. The geometric law has no memory, so a top digit
+that falls beyond its table is the length of the table plus a fresh draw.
+"""
+
+import itertools
+import math
+import operator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Rational, Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pufferfish.errors import InputError
+from pufferfish.sampling.entropy import Entropy, EntropyStuck, system_entropy
+from pufferfish.sampling.table import Table
+from pufferfish.sampling.thresholds import Digit, SignedGeometric
+
+#: Largest scale, in lattice units, of the top digit: one table of some 3,000 thresholds.
+_TOP_SCALE = 128
+#: Largest number of bits of a lower digit: 2,048 thresholds in 65,536 cells.
+_DIGIT_BITS = 11
+#: Length of the top table in scales; exp(-12) is less than one cell of it.
+_TOP_LENGTH = 12
+#: A tail longer than this many tables, some 700 scales, has a chance below 1e-300 per draw.
+_MAX_TABLES = 64
+#: Draws made at a time, so that the intermediate arrays stay in the processor's cache.
+_BATCH = 1 << 16
+#: Largest scale in lattice units. One draw in exp(64) = 6e27 leaves 64 bits there. Refusing by
+#: scale, not by draw, keeps the noise exact: redrawing or failing often would bend its law.
+MAX_UNITS = 1 << 57
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceSampler:
+    """Draws exact discrete Laplace noise, in units of the lattice.
+
+    Parameters
+    ----------
+    scale : float
+        theta, in the units of the data, finite and not negative; 0 means no noise.
+    step : Fraction
+        The step g of the lattice, above 0, in the same units.
+
+    Raises
+    ------
+    InputError
+        If the scale or the step is not of that kind.
+    """
+
+    scale: float
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+        object.__setattr__(self, "step", checked_step(self.step))
+
+    def draw(self, size: int, entropy: Entropy | None = None) -> NDArray[np.int64]:
+        """Return independent draws of the noise.
+
+        Parameters
+        ----------
+        size : int
+            How many draws, not negative.
+        entropy : Entropy, optional
+            Where the random bits come from: the operating system, unless a test says otherwise.
+
+        Returns
+        -------
+        int64 array, shape (size,)
+            Lattice units: the noise is ``step`` times this.
+
+        Raises
+        ------
+        InputError
+            If draws of this scale, or these very draws, leave 64 bits, or if the size is wrong.
+        """
+        size = _checked_size(size)
+        if self.scale == 0:
+            return np.zeros(size, dtype=np.int64)
+        source = system_entropy if entropy is None else entropy
+        digits = _digits_of(self.scale, self.step)
+        noise = np.empty(size, dtype=np.int64)
+        for start in range(0, size, _BATCH):
+            part = noise[start : start + _BATCH]
+            part[:] = digits.draw(part.size, source)
+        return noise
+
+
+@dataclass(frozen=True, eq=False)
+class _Digits:
+    """The tables of one law: the signed top digit, and the lower digits from the lowest.
+
+    Attributes
+    ----------
+    top : Table
+        Of a SignedGeometric.
+    cut : int
+        Where the top table ends.
+    lower : tuple of (Table, int)
+        Each lower digit and the number of bits that it is shifted by.
+    shift : int
+        The number of bits that the top digit is shifted by.
+    """
+
+    top: Table
+    cut: int
+    lower: tuple[tuple[Table, int], ...]
+    shift: int
+
+    def draw(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """Return draws, shape (size,), in lattice units."""
+        noise = self._draw_top(size, entropy)
+        if not self.lower:
+            return noise
+        sign = noise >> 63
+        noise <<= self.shift
+        for table, shift in self.lower:
+            digit = table.draw(size, entropy).astype(np.int64)
+            digit <<= shift
+            noise ^= digit
+        # ~G complements the lower digits too, as the shift has done for the top one only.
+        noise ^= sign & ((1 << self.shift) - 1)
+        return noise
+
+    def _draw_top(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """Return signed top digits, shape (size,), which stay within 64 bits when shifted."""
+        short = self.top.draw(size, entropy)
+        beyond = np.flatnonzero((short == self.cut) | (short == ~self.cut))
+        noise = short.astype(np.int64)
+        for _ in range(_MAX_TABLES):
+            if not beyond.size:
+                return noise
+            # The size of a fresh draw does not depend on its sign, which is dropped.
+            again = self.top.draw(beyond.size, entropy).astype(np.int64)
+            again ^= again >> 63
+            noise[beyond] += np.where(noise[beyond] < 0, -again, again)
+            if np.any(noise[beyond] >> (63 - self.shift) != noise[beyond] >> 63):
+                raise InputError("a draw of the noise leaves 64 bits; choose a larger step")
+            beyond = beyond[again == self.cut]
+        raise EntropyStuck
+
+
+@lru_cache(maxsize=32)
+def _digits_of(scale: float, step: Fraction) -> _Digits:
+    """Return the tables of a law, made once for all draws of it."""
+    rate = step / Fraction(scale)
+    if rate * MAX_UNITS < 1:
+        raise InputError(
+            f"noise of scale {scale!r} on a lattice of step {step} does not fit in 64 bits: "
+            f"the scale must be at most 2**57 steps"
+        )
+    # The smallest shift with 1 / (rate * 2**shift) <= _TOP_SCALE.
+    shift = (math.ceil(1 / (rate * _TOP_SCALE)) - 1).bit_length()
+    count = -(-shift // _DIGIT_BITS)
+    edges = [shift * i // count for i in range(count + 1)] if count else [0]
+    lower = tuple(
+        (Table.of(Digit(rate, 1 << low, 1 << (high - low))), low)
+        for low, high in itertools.pairwise(edges)
+    )
+    cut = math.ceil(_TOP_LENGTH / (rate * (1 << shift)))
+    top = Table.of(SignedGeometric(rate, 1 << shift, cut))
+    return _Digits(top, cut, lower, shift)
+
+
+def checked_scale(scale: object) -> float:
+    """Return a scale as a float.
+
+    Raises
+    ------
+    InputError
+        If it is no finite number, negative, or no double: rounding it could make it smaller.
+    """
+    try:
+        number = isinstance(scale, Real) and not isinstance(scale, bool)
+        value = float(scale) if number else math.nan  # type: ignore[arg-type]  # a number here
+    except OverflowError:
+        value = math.inf
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"scale must be a finite number, 0 or more, but {scale!r} was given")
+    if value != scale:
+        raise InputError(f"scale must be a double, round {scale!r} up to one first")
+    return abs(value)  # -0.0 is 0.0
+
+
+def checked_step(step: object) -> Fraction:
+    """Return the step of a lattice as a fraction.
+
+    Raises
+    ------
+    InputError
+        If it is no exact number (int or Fraction), or not above 0.
+    """
+    if isinstance(step, bool) or not isinstance(step, Rational) or step <= 0:
+        raise InputError(f"step must be an int or Fraction above 0, but {step!r} was given")
+    return Fraction(int(step.numerator), int(step.denominator))
+
+
+def _checked_size(size: object) -> int:
+    """Return a number of draws, or raise InputError."""
+    try:
+        value = operator.index(size)  # type: ignore[arg-type]  # anything else fails here
+    except TypeError:
+        value = -1
+    if value < 0:
+        raise InputError(f"size must be an integer, 0 or more, but {size!r} was given")
+    return value

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenario: the priors of one or several adversaries, and the pairs of secrets to protect."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.prior import CountArray, Prior
+from pufferfish.support import (
+    Lattice,
+    Levels,
+    Support,
+    lattice_index,
+    lattice_of,
+    make_lattice,
+    make_levels,
+)
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class PairView:
+    """One pair under one adversary, over that pair's own atoms.
+
+    Attributes
+    ----------
+    adversary : int
+        Position of the prior in the scenario.
+    first, second : str
+        The two secrets.
+    atoms : int64 array, shape (k,)
+        The atoms of the support that have mass under one of the two.
+    index : int64 array, shape (k,)
+        Their places on the lattice, in steps.
+    counts_first, counts_second : integer arrays, shape (k,)
+        Exact numerators.
+    total_first, total_second : int
+        Their denominators.
+    step : Fraction
+        Step of the lattice.
+    """
+
+    adversary: int
+    first: str
+    second: str
+    atoms: Any
+    index: Any
+    counts_first: CountArray
+    counts_second: CountArray
+    total_first: int
+    total_second: int
+    step: Fraction
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Scenario:
+    """What is protected against whom: aligned priors, and discriminative pairs.
+
+    Parameters
+    ----------
+    priors : Prior or sequence of Prior
+        One prior per adversary, all with the same secrets. Supports that differ are widened to
+        their union.
+    pairs : "all" or sequence of (str, str)
+        The pairs of secrets that nobody may tell apart; by default all of them.
+
+    Attributes
+    ----------
+    priors : tuple of Prior
+    pairs : tuple of (str, str)
+        In the order given, without repetitions; (a, b) and (b, a) are the same pair.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two secrets, the secrets or kinds of support of the priors differ,
+        or a pair names an unknown secret or the same one twice.
+    """
+
+    priors: tuple[Prior, ...]
+    pairs: tuple[Pair, ...]
+
+    def __init__(
+        self, priors: Prior | Sequence[Prior], pairs: str | Sequence[Sequence[str]] = "all"
+    ) -> None:
+        given = (priors,) if isinstance(priors, Prior) else tuple(priors)
+        wrong = next((p for p in given if not isinstance(p, Prior)), None)
+        if not given or wrong is not None:
+            raise InputError(
+                "a scenario needs a Prior or a list of them"
+                + (f", but a {type(wrong).__name__} was given" if given else ", but none was given")
+            )
+        secrets = given[0].secrets
+        for other in given[1:]:
+            if set(other.secrets) != set(secrets):
+                raise InputError(
+                    "all adversaries' priors need the same secrets, but one has "
+                    f"{listed(secrets)} and another {listed(other.secrets)}"
+                )
+        object.__setattr__(self, "priors", _aligned(given))
+        object.__setattr__(self, "pairs", _checked_pairs(pairs, secrets))
+
+    @property
+    def support(self) -> Support:
+        """The support that all priors share."""
+        return self.priors[0].support
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The lattice for additive noise (numbers, or the codes of ordered levels).
+
+        Raises
+        ------
+        InputError
+            For levels without an order.
+        """
+        return lattice_of(self.support)
+
+    @cached_property
+    def protected(self) -> tuple[str, ...]:
+        """The secrets that occur in the pairs, in the order of the first prior."""
+        named = {secret for pair in self.pairs for secret in pair}
+        return tuple(s for s in self.priors[0].secrets if s in named)
+
+    @cached_property
+    def is_all_pairs(self) -> bool:
+        """Whether every two of the protected secrets form a pair: then max - min suffices."""
+        m = len(self.protected)
+        return len(self.pairs) == m * (m - 1) // 2
+
+    def views(self) -> Iterator[PairView]:
+        """Yield every pair under every adversary, restricted to the pair's own atoms."""
+        lattice = self.lattice
+        for rho, prior in enumerate(self.priors):
+            for first, second in self.pairs:
+                i, j = prior.row(first), prior.row(second)
+                p, q = prior.counts[i], prior.counts[j]
+                atoms = np.flatnonzero((p != 0) | (q != 0))
+                if len(atoms) == lattice.size:
+                    index = lattice.index
+                else:
+                    p, q, index = p[atoms], q[atoms], lattice.index[atoms]
+                yield PairView(
+                    rho, first, second, atoms, index, p, q,
+                    prior.totals[i], prior.totals[j], lattice.step,
+                )  # fmt: skip
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of support, pairs and exact probabilities; equal scenarios have equal digests.
+
+        It depends on the counts of the table and is therefore as private as they are.
+        """
+        h = hashlib.sha256()
+        support = self.support
+        if isinstance(support, Lattice):
+            h.update(f"lattice {support.step} {support.origin}\n".encode())
+            h.update(np.ascontiguousarray(support.index, dtype="<i8").tobytes())
+        else:
+            h.update(f"levels {support.ordered} {support.names!r}\n".encode())
+        h.update(repr(sorted(tuple(sorted(pair)) for pair in self.pairs)).encode())
+        for fingerprint in sorted(self._fingerprint(prior) for prior in self.priors):
+            h.update(fingerprint)
+        return f"sha256:{h.hexdigest()}"
+
+    def _fingerprint(self, prior: Prior) -> bytes:
+        h = hashlib.sha256()
+        for secret in sorted(self.protected):
+            row = prior.row(secret)
+            counts, total = prior.counts[row], prior.totals[row]
+            # In lowest terms, so that counts and probabilities of the same prior agree.
+            divisor = math.gcd(total, *_few_distinct(counts))
+            lowest = total // divisor
+            h.update(f"{secret!r} {lowest}\n".encode())
+            if lowest < 2**62:
+                h.update(np.ascontiguousarray(counts // divisor, dtype="<i8").tobytes())
+            else:
+                h.update(",".join(str(int(c) // divisor) for c in counts).encode())
+        return h.digest()
+
+
+def _few_distinct(counts: CountArray) -> list[int]:
+    """Return integers with the same greatest common divisor as the counts, and few of them."""
+    if counts.dtype == object:
+        return [int(c) for c in counts]
+    # The divisor is soon small, and then only remainders by it can make it smaller still.
+    divisor = int(np.gcd.reduce(counts[:64]))
+    if divisor > 1:
+        divisor = math.gcd(divisor, *np.unique(counts % divisor).tolist())
+    return [divisor] if divisor else [int(c) for c in counts]
+
+
+def _checked_pairs(pairs: str | Sequence[Sequence[str]], secrets: tuple[str, ...]) -> Any:
+    if len(secrets) < 2:
+        raise InputError(
+            f"a scenario needs at least two secrets to tell apart, but there is only "
+            f"{listed(secrets) or 'none'}"
+        )
+    if isinstance(pairs, str):
+        if pairs != "all":
+            raise InputError(f"pairs must be 'all' or a list of pairs, but {pairs!r} was given")
+        return tuple(combinations(secrets, 2))
+    checked: dict[frozenset[str], Pair] = {}
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InputError(f"a pair names two secrets, but {pair!r} was given")
+        first, second = (str(secret).strip() for secret in pair)
+        for secret in (first, second):
+            if secret not in secrets:
+                raise InputError(
+                    f"the pair ({first}, {second}) names the unknown secret {secret!r}"
+                    f"{did_you_mean(secret, secrets)}; the secrets are {listed(secrets)}"
+                )
+        if first == second:
+            raise InputError(f"the pair ({first}, {second}) names the same secret twice")
+        checked.setdefault(frozenset((first, second)), (first, second))
+    if not checked:
+        raise InputError("there is no pair of secrets to protect")
+    return tuple(checked.values())
+
+
+def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
+    """Return the priors on the union of their supports, secrets in the order of the first."""
+    first = priors[0]
+    if all(p.support.same_as(first.support) and p.secrets == first.secrets for p in priors):
+        return priors
+    supports = [p.support for p in priors]
+    union: Support
+    places: list[Any]
+    if all(isinstance(s, Lattice) for s in supports):
+        lattices = [s for s in supports if isinstance(s, Lattice)]
+        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values))
+        where = {union.origin + k: i for i, k in enumerate(union.index.tolist())}
+        places = [[where[u] for u in lattice_index(s.values, union.step)] for s in lattices]
+    elif all(isinstance(s, Levels) for s in supports):
+        levels = [s for s in supports if isinstance(s, Levels)]
+        if any(s.ordered for s in levels):
+            names = {s.names for s in levels}
+            if len(names) > 1 or not all(s.ordered for s in levels):
+                raise InputError("all adversaries' priors need the same order of the same levels")
+        union = levels[0] if levels[0].ordered else make_levels(n for s in levels for n in s.names)
+        at = {name: k for k, name in enumerate(union.names)}
+        places = [[at[name] for name in s.names] for s in levels]
+    else:
+        raise InputError("one adversary's prior is on numbers and another's on levels")
+    aligned = []
+    for prior, place in zip(priors, places, strict=True):
+        rows = []
+        for secret in first.secrets:
+            counts = prior.counts[prior.row(secret)]
+            row = np.zeros(union.size, dtype=counts.dtype)
+            row[np.asarray(place)] = counts
+            rows.append(row)
+        aligned.append(
+            Prior._from_rows(
+                union,
+                first.secrets,
+                rows,
+                from_rows=prior.from_rows,
+                notes=prior.notes,
+                report=prior.report,
+            )  # fmt: skip
+        )
+    return tuple(aligned)

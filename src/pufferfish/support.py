@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The support: where the public value can lie, as exact integers on a lattice or as levels."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.rationals import lcm_of_denominators, show
+
+IntArray = npt.NDArray[np.int64]
+
+#: More cells than this between the least and the largest value, and a step is refused.
+MAX_CELLS = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Numbers on a lattice: atom k has the value ``step * (origin + index[k])``.
+
+    Attributes
+    ----------
+    step : Fraction
+        The distance g between neighbouring lattice points.
+    origin : int
+        The least atom in units of the step; any size, integers beyond 2**53 included.
+    index : int64 array, shape (n,)
+        The atoms in units of the step, counted from ``origin``; strictly increasing from 0.
+    """
+
+    step: Fraction
+    origin: int
+    index: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of atoms n."""
+        return len(self.index)
+
+    def value(self, k: int) -> Fraction:
+        """Return the value of atom k, exactly."""
+        return self.step * (self.origin + int(self.index[k]))
+
+    @cached_property
+    def values(self) -> tuple[Fraction, ...]:
+        """All atoms' values, exactly."""
+        step, origin = self.step, self.origin
+        return tuple(step * (origin + k) for k in self.index.tolist())
+
+    def name(self, k: int) -> str:
+        """Return the text of atom k."""
+        return show(self.value(k))
+
+    def same_as(self, other: object) -> bool:
+        """Whether the other support has the same atoms on the same lattice."""
+        return (
+            isinstance(other, Lattice)
+            and self.step == other.step
+            and self.origin == other.origin
+            and np.array_equal(self.index, other.index)
+        )
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Categories; with an order that the user stated they are coded 0, 1, 2, ...
+
+    Attributes
+    ----------
+    names : tuple of str
+        The levels, in their order where there is one, else sorted as text.
+    ordered : bool
+        Whether the user stated the order.
+    """
+
+    names: tuple[str, ...]
+    ordered: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of levels n."""
+        return len(self.names)
+
+    def name(self, k: int) -> str:
+        """Return the name of level k."""
+        return self.names[k]
+
+    def same_as(self, other: object) -> bool:
+        """Whether the other support has the same levels in the same order."""
+        return self == other
+
+
+Support = Lattice | Levels
+
+
+def lattice_of(support: Support) -> Lattice:
+    """Return the lattice on which additive noise is put: numbers, or the codes of ordered levels.
+
+    Raises
+    ------
+    InputError
+        For levels without an order: adding a number to a category means nothing.
+    """
+    if isinstance(support, Lattice):
+        return support
+    if not support.ordered:
+        raise InputError(
+            "additive noise needs numbers or levels with an order; give the order of "
+            f"{listed(support.names)} with order=[...] (--order on the command line), "
+            "least level first"
+        )
+    return Lattice(Fraction(1), 0, np.arange(support.size, dtype=np.int64))
+
+
+def step_of(values: Iterable[Fraction]) -> Fraction:
+    """Return the largest number that divides 1 and every value."""
+    return Fraction(1, lcm_of_denominators(values))
+
+
+def lattice_index(values: Sequence[Fraction], step: Fraction) -> list[int]:
+    """Return the multiples of the step nearest to the values (ties to the even multiple)."""
+    numerator, denominator = step.numerator, step.denominator
+    if numerator == 1:
+        units = [
+            v.numerator * (denominator // v.denominator)
+            for v in values
+            if denominator % v.denominator == 0
+        ]
+        if len(units) == len(values):
+            return units
+    return [round(value / step) for value in values]
+
+
+def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> Lattice:
+    """Return the lattice that holds the values, rounded to ``step`` where one is given.
+
+    Raises
+    ------
+    InputError
+        If there is no value, the step is not positive, or the range has too many cells.
+    """
+    distinct = list(values)
+    if not distinct:
+        raise InputError("the support is empty: no usable public value was given")
+    if step is not None and step <= 0:
+        raise InputError(f"the step of the lattice must be above 0, but {show(step)} was given")
+    if step is None:
+        step = step_of(distinct)
+    units = sorted(set(lattice_index(distinct, step)))
+    cells = units[-1] - units[0]
+    if cells > MAX_CELLS:
+        raise InputError(
+            f"the values range over {cells} steps of {show(step)}, more than 2**53; give a coarser "
+            f"step (--step), for example {show(_coarser(step, cells))}"
+        )
+    origin = units[0]
+    return Lattice(step, origin, np.array([unit - origin for unit in units], dtype=np.int64))
+
+
+def _coarser(step: Fraction, cells: int) -> Fraction:
+    power = Fraction(1)
+    while step * cells / power > 10**6:
+        power *= 10
+    while step * cells / power < 10**5:
+        power /= 10
+    return power
+
+
+def make_levels(names: Iterable[str], order: Sequence[str] | None = None) -> Levels:
+    """Return levels, in the stated order or (without one) sorted as text and unordered.
+
+    Raises
+    ------
+    InputError
+        If the order names a level twice, or misses one that occurs.
+    """
+    present = set(names)
+    if order is None:
+        return Levels(tuple(sorted(present)), ordered=False)
+    stated = tuple(str(name).strip() for name in order)
+    twice = sorted({name for name in stated if stated.count(name) > 1})
+    if twice:
+        raise InputError(f"the order names {listed(twice)} more than once")
+    lost = sorted(present - set(stated))
+    if lost:
+        raise InputError(
+            f"the order {listed(stated)} misses the level {lost[0]!r}"
+            f"{did_you_mean(lost[0], [s for s in stated if s not in present])}"
+            if len(lost) == 1
+            else f"the order {listed(stated)} misses the levels {listed(lost)}"
+        )
+    return Levels(stated, ordered=True)

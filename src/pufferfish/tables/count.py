@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Count: a table and its rules become a Prior of exact counts, with a report of every row."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from pufferfish.errors import InputError, PriorWarning, did_you_mean, listed
+from pufferfish.prior import Prior
+from pufferfish.rationals import NotFinite
+from pufferfish.support import Levels, Support
+from pufferfish.tables.cells import Cells, cells_of, distinct, is_missing
+from pufferfish.tables.classify import classify, looks_missing
+from pufferfish.tables.numerals import parse_point
+from pufferfish.tables.report import MissingText, TableReport
+from pufferfish.tables.rules import Rules
+from pufferfish.tables.source import Table, open_table, row_of
+
+IntArray = npt.NDArray[np.int64]
+
+#: A dense array of more counts than this (2 GiB) is refused.
+MAX_COUNTS = 2**28
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """The distinct cells of one column: which are missing, and the group of each row of groups."""
+
+    raw: pa.Array
+    cells: Cells
+    missing: npt.NDArray[np.bool_]
+    places: npt.NDArray[Any]
+    rows: IntArray
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray, counts: IntArray, rules: Rules, what: str) -> "_Column":
+        raw, places = distinct(column)
+        cells = cells_of(raw, what)
+        rows = np.zeros(len(raw), dtype=np.int64)
+        np.add.at(rows, places, counts)
+        return cls(raw, cells, is_missing(cells.texts, rules), places, rows)
+
+
+def count_table(table: Any, rules: Rules) -> Prior:
+    """Return the prior of a table: how often each public value occurs under each secret.
+
+    Parameters
+    ----------
+    table : path, dataframe or Table
+        See :func:`pufferfish.tables.open_table`.
+    rules : Rules
+        The columns and the cleaning.
+
+    Returns
+    -------
+    Prior
+        On the support of all rows with a public value; its counts are those of the rows whose
+        secret is neither missing nor excluded. Its ``report`` says where every row went, and
+        holds the rules that a release has to use.
+
+    Raises
+    ------
+    InputError
+        If the table or a cell cannot be read, or a secret has no usable row.
+
+    Warns
+    -----
+    PriorWarning
+        If a secret has a single row, or levels are numbered by their first appearance.
+    """
+    source = open_table(table)
+    if rules.secret is None:
+        raise InputError("counting a table needs the name of the column that holds the secret")
+    names = [source.column(rules.secret), source.column(rules.public)]
+    if names[0] == names[1]:
+        raise InputError(f"the secret and the public column are both {names[0]!r}")
+    groups = source.groups(names)
+    counts = groups.column(2).to_numpy().astype(np.int64, copy=False)
+    if not len(counts):
+        raise InputError(f"{source.name} has a header but no rows")
+    told: list[str] = []
+    secret = _Column.of(groups.column(0), counts, rules, f"column {rules.secret!r}")
+    public = _Column.of(groups.column(1), counts, rules, f"column {rules.public!r}")
+    support, atoms, rules, rounded, notes = _support(source, names[1], public, rules, told)
+    named, who, aside = _secrets(secret, public, counts, rules, source.name)
+    if len(named) * support.size > MAX_COUNTS:
+        raise InputError(
+            f"{len(named)} secrets times {support.size} public values are too many to count; is "
+            f"{rules.secret!r} an identifier?"
+        )
+    at, x = who[secret.places], atoms[public.places]
+    used = (at >= 0) & (x >= 0)
+    matrix = np.zeros((len(named), support.size), dtype=np.int64)
+    np.add.at(matrix, (at[used], x[used]), counts[used])
+    totals = matrix.sum(axis=1)
+    _check_secrets(named, totals, rules, source.name, told)
+    notes += _notes_on_missing(secret, public, support, rules)
+    report = TableReport(
+        source.name, rules, int(counts.sum()), int(totals.sum()), aside,
+        tuple(zip(named, totals.tolist(), strict=True)),
+        _missing_texts(secret, public, rules),
+        _kind(support), _coding(support), rounded, tuple(notes), tuple(told),
+    )  # fmt: skip
+    for warning in told:
+        warnings.warn(warning, PriorWarning, stacklevel=3)
+    return Prior._from_rows(support, named, list(matrix), from_rows=True, report=report)
+
+
+def _support(
+    table: Table, name: str, public: _Column, rules: Rules, told: list[str]
+) -> tuple[Support, IntArray, Rules, int, list[str]]:
+    """Return the support, and the atom of every distinct public cell (-1: missing)."""
+    present = np.flatnonzero(~public.missing)
+    if not len(present):
+        raise InputError(f"no row of {table.name} has a value in column {name!r}")
+    texts = [public.cells.texts[k] for k in present.tolist()]
+    reading = classify(
+        Cells(texts, public.cells.typed),
+        public.rows[present].tolist(),
+        rules,
+        table=table.name,
+        comma_may_be_decimal=table.comma_may_be_decimal,
+        row_of=lambda place: row_of(table, name, public.raw[int(present[place])].as_py()),
+    )
+    atoms = np.full(len(public.raw), -1, dtype=np.int64)
+    notes = list(reading.notes)
+    if reading.numbers is not None:
+        lattice, atoms[present], rounded = reading.numbers.lattice(rules.step)
+        lost = _lost_digits(public, texts)
+        if lost:
+            told.append(lost)
+        return lattice, atoms, reading.rules, rounded, notes
+    if rules.step is not None:
+        raise InputError(f"a step is for numbers, but column {name!r} holds levels")
+    levels = _levels(table, name, texts, rules, told)
+    where = {level: k for k, level in enumerate(levels.names)}
+    atoms[present] = [where[text] for text in texts]
+    return levels, atoms, reading.rules, 0, notes
+
+
+def _levels(table: Table, name: str, texts: Sequence[str], rules: Rules, told: list[str]) -> Levels:
+    declared = dict.fromkeys((*(rules.levels or ()), *sorted(set(texts))))
+    if isinstance(rules.order, tuple):
+        return Levels(rules.order, ordered=True)
+    if rules.order == "appearance":
+        told.append(
+            f"levels of {rules.public!r} are numbered by their first appearance: another order of "
+            "the rows gives other codes and another scale"
+        )
+        seen: dict[str, None] = {}
+        for batch in table.batches([name]):
+            values, places = distinct(batch.column(0))
+            cells = cells_of(values, f"column {name!r}").texts
+            _, first = np.unique(places, return_index=True)
+            seen.update(dict.fromkeys(cells[places[k]] for k in np.sort(first).tolist()))
+        named = [text for text in seen if text in declared]
+        return Levels((*named, *(text for text in declared if text not in seen)), ordered=True)
+    return Levels(tuple(sorted(declared)), ordered=rules.order == "alphabetical")
+
+
+def _secrets(
+    secret: _Column, public: _Column, counts: IntArray, rules: Rules, table: str
+) -> tuple[tuple[str, ...], IntArray, tuple[tuple[str, int], ...]]:
+    """Return the secrets, the one of every distinct secret cell (-1: none), and rows set aside."""
+    texts = secret.cells.texts
+    present = {t for t, gone in zip(texts, secret.missing.tolist(), strict=True) if not gone}
+    for name in rules.exclude_secrets:
+        if name not in present:
+            raise InputError(
+                f"the excluded secret {name!r} does not occur in {table}"
+                f"{did_you_mean(name, present)}; the secrets are {listed(sorted(present))}"
+            )
+    named = tuple(sorted(present - set(rules.exclude_secrets), key=_natural))
+    if not named:
+        raise InputError(f"no secret of {table} is left in column {rules.secret!r}")
+    where = {name: k for k, name in enumerate(named)}
+    who = np.array([where.get(t, -1) for t in texts], dtype=np.int64)
+    no_value = public.missing[public.places]
+    no_secret = secret.missing[secret.places] & ~no_value
+    aside = [
+        ("no public value", int(counts[no_value].sum())),
+        ("no secret value", int(counts[no_secret].sum())),
+    ]
+    for name in rules.exclude_secrets:
+        these = np.array([t == name for t in texts], dtype=bool)[secret.places] & ~no_value
+        aside.append((f"secret excluded: {name}", int(counts[these].sum())))
+    return named, who, tuple((reason, rows) for reason, rows in aside if rows)
+
+
+def _natural(text: str) -> tuple[int, float, str]:
+    """Sort secrets that are numbers by their value, before all others."""
+    try:
+        value = parse_point(text)
+    except NotFinite:
+        value = None
+    if value is None or len(text) > 30:
+        return 1, 0.0, text
+    return 0, value[0] / value[1], text
+
+
+def _check_secrets(
+    named: Sequence[str], totals: IntArray, rules: Rules, table: str, told: list[str]
+) -> None:
+    empty = [name for name, total in zip(named, totals.tolist(), strict=True) if total == 0]
+    if len(empty) == len(named):
+        raise InputError(
+            f"no row of {table} has both a secret in {rules.secret!r} and a value in "
+            f"{rules.public!r}"
+        )
+    if empty:
+        options = " ".join(f"--exclude-secret {name!r}" for name in empty[:3])
+        several = len(empty) > 1
+        raise InputError(
+            f"the secret{'s' * several} {listed(repr(e) for e in empty)} of {table} "
+            f"{'have' if several else 'has'} no row with a public value, so nothing is known "
+            f"about {'them' if several else 'it'}; to go on without, exclude "
+            f"{'them' if several else 'it'} ({options})"
+        )
+    single = [name for name, total in zip(named, totals.tolist(), strict=True) if total == 1]
+    if single:
+        told.append(
+            f"the secret{'s' * (len(single) > 1)} {listed(repr(s) for s in single)} "
+            f"{'have' if len(single) > 1 else 'has'} a single row: one row is no estimate of a "
+            "distribution"
+        )
+
+
+def _missing_texts(secret: _Column, public: _Column, rules: Rules) -> tuple[MissingText, ...]:
+    def rows(column: _Column, text: str) -> int:
+        match = [k for k, other in enumerate(column.cells.texts) if other == text]
+        return int(column.rows[match].sum()) if match else 0
+
+    return tuple(
+        MissingText(text, rows(public, text), rows(secret, text)) for text in ("", *rules.missing)
+    )
+
+
+def _notes_on_missing(
+    secret: _Column, public: _Column, support: Support, rules: Rules
+) -> list[str]:
+    notes = []
+    columns = [(rules.secret, "secret", secret)]
+    if isinstance(support, Levels):
+        columns.append((rules.public, "level", public))
+    for name, kind, column in columns:
+        texts = [t for t, gone in zip(column.cells.texts, column.missing.tolist(), strict=True)
+                 if not gone]  # fmt: skip
+        for text in sorted(set(looks_missing(texts))):
+            rows = sum(
+                r for t, r in zip(column.cells.texts, column.rows.tolist(), strict=True)
+                if t == text
+            )  # fmt: skip
+            notes.append(
+                f"{text!r} in column {name!r} is a {kind} of its own ({rows} rows); if it means a "
+                f"missing value, say so (--missing {text!r})"
+            )
+    return notes
+
+
+def _lost_digits(public: _Column, texts: Sequence[str]) -> str | None:
+    """Return a warning where integers were squeezed into floats before they reached us."""
+    if not pt.is_float64(public.raw.type) or not public.missing.any():
+        return None
+    large = [t for t in texts if abs(float(t)) >= 2**53 and float(t).is_integer()]
+    if not large:
+        return None
+    return (
+        "the public column holds floats beyond 2**53 and blanks: integers of that size may have "
+        "lost digits before they arrived here; use an integer type that knows blanks (Int64)"
+    )
+
+
+def _kind(support: Support) -> str:
+    if isinstance(support, Levels):
+        return "ordered levels" if support.ordered else "unordered levels"
+    return "numbers"
+
+
+def _coding(support: Support) -> tuple[tuple[str, int], ...] | None:
+    if isinstance(support, Levels) and support.ordered:
+        return tuple((name, code) for code, name in enumerate(support.names))
+    return None

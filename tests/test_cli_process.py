@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a process: exit statuses, signals, pipes, and what importing it loads."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli_runner import COMMAND, check_refused, rows, run_process, strict_json, write
+
+COLUMNS = ("--secret", "s", "--public", "x", "--epsilon", "1")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write(tmp_path, "t.csv", rows("a,0", "a,1", "b,1", "b,2"))
+
+
+def test_statuses_and_streams(table: Path) -> None:
+    done = run_process("calibrate", table, *COLUMNS, "--format", "json")
+    assert done.status == 0
+    assert done.err == ""
+    assert strict_json(done.out)["results"][0]["mechanism"] == "exact"
+    wrong = run_process("calibrate", table, "--secret", "s", "--public", "y", "--epsilon", 1)
+    check_refused(wrong, "'y'")
+
+
+def test_the_installed_script(table: Path) -> None:
+    script = Path(sys.executable).with_name("pufferfish")
+    if not script.exists():
+        pytest.skip("the package is not installed with its script")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("pufferfish")
+    done = subprocess.run([script, "verify"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_no_display_and_no_plotting(table: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    environment |= {"MPLBACKEND": "no-such-backend"}
+    code = (
+        "import sys; from pufferfish.cli import main; status = main();"
+        "loaded = {'matplotlib', 'tkinter', 'plotly'} & set(sys.modules);"
+        "sys.exit(99 if loaded else status)"
+    )
+    done = run_process("calibrate", table, *COLUMNS, code=code, env=environment)
+    assert done.status == 0, done.err
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from pufferfish.cli import main; main(['--help']);"
+        "heavy = {'numpy', 'duckdb', 'pyarrow', 'rich', 'narwhals', 'flint'} & set(sys.modules);"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = run_process(code=code)
+    assert done.status == 0, done.err
+    assert "calibrate" in done.out
+
+
+def test_an_encoding_without_these_letters(tmp_path: Path) -> None:
+    table = write(tmp_path, "t.csv", rows("größer,0", "größer,1", "b,1", header="s,naïve"))
+    environment = os.environ | {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    for form in ("table", "json", "csv"):
+        done = run_process(
+            "calibrate", table, "--secret", "s", "--public", "naïve", "--epsilon", 1,
+            "--format", form, env=environment,
+        )  # fmt: skip
+        assert done.status == 0, done.err
+        if form == "json":
+            assert strict_json(done.out)["scenario"]["public"] == "naïve"
+
+
+def test_a_reader_that_has_gone_is_no_error(table: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = run_process("calibrate", table, *COLUMNS, stdout=writing)
+    os.close(writing)
+    assert (done.status, done.err) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_behind_standard_output(table: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = run_process("calibrate", table, *COLUMNS, stdout=full)
+    check_refused(done, "standard output")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the shell to close a stream")
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_closed_streams(table: Path, form: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *COMMAND, "calibrate", table, *COLUMNS, "--format", form],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("pufferfish: error: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
+def test_an_output_that_may_not_be_written(table: Path) -> None:
+    folder = table.parent / "closed"
+    folder.mkdir(mode=0o500)
+    check_refused(run_process("release", table, *COLUMNS, "-o", folder / "o.csv"), "o.csv")
+    check_refused(run_process("calibrate", table, *COLUMNS, "--save", folder / "p.json"), "p.json")
+
+
+# Says that the noise is about to be drawn, with the output open, and then hangs.
+HANGING = """
+import sys, time
+from pathlib import Path
+from pufferfish.cli import main
+from pufferfish.release.releaser import Releaser
+
+def hang(self, atoms, entropy=None):
+    Path(sys.argv.pop()).touch()
+    time.sleep(100)
+
+Releaser.draw = hang
+sys.exit(main(sys.argv[1:-1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
+@pytest.mark.parametrize(
+    "number, status, word",
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_signals_leave_nothing_half_written(
+    table: Path, number: signal.Signals, status: int, word: str
+) -> None:
+    sign = table.parent / "drawing"
+    process = subprocess.Popen(
+        [sys.executable, "-c", HANGING, "release", table, *COLUMNS, "-o",
+         table.parent / "out.csv", sign],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        while not sign.exists():
+            assert process.poll() is None, process.stderr
+            time.sleep(0.02)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (status, "", f"pufferfish: error: {word}\n")
+    assert sorted(path.name for path in table.parent.iterdir()) == ["drawing", "t.csv"]
+
+
+def test_ctrl_c_is_known_whatever_a_library_makes_of_it(table: Path) -> None:
+    code = """
+import os, signal, sys
+from pufferfish.cli import main, scenarios
+
+def query(source):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+    except KeyboardInterrupt:
+        raise RuntimeError("query interrupted") from None
+
+scenarios.scenario_of = query
+sys.exit(main())
+"""
+    done = run_process("calibrate", table, *COLUMNS, "--format", "json", code=code)
+    check_refused(done, "interrupted", status=130)

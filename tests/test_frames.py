@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dataframes to priors: the same table gives the same prior, whatever library holds it."""
+
+import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pufferfish.errors import InputError, PriorWarning
+from pufferfish.tables import open_table
+from pufferfish.tables.frames import raw_cells
+from table_cases import as_dict, count, csv_text, values, write
+
+MAKERS = {
+    "pandas": pd.DataFrame,
+    "polars": lambda data: pl.DataFrame(data, strict=False),
+    "polars lazy": lambda data: pl.LazyFrame(data, strict=False),
+    "pyarrow": pa.table,
+}
+
+
+@pytest.fixture(params=list(MAKERS))
+def frame(request):
+    return MAKERS[request.param]
+
+
+def refused(table, **rules):
+    with pytest.raises(InputError) as caught:
+        count(table, **rules)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_integers_and_text(frame):
+    prior = count(frame({"other": [1.5, None, 2.0], " s ": ["a", "b", " b "], "x": [1, 2, 2]}))
+    assert as_dict(prior) == {"a": {"1": 1}, "b": {"2": 2}}
+    assert "dataframe" in prior.report.source
+
+
+def test_floats_are_the_decimals_they_print(frame):
+    prior = count(frame({"s": ["a", "a", "b"], "x": [0.1, 0.3, 1e-7]}))
+    assert values(prior) == [Fraction("1e-7"), Fraction("0.1"), Fraction("0.3")]
+
+
+def test_mutant_that_takes_the_binary_value_of_a_float_is_caught(monkeypatch):
+    monkeypatch.setattr(
+        "pufferfish.tables.cells._float_text", lambda value: str(Decimal(float(value)))
+    )
+    with pytest.raises((AssertionError, InputError)):
+        test_floats_are_the_decimals_they_print(pa.table)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([0.1, 0.3], pa.float32()),
+        pa.array([Decimal("0.1"), Decimal("0.3")]),
+        pa.array([Decimal("0.100"), Decimal("0.300")], pa.decimal256(60, 3)),
+        pa.array(["0.1", "0.30"]).dictionary_encode(),
+        pa.array([0.1, 0.3], pa.float16()),
+    ],
+)
+def test_narrow_floats_decimals_and_dictionaries(cells):
+    prior = count(pa.table({"s": ["a", "b"], "x": cells}))
+    if cells.type == pa.float16():
+        assert values(prior) == [Fraction("0.1"), Fraction("0.3")]
+    assert values(prior) == [Fraction("0.1"), Fraction("0.3")]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.array([2**64 - 2, 2**64 - 1], dtype=np.uint64),
+        np.array([-(2**63), -(2**63) + 1], dtype=np.int64),
+        pd.array([2**53, 2**53 + 1], dtype="Int64"),
+        pd.Series([2**53, 2**53 + 1], dtype=object),
+        pd.Series([2**70, 2**70 + 1], dtype=object),
+        pd.Series([2**53, 2**53 + 1], dtype="int64[pyarrow]"),
+        pd.Series([Decimal(2**53), Decimal(2**53 + 1)], dtype=object),
+        pd.Series([str(2**53), str(2**53 + 1)]),
+    ],
+)
+def test_integers_of_any_size_in_pandas(numbers):
+    prior = count(pd.DataFrame({"s": ["a", "b"], "x": numbers}))
+    assert values(prior) == [int(n) for n in numbers]
+    assert prior.counts.tolist() == [[1, 0], [0, 1]]
+
+
+def test_integers_of_128_bits_in_polars():
+    column = pl.Series("x", [2**100, 2**100 + 1], dtype=pl.Int128)
+    prior = count(pl.DataFrame([pl.Series("s", ["a", "b"]), column]))
+    assert values(prior) == [2**100, 2**100 + 1]
+
+
+def test_blanks_beside_large_integers_keep_digits_or_warn():
+    nullable = pd.DataFrame({"s": ["a", "b", "b"]})
+    nullable["x"] = pd.array([2**53, 2**53 + 1, None], dtype="Int64")
+    assert values(count(nullable)) == [2**53, 2**53 + 1]
+    lost = pd.DataFrame({"s": ["a", "b", "b"], "x": [2**53, 2**53 + 1, None]})
+    with pytest.warns(PriorWarning, match="lost digits"):
+        count(lost)
+
+
+def test_booleans_with_blanks(frame):
+    prior = count(frame({"s": ["a", "a", "b", "b"], "x": [False, None, False, True]}))
+    assert as_dict(prior) == {"a": {"0": 1}, "b": {"0": 1, "1": 1}}
+    assert prior.report.set_aside == (("no public value", 1),)
+
+
+def test_nan_is_missing_in_pandas_only():
+    data = {"s": ["a", "a", "b"], "x": [1.0, float("nan"), 2.0]}
+    for dtype in ("float64", "float32", "Float64", "float64[pyarrow]", object):
+        frame = pd.DataFrame(data).astype({"x": dtype})
+        prior = count(frame)
+        assert as_dict(prior) == {"a": {"1": 1}, "b": {"2": 1}}
+        assert prior.report.set_aside == (("no public value", 1),)
+    for frame in (pl.DataFrame(data), pl.LazyFrame(data), pa.table(data)):
+        assert "not finite in data row 2" in refused(frame)
+        assert as_dict(count(frame, missing=["nan"])) == {"a": {"1": 1}, "b": {"2": 1}}
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+def test_infinity_is_refused(frame, value):
+    assert "not finite in data row 3" in refused(frame({"s": ["a", "b", "b"], "x": [1, 2, value]}))
+
+
+def test_secrets_are_text(frame):
+    assert count(frame({"s": [1.0, 2.5, None], "x": [1, 2, 3]})).secrets == ("1", "2.5")
+    assert count(frame({"s": [True, False, True], "x": [1, 2, 3]})).secrets == ("false", "true")
+    assert count(frame({"s": [10, 9, 9], "x": [1, 2, 3]})).secrets == ("9", "10")
+
+
+def test_stated_levels_of_numbers(frame):
+    prior = count(frame({"s": ["a", "b"], "x": [1.0, 2.0]}), levels=[1, 2, 3])
+    assert prior.support.names == ("1", "2", "3")
+    prior = count(frame({"s": ["a", "b"], "x": [1, 2]}), order=["2", "1"])
+    assert prior.support.names == ("2", "1")
+
+
+def test_categories_and_times():
+    frame = pd.DataFrame({"s": pd.Categorical(["a", "b", None]), "x": pd.Categorical([3, 1, 1])})
+    prior = count(frame)
+    assert as_dict(prior) == {"a": {"3": 1}, "b": {"1": 1}}
+    assert prior.report.set_aside == (("no secret value", 1),)
+    days = [dt.date(2020, 1, 2), dt.date(2020, 1, 1)]
+    for make in MAKERS.values():
+        assert count(make({"s": ["a", "b"], "x": days})).support.names == (
+            "2020-01-01",
+            "2020-01-02",
+        )
+    enum = pl.DataFrame({"s": ["a", "b"], "x": ["u", "v"]}, schema_overrides={"x": pl.Categorical})
+    assert count(enum).support.names == ("u", "v")
+
+
+def test_mixed_python_objects():
+    frame = pd.DataFrame({"s": ["a", "b", "b"], "x": pd.Series([1, "1.0", True], dtype=object)})
+    assert "mixes" in refused(frame)
+    fine = pd.DataFrame({"s": ["a", "b", "b"], "x": pd.Series([1, "2", None], dtype=object)})
+    assert as_dict(count(fine)) == {"a": {"1": 1}, "b": {"2": 1}}
+    lists = pd.DataFrame({"s": ["a", "b"], "x": pd.Series([[1], [2]], dtype=object)})
+    assert "list" in refused(lists)
+
+
+@pytest.mark.parametrize(
+    "cells", [pa.array([[1], [2]]), pa.array([{"a": 1}, {"a": 2}]), pa.array([b"1", b"2"])]
+)
+def test_cells_that_are_no_single_values(cells):
+    assert "not numbers or text" in refused(pa.table({"s": ["a", "b"], "x": cells}))
+
+
+def test_names_of_columns():
+    twice = pd.DataFrame([[1, 2, 3]], columns=["s", "x", " x"])
+    assert "'x' 2 times" in refused(twice)
+    arrow = pa.Table.from_arrays([pa.array([1])] * 3, names=["s", "x", "x"])
+    assert "'x' 2 times" in refused(arrow)
+    numbers = pd.DataFrame([["a", 1], ["b", 2]])
+    assert as_dict(count(numbers, secret="0", public="1")) == {"a": {"1": 1}, "b": {"2": 1}}
+    clash = pl.LazyFrame({"count": ["a", "b"], "x": [1, 2]})
+    assert as_dict(count(clash, secret="count")) == {"a": {"1": 1}, "b": {"2": 1}}
+
+
+@pytest.mark.parametrize("thing", [3, {"s": [1]}, [1, 2], pd.Series([1]), np.zeros((2, 2)), None])
+def test_what_is_no_table(thing):
+    assert "was given" in refused(thing)
+
+
+def test_empty_frames(frame):
+    empty = {"s": pa.array([], pa.string()), "x": pa.array([], pa.int64())}
+    table = pa.table(empty)
+    for thing in (table, pl.from_arrow(table), table.to_pandas()):
+        assert "no rows" in refused(thing)
+
+
+def test_batches_and_chunks():
+    parts = [pa.table({"s": ["a"] * 3, "x": [k, k + 1, k]}) for k in range(5)]
+    table = open_table(pa.concat_tables(parts))
+    batches = list(table.batches(["x"], 2))
+    assert [x for batch in batches for x in batch.column(0).to_pylist()] == [
+        x for k in range(5) for x in (k, k + 1, k)
+    ]
+    assert as_dict(count(pa.concat_tables(parts)))["a"]["2"] == 3
+    dictionaries = pa.concat_tables(
+        [
+            pa.table({"s": ["a", "b"], "x": pa.array(cells).dictionary_encode()})
+            for cells in (["u", "v"], ["v", "u"])
+        ]
+    )
+    assert as_dict(count(dictionaries)) == {"a": {"u": 1, "v": 1}, "b": {"u": 1, "v": 1}}
+
+
+def test_large_spans_are_counted_alike(monkeypatch):
+    rng = np.random.default_rng(1)
+    frame = pa.table({"s": rng.integers(0, 5, 500), "x": rng.integers(0, 50, 500)})
+    first = count(frame)
+    monkeypatch.setattr("pufferfish.tables.frames._SMALL_SPAN", 0)
+    many = pa.table({"s": rng.integers(0, 5, 5), "x": rng.integers(0, 50, 5)})
+    reference = as_dict(count(many))
+    assert as_dict(count(frame)) == as_dict(first)
+    assert sum(sum(row.values()) for row in reference.values()) == 5
+
+
+def test_raw_cells_of_arrays():
+    assert raw_cells(np.array([1, 2], dtype=">i4")).to_pylist() == [1, 2]
+    assert raw_cells([2**70, "x", None]).to_pylist() == [str(2**70), "x", None]
+    assert raw_cells(np.array([2**70, None], dtype=object)).to_pylist() == [str(2**70), None]
+    assert raw_cells(pd.Series([1.5, None])).to_pylist() == [1.5, None]
+    assert raw_cells(pl.Series([1, None])).to_pylist() == [1, None]
+    assert str(raw_cells(np.array([np.nan])).to_pylist()) == "[nan]"
+    for wrong in (np.zeros((2, 2)), 3, {"a": 1}, np.array([b"1"]), pa.array([[1]])):
+        with pytest.raises(InputError):
+            raw_cells(wrong)
+
+
+texts = st.sampled_from(["a", "b", " b", "Ünï", "x y", "7"])
+numbers = st.one_of(
+    st.none(),
+    st.integers(-(2**62), 2**62).map(lambda n: n % 2**20 - 2**19),
+    st.sampled_from([2**53, 2**53 + 1, -(2**53) - 1, 0]),
+)
+decimals = st.one_of(st.none(), st.integers(-(10**6), 10**6).map(lambda n: n / 1000))
+
+
+def every_source(folder, secrets, cells):
+    """The same two columns as CSV, Parquet, JSON, pandas, Polars and Arrow."""
+    data = {"s": secrets, "x": cells}
+    rows = [(f'"{s}"', "" if x is None else repr(x)) for s, x in zip(secrets, cells, strict=True)]
+    table = pa.table(data)
+    pq.write_table(table, folder / "t.parquet")
+    integers = all(x is None or isinstance(x, int) for x in cells)
+    frame = pd.DataFrame({"s": secrets})
+    frame["x"] = pd.array(cells, dtype="Int64" if integers else "Float64")
+    return {
+        "csv": write(folder, csv_text(rows)),
+        "tsv": write(folder, csv_text(rows).replace(",", "\t"), "t.tsv"),
+        "parquet": folder / "t.parquet",
+        "pandas": frame,
+        "pandas object": pd.DataFrame(data, dtype=object),
+        "polars": pl.DataFrame(data),
+        "polars lazy": pl.LazyFrame(data),
+        "arrow": table,
+    }
+
+
+@given(
+    rows=st.one_of(
+        st.lists(st.tuples(texts, numbers), min_size=1, max_size=12),
+        st.lists(st.tuples(texts, decimals), min_size=1, max_size=12),
+    )
+)
+def test_every_source_gives_the_same_prior(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("same")
+    secrets, cells = [s for s, _ in rows], [x for _, x in rows]
+    outcomes = {}
+    for name, source in every_source(folder, secrets, cells).items():
+        try:
+            prior = count(source)
+        except InputError as error:
+            # Only what is said of the secrets may differ in nothing but the table's name.
+            outcomes[name] = str(error).partition(" ")[0]
+        else:
+            outcomes[name] = (as_dict(prior), values(prior), prior.report.set_aside)
+    assert len({repr(outcome) for outcome in outcomes.values()}) == 1, outcomes
