@@ -960,7 +960,7 @@ def test_mutant_float_bound_without_its_error(monkeypatch: pytest.MonkeyPatch) -
 
 def test_mutant_far_formula_without_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     # A thin slice and a distance of like size in the logarithm, so that both errors show.
-    rows = {"a": [1, 0, 2**850], "b": [0, 1, 0]}
+    rows = {"a": [1, 0, 2**850], "b": [0, 1, 1]}
     scenario = Scenario(Prior.from_counts(rows, support=[0, 10**7, 10**9]))
     make_sloppy(monkeypatch, 3)
 
@@ -976,7 +976,7 @@ def test_mutant_far_formula_without_its_error(monkeypatch: pytest.MonkeyPatch) -
         "_logs",
         lambda self, rows, atoms: (honest(self, rows, atoms)[0], np.zeros((len(rows), len(atoms)))),
     )
-    monkeypatch.setattr(floatbound, "UNIT", 0.0)
+    monkeypatch.setattr(floatbound, "UNIT", 1e-20)
     assert fails(check)
 
 

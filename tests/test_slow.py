@@ -278,6 +278,7 @@ def test_order_and_privacy(case: strategies.Case) -> None:
 
 @pytest.mark.slow
 @given(strategies.cases())
+@settings(max_examples=1000)
 def test_order_and_privacy_many(case: strategies.Case) -> None:
     check_order_and_privacy(case)
 

@@ -60,7 +60,7 @@ def certify(
     mechanism : DiscreteLaplace
         The noise; only its scale and step are looked at.
     epsilon : Fraction or None
-        The budget; None only bounds the loss.
+        What to compare the loss with; None only bounds it.
     method : "auto", "ball" or "float-bound"
         ``auto`` uses ball arithmetic up to `BALL_CELLS` cells, beyond that the floating-point
         bound, and balls again (up to `LAST_BALL_CELLS`) where that does not decide. Where the loss

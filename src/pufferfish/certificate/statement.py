@@ -8,7 +8,7 @@ from fractions import Fraction
 from pufferfish.certificate.record import Certificate
 from pufferfish.rationals import show
 
-#: A budget whose exact text is longer is shown as a double.
+#: An epsilon whose exact text is longer is shown as a double.
 _LONG = 24
 
 
@@ -33,16 +33,16 @@ def _claim(certificate: Certificate) -> str:
         return f"The privacy loss is {loss}"
     exact, text = Fraction(certificate.epsilon), certificate.epsilon
     text = text if len(text) <= _LONG else f"about {float(exact)!r}"
-    budget = f"epsilon = {text}"
+    limit = f"epsilon = {text}"
     if certificate.holds:
         # What was proved is at most epsilon, even where the digits shown go beyond it.
         shown = text if Fraction(shown) > exact else shown
-        return f"The privacy loss is at most {shown}, within {budget}"
+        return f"The privacy loss is at most {shown}, within {limit}"
     if certificate.decided:
         least = certificate.loss_at_least
         loss = f"at least {shown_down(least)}" if math.isfinite(least) else "infinite"
-        return f"The privacy loss is {loss}, above {budget}: this is not private"
-    return f"It was not decided whether the privacy loss, {loss}, is within {budget}"
+        return f"The privacy loss is {loss}, above {limit}: this is not private"
+    return f"It was not decided whether the privacy loss, {loss}, is within {limit}"
 
 
 def _how(certificate: Certificate) -> str:

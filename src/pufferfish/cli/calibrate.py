@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pufferfish.cli.commands import WithMechanisms
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import (
     Source,
@@ -29,23 +30,6 @@ _CSV_COLUMNS = (
 )  # fmt: skip
 #: What is said of a column that needs no noise.
 UNCHANGED = "the column would be PUBLISHED UNCHANGED"
-
-
-class WithMechanisms(click.Command):
-    """A command whose help lists the mechanisms from the registry."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of mechanisms, from the most noise to the least."""
-        from pufferfish.calibration import DEFAULT, REGISTRY
-
-        with formatter.section("Mechanisms, from the most noise to the least"):
-            formatter.write_dl(
-                [
-                    (name, method.summary + (" (the default)" if name == DEFAULT else ""))
-                    for name, method in REGISTRY.items()
-                ]
-            )
-        super().format_epilog(ctx, formatter)
 
 
 @click.command(cls=WithMechanisms, short_help="Compute the noise that hides the secret.")

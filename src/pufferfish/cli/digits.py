@@ -34,14 +34,13 @@ def at_most(value: float, limit: Fraction, digits: int = 8) -> str:
     """Return a number rounded up, with as many digits more as keep it within a limit.
 
     A loss is rounded up like any other; where that would print it above epsilon although it is
-    not, more digits are shown.
+    not, more digits are shown, or epsilon itself where a double's digits do not tell them apart.
     """
-    while True:
-        text = rounded_up(value, digits)
-        above = math.isfinite(value) and Fraction(value) <= limit < Fraction(text)
-        if not above or digits >= 20:
+    for count in range(digits, 18):
+        text = rounded_up(value, count)
+        if not math.isfinite(value) or Fraction(value) > limit or Fraction(text) <= limit:
             return text
-        digits += 1
+    return show(limit)
 
 
 def shown_epsilon(plan: "Plan") -> str:

@@ -81,19 +81,6 @@ class Source:
         return tuple(name for name, value in used.items() if value not in (None, ()))
 
 
-def _checked_pairs(
-    ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, str], ...]
-) -> tuple[tuple[str, str], ...]:
-    """Refuse a pair of one secret, to which the option that follows was added."""
-    options = {name for other in ctx.command.params for name in other.opts}
-    for pair in pairs:
-        if options.intersection(pair):
-            raise InputError(
-                f"--pair names two secrets, as in --pair yes no, but {' '.join(pair)} was given"
-            )
-    return pairs
-
-
 def source_options(function: Function) -> Function:
     """Add the options that say where the scenario comes from."""
     for option in reversed(
@@ -106,7 +93,7 @@ def source_options(function: Function) -> Function:
                 "adversaries.",
             ),
             click.option(
-                "--pair", "pairs", nargs=2, multiple=True, metavar="A B", callback=_checked_pairs,
+                "--pair", "pairs", nargs=2, multiple=True, metavar="A B",
                 help="Pair of secrets that nobody may tell apart; may be repeated. By default all "
                 "pairs.",
             ),

@@ -23,8 +23,14 @@ def stdout_console() -> "Console":
     """Return the console for people; without colours, and as wide as needed, where none looks."""
     from rich.console import Console
 
-    seen = sys.stdout is not None and sys.stdout.isatty()
-    return Console(
+    class Honest(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the process with an exit status of its own
+
+    if sys.stdout is None:
+        raise _closed()
+    seen = sys.stdout.isatty()
+    return Honest(
         file=sys.stdout,
         width=None if seen else _UNLIMITED,
         no_color=None if seen else True,
@@ -110,5 +116,9 @@ def jsonable(value: Any) -> Any:
 
 def _write(content: str) -> None:
     if sys.stdout is None:
-        raise InputError("standard output is closed")
+        raise _closed()
     sys.stdout.write(content)
+
+
+def _closed() -> InputError:
+    return InputError("nothing can be printed: standard output is closed")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pufferfish.cli.calibrate import WithMechanisms
+from pufferfish.cli.commands import WithMechanisms
 from pufferfish.cli.digits import at_most, shown_epsilon
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import (
@@ -108,10 +108,10 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
             seed=options["seed"],
             progress=done,
         )
-    _print(plan, report)
+    _print(plan, report, options["plan_file"])
 
 
-def _print(plan: "Plan", report: Any) -> None:
+def _print(plan: "Plan", report: Any, plan_file: str | None) -> None:
     from pufferfish.cli.output import print_lines, stdout_console
 
     lines = list(report.lines())
@@ -125,7 +125,12 @@ def _print(plan: "Plan", report: Any) -> None:
     elif report.keep:
         lines.append("no certificate: the kept columns are not in the prior, and may give it away")
     else:
-        lines.append(f"certified loss at most {at_most(plan.loss, plan.epsilon_exact)}")
+        loss = at_most(plan.loss, plan.epsilon_exact)
+        lines.append(
+            f"certified loss at most {loss}"
+            if plan_file is None
+            else f"loss at most {loss}, as {plan_file} says; pufferfish verify proves it again"
+        )
         lines.append(plan.assumption)
     print_lines(stdout_console(), lines)
 
@@ -133,9 +138,8 @@ def _print(plan: "Plan", report: Any) -> None:
 def _loaded(options: dict[str, Any], source: Source) -> "Plan":
     """Return the plan of a file; one that came from a prior is told the columns' names."""
     from pufferfish.plan import Plan
-    from pufferfish.tables import make_rules
 
-    named = ("--secret", "--public", "--missing")
+    named = ("--secret", "--public", "--missing", "--step")
     given = [*source.given]
     given += [f"--{name}" for name in ("epsilon", "mechanism") if options[name]]
     # Checked before the file is read: these never go with a plan.
@@ -149,7 +153,7 @@ def _loaded(options: dict[str, Any], source: Source) -> "Plan":
                 f"{listed(given)} cannot be given with --plan: the plan says it already"
             )
         return plan
-    return _with_columns(plan, source, make_rules)
+    return _with_columns(plan, source)
 
 
 def _calibrated(
@@ -160,7 +164,6 @@ def _calibrated(
     from pufferfish.cli.scenarios import scenario_of
     from pufferfish.release.atomic import checked_target
     from pufferfish.release.sinks import checked_extension
-    from pufferfish.tables import make_rules
 
     if not options["epsilon"]:
         raise InputError(
@@ -174,12 +177,13 @@ def _calibrated(
     if not source.priors:
         scenario = scenario_of(replace(source, table=table))
     else:
+        _public(source)  # before anything long is computed
         # The columns are those of the table that is released, and say nothing of the prior.
         scenario = scenario_of(replace(source, secret=None, public=None, missing=()))
     plan = calibrate(scenario, epsilon, mechanism)
     for note in (*_notes(scenario), *plan.notes):
         messages.note(note)
-    return plan if plan.rules is not None else _with_columns(plan, source, make_rules)
+    return plan if plan.rules is not None else _with_columns(plan, source)
 
 
 def _notes(scenario: Any) -> tuple[str, ...]:
@@ -188,16 +192,32 @@ def _notes(scenario: Any) -> tuple[str, ...]:
     return notes_of(scenario)
 
 
-def _with_columns(plan: "Plan", source: Source, make_rules: Any) -> "Plan":
+def _with_columns(plan: "Plan", source: Source) -> "Plan":
+    """Tell a plan from a given prior the column to release, and how its cells are cleaned."""
+    from pufferfish.rationals import parse_number, show
     from pufferfish.support import Levels
+    from pufferfish.tables import make_rules
 
+    public = _public(source)
+    support = plan.support
+    order = support.names if isinstance(support, Levels) else None
+    if source.step is not None and not isinstance(support, Levels):
+        step = parse_number(source.step, "--step")
+        if step != support.step:
+            raise InputError(
+                f"--step must be {show(support.step)}, the step of the plan, but {source.step} was "
+                "given"
+            )
+    rules = make_rules(
+        secret=source.secret, public=public, order=order, missing=source.missing, step=source.step
+    )
+    return replace(plan, rules=rules)
+
+
+def _public(source: Source) -> str:
+    """Return the column to release, for a plan that names none."""
     if source.public is None:
         raise InputError(
             "the prior did not come from a table: name the column to release with --public COL"
         )
-    support = plan.support
-    order = support.names if isinstance(support, Levels) else None
-    rules = make_rules(
-        secret=source.secret, public=source.public, order=order, missing=source.missing
-    )
-    return replace(plan, rules=rules)
+    return source.public

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pufferfish.cli.commands import StrictCommand
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import format_option
 from pufferfish.errors import CheckFailed
@@ -19,7 +20,7 @@ _CSV_COLUMNS = (
 )  # fmt: skip
 
 
-@click.command(short_help="Compute the paper's table again.")
+@click.command(cls=StrictCommand, short_help="Compute the paper's table again.")
 @format_option
 @click.option(
     "--diabetes", metavar="FILE",

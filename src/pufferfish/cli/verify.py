@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pufferfish.cli.commands import StrictCommand
 from pufferfish.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pufferfish.scenario import Scenario
 
 
-@click.command(short_help="Recompute the loss of a saved plan.")
+@click.command(cls=StrictCommand, short_help="Recompute the loss of a saved plan.")
 @click.argument("plan")
 @click.argument("table", required=False)
 @click.option(
