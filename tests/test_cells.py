@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError
@@ -203,6 +203,23 @@ def test_coder_rounds_where_counting_does():
     assert rounded == [(0, OK), (0, OK), (2, OK), (2, OK), (2, OUTSIDE)]
 
 
+@given(
+    st.sets(st.integers(-30, 30), min_size=1),
+    st.lists(st.fractions(-20, 20, max_denominator=12), min_size=1),
+    st.sampled_from([Fraction(1, 2), Fraction(1, 3), Fraction(2)]),
+    st.booleans(),
+)
+def test_coder_agrees_with_the_definition(units, cells, step, rounds):
+    support = make_lattice([step * u for u in sorted(units)], step)
+    rules = make_rules(public="x", step=step if rounds else None)
+    texts = [f"{c.numerator}/{c.denominator}" for c in cells]
+    for cell, (atom, state) in zip(cells, coded(support, texts, rules), strict=True):
+        value = step * round(cell / step) if rounds else cell
+        nearest = min(range(support.size), key=lambda k: (abs(support.value(k) - value), k))
+        assert atom == nearest
+        assert state == (OK if support.value(nearest) == value else OUTSIDE)
+
+
 def test_coder_on_levels_and_truth_values():
     support = Levels(("low", "high"), ordered=True)
     assert coded(support, ["high", " low", "Low", None]) == [
@@ -257,6 +274,7 @@ values = st.one_of(
 )
 
 
+@settings(max_examples=25)
 @given(st.lists(values, min_size=2, max_size=20), st.sampled_from([None, "1/2", 3]))
 def test_releasing_cleans_as_counting_does(tmp_path_factory, cells, step):
     """Coding the rows of the table one by one gives back its counts."""

@@ -145,6 +145,7 @@ def test_csv(student: Path) -> None:
     found = list(csv.DictReader(io.StringIO(outcome.out)))
     results = run(*student_options(student), "--format", "json").data["results"]
     assert len(found) == 15
+    assert "public knowledge" in outcome.err
     for row, result in zip(found, results, strict=True):
         assert row["mechanism"] == result["mechanism"]
         assert float(row["scale"]) == result["scale"]

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError, PriorWarning
@@ -70,8 +70,6 @@ def test_mutant_that_takes_the_binary_value_of_a_float_is_caught(monkeypatch):
 )
 def test_narrow_floats_decimals_and_dictionaries(cells):
     prior = count(pa.table({"s": ["a", "b"], "x": cells}))
-    if cells.type == pa.float16():
-        assert values(prior) == [Fraction("0.1"), Fraction("0.3")]
     assert values(prior) == [Fraction("0.1"), Fraction("0.3")]
 
 
@@ -192,7 +190,7 @@ def test_what_is_no_table(thing):
     assert "was given" in refused(thing)
 
 
-def test_empty_frames(frame):
+def test_empty_frames():
     empty = {"s": pa.array([], pa.string()), "x": pa.array([], pa.int64())}
     table = pa.table(empty)
     for thing in (table, pl.from_arrow(table), table.to_pandas()):
@@ -218,13 +216,11 @@ def test_batches_and_chunks():
 
 def test_large_spans_are_counted_alike(monkeypatch):
     rng = np.random.default_rng(1)
-    frame = pa.table({"s": rng.integers(0, 5, 500), "x": rng.integers(0, 50, 500)})
-    first = count(frame)
+    data = {"s": rng.integers(0, 50, 90), "x": rng.integers(0, 50, 90)}
+    expected = as_dict(count(pa.table(data)))
+    # Now 2,500 combinations are more than the rows, and more than one array may hold.
     monkeypatch.setattr("pufferfish.tables.frames._SMALL_SPAN", 0)
-    many = pa.table({"s": rng.integers(0, 5, 5), "x": rng.integers(0, 50, 5)})
-    reference = as_dict(count(many))
-    assert as_dict(count(frame)) == as_dict(first)
-    assert sum(sum(row.values()) for row in reference.values()) == 5
+    assert as_dict(count(pa.table(data))) == expected
 
 
 def test_raw_cells_of_arrays():
@@ -249,7 +245,7 @@ decimals = st.one_of(st.none(), st.integers(-(10**6), 10**6).map(lambda n: n / 1
 
 
 def every_source(folder, secrets, cells):
-    """The same two columns as CSV, Parquet, JSON, pandas, Polars and Arrow."""
+    """The same two columns as CSV, Parquet, pandas, Polars and Arrow."""
     data = {"s": secrets, "x": cells}
     rows = [(f'"{s}"', "" if x is None else repr(x)) for s, x in zip(secrets, cells, strict=True)]
     table = pa.table(data)
@@ -269,6 +265,7 @@ def every_source(folder, secrets, cells):
     }
 
 
+@settings(max_examples=25)
 @given(
     rows=st.one_of(
         st.lists(st.tuples(texts, numbers), min_size=1, max_size=12),
@@ -283,8 +280,8 @@ def test_every_source_gives_the_same_prior(tmp_path_factory, rows):
         try:
             prior = count(source)
         except InputError as error:
-            # Only what is said of the secrets may differ in nothing but the table's name.
-            outcomes[name] = str(error).partition(" ")[0]
+            # What is said may differ in nothing but the name of the table.
+            outcomes[name] = str(error).replace(open_table(source).name, "the table")
         else:
             outcomes[name] = (as_dict(prior), values(prior), prior.report.set_aside)
     assert len({repr(outcome) for outcome in outcomes.values()}) == 1, outcomes

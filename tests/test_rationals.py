@@ -44,13 +44,30 @@ def test_texts_that_are_numbers(text: str, value: Fraction) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "abc", "1,5", "12,00", "1 2", "0x10", "1_000", "--1", "1/2/3", "true", "\u0661"]
+    "text",
+    [
+        "",
+        "abc",
+        "1,5",
+        "12,00",
+        "0,123",
+        "00,123",
+        "1 2",
+        "0x10",
+        "1_000",
+        "--1",
+        "1/2/3",
+        "true",
+        "\u0661",
+    ],
 )
 def test_texts_that_are_no_numbers(text: str) -> None:
     assert parse_text(text) is None
 
 
-@pytest.mark.parametrize("text", ["inf", "-Infinity", "nan", "NaN", "1e999", "1e309", "1/0"])
+@pytest.mark.parametrize(
+    "text", ["inf", "-Infinity", "nan", "NaN", "1e999", "1e309", "1/0", "1" * 5000]
+)
 def test_texts_that_are_not_finite(text: str) -> None:
     with pytest.raises(NotFinite):
         parse_text(text)

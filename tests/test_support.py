@@ -82,7 +82,7 @@ def test_levels() -> None:
     assert lattice_of(ordered).values == (0, 1, 2)
     with pytest.raises(InputError, match="more than once"):
         make_levels(["a"], ["a", "a"])
-    with pytest.raises(InputError, match="misses the level 'mid', did you mean 'midd'"):
+    with pytest.raises(InputError, match=r"misses the level 'mid' \(did you mean 'midd'"):
         make_levels(["low", "mid"], ["low", "midd"])
     with pytest.raises(InputError, match="misses the levels a, b"):
         make_levels(["a", "b"], ["c"])

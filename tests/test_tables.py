@@ -382,6 +382,8 @@ def test_json_keeps_digits_and_refuses_lists(tmp_path):
     assert "lists" in refused(path, public="l")
     array = json.dumps([{"s": "a", "x": x} for x in (2**53, 2**53 + 1)])
     assert values(count(write(tmp_path, array, "t.json"))) == [2**53, 2**53 + 1]
+    packed = write(tmp_path, gzip.compress(lines.encode()), "t.jsonl.gz")
+    assert as_dict(count(packed)) == as_dict(count(path))
     flags = write(tmp_path, '[{"s":1,"x":true},{"s":2,"x":false}]', "t.json")
     assert as_dict(count(flags)) == {"1": {"1": 1}, "2": {"0": 1}}
 

@@ -48,7 +48,7 @@ class SeededWarning(PufferfishWarning):
 
 
 def did_you_mean(given: str, allowed: Iterable[str]) -> str:
-    """Return ``', did you mean ...?'`` for the nearest allowed name, or an empty string.
+    """Return ``' (did you mean ...?)'`` for the nearest allowed name, or an empty string.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def did_you_mean(given: str, allowed: Iterable[str]) -> str:
     names = list(allowed)
     folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(given.casefold(), list(folded), n=1, cutoff=0.6)
-    return f", did you mean {folded[close[0]]!r}?" if close else ""
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""
 
 
 def listed(names: Iterable[str], limit: int = 8) -> str:

@@ -16,10 +16,12 @@ Number = int | float | str | Decimal | Fraction | SupportsFloat
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _FRACTION = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 _NON_FINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
 #: Exponents beyond this are no number that a table holds; 1e999 is refused as not finite.
 _MAX_EXPONENT = 400
+#: No number that a table holds has more characters; Python refuses to read 4,300 digits.
+_MAX_LENGTH = 2000
 
 
 class NotFinite(InputError):
@@ -38,6 +40,8 @@ def parse_text(text: str) -> Fraction | None:
         For ``inf``, ``nan``, ``1e999`` and the like: a number was meant, but it is not finite.
     """
     stripped = text.strip()
+    if len(stripped) > _MAX_LENGTH and not stripped.strip("+-.0123456789eE/, "):
+        raise NotFinite(f"a number of {len(stripped)} characters is too long")
     if _DECIMAL.fullmatch(stripped):
         exponent = stripped.lower().partition("e")[2]
         if exponent and abs(int(exponent)) > _MAX_EXPONENT:

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 
@@ -154,11 +155,20 @@ def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> La
     cells = units[-1] - units[0]
     if cells > MAX_CELLS:
         raise InputError(
-            f"the values range over {cells} steps of {show(step)}, more than 2**53; give a coarser "
-            f"step (--step), for example {show(_coarser(step, cells))}"
+            f"the values range over {Decimal(cells):.3g} steps of {_brief(step)}, more than 2**53; give "
+            f"a coarser step (--step), for example {_brief(_coarser(step, cells))}"
         )
     origin = units[0]
     return Lattice(step, origin, np.array([unit - origin for unit in units], dtype=np.int64))
+
+
+def _brief(number: Fraction) -> str:
+    text = show(number)
+    return (
+        text
+        if len(text) <= 24
+        else f"{Decimal(number.numerator) / Decimal(number.denominator):.0e}"
+    )
 
 
 def _coarser(step: Fraction, cells: int) -> Fraction:

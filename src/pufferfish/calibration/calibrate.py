@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from pufferfish.calibration.registry import DEFAULT, method_named
 from pufferfish.certificate import Certificate, certify
+from pufferfish.certificate.decide import BALL_CELLS
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.plan import Plan
@@ -17,6 +18,8 @@ from pufferfish.scenario import Scenario
 
 #: Beyond this relative rise of the scale the user is told.
 _UNNOTICED = 1e-9
+#: Each try doubles the units in the last place; 50 of them reach any scale.
+_TRIES = 50
 #: A calibrator that is further off than this is broken.
 _LARGEST_RISE = 0.1
 
@@ -69,36 +72,46 @@ def _certified(
     scenario: Scenario, proposal: DiscreteLaplace, epsilon: Fraction
 ) -> tuple[DiscreteLaplace, Certificate, tuple[str, ...]]:
     """Raise the scale, by as little as it takes, until the certificate holds."""
-    scale, method = proposal.scale, "auto"
-    ulps = 1
-    while True:
+    cells = scenario.lattice.size * len(scenario.protected) * len(scenario.priors)
+    # Where the floating-point bound is too coarse for epsilon, take the time for ball arithmetic.
+    methods = (("ball", _TRIES),) if cells <= BALL_CELLS else (("float-bound", 5), ("ball", _TRIES))
+    for method, tries in methods:
+        found = _raised(scenario, proposal, epsilon, method, tries)
+        if found is not None:
+            noise, certificate = found
+            notes: tuple[str, ...] = ()
+            if noise.scale > proposal.scale * (1 + _UNNOTICED):
+                notes = (
+                    f"the scale was raised by {noise.scale / proposal.scale - 1:.1e} of itself, "
+                    "until its loss could be proved",
+                )
+            return noise, certificate, notes
+    raise PufferfishError(
+        f"no scale near {proposal.scale!r} could be certified at epsilon {show(epsilon)}; "
+        "please report it"
+    )
+
+
+def _raised(
+    scenario: Scenario, proposal: DiscreteLaplace, epsilon: Fraction, method: str, tries: int
+) -> tuple[DiscreteLaplace, Certificate] | None:
+    """Return the first certified scale at or above the proposed one, or None after some tries."""
+    scale = proposal.scale
+    for attempt in range(tries):
         noise = DiscreteLaplace(scale, proposal.step)
         certificate = certify(scenario, noise, epsilon, method)
         if certificate.holds:
-            break
-        if scale == 0.0:
-            raise PufferfishError("the unchanged column could not be certified; please report it")
+            return noise, certificate
+        # A rise of the scale lowers the loss by about as much, relative to each.
         missing = certificate.loss / float(epsilon) - 1
-        if certificate.method == "float-bound" and ulps > 4:
-            # The error bound is too coarse for this epsilon: take the time for ball arithmetic.
-            method, scale, ulps = "ball", proposal.scale, 1
-            continue
         rise = 1.5 * missing if math.isfinite(missing) and missing > 0 else 0.0
-        scale = max(scale * (1 + min(rise, 0.01)), _ulps_up(scale, ulps))
-        ulps *= 2
-        if scale > proposal.scale * (1 + _LARGEST_RISE):
-            raise PufferfishError(
-                f"no scale near {proposal.scale!r} could be certified at epsilon {show(epsilon)}; "
-                "please report it"
-            )
-    notes: tuple[str, ...] = ()
-    if scale > proposal.scale * (1 + _UNNOTICED):
-        notes = (
-            f"the scale was raised by {scale / proposal.scale - 1:.1e} of itself, "
-            "until its loss could be proved",
-        )
-    return noise, certificate, notes
+        scale = max(scale * (1 + min(rise, 0.01)), _ulps_up(scale, 1 << attempt))
+        if scale == 0 or scale > proposal.scale * (1 + _LARGEST_RISE):
+            break
+    return None
 
 
 def _ulps_up(scale: float, ulps: int) -> float:
+    if scale == 0:
+        return 0.0  # a wrong 0 is no rounding error
     return min(scale + ulps * math.ulp(scale), 1.7976931348623157e308)

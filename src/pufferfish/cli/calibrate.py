@@ -118,13 +118,13 @@ def _print(
         _print_table(scenario, source, results)
         return
     rows = [_to_dict(result) for result in results]
+    said = [note for r in results for note in (r.plan.assumption, *r.plan.notes)]
+    notes = list(dict.fromkeys([*describe.notes_of(scenario), *said]))
     if form == "json":
-        said = dict.fromkeys(note for r in results for note in (r.plan.assumption, *r.plan.notes))
         data = describe.to_dict(scenario, source)
-        data["notes"] = list(dict.fromkeys([*data["notes"], *said]))
-        print_json({"scenario": data, "results": rows})
+        print_json({"scenario": data | {"notes": notes}, "results": rows})
     else:
-        for note in describe.notes_of(scenario):
+        for note in notes:
             messages.note(note)
         print_csv(_CSV_COLUMNS, rows)
     for result in results:
@@ -197,7 +197,8 @@ def _print_table(scenario: "Scenario", source: Source, results: "list[Result]") 
     methods = dict.fromkeys(result.plan.certificate.method for result in results)
     certified = "certified" if all(r.plan.certificate.holds for r in results) else "NOT certified"
     lines = [f"Every loss is {certified} to be within epsilon ({', '.join(methods)})."]
-    lines += dict.fromkeys(note for r in results for note in r.plan.notes)
+    known = describe.notes_of(scenario)
+    lines += dict.fromkeys(n for r in results for n in r.plan.notes if n not in known)
     lines += dict.fromkeys(result.plan.assumption for result in results)
     print_lines(console, lines)
     unchanged = [_unchanged_line(result) for result in results if result.plan.unchanged]

@@ -18,20 +18,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 NAMED_ORDERS = ("appearance", "alphabetical")
 
 
-class OneOf(click.Choice[str]):
-    """One of a few words; any other is refused with the nearest of them."""
+def one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], str]:
+    """Return the callback of an option that takes one of a few words.
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the word, whatever its case."""
-        known = [str(choice) for choice in self.choices]
+    click has a type for this, but its messages name no near match.
+    """
+
+    def check(ctx: click.Context, param: click.Parameter, value: str) -> str:
         word = str(value).strip().casefold()
-        if word not in known:
-            name = param.opts[-1] if param is not None and param.opts else "the value"
+        if word not in words:
             raise InputError(
-                f"{name} must be {', '.join(known[:-1])} or {known[-1]}, but {value!r} was given"
-                f"{did_you_mean(word, known)}"
+                f"{param.opts[-1]} must be {', '.join(words[:-1])} or {words[-1]}, but {value!r} "
+                f"was given{did_you_mean(word, words)}"
             )
         return word
+
+    return check
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,8 @@ def format_option(function: Function) -> Function:
     return click.option(
         "--format",
         "form",
-        type=OneOf(["table", "json", "csv"]),
+        callback=one_of("table", "json", "csv"),
+        metavar="[table|json|csv]",
         default="table",
         show_default=True,
         help="Form of what is printed on standard output.",

@@ -11,12 +11,12 @@ from pufferfish.cli.commands import WithMechanisms
 from pufferfish.cli.digits import at_most, shown_epsilon
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import (
-    OneOf,
     Source,
     epsilons,
     exactly_one,
     make_source,
     mechanisms,
+    one_of,
     source_options,
 )
 from pufferfish.errors import InputError, listed
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     "not cover a release with kept columns.",
 )  # fmt: skip
 @click.option(
-    "--out-of-support", type=OneOf(["refuse", "clamp"]), default="refuse", show_default=True,
+    "--out-of-support", callback=one_of("refuse", "clamp"), metavar="[refuse|clamp]",
+    default="refuse", show_default=True,
     help="What happens to a value that is not in the plan's support.",
 )  # fmt: skip
 @click.option(

@@ -15,7 +15,7 @@ from pufferfish.sampling.laplace import checked_scale, checked_step
 
 @dataclass(frozen=True)
 class DiscreteLaplace:
-    """Additive noise g*Z with P(Z = k) in proportion to exp(-g |k| / theta).
+    """Additive noise g*Z with ``P(Z = k)`` in proportion to ``exp(-g |k| / theta)``.
 
     Source: theory, section 1.
 

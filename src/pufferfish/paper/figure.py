@@ -38,7 +38,7 @@ class Condition:
     cells : float64 array, shape (c,)
         I of every cell of the coupling; no unit.
     cell_signs : int8 array, shape (c,)
-        -1, 0 or 1, from rational arithmetic: I has the sign of |x - x'| / theta - eps.
+        -1, 0 or 1, from rational arithmetic: I has the sign of ``|x - x'| / theta - eps``.
     sums : float64 array, shape (k,)
         The sum of I over x, for every x' that has mass.
     sum_signs : int8 array, shape (k,)

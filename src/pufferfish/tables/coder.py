@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coder: raw cells of the public column to atoms of a support, by the same cleaning as counting."""
 
-from bisect import bisect_left
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,8 @@ import pyarrow as pa
 
 from pufferfish.rationals import NotFinite
 from pufferfish.support import Lattice, Support
-from pufferfish.tables.cells import BOOLEANS, cells_of, distinct
-from pufferfish.tables.numerals import number
+from pufferfish.tables.cells import BOOLEANS, Cells, cells_of, distinct
+from pufferfish.tables.numerals import Ratio, number
 from pufferfish.tables.rules import Rules
 from pufferfish.tables.source import Table
 
@@ -65,7 +63,7 @@ class Coder:
         self._round = rules is not None and rules.step is not None
         self._decimal = rules.decimal if rules else None
         self._ambiguous = table is not None and table.comma_may_be_decimal and self._decimal is None
-        self._known: dict[Any, _Code] = {}
+        self._known: dict[str, dict[Any, _Code]] = {}
         if isinstance(support, Lattice):
             # Truth values are 0 and 1; on any other support they would be text among numbers.
             self._truths = {support.value(0), support.value(support.size - 1)} <= {0, 1}
@@ -84,16 +82,16 @@ class Coder:
         raw = values.to_pylist()
         # An integer, a float and a truth value can be equal keys, but differ as cells.
         kind = str(values.type)
-        known = self._known
-        fresh = [k for k, cell in enumerate(raw) if (kind, cell) not in known]
+        known = self._known.setdefault(kind, {})
+        fresh = [k for k, cell in enumerate(raw) if cell not in known]
         if fresh:
             if len(known) > _REMEMBERED:
                 known.clear()
                 fresh = list(range(len(raw)))
-            cleaned = cells_of(values.take(pa.array(fresh, type=pa.int64())), "the public column")
-            for k, text in zip(fresh, cleaned.texts, strict=True):
-                known[kind, raw[k]] = self._code(text, cleaned.typed)
-        codes = [known[kind, cell] for cell in raw]
+            picked = values if len(fresh) == len(raw) else values.take(pa.array(fresh))
+            cleaned = cells_of(picked, "the public column")
+            known.update(zip((raw[k] for k in fresh), self._code(cleaned), strict=True))
+        codes = [known[cell] for cell in raw]
         atoms = np.array([atom for atom, _ in codes], dtype=np.int64)
         states = np.array([state for _, state in codes], dtype=np.uint8)
         return Coded(atoms[places], states[places])
@@ -101,7 +99,7 @@ class Coder:
     def why(self, cell: Any) -> str:
         """Return in words why a raw cell (as a Python value) has no atom, without its text."""
         cleaned = cells_of(pa.array([cell]), "the public column")
-        _, state = self._code(cleaned.texts[0], cleaned.typed)
+        _, state = self._code(cleaned)[0]
         if state == MISSING:
             return "is missing"
         if state == UNREADABLE:
@@ -110,35 +108,71 @@ class Coder:
             return "is none of the levels"
         return "is outside the support"
 
-    def _code(self, text: str, typed: bool) -> _Code:
-        """Return the atom and the state of one trimmed text."""
-        if text in self._absent:
-            return -1, MISSING
+    def _code(self, cells: Cells) -> list[_Code]:
+        """Return the atom and the state of every distinct cell."""
         if not isinstance(self.support, Lattice):
-            atom = self._levels.get(text, -1)
-            return atom, OK if atom >= 0 else OUTSIDE
+            levels = self._levels
+            return [
+                (-1, MISSING)
+                if text in self._absent
+                else (levels[text], OK)
+                if text in levels
+                else (-1, OUTSIDE)
+                for text in cells.texts
+            ]
+        codes: list[_Code] = [(-1, UNREADABLE)] * len(cells.texts)
+        read: list[int] = []
+        ratios: list[Ratio] = []
+        for k, text in enumerate(cells.texts):
+            if text in self._absent:
+                codes[k] = (-1, MISSING)
+                continue
+            ratio = self._number(text, cells.typed)
+            if ratio is not None:
+                read.append(k)
+                ratios.append(ratio)
+        for k, code in zip(read, self._place(self.support, ratios), strict=True):
+            codes[k] = code
+        return codes
+
+    def _number(self, text: str, typed: bool) -> Ratio | None:
+        """Return the number that a text prints, or None where it is unreadable."""
         try:
             ratio = number(text, None if typed else self._decimal)
         except NotFinite:
-            return -1, UNREADABLE
+            return None
         if ratio is None and self._truths and text.lower() in BOOLEANS:
-            ratio = BOOLEANS[text.lower()], 1
-        elif ratio is None or (self._ambiguous and not typed and "," in text):
-            return -1, UNREADABLE
-        return self._place(self.support, Fraction(*ratio) / self.support.step)
+            return BOOLEANS[text.lower()], 1
+        return None if self._ambiguous and not typed and "," in text else ratio
 
-    def _place(self, lattice: Lattice, steps: Fraction) -> _Code:
-        """Return the atom of a number in units of the step, or the nearest one."""
-        if self._round:
-            steps = Fraction(round(steps))
-        place = steps - lattice.origin
-        index = lattice.index
-        after = bisect_left(index, place)
-        if after < len(index) and int(index[after]) == place:
-            return after, OK
-        if after == 0:
-            return 0, OUTSIDE
-        if after == len(index):
-            return after - 1, OUTSIDE
-        nearer = int(index[after]) - place < place - int(index[after - 1])
-        return after - (not nearer), OUTSIDE
+    def _place(self, lattice: Lattice, ratios: list[Ratio]) -> list[_Code]:
+        """Return the atoms of numbers, or the nearest ones."""
+        index, last = lattice.index, int(lattice.index[-1])
+        units: list[int] = []  # whole steps from the origin, rounded down
+        parts: list[Ratio] = []  # and what is left of a step
+        for top, bottom in ratios:
+            over, under = top * lattice.step.denominator, bottom * lattice.step.numerator
+            unit, rest = divmod(over, under)
+            if self._round and rest:
+                unit += 2 * rest > under or (2 * rest == under and unit % 2 == 1)
+                rest = 0
+            # Far outside it is enough to know on which side, and 64 bits hold that.
+            units.append(min(max(unit - lattice.origin, -1), last + 1))
+            parts.append((rest, under))
+        place = np.array(units, dtype=np.int64)
+        after = np.searchsorted(index, place)
+        hit = index[np.minimum(after, len(index) - 1)] == place
+        codes: list[_Code] = []
+        for k, (there, (rest, under)) in enumerate(zip(hit.tolist(), parts, strict=True)):
+            right = int(after[k])
+            if there and not rest:
+                codes.append((right, OK))
+                continue
+            right += there  # a little above an atom: the next one is to its right
+            if right == 0 or right == len(index):
+                codes.append((min(right, len(index) - 1), OUTSIDE))
+                continue
+            # Twice the way from the middle of the two neighbours, in steps.
+            middle = int(index[right - 1]) + int(index[right]) - 2 * units[k]
+            codes.append((right - (2 * rest <= middle * under), OUTSIDE))
+        return codes

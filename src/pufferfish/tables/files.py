@@ -172,7 +172,7 @@ def _open_text(path: Path) -> FileTable:
         f"read_csv({_pattern(path)}, auto_detect=false, header=true, columns={{{columns}}}, "
         f"delim={_quoted(header.delimiter)}, quote='\"', escape='\"', strict_mode=true, "
         f"null_padding=false, ignore_errors=false, hive_partitioning=false, "
-        f"compression='{'gzip' if path.suffix.lower() == '.gz' else 'none'}')"
+        f"compression='{_compression(path)}')"
     )
     return FileTable(path, scan, header.names, fields, header)
 
@@ -184,8 +184,7 @@ def _open_parquet(path: Path) -> FileTable:
 
 
 def _open_json(path: Path) -> FileTable:
-    compression = "gzip" if path.suffix.lower() == ".gz" else "none"
-    options = f"format='auto', hive_partitioning=false, compression='{compression}'"
+    options = f"format='auto', hive_partitioning=false, compression='{_compression(path)}'"
     names = _described(path, f"read_json({_pattern(path)}, {options})")
     # Cells come as pieces of JSON, so that DuckDB guesses no types, dates or times.
     columns = ", ".join(f"{_quoted(name)}: 'JSON'" for name in names)
@@ -230,6 +229,10 @@ def _reader(relation: Any, rows: int) -> Any:
     # Older versions know the same reader under another name.
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     return read(rows)
+
+
+def _compression(path: Path) -> str:
+    return "gzip" if path.suffix.lower() == ".gz" else "uncompressed"
 
 
 def _identifier(name: str) -> str:
