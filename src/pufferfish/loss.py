@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError
-from pufferfish.rationals import parse_number
+from pufferfish.rationals import float_up, parse_number
 from pufferfish.scenario import Scenario
 
 FloatArray = npt.NDArray[np.float64]
@@ -31,6 +31,10 @@ _LARGEST_BLOCK = 512
 _SMALLEST_GOOD_BLOCK = 64
 #: Below this carry a sum with it is taken in logarithms.
 _CARRY_LIMIT = -600.0
+#: Beyond this distances in units of theta overflow; the loss is then beyond 1e289 or does not rise.
+_LARGEST_U = 1e290
+#: Masses below this are left to ball arithmetic.
+_LEAST_MASS = 1e-200
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def log_likelihoods(index: IntArray, masses: FloatArray, u: float) -> FloatArray
     -----
     Theory, section 2. Masses below 1e-290 lose precision here; the certificate does not.
     """
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         left: FloatArray = _pass(index, masses, u)
         mirrored = (index[-1] - index)[::-1]
         right = _pass(mirrored, masses[:, ::-1], u)[:, ::-1]
@@ -244,13 +248,22 @@ def _largest_unchanged(masses: FloatArray, group: list[int], rho: int) -> tuple[
     chosen = masses if len(group) == len(masses) else masses[group]
     high = np.maximum.reduce(chosen)
     low = np.minimum.reduce(chosen)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         ratio = high / low
     # An atom that no secret of the group has (0/0) says nothing.
     atom = int(np.argmax(np.where(np.isnan(ratio), 0.0, ratio)))
     column = chosen[:, atom]
     witness = Witness(rho, group[int(np.argmax(column))], group[int(np.argmin(column))], atom)
     return math.log(ratio[atom]), witness
+
+
+def fits_doubles(scenario: Scenario) -> bool:
+    """Whether no mass is so small that likelihoods would vanish in doubles."""
+    return not any(
+        bool(((prior.probabilities < _LEAST_MASS) & (prior.counts != 0)).any())
+        for prior in scenario.priors
+        if prior.counts.dtype == object
+    )
 
 
 def privacy_loss(scenario: Scenario, scale: object) -> float:
@@ -287,9 +300,10 @@ def privacy_loss(scenario: Scenario, scale: object) -> float:
     if theta < 0:
         raise InputError(f"the scale must not be negative, but {scale} was given")
     cells = scenario.lattice.size * len(scenario.protected) * len(scenario.priors)
-    if cells <= PRECISE_CELLS:
+    if cells <= PRECISE_CELLS or not fits_doubles(scenario):
         return PreciseLoss(scenario, bits=128).loss(theta)
     loss = FloatLoss.of(scenario)
     if theta == 0:
         return loss.unchanged()[0]
-    return loss.worst(float(scenario.lattice.step / theta))[0]
+    u = float_up(scenario.lattice.step / theta)
+    return loss.worst(min(u, _LARGEST_U))[0]

@@ -19,7 +19,7 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.prior import Prior
 from pufferfish.rationals import parse_epsilon, show
 from pufferfish.scenario import Pair, Scenario
-from pufferfish.support import Lattice, Support, lattice_of
+from pufferfish.support import Lattice, Levels, Support, lattice_of
 from pufferfish.supportfile import support_from_dict, support_to_dict
 from pufferfish.tables.rules import Rules
 
@@ -285,6 +285,13 @@ class Plan:
             raise CheckFailed(
                 "the prior or the pairs are not those that the plan was computed from; to judge "
                 "the plan under them all the same use --other-prior (other_prior=True)"
+            )
+        levels = isinstance(self.support, Levels) or isinstance(scenario.support, Levels)
+        if (levels or not other_prior) and not self.support.same_as(scenario.support):
+            # A release codes values by the plan's support: the loss must be that of those codes.
+            raise CheckFailed(
+                "the support of the plan is not that of the prior: a release would code values "
+                "in another way than the one whose loss is recomputed"
             )
         ratio = scenario.lattice.step / lattice_of(self.support).step
         if ratio.denominator != 1:

@@ -191,13 +191,13 @@ class Prior:
                 "counts must be a mapping {secret: [count, ...]} with at least one secret, "
                 f"but {_brief(counts)} was given"
             )
+        integers = _array(support, "the support")
         rows = {}
         for secret, row in counts.items():
             name = str(secret).strip()
             if name in rows:
                 raise InputError(f"the secret {name!r} is given twice")
-            rows[name] = _integer_row(name, row, len(support))
-        integers = np.asarray(support)
+            rows[name] = _integer_row(name, row, len(integers))
         if order is None and step is None and integers.dtype.kind in "iu" and integers.size:
             # The quick way for large integer supports; the general one below agrees with it.
             lattice, at = _integer_support(integers)
@@ -362,9 +362,20 @@ def _place(
     return levels, {name: k for k, name in enumerate(levels.names)}
 
 
+def _array(values: Any, what: str) -> npt.NDArray[Any]:
+    """Return a list or an array, checked to have one dimension."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of unequal lengths
+        array = np.empty(())
+    if array.ndim != 1:
+        raise InputError(f"{what} must be a list or an array of one dimension")
+    return array
+
+
 def _integer_row(name: str, row: Any, size: int) -> npt.NDArray[Any]:
-    array = np.asarray(row)
-    if array.ndim != 1 or len(array) != size:
+    array = _array(row, f"the counts of secret {name!r}")
+    if len(array) != size:
         raise InputError(
             f"secret {name!r} has {array.size} counts, but the support has {size} values"
         )
@@ -390,6 +401,8 @@ def _integer_support(integers: npt.NDArray[Any]) -> tuple[Lattice, npt.NDArray[n
     if int(integers.max()) - origin > MAX_CELLS:
         # Refused there, with a coarser step.
         return make_lattice(Fraction(int(v)) for v in integers.tolist()), integers
+    if integers.dtype.kind == "i":
+        integers = integers.astype(np.int64)  # a difference of small integers may not fit in theirs
     offsets = (integers - integers.dtype.type(origin)).astype(np.int64)
     if offsets.size > 1 and bool((np.diff(offsets) > 0).all()):
         return Lattice(Fraction(1), origin, offsets), np.arange(len(offsets), dtype=np.int64)

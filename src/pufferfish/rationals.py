@@ -22,6 +22,8 @@ _NON_FINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
 _MAX_EXPONENT = 400
 #: No number that a table holds has more characters; Python refuses to read 4,300 digits.
 _MAX_LENGTH = 2000
+#: Numerators and denominators beyond this are refused: they could no longer be shown.
+_MAX_BITS = 6000
 
 
 class NotFinite(InputError):
@@ -90,20 +92,23 @@ def parse_number(value: object, what: str) -> Fraction:
     if type(value).__name__ in ("bool", "bool_"):
         raise InputError(f"{what} must be a number, but {value!r} was given")
     if isinstance(value, Rational):  # int, Fraction, NumPy integers
-        return Fraction(int(value.numerator), int(value.denominator))
+        numerator, denominator = int(value.numerator), int(value.denominator)
+        if max(numerator.bit_length(), denominator.bit_length()) > _MAX_BITS:
+            raise InputError(f"{what} has more than {_MAX_LENGTH} digits")
+        return Fraction(numerator, denominator)
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise InputError(f"{what} must be a finite number, but {value} was given")
-        return Fraction(value)
+        return parse_number(str(value), what)  # which knows how large and how long it may be
     try:
         # str of a NumPy float32 is its own shortest decimal; repr would name the type.
         text = repr(value) if type(value) is float else str(value)
-        number = float(value)  # type: ignore[arg-type]  # anything else fails just below
+        number = float(text)
+        if math.isfinite(number):
+            return Fraction(text)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be a number, but {value!r} was given") from None
-    if not math.isfinite(number):
-        raise InputError(f"{what} must be a finite number, but {text} was given")
-    return Fraction(text)
+    raise InputError(f"{what} must be a finite number, but {text} was given")
 
 
 def parse_epsilon(value: object) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -94,7 +94,10 @@ class Scenario:
     def __init__(
         self, priors: Prior | Sequence[Prior], pairs: str | Sequence[Sequence[str]] = "all"
     ) -> None:
-        given = (priors,) if isinstance(priors, Prior) else tuple(priors)
+        if isinstance(priors, Prior) or not isinstance(priors, Iterable):
+            given: tuple[Any, ...] = (priors,)
+        else:
+            given = tuple(priors)
         wrong = next((p for p in given if not isinstance(p, Prior)), None)
         if not given or wrong is not None:
             raise InputError(
@@ -211,9 +214,11 @@ def _checked_pairs(pairs: str | Sequence[Sequence[str]], secrets: tuple[str, ...
         if pairs != "all":
             raise InputError(f"pairs must be 'all' or a list of pairs, but {pairs!r} was given")
         return tuple(combinations(secrets, 2))
+    if not isinstance(pairs, Iterable):
+        raise InputError(f"pairs must be 'all' or a list of pairs, but {pairs!r} was given")
     checked: dict[frozenset[str], Pair] = {}
     for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InputError(f"a pair names two secrets, but {pair!r} was given")
         first, second = (str(secret).strip() for secret in pair)
         for secret in (first, second):
@@ -240,7 +245,12 @@ def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
     places: list[Any]
     if all(isinstance(s, Lattice) for s in supports):
         lattices = [s for s in supports if isinstance(s, Lattice)]
-        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values))
+        # The coarsest step that holds all lattices: a step that was chosen stays.
+        step = Fraction(
+            math.gcd(*(s.step.numerator for s in lattices)),
+            math.lcm(*(s.step.denominator for s in lattices)),
+        )
+        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values), step)
         where = {union.origin + k: i for i, k in enumerate(union.index.tolist())}
         places = [[where[u] for u in lattice_index(s.values, union.step)] for s in lattices]
     elif all(isinstance(s, Levels) for s in supports):
@@ -270,6 +280,6 @@ def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
                 from_rows=prior.from_rows,
                 notes=prior.notes,
                 report=prior.report,
-            )  # fmt: skip
+            )
         )
     return tuple(aligned)

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 
 from pufferfish.calibration.quick import LARGEST_EPSILON, QuickLoss
 from pufferfish.calibration.search import Excess, Found, find_root
-from pufferfish.loss import FloatLoss, Witness
+from pufferfish.errors import PufferfishError
+from pufferfish.loss import FloatLoss, Witness, fits_doubles
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.precise import PRECISE_CELLS, PreciseLoss, bits_for
 from pufferfish.rationals import float_up
@@ -19,6 +21,8 @@ from pufferfish.scenario import Scenario
 #: Cells up to which the last digits are found in ball arithmetic even where that takes minutes,
 #: because epsilon is too small for doubles.
 _MOST_PRECISE_CELLS = 20_000_000
+#: Cells up to which balls are also used for the last digits of a loss that hardly changes.
+_SOON_PRECISE_CELLS = 4_000_000
 #: Rounding errors of a log-likelihood in doubles, for the epsilons at which they matter.
 _FLOAT_ERROR = 2e-14
 #: What the certificate's floating-point bound adds to a loss, and a little more.
@@ -46,39 +50,61 @@ def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     """
     step = scenario.lattice.step
     cells = scenario.lattice.size * len(scenario.protected) * len(scenario.priors)
+    low = float(epsilon) / max(1, int(scenario.lattice.index[-1]))
     loss = FloatLoss.of(scenario)
+    fits = fits_doubles(scenario)
+    scale = None
+    if cells > PRECISE_CELLS and (fits or cells > _MOST_PRECISE_CELLS):
+        scale = _in_doubles_alone(loss, epsilon, low, step, cells)
+    if scale is None:
+        scale = _with_balls(scenario, loss if fits else None, epsilon, low)
+    return DiscreteLaplace(scale, step)
+
+
+def _in_doubles_alone(
+    loss: FloatLoss, epsilon: Fraction, low: float, step: Fraction, cells: int
+) -> float | None:
+    """Return the scale, or None where doubles are too coarse and balls can do better."""
     error = _FLOAT_ERROR / float(epsilon)
-    with_balls = cells <= PRECISE_CELLS or (error > 1e-11 and cells <= _MOST_PRECISE_CELLS)
-    precise = PreciseLoss(scenario, bits_for(epsilon)) if with_balls else None
-    if _unchanged_is_private(scenario, loss, precise, epsilon):
-        return DiscreteLaplace(0.0, step)
-    widest = max(int(view.index[-1]) - int(view.index[0]) for view in scenario.views())
-    low = float(epsilon) / widest
-    if precise is None:
-        found = _search(loss, float(epsilon), low, max(1e-13, error))
-        # The error of the evaluation, and of the bound that will have to confirm it.
-        margin = (error + _BOUND_WIDTH / float(epsilon)) / found.slope
-        margin = min(max(margin, 1e-12), 1e-6)
-    else:
-        start = low
-        if error < 1e-3:
+    balls = cells <= _MOST_PRECISE_CELLS
+    value = loss.unchanged()[0]
+    if balls and (error > 1e-11 or abs(value - float(epsilon)) <= 1e-9 * max(float(epsilon), 1.0)):
+        return None
+    # Within the rounding error noise is added rather than left out.
+    if value * (1 + 1e-12) + 1e-12 <= float(epsilon):
+        return 0.0
+    found = _search(loss, float(epsilon), low, max(1e-13, error))
+    # The error of the evaluation, and of the bound that will have to confirm it.
+    margin = (error + _BOUND_WIDTH / float(epsilon)) / found.slope
+    if balls and margin > (1e-9 if cells <= _SOON_PRECISE_CELLS else 1e-6):
+        return None
+    return _scale(step, found.u, min(max(margin, 1e-12), 1e-6))
+
+
+def _with_balls(scenario: Scenario, loss: FloatLoss | None, epsilon: Fraction, low: float) -> float:
+    """Return the scale to the last digits; ``loss`` gives a start where there is one."""
+    precise = PreciseLoss(scenario, bits_for(epsilon))
+    if _unchanged_is_private(precise, epsilon):
+        return 0.0
+    # What epsilon takes away from the loss without noise has to be seen at every scale.
+    precise.bits += max(0, -math.frexp(precise.unchanged(epsilon)[0])[1])
+    start = low
+    error = _FLOAT_ERROR / float(epsilon)
+    if loss is not None and error < 1e-3:
+        # A start is all that is wanted: where doubles cannot tell, none is as good.
+        with suppress(PufferfishError):
             start = _search(loss, float(epsilon), low, max(1e-9, error)).u
-        found = find_root(_Precise(precise, epsilon), low, start, 1e-14)
-        margin = 1e-15
-    return DiscreteLaplace(float_up(step / Fraction(found.u) * (1 + Fraction(margin))), step)
+    found = find_root(_Precise(precise, epsilon), low, start, 1e-14, noise=0.0)
+    return _scale(scenario.lattice.step, found.u, 1e-15)
 
 
-def _unchanged_is_private(
-    scenario: Scenario, loss: FloatLoss, precise: PreciseLoss | None, epsilon: Fraction
-) -> bool:
+def _unchanged_is_private(precise: PreciseLoss, epsilon: Fraction) -> bool:
     """Whether loss(0) <= epsilon; equality cannot occur but at 0 (ln of a rational)."""
-    value, _ = loss.unchanged()
-    if math.isinf(value):
-        return False
-    if precise is not None:
-        return precise.unchanged(epsilon)[0] <= 0
-    # Too large for balls: within the rounding error, noise is added rather than left out.
-    return value * (1 + 1e-12) + 1e-12 <= float(epsilon)
+    return precise.unchanged(epsilon)[0] <= 0
+
+
+def _scale(step: Fraction, u: float, margin: float) -> float:
+    return float_up(step / Fraction(u) * (1 + Fraction(margin)))
 
 
 class _InLogarithms:

@@ -3,6 +3,8 @@
 
 from fractions import Fraction
 
+import numpy as np
+
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.rationals import float_up
 from pufferfish.scenario import Scenario
@@ -22,6 +24,14 @@ def l1(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     -----
     Source: the paper's theta for l1-sensitivity; theory, section 3.
     """
-    widest = max(int(view.index[-1]) - int(view.index[0]) for view in scenario.views())
-    step = scenario.lattice.step
+    index, step = scenario.lattice.index, scenario.lattice.step
+    widest = 0
+    for prior in scenario.priors:
+        ends = {}
+        for secret in scenario.protected:
+            atoms = np.flatnonzero(prior.counts[prior.row(secret)])
+            ends[secret] = int(index[atoms[0]]), int(index[atoms[-1]])
+        for pair in scenario.pairs:
+            low = min(ends[secret][0] for secret in pair)
+            widest = max(widest, *(ends[secret][1] - low for secret in pair))
     return DiscreteLaplace(float_up(widest * step / epsilon), step)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,16 +103,22 @@ def _largest_u(
     share = np.asarray(mass / np.repeat(line_mass, cells_of), dtype=np.float64)
     number = np.repeat(np.arange(len(starts)), cells_of)
     d = distance[moved].astype(np.float64)
-    log_share = np.log(share[moved])
+    log_share = _logarithms(share[moved], mass[moved], line_mass, number[moved])
     number = number[moved]
-    # One cell alone bounds its line's root: share * exp(d u) <= exp(eps).
-    # A share that is all of the line's mass makes the bound the root itself.
-    u = float(((epsilon - log_share) / d).min())
     # e^-eps (E[e^{du}] - 1) is compared with 1 - e^-eps: both keep their digits at any epsilon.
     room = -math.expm1(-epsilon)
+    # Two starts at or above the root, near it for small and for large roots: by Jensen's
+    # inequality E[d] u <= eps, and one cell alone gives share (e^{du} - 1) <= e^eps - 1.
+    with np.errstate(over="ignore", divide="ignore"):
+        mean = np.add.reduceat(share[moved] * d, np.flatnonzero(np.diff(number, prepend=-1)))
+        u = min(
+            float((epsilon / mean).min()),
+            float((np.logaddexp(0.0, epsilon + math.log(room) - log_share) / d).min()),
+        )
     for _ in range(_MAX_STEPS):
         starts = np.flatnonzero(np.diff(number, prepend=-1))
-        terms = np.exp(d * u + (log_share - epsilon))
+        with np.errstate(over="ignore"):
+            terms = np.exp(d * u + (log_share - epsilon))
         grown = terms * -np.expm1(-d * u)
         sums = np.add.reduceat(grown, starts)
         worst = int(np.argmax(sums))
@@ -135,3 +142,14 @@ def _largest_u(
             d, log_share, number = d[keep], log_share[keep], number[keep]
     # The iterates come from the unsafe side and carry rounding errors: step back past both.
     return u * (1 - _MARGIN)
+
+
+def _logarithms(
+    share: FloatArray, mass: npt.NDArray[Any], line_mass: npt.NDArray[Any], number: IntArray
+) -> FloatArray:
+    """Return ln of the shares; those below every normal double from the integers themselves."""
+    with np.errstate(divide="ignore"):
+        logs: FloatArray = np.log(share)
+    for k in np.flatnonzero(share < 1e-300).tolist():
+        logs[k] = math.log(int(mass[k])) - math.log(int(line_mass[number[k]]))
+    return logs
