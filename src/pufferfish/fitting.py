@@ -6,6 +6,7 @@ Ties between cumulative sums decide the Wasserstein scale, and printed decimals 
 one of them to its last digit are what was meant (theory, section 3).
 """
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -74,7 +75,8 @@ def _small_fraction(given: Any, exact: Fraction) -> Fraction | None:
     unit = _last_digit(given)
     if unit is None:  # given as a fraction: it is what it says
         return exact
-    bound = int(float(1 / unit) ** 0.5) // 4
+    # The unit may lie below every double: integers only.
+    bound = math.isqrt(math.floor(1 / unit)) // 4
     if bound < 2:
         return None
     candidate = exact.limit_denominator(bound)
@@ -98,4 +100,7 @@ def _last_digit(given: Any) -> Fraction | None:
 
 def _shown_sum(total: Fraction) -> str:
     text = f"{float(total):.15g}"
-    return text if text != "1" else f"1{'+' if total > 1 else '-'}{float(abs(total - 1)):.1g}"
+    if text != "1":
+        return text
+    off = abs(total - 1)
+    return f"1{'+' if total > 1 else '-'}{Decimal(off.numerator) / Decimal(off.denominator):.1g}"

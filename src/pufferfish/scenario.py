@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from pufferfish.arrays import INT64_SAFE, CountArray
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.prior import CountArray, Prior
+from pufferfish.prior import Prior
 from pufferfish.support import (
     Lattice,
     Levels,
@@ -25,6 +26,7 @@ from pufferfish.support import (
     make_lattice,
     make_levels,
 )
+from pufferfish.texts import text_of
 
 Pair = tuple[str, str]
 
@@ -102,7 +104,11 @@ class Scenario:
         if not given or wrong is not None:
             raise InputError(
                 "a scenario needs a Prior or a list of them"
-                + (f", but a {type(wrong).__name__} was given" if given else ", but none was given")
+                + (
+                    f", but an object of type {type(wrong).__name__} was given"
+                    if given
+                    else ", but none was given"
+                )
             )
         secrets = given[0].secrets
         for other in given[1:]:
@@ -141,6 +147,11 @@ class Scenario:
         """Whether every two of the protected secrets form a pair: then max - min suffices."""
         m = len(self.protected)
         return len(self.pairs) == m * (m - 1) // 2
+
+    @property
+    def cells(self) -> int:
+        """Adversaries times protected secrets times atoms: what the work and memory grow with."""
+        return len(self.priors) * len(self.protected) * self.support.size
 
     def views(self) -> Iterator[PairView]:
         """Yield every pair under every adversary, restricted to the pair's own atoms."""
@@ -185,11 +196,13 @@ class Scenario:
             # In lowest terms, so that counts and probabilities of the same prior agree.
             divisor = math.gcd(total, *_few_distinct(counts))
             lowest = total // divisor
-            h.update(f"{secret!r} {lowest}\n".encode())
-            if lowest < 2**62:
+            if lowest < INT64_SAFE:
+                h.update(f"{secret!r} {lowest}\n".encode())
                 h.update(np.ascontiguousarray(counts // divisor, dtype="<i8").tobytes())
             else:
-                h.update(",".join(str(int(c) // divisor) for c in counts).encode())
+                # Python prints no decimals of more than 4,300 digits.
+                h.update(f"{secret!r} {lowest:#x}\n".encode())
+                h.update(",".join(f"{int(c) // divisor:x}" for c in counts).encode())
         return h.digest()
 
 
@@ -220,7 +233,7 @@ def _checked_pairs(pairs: str | Sequence[Sequence[str]], secrets: tuple[str, ...
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InputError(f"a pair names two secrets, but {pair!r} was given")
-        first, second = (str(secret).strip() for secret in pair)
+        first, second = (text_of(secret) for secret in pair)
         for secret in (first, second):
             if secret not in secrets:
                 raise InputError(
@@ -273,7 +286,7 @@ def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
             row[np.asarray(place)] = counts
             rows.append(row)
         aligned.append(
-            Prior._from_rows(
+            Prior.from_numerators(
                 union,
                 first.secrets,
                 rows,

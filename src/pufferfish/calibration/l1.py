@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from pufferfish.calibration.rounding import scale_up
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.rationals import float_up
 from pufferfish.scenario import Scenario
 
 
@@ -19,6 +19,11 @@ def l1(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
         Numbers, or ordered levels.
     epsilon : Fraction
         Above 0.
+
+    Raises
+    ------
+    InputError
+        If the scale lies beyond every double, or levels without an order are given.
 
     Notes
     -----
@@ -34,4 +39,4 @@ def l1(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
         for pair in scenario.pairs:
             low = min(ends[secret][0] for secret in pair)
             widest = max(widest, *(ends[secret][1] - low for secret in pair))
-    return DiscreteLaplace(float_up(widest * step / epsilon), step)
+    return DiscreteLaplace(scale_up(widest * step / epsilon, epsilon), step)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pufferfish.errors import PufferfishError
-from pufferfish.loss import Witness
+from pufferfish.loss import Attained
 
 _MAX_ROUNDS = 300
 _MAX_NEWTON = 60
@@ -24,10 +24,10 @@ _MAX_NEWTON = 60
 class Excess(Protocol):
     """What the search needs to know of a loss: (loss - epsilon) / epsilon as a function of u."""
 
-    def worst(self, u: float) -> tuple[float, Sequence[Witness]]:
+    def worst(self, u: float) -> tuple[float, Sequence[Attained]]:
         """Return the excess at u; the witness that attains it, then perhaps others to try."""
 
-    def at(self, witness: Witness, u: float) -> tuple[float, float]:
+    def at(self, witness: Attained, u: float) -> tuple[float, float]:
         """Return the excess at one witness, and its slope in u."""
 
     def reach(self, u: float) -> float:
@@ -44,10 +44,13 @@ class Found:
         The root, to the tolerance.
     slope : float
         d excess / d ln u there: how much loss a relative change of the scale is worth.
+    witness : Attained
+        Where the loss is attained there.
     """
 
     u: float
     slope: float
+    witness: Attained
 
 
 def find_root(
@@ -105,18 +108,18 @@ def find_root(
     raise PufferfishError("the search for the least scale did not converge")
 
 
-def _found(excess: Excess, witness: Witness, u: float, above: float) -> Found:
+def _found(excess: Excess, witness: Attained, u: float, above: float) -> Found:
     """Return the root, moved to the private side by what the excess is above 0."""
     slope = max(excess.at(witness, u)[1] * u, 1e-300)
-    return Found(u * (1 - min(above / slope, 0.5)), slope)
+    return Found(u * (1 - min(above / slope, 0.5)), slope, witness)
 
 
-def _newton(excess: Excess, witness: Witness, u: float) -> float:
+def _newton(excess: Excess, witness: Attained, u: float) -> float:
     value, slope = excess.at(witness, u)
     return u - value / slope if slope > 0 else 4 * u
 
 
-def _lowest_root(excess: Excess, witnesses: Sequence[Witness], low: float, u: float) -> float:
+def _lowest_root(excess: Excess, witnesses: Sequence[Attained], low: float, u: float) -> float:
     """Walk down to the lowest root of a few witnesses; as many as cost one look at the support."""
     some = max(1, min(len(witnesses), int(0.3 / excess.reach(u))))
     for k, witness in enumerate(witnesses[:some]):
@@ -125,7 +128,7 @@ def _lowest_root(excess: Excess, witnesses: Sequence[Witness], low: float, u: fl
     return u
 
 
-def _root_at(excess: Excess, witness: Witness, low: float, high: float) -> float:
+def _root_at(excess: Excess, witness: Attained, low: float, high: float) -> float:
     """Return the root of one witness's excess in [low, high], from the right side.
 
     Newton's method, kept inside a bracket that shrinks; where it leaves the bracket, bisect.
