@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -241,8 +242,9 @@ class FloatLoss:
 def _largest_unchanged(masses: FloatArray, group: list[int], rho: int) -> tuple[float, Attained]:
     """Return the largest log-ratio between two secrets of a group at one atom, and where."""
     chosen = masses if len(group) == len(masses) else masses[group]
-    high = np.maximum.reduce(chosen)
-    low = np.minimum.reduce(chosen)
+    # Row by row: NumPy's own reduction over a few long rows is several times slower.
+    high = reduce(np.maximum, chosen)
+    low = reduce(np.minimum, chosen)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         ratio = high / low
     # An atom that no secret of the group has (0/0) says nothing.

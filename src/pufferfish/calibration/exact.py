@@ -25,8 +25,10 @@ from pufferfish.scenario import Scenario
 _MOST_PRECISE_CELLS = 20_000_000
 #: Cells up to which it takes some seconds.
 _SOON_PRECISE_CELLS = 4_000_000
-#: Error of a loss in doubles. The exponents within a block are at most 64, and a rounded exponent
-#: of 64 makes exp wrong by 64 * 2**-53 = 7e-15; so may both of the likelihoods be.
+#: Error of a loss of about 1 in doubles. The exponents within a block are at most 64, and a rounded
+#: exponent of 64 makes exp wrong by 64 * 2**-53 = 7e-15; so may both of the likelihoods be. (The
+#: largest seen against balls is 2.3e-15. A large loss is off by more, but by far less than
+#: `_LEAST_MARGIN` of itself.)
 _FLOAT_ERROR = 2e-14
 #: What the certificate's floating-point bound adds to a loss: twice 2 lambda of the theorem in
 #: certificate/floatscan.py is at most 2.8e-12 up to 10**8 atoms; and a little more.
@@ -60,7 +62,7 @@ def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
 
     Notes
     -----
-    Source: theory, section 2. The scale lies above theta* by a relative 1e-14 up to 20,000 cells,
+    Source: theory, section 2. The scale lies above theta* by a relative 2e-14 up to 20,000 cells,
     and by at most 1e-11 up to 250,000. Beyond that the certificate is a floating-point bound,
     which needs a margin of about 4e-12 / epsilon: at most 1e-8 up to 4,000,000 cells, and 1e-6
     for more. (Where the loss hardly changes with the scale, the margin is larger by as much.)
@@ -75,9 +77,12 @@ def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
         return DiscreteLaplace(_with_balls(scenario, epsilon, low, None, None), step)
     found = None
     if cells > PRECISE_CELLS:
-        if _unchanged_is_private(loss, float(epsilon)):
+        unchanged = loss.unchanged()[0]
+        if _unchanged_is_private(unchanged, float(epsilon)):
             return DiscreteLaplace(0.0, step)
-        if not (balls and _is_near(loss, epsilon)):
+        # Where loss(0) is so near to epsilon, the loss is all but flat at the root.
+        near = abs(unchanged - float(epsilon)) <= 1e-9 * max(float(epsilon), 1.0)
+        if not (balls and near):
             found = _start(loss, epsilon, low)
             scale = None if found is None else _in_doubles_alone(scenario, epsilon, found)
             if scale is not None:
@@ -85,14 +90,9 @@ def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     return DiscreteLaplace(_with_balls(scenario, epsilon, low, loss, found), step)
 
 
-def _unchanged_is_private(loss: FloatLoss, epsilon: float) -> bool:
+def _unchanged_is_private(unchanged: float, epsilon: float) -> bool:
     """Whether loss(0) <= epsilon beyond doubt; where doubles cannot tell, noise is added."""
-    return loss.unchanged()[0] * (1 + 1e-12) + 1e-12 <= epsilon
-
-
-def _is_near(loss: FloatLoss, epsilon: Fraction) -> bool:
-    """Whether loss(0) is so near to epsilon that the loss is all but flat at the root."""
-    return abs(loss.unchanged()[0] - float(epsilon)) <= 1e-9 * max(float(epsilon), 1.0)
+    return unchanged * (1 + 1e-12) + 1e-12 <= epsilon
 
 
 def _start(
