@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from pufferfish.support import (
 )
 
 if TYPE_CHECKING:
+    from pufferfish.regions import Region
     from pufferfish.tables.report import TableReport
 
 FloatArray = npt.NDArray[np.float64]
@@ -58,6 +59,8 @@ class Prior:
         What was done to the input (renormalised, read as fractions), to be shown to the user.
     report : TableReport or None
         For a prior from a table: rows read, used and set aside, and the cleaning rules.
+    region : Confidence, TVBall or None
+        How far the true distributions may be from this prior; None: it is exact.
     """
 
     support: Support
@@ -67,6 +70,7 @@ class Prior:
     from_rows: bool = False
     notes: tuple[str, ...] = ()
     report: TableReport | None = field(default=None, repr=False)
+    region: Region | None = None
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -100,6 +104,37 @@ class Prior:
                 f"the secrets are {listed(self.secrets)}"
             ) from None
 
+    def with_region(self, *, confidence: Any = None, tv_radius: Any = None) -> Prior:
+        """Return the same prior, as one that is only known to lie in a region.
+
+        Parameters
+        ----------
+        confidence : number, optional
+            Between 0 and 1: Clopper-Pearson intervals that hold together with this confidence;
+            needs counts of rows.
+        tv_radius : number, optional
+            From 0 to 1: balls of this radius in total variation. With neither, the prior is
+            taken as exact again.
+
+        Raises
+        ------
+        InputError
+            If both are given, one is out of range, or confidence is asked for without counts.
+
+        Notes
+        -----
+        Theory, section 5.
+        """
+        from pufferfish.regions import Confidence, region_rule
+
+        region = region_rule(confidence, tv_radius)
+        if isinstance(region, Confidence) and not self.from_rows:
+            raise InputError(
+                "confidence needs counts of rows (Prior.from_counts or Prior.from_table), but the "
+                "prior was given as probabilities; give tv_radius instead"
+            )
+        return replace(self, region=region)
+
     @classmethod
     def from_mapping(
         cls,
@@ -107,6 +142,7 @@ class Prior:
         *,
         order: Sequence[str] | None = None,
         step: Any = None,
+        tv_radius: Any = None,
     ) -> Prior:
         """Read a prior from ``{secret: {value: probability}}``.
 
@@ -120,6 +156,8 @@ class Prior:
             The order of the levels, least first; without it levels have no order.
         step : number, optional
             Step of the lattice; by default the largest number that divides 1 and every value.
+        tv_radius : number, optional
+            How wrong each distribution may be, in total variation: a region (theory, section 5).
 
         Raises
         ------
@@ -156,7 +194,8 @@ class Prior:
             for value, p in row_masses.items():
                 numerators[place[value]] += p.numerator * (denominator // p.denominator)
             counts.append(numerators)
-        return cls._from_rows(support, tuple(parsed), counts, notes=tuple(notes))
+        prior = cls._from_rows(support, tuple(parsed), counts, notes=tuple(notes))
+        return prior if tv_radius is None else prior.with_region(tv_radius=tv_radius)
 
     @classmethod
     def from_counts(
@@ -166,6 +205,8 @@ class Prior:
         support: Sequence[Any] | npt.NDArray[Any],
         order: Sequence[str] | None = None,
         step: Any = None,
+        confidence: Any = None,
+        tv_radius: Any = None,
     ) -> Prior:
         """Read a prior from integer counts, one list or array per secret.
 
@@ -174,11 +215,14 @@ class Prior:
         counts : mapping from secret to integers, shape (n,)
             How often each value occurs under the secret; not negative.
         support : sequence, shape (n,)
-            The values: numbers (in any order) or levels.
+            The values: numbers (in any order) or levels; those that no row has too (structural
+            ones), which a region needs.
         order : sequence of str, optional
             The order of the levels, least first.
         step : number, optional
             Step of the lattice; by default the largest number that divides 1 and every value.
+        confidence, tv_radius : number, optional
+            A region for the prior (:meth:`with_region`).
 
         Raises
         ------
@@ -186,6 +230,17 @@ class Prior:
             If lengths differ, a count is negative or no integer, a value is given twice, or a
             secret has no rows.
         """
+        prior = cls._from_counts(counts, support, order, step)
+        return prior.with_region(confidence=confidence, tv_radius=tv_radius)
+
+    @classmethod
+    def _from_counts(
+        cls,
+        counts: Mapping[Any, Sequence[int] | npt.NDArray[Any]],
+        support: Sequence[Any] | npt.NDArray[Any],
+        order: Sequence[str] | None,
+        step: Any,
+    ) -> Prior:
         if not isinstance(counts, Mapping) or not counts:
             raise InputError(
                 "counts must be a mapping {secret: [count, ...]} with at least one secret, "
@@ -228,6 +283,9 @@ class Prior:
         missing: Iterable[str] = (),
         exclude_secrets: Iterable[str] = (),
         step: Any = None,
+        support: Iterable[Any] | None = None,
+        confidence: Any = None,
+        tv_radius: Any = None,
     ) -> Prior:
         """Learn a prior from a file or a dataframe: the counts of ``public`` for each ``secret``.
 
@@ -247,6 +305,10 @@ class Prior:
             Levels of the secret that are left out of the prior.
         step : number, optional
             Step of the lattice; values are rounded to it before counting.
+        support : iterable of numbers, optional
+            Declares all numbers that may occur, those that no row has too (structural ones).
+        confidence, tv_radius : number, optional
+            A region for the prior (:meth:`with_region`).
 
         Returns
         -------
@@ -258,6 +320,7 @@ class Prior:
         InputError
             If the file or a column cannot be read, or a secret has no usable row.
         """
+        from pufferfish.regions import region_rule
         from pufferfish.tables import count_table, make_rules
 
         rules = make_rules(
@@ -268,8 +331,10 @@ class Prior:
             missing=missing,
             exclude_secrets=exclude_secrets,
             step=step,
+            support=support,
         )
-        return count_table(table, rules)
+        region = region_rule(confidence, tv_radius)
+        return replace(count_table(table, rules), region=region)
 
     @classmethod
     def _from_rows(
@@ -281,6 +346,7 @@ class Prior:
         from_rows: bool = False,
         notes: tuple[str, ...] = (),
         report: TableReport | None = None,
+        region: Region | None = None,
     ) -> Prior:
         """Build the exact arrays; counts become Python integers where 64 bits may not do."""
         totals = []
@@ -295,7 +361,7 @@ class Prior:
             dtype=np.int64 if small else object,
         )
         array.setflags(write=False)
-        return cls(support, secrets, array, tuple(totals), from_rows, notes, report)
+        return cls(support, secrets, array, tuple(totals), from_rows, notes, report, region)
 
 
 def _ratio(numerator: int, denominator: int) -> float:

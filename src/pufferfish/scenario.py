@@ -270,6 +270,7 @@ def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
                 from_rows=prior.from_rows,
                 notes=prior.notes,
                 report=prior.report,
+                region=prior.region,
             )  # fmt: skip
         )
     return tuple(aligned)

@@ -38,6 +38,9 @@ class Rules:
     decimal : ".", "," or None
         The decimal mark of numbers that are text; None: a point, unless the whole column of a
         file with semicolons or tabs between its fields shows that it is a comma.
+    support : tuple of Fraction or None
+        All numbers that may occur, those that no row has (structural ones) too; None: those that
+        do occur.
     """
 
     secret: str | None
@@ -48,6 +51,7 @@ class Rules:
     exclude_secrets: tuple[str, ...] = ()
     step: Fraction | None = None
     decimal: Decimal = None
+    support: tuple[Fraction, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rules as JSON values, for the plan file."""
@@ -60,6 +64,7 @@ class Rules:
             "exclude_secrets": list(self.exclude_secrets),
             "step": None if self.step is None else show(self.step),
             "decimal": self.decimal,
+            "support": None if self.support is None else [show(v) for v in self.support],
         }
 
     @classmethod
@@ -73,14 +78,17 @@ class Rules:
         """
         if not isinstance(data, Mapping):
             raise InputError("the cleaning rules must be an object")
-        known = ("secret", "public", "order", "levels", "missing", "exclude_secrets", "step")
+        known = (
+            "secret", "public", "order", "levels", "missing", "exclude_secrets", "step",
+            "decimal", "support",
+        )  # fmt: skip
         if "public" not in data:
             raise InputError("the cleaning rules lack the key 'public'")
         for key in data:
-            if key not in (*known, "decimal"):
+            if key not in known:
                 raise InputError(
                     f"the cleaning rules hold the unknown key {key!r}"
-                    f"{did_you_mean(str(key), (*known, 'decimal'))}"
+                    f"{did_you_mean(str(key), known)}"
                 )
         return make_rules(**{str(key): value for key, value in data.items()})
 
@@ -95,6 +103,7 @@ def make_rules(
     exclude_secrets: Iterable[str] | None = (),
     step: Any = None,
     decimal: str | None = None,
+    support: Iterable[Any] | None = None,
 ) -> Rules:
     """Return checked rules; see :class:`Rules` for what each one means.
 
@@ -127,6 +136,12 @@ def make_rules(
         raise InputError(f"the step must be above 0, but {show(exact)} was given")
     if exact is not None and (checked_levels is not None or checked_order is not None):
         raise InputError("a step is for numbers, but an order or levels are for categories")
+    numbers = None if support is None else _numbers(support)
+    if numbers is not None and (checked_levels is not None or checked_order is not None):
+        raise InputError(
+            "a support is for numbers, but an order or levels are for categories; declare levels "
+            "that no row has with levels"
+        )
     if decimal not in (None, ".", ","):
         raise InputError(f"the decimal mark must be '.' or ',', but {decimal!r} was given")
     return Rules(
@@ -138,6 +153,7 @@ def make_rules(
         _texts(exclude_secrets or (), "exclude_secrets"),
         exact,
         decimal,  # type: ignore[arg-type]  # just checked
+        numbers,
     )
 
 
@@ -145,6 +161,15 @@ def _name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be the name of a column, but {value!r} was given")
     return value.strip()
+
+
+def _numbers(given: Iterable[Any]) -> tuple[Fraction, ...]:
+    if isinstance(given, str):
+        raise InputError(f"the support must be a list of numbers, but {given!r} was given")
+    numbers = tuple(sorted({parse_number(value, "a value of the support") for value in given}))
+    if not numbers:
+        raise InputError("the support needs at least one number, but none was given")
+    return numbers
 
 
 def _texts(given: Iterable[Any], what: str, distinct: bool = False) -> tuple[str, ...]:
