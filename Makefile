@@ -1,4 +1,5 @@
-# Every target does its own set-up in .venv, inside this checkout; nothing global is touched.
+# Every target does its own set-up in .venv. Nothing outside of this checkout is touched but pip's
+# own cache of downloads.
 # `make PYTHON=/path/to/python3.12 test` chooses another interpreter for a new .venv.
 
 ifndef PYTHON
@@ -10,7 +11,8 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
-PIP := $(PY) -m pip --disable-pip-version-check --quiet
+# Twice quiet: errors are shown, warnings are not.
+PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 STAMP := $(VENV)/stamp
 DEMO_DIR := demo-output
 
@@ -31,11 +33,11 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: $(STAMP)-run ## calibrate, release and verify on a real table, step by step
+demo: $(STAMP)-run ## calibrate, release and verify on a real table, step by step (half a minute)
 	@$(ON_PATH) sh examples/demo.sh $(DEMO_DIR)
 
 .PHONY: test
-test: $(STAMP)-test ## the fast tests
+test: $(STAMP)-test ## the fast tests (2 to 4 minutes)
 	$(PY) -m pytest -n 2 -m "not slow" --ignore=tests/test_docs.py $(ARGS)
 
 .PHONY: test-slow
@@ -60,6 +62,8 @@ format: $(STAMP)-lint ## put the code in the project's format
 .PHONY: docs
 docs: $(STAMP)-docs ## build the documentation in docs/_build/html
 	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@if grep -rlE '<(script|link|img)[^>]*(src|href)="(https?:)?//' docs/_build/html --include='*.html'; \
+	then echo "the pages above load files from the internet" >&2; exit 1; fi
 	@echo "docs/_build/html/index.html"
 
 .PHONY: bench

@@ -4,6 +4,7 @@
 #
 # The table is UCI Student Performance, 649 pupils (Cortez and Silva, 2008). What is published is
 # `romantic` (in a relationship or not); what must stay hidden is `higher` (wants to go to university).
+# The folder (demo-output, or the first argument) is made, and the three files in it are replaced.
 set -eu
 
 out=${1:-demo-output}

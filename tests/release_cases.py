@@ -59,11 +59,11 @@ def exact_law(
     value: Fraction, spec: ReleaseSpec, finish: Callable[[Fraction], Fraction]
 ) -> dict[Fraction, float]:
     """The chances of all outputs for one value, the far tails (below 1e-30) left out."""
-    units = float(Fraction(spec.mechanism.scale) / spec.mechanism.step)
+    units = float(Fraction(spec.noise.scale) / spec.noise.step)
     a = math.exp(-1 / units)
     chances: dict[Fraction, float] = {}
     for k in range(-int(70 * units) - 2, int(70 * units) + 3):
-        output = finish(value + k * spec.mechanism.step)
+        output = finish(value + k * spec.noise.step)
         mass = (1 - a) / (1 + a) * math.exp(-abs(k) / units)
         chances[output] = chances.get(output, 0.0) + mass
     return chances

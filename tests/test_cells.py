@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from pufferfish.errors import InputError
 from pufferfish.rationals import NotFinite, parse_text
 from pufferfish.support import Levels, lattice_index, make_lattice, step_of
-from pufferfish.tables import Coder, make_rules, open_table
-from pufferfish.tables.cells import cells_of, distinct, text_of
+from pufferfish.tables import Coder, arrow, make_rules, open_table
+from pufferfish.tables.cells import cells_of, distinct
 from pufferfish.tables.coder import MISSING, OK, OUTSIDE, UNREADABLE
 from pufferfish.tables.numerals import Numbers, number, parse_comma, parse_point
+from pufferfish.texts import text_of
 from table_cases import count, csv_text, write
 
 plain_numbers = st.from_regex(
@@ -68,6 +69,31 @@ def test_numerals(text, point, comma):
     for mark, expected in ((None, point), (".", point), (",", comma)):
         ratio = number(text, mark)
         assert (None if ratio is None else Fraction(*ratio)) == expected
+
+
+def test_groups_of_thousands_are_those_of_every_other_number():
+    """What a cell may hold and what a prior file may hold are the same numbers."""
+    for text in (
+        "1,200",
+        "1,200.",
+        "-1,234,567.5",
+        "0,123",
+        "12,00",
+        "1,2345",
+        "\u0661,\u0662\u0660\u0660",
+    ):
+        ratio, exact = parse_point(text), parse_text(text)
+        assert (None if ratio is None else Fraction(*ratio)) == exact
+
+
+def test_numbers_that_are_too_long_or_too_small():
+    for mark in (".", ","):
+        with pytest.raises(NotFinite, match="longer than 2000"):
+            number(f"0.{'0' * 2000}1".replace(".", mark), mark)
+        with pytest.raises(NotFinite, match="too small"):
+            number("1e-1001", mark)
+        assert Fraction(*number("1e-1000", mark)) == Fraction(1, 10**1000)
+        assert number("x" * 10**5, mark) is None
 
 
 @pytest.mark.parametrize("text", ["inf", "-Infinity", "NaN", "1e999", "7" * 5000, "1/0"])
@@ -203,6 +229,20 @@ def test_coder_rounds_where_counting_does():
     assert rounded == [(0, OK), (0, OK), (2, OK), (2, OK), (2, OUTSIDE)]
 
 
+@pytest.mark.parametrize("place", ["coder", "numerals"])
+def test_mutant_that_rounds_halves_up_on_one_side_is_caught(tmp_path, monkeypatch, place):
+    """Counting and releasing must round alike, whichever of them goes wrong."""
+
+    def half_up(numerator, denominator):
+        return (2 * numerator + denominator) // (2 * denominator)
+
+    path = write(tmp_path, csv_text([("a", "0"), ("a", "0.5"), ("b", "2.5"), ("b", "1")]))
+    tables_agree(path, step=1)
+    monkeypatch.setattr(f"pufferfish.tables.{place}.nearest_unit", half_up)
+    with pytest.raises(AssertionError):
+        tables_agree(path, step=1)
+
+
 @given(
     st.sets(st.integers(-30, 30), min_size=1),
     st.lists(st.fractions(-20, 20, max_denominator=12), min_size=1),
@@ -282,9 +322,13 @@ def test_releasing_cleans_as_counting_does(tmp_path_factory, cells, step):
     rows = [("ab"[k % 2], f'"{cell}"') for k, cell in enumerate(cells)]
     path = write(folder, csv_text(rows))
     try:
-        prior = count(path, missing=["?"], step=step)
+        tables_agree(path, missing=["?"], step=step)
     except InputError:
         return
+
+
+def tables_agree(path, **rules):
+    prior = count(path, **rules)
     table = open_table(path)
     coder = Coder(prior.support, prior.report.rules, table)
     counts = np.zeros(prior.counts.shape, dtype=np.int64)
@@ -295,3 +339,25 @@ def test_releasing_cleans_as_counting_does(tmp_path_factory, cells, step):
             if atom >= 0:
                 counts[prior.row(secret), atom] += 1
     assert counts.tolist() == prior.counts.tolist()
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float64()])
+def test_arrow_to_numpy_and_slices(kind):
+    whole = pa.array([3, 1, 2, 5], type=kind)
+    for part in (whole, whole.slice(1, 2), whole.slice(4)):
+        assert arrow.to_numpy(part).tolist() == part.to_pylist()
+        assert arrow.to_numpy(part).dtype == part.to_numpy().dtype
+
+
+@given(st.lists(st.one_of(st.none(), st.text(st.characters(codec="utf-8")))))
+def test_arrow_strings_are_those_of_arrow(texts):
+    made = arrow.strings(texts)
+    made.validate(full=True)
+    assert made.equals(pa.array(texts, type=pa.string()))
+
+
+def test_arrow_integers_and_surrogates():
+    assert arrow.integers([]).equals(pa.array([], pa.int64()))
+    assert arrow.integers(np.arange(6)[::2]).to_pylist() == [0, 2, 4]
+    with pytest.raises(InputError, match="surrogate"):
+        arrow.strings(["a", "\udcff"])

@@ -11,6 +11,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -158,7 +159,7 @@ def test_loss_equal_to_epsilon_is_decided_by_exact_rationals(text: str, method: 
     theta = float_up(1 / epsilon)
     certificate = certify(scenario, Noise(theta), epsilon, method)
     assert certificate.holds
-    assert certificate.loss <= float_up(epsilon)
+    assert certificate.loss <= float(epsilon)
     if Fraction(theta) * epsilon == 1:  # the loss is epsilon, and no ball can tell
         assert certificate.method == f"{method}+rational"
     below = certify(scenario, Noise(math.nextafter(theta, 0)), epsilon, "ball")
@@ -348,10 +349,14 @@ def test_what_holds_is_true_and_what_is_refuted_is_false(
     truth = true_loss(scenario, scale)
     for method in METHODS:
         certificate = certify(scenario, noise_for(scenario, scale), epsilon, method)
-        assert_encloses(certificate.loss_at_least, certificate.loss, truth)
+        if certificate.holds:
+            # The double nearest to epsilon stands for epsilon itself.
+            assert certificate.loss_at_least <= certificate.loss <= float(epsilon)
+            assert_encloses(certificate.loss_at_least, float_up(epsilon), truth)
+        else:
+            assert_encloses(certificate.loss_at_least, certificate.loss, truth)
         if certificate.decided:
             assert certificate.holds == (truth <= _mp(epsilon))
-        assert not certificate.holds or certificate.loss <= float_up(epsilon)
         assert certificate.decided or method == "float-bound"
 
 
@@ -753,6 +758,64 @@ def test_wrong_scales(scale: float) -> None:
         loss_ball(scenario, scale)
 
 
+@pytest.mark.parametrize("epsilon", [0.5, "0.5", "1/2", Decimal("0.5"), np.float64(0.5), HALF])
+def test_epsilon_may_be_any_number(epsilon: object) -> None:
+    scenario = scenario_of({"A": ROW_A, "B": ROW_B})
+    assert certify(scenario, Noise(1.06), epsilon) == certify(scenario, Noise(1.06), HALF)
+    assert not certify(scenario, Noise(1.059), epsilon).holds
+
+
+def test_an_integer_epsilon_and_none() -> None:
+    scenario = scenario_of({"A": ROW_A, "B": ROW_B})
+    assert certify(scenario, Noise(1.06), 1).holds
+    assert certify(scenario, Noise(1.06)) == certify(scenario, Noise(1.06), None)
+
+
+@pytest.mark.parametrize("scale", [1.0625, "1.0625", "17/16", Fraction(17, 16), np.float64(1.0625)])
+def test_a_number_is_the_scale_of_noise_on_the_scenarios_lattice(scale: object) -> None:
+    scenario = scenario_of({"A": {"0.5": ".5", "0.75": ".5"}, "B": {"0.5": ".4", "0.75": ".6"}})
+    assert certify(scenario, scale, 1) == certify(scenario, Noise(1.0625, Fraction(1, 4)), 1)
+
+
+def test_a_scale_that_is_no_double_is_rounded_down() -> None:
+    """What holds for a smaller scale holds for the number itself."""
+    scenario = scenario_of({"A": {0: 1}, "B": {1: 1}})
+    assert not certify(scenario, "1/3", 3).holds  # the double below 1/3 is not private
+    assert certify(scenario, float_up(Fraction(1, 3)), 3).holds
+    assert certify(scenario, 10, "0.1").holds
+    assert certify(scenario, 0, 1).loss == math.inf
+    for wrong in ("x", None, -1, math.inf, object()):
+        with pytest.raises(InputError, match="scale"):
+            certify(scenario, wrong, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gap", ["1e-30", "1e-60", "1e-200"])
+def test_epsilon_as_near_as_you_like_to_the_loss_without_noise(gap: str) -> None:
+    """ln(5/2) is no rational: with enough digits everything is decided."""
+    scenario = scenario_of({"A": ROW_A, "B": ROW_B})
+    with mpmath.workdps(260):
+        loss = _fraction(mpmath.log(mpmath.mpf(5) / 2))
+    above = certify(scenario, Noise(0.0), loss + Fraction(gap))
+    assert above.holds
+    below = certify(scenario, Noise(0.0), loss - Fraction(gap))
+    assert below.decided
+    assert not below.holds
+    assert above.precision is not None
+    assert above.precision > -math.log2(Fraction(gap))
+
+
+def test_thorough_is_auto_without_its_last_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = scenario_of({"A": ROW_A, "B": ROW_B})
+    near = Fraction(certify(scenario, Noise(1.06)).loss) + Fraction(1, 10**15)
+    monkeypatch.setattr(decide, "BALL_CELLS", 0)
+    assert certify(scenario, Noise(1.06), HALF, "thorough").method == "float-bound"
+    monkeypatch.setattr(decide, "LAST_BALL_CELLS", 0)
+    assert not certify(scenario, Noise(1.06), near).decided
+    thorough = certify(scenario, Noise(1.06), near, "thorough")
+    assert thorough.method == "ball"
+    assert thorough.holds
+
+
 def test_wrong_method_and_epsilon() -> None:
     scenario = scenario_of({"A": ROW_A, "B": ROW_B})
     with pytest.raises(InputError, match="did you mean 'ball'"):
@@ -777,7 +840,17 @@ def test_no_code_shared_with_the_calibrators() -> None:
     root = package.parent
     own = {path.stem for path in package.glob("*.py")} - {"__init__"}
     assert {"ball", "floatbound", "rational", "record"} <= own
-    allowed = {"errors", "rationals", "support", "prior", "scenario", "fitting", "regions"}
+    allowed = {
+        "errors",
+        "rationals",
+        "arrays",
+        "support",
+        "prior",
+        "scenario",
+        "fitting",
+        "regions",
+    }
+    allowed |= {"precision"}
     for path in package.glob("*.py"):
         for name in _imports(path):
             if name.startswith("pufferfish."):

@@ -212,6 +212,41 @@ def test_nothing_is_cut_on_a_terminal(student: Path, columns: int) -> None:
     assert "NOTICE" in seen
 
 
+def large(tmp_path: Path) -> Path:
+    lines = [f"{'ab'[k % 2]},{13_500 * (1 + k * k % 40) + 7 * k}" for k in range(60)]
+    return write(tmp_path, "large.csv", rows(*lines))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+@pytest.mark.parametrize("columns", [30, 60, 80, 120])
+def test_no_number_and_no_name_is_broken(tmp_path: Path, columns: int) -> None:
+    path = large(tmp_path)
+    options = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", "0.1,1/3",
+               "--mechanism", "all")  # fmt: skip
+    seen = on_a_terminal(columns, *options)
+    found = run(*options, "--format", "json").data["results"]
+    lines = [line.split() for line in seen.replace("\r", "\n").split("\n")]
+    for result, epsilon in zip(found, ["0.1"] * 5 + ["1/3"] * 5, strict=True):
+        scale = digits.rounded_up(result["scale"])
+        loss = digits.at_most(result["loss"], Fraction(epsilon))
+        assert any(line[:4] == [epsilon, result["mechanism"], scale, loss] for line in lines)
+        if columns > 100:
+            assert any(digits.short(result["mse"]) in line for line in lines)
+    assert ("as this terminal is narrow: mse" in " ".join(seen.split())) == (columns <= 80)
+    # Every mse is 1e7 and more.
+    assert all("e+" in digits.short(result["mse"]) for result in found if columns > 100)
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [(65027e6, "6.5027e+10"), (7258712.0, "7258700"), (22.8284, "22.828"), (0.0, "0"),
+     (0.0862101, "0.08621"), (math.inf, "inf"), (1e-9, "1.000e-9")],
+)  # fmt: skip
+def test_short_numbers(value: float, text: str) -> None:
+    assert digits.short(value) == text
+    assert len(digits.short(value)) <= 11
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
 def test_the_papers_table_fits_a_terminal() -> None:
     seen = on_a_terminal(80, "reproduce")

@@ -94,7 +94,7 @@ def test_release_by_a_given_prior(folder: Path) -> None:
         outcome = run("release", "u.csv", *way, *options)
         assert outcome.status == 0, outcome.err
         assert "rows read 4, released 3, set aside 1" in outcome.out
-        assert "outside the promise" not in outcome.out
+        assert "outside the promise:" not in outcome.out
         outcome = run("release", "u.csv", *way, *options, "--secret", "s")
         assert "rows outside the promise: 1" in outcome.out
 
@@ -174,6 +174,82 @@ def test_verify_under_another_prior(folder: Path) -> None:
     outcome = run("verify", "wide.json", "near.csv", "--other-prior")
     assert outcome.status == 0
     assert "another prior than its own" in outcome.out
+    # The plan's own assumption is about the prior that it was computed from.
+    assert "computed from the table itself" not in outcome.out
+    assert "computed from the table itself" in run("verify", "wide.json", "far.csv").out
+
+
+LEVELS = rows("s0,a", "s0,a", "s0,b", "s1,b", "s1,c", "s1,c", "s0,c", "s1,a", header="s,x")
+# Without b: in an alphabet of its own, c would be 1.
+WITHOUT = rows(*["s0,a"] * 9, "s0,c", "s1,a", *["s1,c"] * 9, header="s,x")
+
+
+def check_judged_by_the_codes_of_the_plan(folder: Path) -> None:
+    """Check that c keeps its code 2 in a table that lacks b."""
+    columns = ("--secret", "s", "--public", "x")
+    for order in ("alphabetical", "appearance", "a,b,c"):
+        saved = run("calibrate", "abc.csv", *columns, "--order", order, "--epsilon", ".5",
+                    "--save", "levels.json", "--force")  # fmt: skip
+        assert saved.status == 0, saved.err
+        assert run("verify", "levels.json", "abc.csv").status == 0
+        needed = run("calibrate", "ac.csv", *columns, "--order", "a,b,c", "--epsilon", ".5",
+                     "--format", "json")  # fmt: skip
+        plan = json.loads(Path("levels.json").read_text())
+        assert needed.scales["exact"] > plan["scale"]
+        outcome = run("verify", "levels.json", "ac.csv", "--other-prior")
+        check_refused(outcome, "above epsilon 0.5", status=1)
+
+
+def test_verify_codes_levels_as_the_plan_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, "abc.csv", LEVELS)
+    write(folder, "ac.csv", WITHOUT)
+    check_judged_by_the_codes_of_the_plan(folder)
+    monkeypatch.setattr("pufferfish.cli.verify._order", lambda plan: None)
+    with pytest.raises(AssertionError):  # the mutant that codes the other table anew
+        check_judged_by_the_codes_of_the_plan(folder)
+
+
+def test_verify_with_levels_that_the_plan_lacks(folder: Path) -> None:
+    write(folder, "abc.csv", LEVELS)
+    write(folder, "abcd.csv", LEVELS + "s0,d\n")
+    options = ("--secret", "s", "--public", "x", "--order", "alphabetical", "--epsilon", ".5")
+    assert run("calibrate", "abc.csv", *options, "--save", "levels.json").status == 0
+    for more in ((), ("--other-prior",)):
+        check_refused(
+            run("verify", "levels.json", "abcd.csv", *more), "plan does not know", status=1
+        )
+    check_refused(run("verify", "levels.json", "t.csv", "--other-prior"), "does not know", status=1)
+    # Declared levels keep their codes too.
+    levels = ("--levels", "a,b,c,d", *options)
+    assert run("calibrate", "abc.csv", *levels, "--save", "four.json").status == 0
+    assert run("verify", "four.json", "abc.csv").status == 0
+
+
+def test_verify_reads_a_decimal_comma_as_the_plan_does(folder: Path) -> None:
+    write(folder, "comma.csv", "s;x\na;0,5\na;1\nb;1\nb;1,5\n")
+    write(folder, "whole.csv", "s;x\na;1,000\na;1\nb;1\nb;1,500\n")
+    options = ("--secret", "s", "--public", "x", "--epsilon", ".1", "--save", "comma.json")
+    assert run("calibrate", "comma.csv", *options).status == 0
+    assert run("verify", "comma.json", "comma.csv").status == 0
+    # 1,000 alone could be a thousand; by the rules of the plan it is 1.
+    outcome = run("verify", "comma.json", "whole.csv", "--other-prior")
+    assert outcome.status == 0, outcome.err
+
+
+def test_verify_with_a_prior_that_lacks_a_secret(folder: Path) -> None:
+    data = {"secrets": {"a": {"0": ".5", "1": ".5"}, "c": {"0": ".4", "2": ".6"}}}
+    write(folder, "lacks.json", json.dumps(data))
+    write(folder, "lacks.csv", rows("a,0", "a,1", "c,0"))
+    for more in ((), ("--other-prior",)):
+        outcome = run("verify", "given.json", "--prior", "lacks.json", *more)
+        check_refused(outcome, "lacks the secret b", "a, c", status=1)
+    data = {"secrets": {"a": {"0": 1}, "b": {"1": 1}}}
+    write(folder, "ab.csv", rows("a,0", "b,1", "b,2"))
+    assert run("calibrate", "ab.csv", "--secret", "s", "--public", "x", "--epsilon", "1",
+               "--save", "ab.json").status == 0  # fmt: skip
+    check_refused(run("verify", "ab.json", "lacks.csv"), "lacks the secret b", status=1)
 
 
 def test_verify_ignores_what_the_file_claims(folder: Path) -> None:

@@ -152,20 +152,123 @@ def test_signals_leave_nothing_half_written(
     assert sorted(path.name for path in table.parent.iterdir()) == ["drawing", "t.csv"]
 
 
-def test_ctrl_c_is_known_whatever_a_library_makes_of_it(table: Path) -> None:
+# Swallows the signal that arrives while rows are read, as compiled code may, and goes on.
+SWALLOWING = """
+import os, signal, sys
+from pufferfish.cli import main
+from pufferfish.tables.{module} import {name}
+
+before, number = {name}.{method}, int(sys.argv.pop())
+
+def swallow(self, *arguments, **options):
+    try:
+        os.kill(os.getpid(), number)
+        signal.pause()
+    except BaseException:
+        pass
+    return before(self, *arguments, **options)
+
+{name}.{method} = swallow
+{more}
+sys.exit(main())
+"""
+CODING = SWALLOWING.format(module="coder", name="Coder", method="code", more="")
+COUNTING = SWALLOWING.format(module="files", name="FileTable", method="groups", more="")
+# Without the check the work goes on, which is what the tests below look for.
+UNCHECKED = SWALLOWING.format(
+    module="coder", name="Coder", method="code",
+    more="from pufferfish.cli import signals; signals.check = lambda: None",
+)  # fmt: skip
+
+
+def check_stopped(folder: Path, code: str, number: signal.Signals, *arguments: object) -> None:
+    """Check that a command that swallows a signal ends by it, with nothing written."""
+    before = sorted(folder.iterdir())
+    done = run_process(*arguments, number.value, code=code)
+    word = "interrupted" if number == signal.SIGINT else "terminated"
+    check_refused(done, word, status=128 + number)
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_swallowed_signal_ends_the_command_all_the_same(
+    table: Path, number: signal.Signals
+) -> None:
+    folder = table.parent
+    check_stopped(folder, CODING, number, "release", table, *COLUMNS, "-o", folder / "o.csv")
+    check_stopped(folder, COUNTING, number, "calibrate", table, *COLUMNS, "--save", folder / "p")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
+def test_mutant_nobody_asks_for_the_signal(table: Path) -> None:
+    output = table.parent / "o.csv"
+    with pytest.raises(AssertionError):
+        check_stopped(table.parent, UNCHECKED, signal.SIGINT, "release", table, *COLUMNS, "-o",
+                      output)  # fmt: skip
+    assert output.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_a_library_says_of_a_signal_is_not_what_happened(
+    table: Path, number: signal.Signals
+) -> None:
     code = """
 import os, signal, sys
 from pufferfish.cli import main, scenarios
 
+number = int(sys.argv.pop())
+
 def query(source):
     try:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         signal.pause()
-    except KeyboardInterrupt:
-        raise RuntimeError("query interrupted") from None
+    except BaseException:
+        raise RuntimeError("Query interrupted") from None
 
 scenarios.scenario_of = query
 sys.exit(main())
 """
-    done = run_process("calibrate", table, *COLUMNS, "--format", "json", code=code)
-    check_refused(done, "interrupted", status=130)
+    check_stopped(table.parent, code, number, "calibrate", table, *COLUMNS)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
+def test_ctrl_c_while_the_package_is_imported(table: Path) -> None:
+    code = """
+import os, signal, sys
+from pufferfish.cli import main
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+
+sys.meta_path.insert(0, Interrupting())
+sys.exit(main())
+"""
+    check_refused(run_process("calibrate", table, *COLUMNS, code=code), "interrupted", status=130)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
+def test_a_signal_in_a_finalizer_is_no_traceback(table: Path) -> None:
+    code = """
+import os, signal, sys
+from pufferfish.cli import main, scenarios
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+
+before = scenarios.scenario_of
+def query(source):
+    Finalized()
+    return before(source)
+
+scenarios.scenario_of = query
+sys.exit(main())
+"""
+    done = run_process("calibrate", table, *COLUMNS, code=code)
+    check_refused(done, "terminated", status=143)

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError, PriorWarning
+from pufferfish.support import Levels
 from pufferfish.tables import open_table
+from pufferfish.tables.cells import cells_of
 from pufferfish.tables.frames import raw_cells
 from table_cases import as_dict, count, csv_text, values, write
 
@@ -51,9 +53,7 @@ def test_floats_are_the_decimals_they_print(frame):
 
 
 def test_mutant_that_takes_the_binary_value_of_a_float_is_caught(monkeypatch):
-    monkeypatch.setattr(
-        "pufferfish.tables.cells._float_text", lambda value: str(Decimal(float(value)))
-    )
+    monkeypatch.setattr("pufferfish.texts._float_text", lambda value: str(Decimal(float(value))))
     with pytest.raises((AssertionError, InputError)):
         test_floats_are_the_decimals_they_print(pa.table)
 
@@ -158,6 +158,99 @@ def test_categories_and_times():
     assert count(enum).support.names == ("u", "v")
 
 
+ORDERED = {
+    "pandas": lambda cells, levels: pd.DataFrame(
+        {"s": list("aab"), "x": pd.Categorical(cells, categories=levels, ordered=True)}
+    ),
+    "polars": lambda cells, levels: pl.DataFrame(
+        {"s": list("aab"), "x": cells}, schema_overrides={"x": pl.Enum(levels)}
+    ),
+    "polars lazy": lambda cells, levels: pl.LazyFrame(
+        {"s": list("aab"), "x": cells}, schema_overrides={"x": pl.Enum(levels)}
+    ),
+    "pyarrow": lambda cells, levels: pa.table(
+        {
+            "s": list("aab"),
+            "x": pa.DictionaryArray.from_arrays(
+                pa.array([None if c is None else levels.index(c) for c in cells], pa.int32()),
+                pa.array(levels),
+                ordered=True,
+            ),
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("make", ORDERED.values(), ids=ORDERED)
+def test_an_ordered_categorical_states_its_order(make):
+    frame = make(["mid", "low", "high"], ["low", "mid", "high", "top"])
+    prior = count(frame)
+    assert prior.support == Levels(("low", "mid", "high", "top"), ordered=True)
+    assert as_dict(prior) == {"a": {"low": 1, "mid": 1}, "b": {"high": 1}}
+    assert prior.report.kind == "ordered levels"
+    assert prior.report.coding == (("low", 0), ("mid", 1), ("high", 2), ("top", 3))
+    assert any("'x' is the column's own" in note for note in prior.report.notes)
+    # The plan keeps it, so that a file with the same column is coded alike.
+    assert prior.report.rules.order == ("low", "mid", "high", "top")
+    # What the user states comes first.
+    backwards = count(frame, order=["top", "high", "mid", "low"])
+    assert backwards.support.names == ("top", "high", "mid", "low")
+    assert not count(frame, levels=["low", "mid", "high"]).support.ordered
+    # A text that means "missing" is no level.
+    shorter = count(frame, missing=["top"])
+    assert shorter.support.names == ("low", "mid", "high")
+
+
+@pytest.mark.parametrize("make", ORDERED.values(), ids=ORDERED)
+def test_an_ordered_categorical_of_numbers(make):
+    """In their own order they stay numbers; another order is that of levels."""
+    assert values(count(make(["2", "1", "10"], ["1", "2", "10"]))) == [1, 2, 10]
+    assert values(count(make(["false", "true", "true"], ["false", "true"]))) == [0, 1]
+    turned = count(make(["2", "1", "10"], ["10", "2", "1"]))
+    assert turned.support == Levels(("10", "2", "1"), ordered=True)
+
+
+def test_categoricals_without_an_order_have_none():
+    plain = pd.DataFrame({"s": list("aab"), "x": pd.Categorical(list("vuw"))})
+    assert not count(plain).support.ordered
+    lexical = pl.DataFrame(
+        {"s": list("aab"), "x": list("vuw")}, schema_overrides={"x": pl.Categorical}
+    )
+    assert not count(lexical).support.ordered
+    unlike = [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(names), ordered=True)
+        for names in (["u", "v"], ["v", "u"])
+    ]
+    table = pa.table({"s": list("aabb"), "x": pa.chunked_array(unlike)})
+    assert not count(table).support.ordered
+    blurred = pd.Categorical([" u", "v", "u"], categories=["u", "v", " u"], ordered=True)
+    assert not count(pd.DataFrame({"s": list("aab"), "x": blurred})).support.ordered
+
+
+def test_intervals_of_pandas_are_levels_in_their_order():
+    frame = pd.DataFrame({"s": list("aab"), "x": pd.cut([1, 2, 3], [0, 1, 2, 3])})
+    assert count(frame).support == Levels(("(0, 1]", "(1, 2]", "(2, 3]"), ordered=True)
+
+
+@pytest.mark.parametrize(
+    "cells, levels",
+    [
+        (pa.array([Decimal("1.50"), Decimal("2.00")]), [Decimal("1.50"), Decimal("2")]),
+        (pa.array([0.1, 0.3], pa.float32()), [np.float32(0.1), np.float32(0.3)]),
+        (pa.array([0.1, 1.0]), [0.1, 1]),
+        (pa.array([True, False]), [True, np.bool_(False)]),
+        (
+            pa.array([dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
+            [dt.date(2020, 1, 1), dt.date(2021, 1, 1)],
+        ),
+    ],
+)
+def test_stated_levels_are_named_as_cells_are(cells, levels):
+    frame = pa.table({"s": ["a", "b"], "x": cells})
+    assert set(count(frame, levels=levels).support.names) == set(cells_of(cells, "x").texts)
+    assert count(frame, order=levels).counts.tolist() == [[1, 0], [0, 1]]
+
+
 def test_mixed_python_objects():
     frame = pd.DataFrame({"s": ["a", "b", "b"], "x": pd.Series([1, "1.0", True], dtype=object)})
     assert "mixes" in refused(frame)
@@ -183,6 +276,10 @@ def test_names_of_columns():
     assert as_dict(count(numbers, secret="0", public="1")) == {"a": {"1": 1}, "b": {"2": 1}}
     clash = pl.LazyFrame({"count": ["a", "b"], "x": [1, 2]})
     assert as_dict(count(clash, secret="count")) == {"a": {"1": 1}, "b": {"2": 1}}
+
+
+def test_what_is_no_table_is_named_by_its_type():
+    assert "an object of type int was given" in refused(3)
 
 
 @pytest.mark.parametrize("thing", [3, {"s": [1]}, [1, 2], pd.Series([1]), np.zeros((2, 2)), None])

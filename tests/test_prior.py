@@ -2,14 +2,18 @@
 """Priors from mappings and counts are exact, and wrong ones are refused by name."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pufferfish.calibration import REGISTRY, calibrate
 from pufferfish.errors import InputError
 from pufferfish.prior import Prior
+from pufferfish.rationals import show
+from pufferfish.scenario import Scenario
 from pufferfish.support import Lattice, Levels
 from slow import strategies
 
@@ -97,6 +101,55 @@ def test_decimals_that_sum_to_one_are_left_as_they_are() -> None:
 def test_wrong_mappings(mapping: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Prior.from_mapping(mapping)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "order, names",
+    [
+        ("alphabetical", ("high", "low", "mid")),
+        ("appearance", ("low", "mid", "high")),
+        ("high,mid,low", ("high", "mid", "low")),
+        (("high", "mid", "low"), ("high", "mid", "low")),
+    ],
+)
+def test_orders_of_levels(order: object, names: tuple[str, ...]) -> None:
+    mapping = {"a": {"low": ".5", "mid": ".5"}, "b": {"high": "1"}}
+    given_order: Any = order
+    prior = Prior.from_mapping(mapping, order=given_order)
+    assert prior.support == Levels(names, ordered=True)
+    counts = Prior.from_counts(
+        {"a": [1, 1, 0], "b": [0, 0, 2]}, support=["low", "mid", "high"], order=given_order
+    )
+    assert counts.support == prior.support
+    assert counts.probabilities.tolist() == prior.probabilities.tolist()
+
+
+@pytest.mark.parametrize("order", ["alphabetic", 5, []])
+def test_orders_that_are_refused(order: Any) -> None:
+    with pytest.raises(InputError, match=r"^order "):
+        Prior.from_mapping({"a": {"x": 1}}, order=order)
+    with pytest.raises(InputError, match=r"^order "):
+        Prior.from_counts({"a": [1]}, support=["x"], order=order)
+
+
+@pytest.mark.parametrize("mass", ["1e-309", "1e-323", "1e-400", "1e-1000", "2e-999"])
+@pytest.mark.parametrize("sums_to_one", [True, False])
+def test_masses_below_every_double(mass: str, sums_to_one: bool) -> None:
+    rest = show(1 - Fraction(mass)) if sums_to_one else "1"
+    prior = Prior.from_mapping({"a": {0: rest, 1: mass}, "b": {0: "0.5", 1: "0.5"}})
+    assert bool(prior.notes) != sums_to_one
+    assert all(f"1+{mass}" in note for note in prior.notes)
+    assert 0 < prior.probability("a", 1) <= Fraction(mass)
+    assert prior.probabilities[0].tolist() == [1.0, float(mass)]
+    scales = [calibrate(Scenario(prior), 1, name).scale for name in REGISTRY]
+    assert all(scale is not None and 0.5 < scale <= 1 for scale in scales)
+
+
+@pytest.mark.parametrize("mass", ["1e-1001", "1e-1000000000", f"0.{'0' * 1000}1", "1/1e9"])
+def test_masses_that_are_too_small(mass: str) -> None:
+    with pytest.raises(InputError, match="must be a number") as caught:
+        Prior.from_mapping({"a": {0: "1", 1: mass}})
+    assert "finite" not in str(caught.value)
 
 
 def test_order_and_step_where_they_do_not_belong() -> None:

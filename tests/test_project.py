@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files around the code agree with it: one version, one licence, one list of targets."""
 
+import fnmatch
 import re
 import tomllib
 from importlib.metadata import entry_points, version
@@ -52,3 +53,12 @@ def test_the_makefile_lists_its_targets() -> None:
     steps = re.findall(r"^step (\S+)$", read(".ci/run"), re.M)
     assert set(steps) == {"test", "lint", "docs", "examples", "demo", "test-slow"}
     assert set(steps) <= set(phony)
+
+
+def test_git_ignores_what_the_examples_write() -> None:
+    ignored = [line.lstrip("/") for line in read(".gitignore").split() if line[0] != "#"]
+    for page in ("README.md", "docs/guide.md"):
+        written = re.findall(r"(?:--save|-o|write_table\(\"student\",) \"?([\w.-]+)", read(page))
+        assert len(written) >= 3
+        for name in written:
+            assert any(fnmatch.fnmatch(name, pattern) for pattern in ignored), (page, name)

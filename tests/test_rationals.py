@@ -37,6 +37,13 @@ from pufferfish.rationals import (
         ("1,200", Fraction(1200)),
         ("-1,234,567.5", Fraction(-2469135, 2)),
         ("9007199254740993", Fraction(9007199254740993)),
+        ("1,200.", Fraction(1200)),
+        ("1e-1000", Fraction(1, 10**1000)),
+        ("10e-1001", Fraction(1, 10**1000)),
+        (f"0.{'0' * 990}1e+991", Fraction(1)),
+        (f"1{'0' * 990}e-990", Fraction(1)),
+        ("0e999", Fraction(0)),
+        ("-0.0e-99999999999", Fraction(0)),
     ],
 )
 def test_texts_that_are_numbers(text: str, value: Fraction) -> None:
@@ -66,11 +73,31 @@ def test_texts_that_are_no_numbers(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["inf", "-Infinity", "nan", "NaN", "1e999", "1e309", "1/0", "1" * 5000]
+    "text, fault",
+    [
+        *((text, "is not finite") for text in ("inf", "-Infinity", "nan", "NaN", "1e999", "1e309")),
+        *((text, "is not finite") for text in ("1/0", "1e99999999999", f"1{'0' * 400}/1")),
+        *((text, "is too small") for text in ("1e-1001", "-1e-99999999999")),
+        *((text, "is longer than 2000") for text in ("1" * 5000, f"0.{'0' * 2000}1")),
+    ],
 )
-def test_texts_that_are_not_finite(text: str) -> None:
-    with pytest.raises(NotFinite):
+def test_texts_that_are_not_finite(text: str, fault: str) -> None:
+    with pytest.raises(NotFinite) as caught:
         parse_text(text)
+    assert caught.value.fault.startswith(fault)
+
+
+def test_no_number_that_is_read_is_too_long_to_print() -> None:
+    longest = [f"9.{'9' * 1990}e-1000", f"-0.{'0' * 300}{'9' * 1690}e-699", f"1/{'9' * 999}"]
+    for text in longest:
+        value = parse_text(text)
+        assert value is not None
+        assert Fraction(show(value)) == value
+        assert parse_number(value, "p") == value
+
+
+def test_long_words_are_no_numbers() -> None:
+    assert parse_text("x" * 10**6) is None
 
 
 @pytest.mark.parametrize(

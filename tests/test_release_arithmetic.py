@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact arithmetic of a release: the fast way against fractions, and every edge of 64 bits."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -148,14 +149,23 @@ def test_scale_zero_needs_consent() -> None:
     with pytest.warns(UnchangedWarning, match="unchanged"):
         releaser = Releaser(job([0, 1], scale=0.0, allow_unchanged=True))
     assert releaser.draw(array([0, 1, 1])).tolist() == [0, 1, 1]
-    assert Releaser(job([0, 1], scale=0.0, min_scale=2)).mechanism.scale == 2.0
-    assert Releaser(job([0, 1], scale=3.0, min_scale=2)).mechanism.scale == 3.0
+    assert Releaser(job([0, 1], scale=0.0, min_scale=2)).noise.scale == 2.0
+    assert Releaser(job([0, 1], scale=3.0, min_scale=2)).noise.scale == 3.0
 
 
-@pytest.mark.parametrize("wrong", [0, -1, "x", float("nan"), float("inf")])
+@pytest.mark.parametrize("wrong", [0, -1, "x", float("nan"), float("inf"), 10**400])
 def test_min_scale_is_a_positive_number(wrong: Any) -> None:
     with pytest.raises(InputError):
         job([0, 1], min_scale=wrong)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9).filter(bool))
+def test_min_scale_is_never_below_what_was_asked(asked: Fraction) -> None:
+    for given_as in (asked, f"{asked.numerator}/{asked.denominator}"):
+        scale = job([0, 1], min_scale=given_as).min_scale
+        assert scale is not None
+        assert scale >= asked > Fraction(math.nextafter(scale, 0))
+    assert job([0, 1], min_scale=2.5).min_scale == 2.5
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releasing from file to file: contents, refusals, and nothing under the name before it is done."""
 
+import contextlib
 import gzip
 import os
+import stat
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
@@ -18,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from noise_checks import DRAWS, LEAST_P, OFF, fit
+from pufferfish import atomic
 from pufferfish.errors import (
     InputError,
     OutsidePromiseWarning,
@@ -25,8 +28,9 @@ from pufferfish.errors import (
     SeededWarning,
 )
 from pufferfish.mechanisms import DiscreteLaplace
-from pufferfish.release import ReleaseReport, atomic, files, release_file
+from pufferfish.release import ReleaseReport, file_state, files, release_file
 from pufferfish.release.releaser import Releaser
+from pufferfish.tables import opening as table_opening
 from pufferfish.tables import source as table_source
 from release_cases import job, level_job, write_csv
 
@@ -59,7 +63,7 @@ def test_only_the_released_column_is_written(table: Path) -> None:
         output=str(out),
         column="x",
         keep=(),
-        mechanism=DiscreteLaplace(TINY, Fraction(1)),
+        noise=DiscreteLaplace(TINY, Fraction(1)),
         rows_read=6,
         rows_released=5,
         set_aside=(("no public value", 1),),
@@ -191,12 +195,15 @@ def test_values_outside_the_support(tmp_path: Path, out_of_support: Any) -> None
     table, out = write_csv(tmp_path / "in.csv", rows), tmp_path / "out.csv"
     spec = job([0, 1], TINY, out_of_support=out_of_support)
     if out_of_support == "clamp":
-        report = quiet(table, out, spec)
+        with pytest.warns(OutsidePromiseWarning, match="1 released value was not in the support"):
+            report = release_file(table, out, spec)
         assert report.clamped == 1
         assert out.read_text().split()[-2:] == ["1", "1"]
         return
     with pytest.raises(
-        InputError, match=r"row 70001 of .*in.csv, column 'x', is outside"
+        InputError,
+        match=r"data row 70001 of .*in.csv, column 'x', is outside the support, which goes from 0 "
+        r"to 1; clamp .*--out-of-support clamp \(out_of_support='clamp'\)$",
     ) as caught:
         release_file(table, out, spec)
     assert "99" not in str(caught.value)
@@ -205,8 +212,8 @@ def test_values_outside_the_support(tmp_path: Path, out_of_support: Any) -> None
 
 def test_levels_outside_the_support_cannot_be_clamped(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "in.csv", [("a", "lo"), ("b", "hj")])
-    for choice in ("refuse", "clamp"):
-        with pytest.raises(InputError, match=r"row 2 of .* is none of the levels$"):
+    for choice, end in (("refuse", ""), ("clamp", "; levels cannot be clamped, as .*")):
+        with pytest.raises(InputError, match=rf"data row 2 of .* is none of the levels{end}$"):
             release_file(
                 table, tmp_path / "out.csv", level_job(["lo", "hi"], out_of_support=choice)
             )
@@ -215,8 +222,17 @@ def test_levels_outside_the_support_cannot_be_clamped(tmp_path: Path) -> None:
 
 def test_text_among_numbers(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "in.csv", [("a", "0"), ("b", "?")])
-    with pytest.raises(InputError, match=r"row 2 of .* is no finite number"):
+    with pytest.raises(
+        InputError,
+        match=r"data row 2 of .* is no finite number; if it stands for "
+        r"a missing value, say so with --missing TEXT \(missing=\[TEXT\]\)",
+    ):
         release_file(table, tmp_path / "out.csv", job([0, 1], out_of_support="clamp"))
+    with pytest.raises(InputError, match=r"none of the levels; if it stands for .*--missing"):
+        release_file(table, tmp_path / "out.csv", level_job(["0", "1"]))
+    write_csv(table, [("a", "0"), ("b", "text")])
+    with pytest.raises(InputError, match=r"data row 2 of .* is no finite number$"):
+        release_file(table, tmp_path / "out.csv", job([0, 1]))
 
 
 def test_the_output_is_not_the_input(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,6 +248,96 @@ def test_the_output_is_not_the_input(table: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError, match="is the input itself"):
         release_file("link.csv", table, job([0, 1, 5]), force=True)
     assert table.read_bytes() == before
+
+
+def test_the_output_is_not_the_input_in_the_home_folder(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(table.parent))
+    before = table.read_bytes()
+    for source in ("~/in.csv", Path("~/in.csv"), table_opening.open_table("~/in.csv")):
+        with pytest.raises(InputError, match="is the input itself"):
+            release_file(source, table, job([0, 1, 5]), force=True)
+    assert table.read_bytes() == before
+    quiet("~/in.csv", table.with_name("out.csv"), job([0, 1, 5], TINY))
+    assert table.with_name("out.csv").exists()
+
+
+def test_mutant_paths_compared_as_written_is_caught(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(table.parent))
+    monkeypatch.setattr(atomic, "home_expanded", lambda path: path)
+    before = table.read_bytes()
+    quiet("~/in.csv", table, job([0, 1, 5], TINY), force=True)
+    assert table.read_bytes() != before
+
+
+def test_names_that_begin_with_a_tilde(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(table.parent)
+    table.rename("~t.csv")
+    quiet("~t.csv", "~out.csv", job([0, 1, 5], TINY))
+    assert names(table.parent) == ["~out.csv", "~t.csv"]
+    with pytest.raises(InputError, match="is the input itself"):
+        release_file("~t.csv", "~t.csv", job([0, 1, 5]), force=True)
+
+    def homeless(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    assert atomic.home_expanded(Path("~/t.csv")) == Path("~/t.csv")
+
+
+def test_the_output_is_no_other_input(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = write_csv(table.with_name("plan.csv"), [("a", 0)])
+    table.with_name("link.csv").symlink_to(plan)
+    monkeypatch.setenv("HOME", str(table.parent))
+    before = plan.read_bytes()
+    for inputs in ([plan], [str(plan)], ["~/plan.csv"], [table, plan]):
+        for out in (plan, table.with_name("link.csv")):
+            with pytest.raises(InputError, match="which the release needs; give another name"):
+                release_file(table, out, job([0, 1, 5]), force=True, inputs=inputs)
+    assert plan.read_bytes() == before
+    quiet(table, table.with_name("out.csv"), job([0, 1, 5]), inputs=[plan, table.with_name("no")])
+
+
+def test_a_table_that_changed_since_it_was_counted(table: Path) -> None:
+    state = file_state(table)
+    assert state == file_state(str(table))
+    quiet(table, table.with_name("out.csv"), job([0, 1, 5], TINY), state=state)
+    write_csv(table, [*ROWS, ("a", 0)])
+    for source in (table, str(table), table_opening.open_table(table)):
+        with pytest.raises(InputError, match="changed after its prior was counted; nothing was"):
+            release_file(source, table.with_name("late.csv"), job([0, 1, 5]), state=state)
+    assert names(table.parent) == ["in.csv", "out.csv"]
+    frame = pd.DataFrame({"path": ["a"]})
+    assert file_state(frame) is None
+    with pytest.raises(InputError, match=r"cannot read .*: No such file"):
+        file_state(table.with_name("gone.csv"))
+
+
+def test_mutant_a_state_that_never_changes_is_caught(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "file_state", lambda source: (0,))
+    state = files.file_state(table)
+    write_csv(table, [*ROWS, ("a", 0)])
+    quiet(table, table.with_name("late.csv"), job([0, 1, 5]), state=state)
+    assert table.with_name("late.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["o" * 251 + ".csv", "é" * 125 + ".csv", "😀" * 62 + ".csv"])
+def test_a_name_as_long_as_names_can_be(table: Path, name: str) -> None:
+    quiet(table, table.with_name(name), job([0, 1, 5], TINY))
+    assert names(table.parent) == sorted(["in.csv", name])
+
+
+def test_a_table_without_the_secret_is_not_passed_over(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", 1)], "S,x")
+    with pytest.warns(OutsidePromiseWarning, match="the secret column 's' is not in the table, so"):
+        release_file(table, tmp_path / "out.csv", job([0, 1], TINY))
+    with pytest.raises(InputError, match="'s' cannot be kept, nor 'S'"):
+        release_file(table, tmp_path / "late.csv", job([0, 1], TINY), keep=["S"])
 
 
 def test_an_existing_output_needs_force(table: Path) -> None:
@@ -257,13 +363,92 @@ def test_an_output_that_appears_meanwhile_is_kept(table: Path) -> None:
     assert names(table.parent) == ["in.csv", "out.csv"]
 
 
-def test_where_links_are_unknown(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_links(*arguments: Any) -> None:
-        raise PermissionError(1, "Operation not permitted")
+def no_links(*arguments: Any) -> None:
+    raise PermissionError(1, "Operation not permitted")
 
+
+def test_where_links_are_unknown(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "link", no_links)
     quiet(table, table.with_name("out.csv"), job([0, 1, 5]))
     assert names(table.parent) == ["in.csv", "out.csv"]
+
+
+def kept_to_the_last_moment(path: Path) -> bool:
+    """Whether a file is kept that appears when nobody looks any more."""
+    with atomic.PendingFile(path) as pending:
+        path.write_text("precious")
+        with pytest.MonkeyPatch.context() as blind:
+            blind.setattr(Path, "exists", lambda self: False)
+            with contextlib.suppress(InputError):
+                pending.publish()
+    return path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_without_force_nothing_is_ever_replaced(
+    tmp_path: Path, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    assert kept_to_the_last_moment(tmp_path / "out")
+    (tmp_path / "new").mkdir()
+    with atomic.PendingFile(tmp_path / "new" / "out") as one:
+        with atomic.PendingFile(tmp_path / "new" / "out") as two:
+            one.file.write(b"one")
+            one.publish()
+            with pytest.raises(InputError, match="exists already"):
+                two.publish()
+        assert one.target.read_bytes() == b"one"
+    assert names(tmp_path / "new") == ["out"]
+
+
+def test_mutant_looking_before_replacing_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_and_replace(self: atomic.PendingFile) -> None:
+        if self.target.exists():
+            raise InputError("exists already")
+        os.replace(self._temporary, self.target)
+
+    monkeypatch.setattr(atomic.PendingFile, "_name_once", look_and_replace)
+    assert not kept_to_the_last_moment(tmp_path / "out")
+
+
+def test_with_force_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with atomic.PendingFile(target, force=True) as pending:
+        target.mkdir()
+        with pytest.raises(InputError, match="it is a folder"):
+            pending.publish()
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_name_that_was_claimed_in_vain_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(InputError, match=r"cannot write .*out: Input/output error"):
+        atomic.write_whole(tmp_path / "out", b"x")
+    assert names(tmp_path) == []
+
+
+def test_the_folder_is_written_to_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+    real = os.fsync
+
+    def spy(descriptor: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    atomic.write_whole(tmp_path / "out", b"x")
+    assert synced == [False, True]
 
 
 def test_an_output_behind_a_link_is_replaced_there(table: Path, tmp_path: Path) -> None:
@@ -385,7 +570,7 @@ def test_a_table_that_changes_before_it_is_written(table: Path) -> None:
         if total is None:
             table.write_text("s,x\na,77\n")
 
-    with pytest.raises(InputError, match=r"row 1 of .* is outside the support"):
+    with pytest.raises(InputError, match=r"data row 1 of .* is outside the support, which"):
         quiet(table, table.with_name("out.csv"), job([0, 1, 5]), progress=meddle)
     assert names(table.parent) == ["in.csv"]
 
@@ -434,6 +619,10 @@ def test_a_seeded_file_says_that_it_is_a_test(table: Path) -> None:
     for name in ("out.csv", "te-st.csv"):
         with pytest.raises(InputError, match="must contain 'test'"):
             release_file(table, table.with_name(name), job([0, 1, 5]), seed=1)
+    table.with_name("test-link.csv").symlink_to(table.with_name("real.csv"))
+    with pytest.raises(InputError, match=r"must contain 'test', but real\.csv was given"):
+        release_file(table, table.with_name("test-link.csv"), job([0, 1, 5]), seed=1)
+    assert not table.with_name("real.csv").exists()
     texts = []
     for name in ("test1.csv", "my-TEST.csv"):
         with pytest.warns(SeededWarning):

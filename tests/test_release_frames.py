@@ -3,6 +3,7 @@
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -11,8 +12,22 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from pufferfish.errors import InputError, OutsidePromiseWarning, SeededWarning
-from pufferfish.release import release_any, release_frame, release_frame_with_report
+import pufferfish as pf
+from pufferfish.errors import (
+    InputError,
+    OutsidePromiseWarning,
+    PufferfishWarning,
+    SeededWarning,
+    UnchangedWarning,
+)
+from pufferfish.release import (
+    release_any,
+    release_file,
+    release_frame,
+    release_frame_with_report,
+)
+from pufferfish.release import rows as release_rows
+from pufferfish.tables import make_rules
 from release_cases import job, level_job
 
 ROWS = {"s": ["a", "b", "a", "c", None], "x": [0, 5, None, 1, 0], "k": ["u", "v", "w", "y", "z"]}
@@ -72,9 +87,16 @@ def test_the_report_counts_every_row() -> None:
     assert "rows read 5, released 4, set aside 1" in report.lines()
 
 
-@pytest.mark.filterwarnings("ignore::pufferfish.errors.OutsidePromiseWarning")
-def test_without_a_secret_column_nothing_is_counted() -> None:
-    released, report = release_frame_with_report(pl.DataFrame({"x": [0, 1]}), job([0, 1], 1e-3))
+NOT_COUNTED = (
+    "^the secret column 's' is not in the table, so rows outside the promise were not counted$"
+)
+
+
+@pytest.mark.parametrize("other", [{}, {"S": ["a", "b"]}])
+def test_without_a_secret_column_nothing_is_counted(other: dict[str, Any]) -> None:
+    frame = pl.DataFrame({"x": [0, 1], **other})
+    with pytest.warns(OutsidePromiseWarning, match=NOT_COUNTED):
+        released, report = release_frame_with_report(frame, job([0, 1], 1e-3))
     assert columns(released) == {"x": [0, 1]}
     assert report.outside_promise is None
     assert report.rows_outside_promise is None
@@ -90,10 +112,12 @@ def test_integers_above_2_to_53_beside_a_blank() -> None:
 
 
 def test_fractions_come_as_doubles_and_levels_as_text() -> None:
-    frame = pl.DataFrame({"x": [0.25, 0.75]})
+    frame = pl.DataFrame({"s": ["a", "b"], "x": [0.25, 0.75]})
     assert release_any(frame, job([".25", ".75"], 1e-3))["x"].dtype == pl.Float64
     levels = level_job(["lo", "hi"], 1e-3, round=True, bounds=(0, 1))
-    assert release_any(pl.DataFrame({"x": ["hi", "lo"]}), levels)["x"].to_list() == ["hi", "lo"]
+    assert release_any(pl.DataFrame({"s": ["a", "b"], "x": ["hi", "lo"]}), levels)[
+        "x"
+    ].to_list() == ["hi", "lo"]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +125,8 @@ def test_fractions_come_as_doubles_and_levels_as_text() -> None:
     [
         (["s"], "the secret column 's' cannot be kept"),
         ([" s "], "the secret column 's' cannot be kept"),
+        (["S"], "the secret column 's' cannot be kept, nor 'S', which is the same name"),
+        (["\uff53\u00a0"], "the secret column 's' cannot be kept, nor"),
         ("x", "the public column 'x' cannot be kept"),
         (["kk"], "no column 'kk'.*did you mean 'k'"),
     ],
@@ -110,9 +136,45 @@ def test_columns_that_cannot_be_kept(keep: Any, message: str) -> None:
         release_frame(pl.DataFrame(ROWS), job([0, 1, 5]), keep=keep)
 
 
+def keeps_a_renamed_secret(name: str) -> bool:
+    frame = pl.DataFrame({"x": [0], name: ["a"]})
+    spec = job([0, 1], rules=make_rules(secret="strasse", public="x"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutsidePromiseWarning)
+            release_frame(frame, spec, keep=[name])
+    except InputError as error:
+        return "the secret column 'strasse' cannot be kept, nor" not in str(error)
+    return True
+
+
+def test_a_renamed_secret_cannot_be_kept() -> None:
+    assert not any(map(keeps_a_renamed_secret, ("Straße", "STRASSE", "\uff33trasse")))
+
+
+def test_mutant_names_compared_as_they_are_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_rows, "_folded", str.strip)
+    assert keeps_a_renamed_secret("Straße")
+
+
+@pytest.mark.parametrize("rows, text", [(1, "1 released value was"), (3, "3 released values were")])
+def test_clamped_rows_are_outside_the_promise(rows: int, text: str) -> None:
+    spec = job([0, 1], 1e-3, out_of_support="clamp")
+    frame = pl.DataFrame({"s": ["a"] * (rows + 1), "x": [0] + [7] * rows})
+    for values in (frame, frame["x"], frame["x"].to_list()):
+        with pytest.warns(OutsidePromiseWarning) as caught:
+            release_any(values, spec)
+        assert [str(w.message) for w in caught] == [
+            f"{text} not in the support and moved to the nearest value of it; the prior gives such "
+            "values probability 0, so the guarantee does not cover these rows"
+        ]
+
+
 def test_refused_cells_are_named_by_row() -> None:
     frame = pd.DataFrame({"s": ["a", "b"], "x": [0, 77]})
-    with pytest.raises(InputError, match="row 2 of the pandas dataframe, column 'x', is outside"):
+    with pytest.raises(
+        InputError, match="data row 2 of the pandas dataframe, column 'x', is outside"
+    ):
         release_any(frame, job([0, 1]))
     with pytest.raises(InputError, match="no column 'x'"):
         release_any(pd.DataFrame({"y": [0]}), job([0, 1]))
@@ -123,15 +185,36 @@ def test_refused_cells_are_named_by_row() -> None:
 def test_spaces_around_names_and_an_empty_frame() -> None:
     frame = pd.DataFrame({" x ": [0, 1], "s": ["a", "b"]})
     assert columns(release_any(frame, job([0, 1], 1e-3))) == {" x ": [0, 1]}
-    assert columns(release_any(pl.DataFrame({"x": pl.Series([], dtype=pl.Int64)}), job([0]))) == {
-        "x": []
-    }
+    empty = pl.DataFrame({"s": [], "x": []}, schema={"s": pl.String, "x": pl.Int64})
+    assert columns(release_any(empty, job([0]))) == {"x": []}
 
 
 def test_a_seed_warns() -> None:
-    frame = pl.DataFrame({"x": [0, 1] * 20})
+    frame = pl.DataFrame({"s": ["a", "b"] * 20, "x": [0, 1] * 20})
     with pytest.warns(SeededWarning):
         one = release_frame(frame, job([0, 1], 9.0), seed=3)
     with pytest.warns(SeededWarning):
         two = release_frame(frame, job([0, 1], 9.0), seed=3)
     assert one.equals(two)
+
+
+def test_warnings_point_at_the_line_that_called(tmp_path: Path) -> None:
+    plan = pf.calibrate(pf.Prior.from_mapping({"a": {0: 1}, "b": {0: 1}}), 1).with_columns("x", "s")
+    frame = pl.DataFrame({"s": ["a", "c", "a"], "x": [0, 0, None], "k": [1, 2, 3]})
+    spec = plan.release_spec(allow_unchanged=True)
+    kinds = [OutsidePromiseWarning, SeededWarning, UnchangedWarning]
+    calls: list[Callable[[], Any]] = [
+        lambda: plan.release(frame, keep=["k"], allow_unchanged=True, seed=1),
+        lambda: release_frame(frame, spec, keep=["k"], seed=1),
+        lambda: release_frame_with_report(frame, spec, keep=["k"], seed=1),
+        lambda: release_file(frame, tmp_path / "test.csv", spec, keep=["k"], seed=1),
+        lambda: plan.release([0, 0], allow_unchanged=True, seed=1),
+        lambda: plan.release(pl.Series([0, 0]), allow_unchanged=True, seed=1),
+    ]
+    for number, call in enumerate(calls):
+        with pytest.warns(PufferfishWarning) as caught:
+            call()
+        assert {w.category for w in caught} == set(kinds if number < 4 else kinds[1:])
+        assert {(w.filename, w.lineno) for w in caught} == {
+            (__file__, call.__code__.co_firstlineno)
+        }

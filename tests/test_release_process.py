@@ -52,7 +52,8 @@ print(json.dumps(int(peak.split()[1])))
 
 def start(program: str, *arguments: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", PROLOGUE + program, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def names(folder: Path) -> list[str]:
@@ -81,7 +82,7 @@ def test_a_killed_process_leaves_nothing_under_the_name(
         assert process.stdout.readline() == "writing\n"
         assert not out.exists()
         process.send_signal(how)
-        _, complaint = process.communicate(timeout=60)
+        _, complaint = process.communicate(timeout=300)
         assert process.returncode != 0
     if how is signal.SIGINT:
         assert complaint.rstrip().endswith("KeyboardInterrupt")
@@ -94,7 +95,7 @@ def test_a_killed_process_leaves_nothing_under_the_name(
     done = subprocess.run(
         [sys.executable, "-c", PROLOGUE + "release_file(source, output, spec)", table, out],
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0
     assert names(tmp_path) == [left, out.name]
@@ -104,10 +105,45 @@ def test_a_killed_process_leaves_nothing_under_the_name(
 def test_a_full_disk_is_one_line(table: Path, tmp_path: Path, ending: str) -> None:
     out = tmp_path / f"out.{ending}"
     with start(FULL_DISK, table, out, "k") as process:
-        line, complaint = process.communicate(timeout=60)
+        line, complaint = process.communicate(timeout=300)
     assert complaint == ""
     assert line == f"cannot write {out}: File too large; nothing was written\n"
     assert names(tmp_path) == []
+
+
+#: Writes everything, says so, and publishes when the other process has come as far.
+RACING = """
+told = []
+def progress(done, total):
+    if done == total and not told:
+        told.append(done)
+        print("written", flush=True)
+        sys.stdin.readline()
+try:
+    release_file(source, output, spec, keep, progress=progress)
+except InputError as error:
+    print(error)
+"""
+
+
+def test_of_two_processes_with_one_output_exactly_one_wins(tmp_path: Path) -> None:
+    table, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    write_csv(table, [("a", 0), ("b", 1)])
+    with start(RACING, table, out) as one, start(RACING, table, out) as two:
+        for process in (one, two):
+            assert process.stdout is not None
+            assert process.stdout.readline() == "written\n"
+        assert names(tmp_path)[2:] == ["in.csv"]  # besides two parts
+        for process in (one, two):
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        answers = [process.communicate(timeout=300) for process in (one, two)]
+    lost = f"{out} exists already; give another name, or --force (force=True) to replace it\n"
+    assert sorted(answer for answer, _ in answers) == ["", lost]
+    assert [complaint for _, complaint in answers] == ["", ""]
+    assert names(tmp_path) == ["in.csv", "out.csv"]
+    assert len(out.read_text().splitlines()) == 3
 
 
 @pytest.mark.slow
@@ -123,7 +159,7 @@ def test_memory_does_not_grow_with_rows(tmp_path: Path, ending: str) -> None:
             # Text that is different in every row: kept whole it would take 300 MB more.
             file.writelines(f"a,0,{k:0100}\nb,1,{k:0100}\n" for k in range(rows))
         with start(MEASURED, table, tmp_path / f"{rows}.out.{ending}", "k") as process:
-            answer, complaint = process.communicate(timeout=600)
+            answer, complaint = process.communicate(timeout=3000)
         assert complaint == ""
         peaks.append(json.loads(answer))
         table.unlink()

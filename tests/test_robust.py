@@ -17,9 +17,9 @@ import pufferfish.certificate.robust as proof
 import pufferfish.regions
 from pufferfish.certificate.robust import certify_robust, certify_robust_columns
 from pufferfish.errors import InputError
-from pufferfish.loss import privacy_loss
 from pufferfish.paper.sources import block
 from pufferfish.prior import Prior
+from pufferfish.privacy import privacy_loss
 from pufferfish.regions import Ball, Box, Concrete, regions_of
 from pufferfish.robust import columns, windows
 from pufferfish.robust import loss as robust_loss_module
@@ -30,7 +30,7 @@ from pufferfish.robust.radius import robustness_radius, robustness_radius_of_col
 from pufferfish.scenario import Scenario
 from shared_data import require_shared
 
-#: Least robust scales at 95 % confidence, from the shared reference values (12 digits).
+#: Least robust scales at 95 % confidence, reference values (12 digits).
 REFERENCE = {
     ("student", "0.1"): 3.57188285452,
     ("student", "0.5"): 0.619105277127,
@@ -417,7 +417,7 @@ def test_mutant_a_secret_against_itself(monkeypatch: pytest.MonkeyPatch) -> None
 
     def careless(top: np.ndarray, bottom: np.ndarray, rho: int):
         gap = top.max(axis=0) - bottom.min(axis=0)
-        return float(gap.max()), robust_loss_module.Witness(rho, 0, 1, int(gap.argmax()))
+        return float(gap.max()), robust_loss_module.Attained(rho, 0, 1, int(gap.argmax()))
 
     with monkeypatch.context() as patch:
         patch.setattr(robust_loss_module, "best_of_two", careless)

@@ -26,10 +26,11 @@ from noise_checks import (
     residues,
     same_law,
 )
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, PufferfishError
 from pufferfish.sampling import DiscreteLaplaceSampler, seeded_entropy, system_entropy
 from pufferfish.sampling import laplace as laplace_module
 from pufferfish.sampling import table as table_module
+from pufferfish.sampling import thresholds as thresholds_module
 from pufferfish.sampling.laplace import MAX_UNITS, _Digits, _digits_of
 from pufferfish.sampling.table import UNDECIDED, Table
 from pufferfish.sampling.thresholds import (
@@ -606,3 +607,18 @@ def test_tables_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(table_module, "proved_floors", never)
     DiscreteLaplaceSampler(77.25, ONE).draw(10, lambda count: b"\x77" * count)
+
+
+def test_a_threshold_that_no_bits_decide_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law whose sum is a fraction of powers of two would ask for ever more bits."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Half:
+        first: int = 0
+
+        def cumulative(self, bits: int) -> list[tuple[int, int]]:
+            return [((1 << bits - 1) - 1, (1 << bits - 1) + 1)]
+
+    monkeypatch.setattr(thresholds_module, "_MOST_GUARD", 800)
+    with pytest.raises(PufferfishError, match="was not decided with 768 bits"):
+        proved_floors(Half(), 64)

@@ -49,7 +49,7 @@ def test_one_secret_is_nothing_to_tell_apart() -> None:
         Scenario(Prior.from_mapping({"a": {0: 1}}))
     with pytest.raises(InputError, match="none was given"):
         Scenario([])
-    with pytest.raises(InputError, match="a dict was given"):
+    with pytest.raises(InputError, match="of type dict was given"):
         Scenario([{}])  # type: ignore[list-item]
 
 
@@ -80,6 +80,26 @@ def test_adversaries_that_do_not_fit_together() -> None:
             Scenario(wrong)
     wider = Prior.from_mapping({"a": {"x": 1}, "b": {"z": 1}})
     assert Scenario([levels, wider]).support == Levels(("x", "y", "z"))
+
+
+def test_the_size_is_that_of_the_protected_secrets() -> None:
+    assert Scenario(THREE).cells == 9
+    assert Scenario([THREE, THREE], pairs=[("a", "b")]).cells == 2 * 2 * 3
+
+
+def test_pairs_name_secrets_as_priors_do() -> None:
+    prior = Prior.from_mapping({2.0: {0: 1}, True: {1: 1}})
+    assert prior.secrets == ("2", "true")
+    assert Scenario(prior, pairs=[(2, True)]).pairs == (("2", "true"),)
+
+
+def test_a_digest_of_numbers_beyond_what_python_prints() -> None:
+    tiny = [f"1/{10**990 + k}" for k in range(6)]
+    row = dict(enumerate(tiny)) | {9: "1"}
+    prior = Prior.from_mapping({"a": row, "b": {0: "1"}})
+    assert prior.totals[0] > 10**4300
+    other = Prior.from_mapping({"a": row | {5: tiny[0]}, "b": {0: "1"}})
+    assert Scenario(prior).digest != Scenario(other).digest
 
 
 def test_views_hold_a_pairs_own_atoms_only() -> None:

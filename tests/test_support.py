@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The support: exact lattices of any offset, and levels with and without an order."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -14,6 +15,7 @@ from pufferfish.support import (
     lattice_of,
     make_lattice,
     make_levels,
+    nearest_unit,
     step_of,
 )
 from pufferfish.supportfile import support_from_dict, support_to_dict
@@ -86,6 +88,30 @@ def test_levels() -> None:
         make_levels(["low", "mid"], ["low", "midd"])
     with pytest.raises(InputError, match="misses the levels a, b"):
         make_levels(["a", "b"], ["c"])
+
+
+def test_orders_by_name_and_orders_that_are_none() -> None:
+    assert make_levels(["b", "a"], "alphabetical") == Levels(("a", "b"), ordered=True)
+    assert make_levels(["b", "a"], " Appearance ") == Levels(("b", "a"), ordered=True)
+    assert make_levels(["b", "a"], "b, a") == Levels(("b", "a"), ordered=True)
+    assert make_levels(["1.5", "2"], [2.0, Decimal("1.50")]) == Levels(("2", "1.5"), ordered=True)
+    with pytest.raises(InputError, match="did you mean 'alphabetical'"):
+        make_levels(["a"], "alphabetic")
+    for wrong in (5, 5.0, True):
+        with pytest.raises(InputError, match="order must be a list of levels"):
+            make_levels(["a"], wrong)  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(InputError, match="at least one level"):
+        make_levels(["a"], [])
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(1, 10**12))
+def test_the_nearest_unit_is_that_of_the_slow_way(numerator: int, denominator: int) -> None:
+    assert nearest_unit(numerator, denominator) == round(Fraction(numerator, denominator))
+
+
+@given(st.integers(-100, 100))
+def test_halves_go_to_the_even_unit(odd: int) -> None:
+    assert nearest_unit(2 * odd + 1, 2) == round(Fraction(2 * odd + 1, 2))
 
 
 def test_unordered_levels_get_no_additive_noise() -> None:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pufferfish.calibration import calibrate
     from pufferfish.certificate import Certificate, certify
     from pufferfish.errors import CheckFailed, InputError, PufferfishError
-    from pufferfish.loss import privacy_loss
     from pufferfish.mechanisms import DiscreteLaplace
     from pufferfish.plan import Plan
     from pufferfish.prior import Prior
+    from pufferfish.privacy import privacy_loss
     from pufferfish.scenario import Scenario
 
 # Names are imported when they are first used: `import pufferfish` stays quick.
@@ -33,7 +33,7 @@ _HOMES = {
     "Scenario": "pufferfish.scenario",
     "calibrate": "pufferfish.calibration",
     "certify": "pufferfish.certificate",
-    "privacy_loss": "pufferfish.loss",
+    "privacy_loss": "pufferfish.privacy",
 }
 
 __all__ = [

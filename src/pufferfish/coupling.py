@@ -14,13 +14,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pufferfish.arrays import INT64_SAFE, CountArray, IntArray
 from pufferfish.scenario import PairView
-
-IntArray = npt.NDArray[np.int64]
-
-_INT64_SAFE = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +38,7 @@ class Coupling:
     first: IntArray
     second: IntArray
     distance: IntArray
-    mass: npt.NDArray[Any]
+    mass: CountArray
     total: int
 
     @cached_property
@@ -78,11 +74,11 @@ def comonotone(view: PairView) -> Coupling:
     return Coupling(first, second, distance, mass, total)
 
 
-def _scaled_ends(counts: npt.NDArray[Any], factor: int, total: int) -> tuple[Any, IntArray]:
+def _scaled_ends(counts: CountArray, factor: int, total: int) -> tuple[Any, IntArray]:
     """Return the cumulative sums of the positive counts, times a factor, and their positions."""
     at = np.flatnonzero(counts)
     positive = counts if len(at) == len(counts) else counts[at]
-    if total < _INT64_SAFE and positive.dtype != object:
+    if total < INT64_SAFE and positive.dtype != object:
         ends = np.cumsum(positive)
         ends *= factor
         return ends, at
@@ -90,7 +86,7 @@ def _scaled_ends(counts: npt.NDArray[Any], factor: int, total: int) -> tuple[Any
     for c in positive.tolist():
         running += c
         sums.append(running * factor)
-    return np.array(sums, dtype=np.int64 if total < _INT64_SAFE else object), at
+    return np.array(sums, dtype=np.int64 if total < INT64_SAFE else object), at
 
 
 def _merge(ends_first: Any, ends_second: Any) -> tuple[Any, IntArray, IntArray]:

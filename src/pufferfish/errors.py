@@ -2,7 +2,13 @@
 """The errors and warnings of the package, each with the exit status of the command line."""
 
 import difflib
+import os
+import sys
+import warnings
 from collections.abc import Iterable
+
+#: The folder of the package; its frames are nobody's own code.
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class PufferfishError(Exception):
@@ -45,6 +51,22 @@ class OutsidePromiseWarning(PufferfishWarning):
 
 class SeededWarning(PufferfishWarning):
     """A release was drawn from a seed: for tests only, it protects nobody."""
+
+
+def warn_user(message: str, category: type[PufferfishWarning]) -> None:
+    """Warn at the line of the user's own code that called the package, however deep this is.
+
+    Parameters
+    ----------
+    message : str
+        One line.
+    category : type
+        One of the warnings above.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def did_you_mean(given: str, allowed: Iterable[str]) -> str:

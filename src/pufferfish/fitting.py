@@ -6,6 +6,7 @@ Ties between cumulative sums decide the Wasserstein scale, and printed decimals 
 one of them to its last digit are what was meant (theory, section 3).
 """
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -44,8 +45,9 @@ def fit_probabilities(
     if total == 1:
         return list(exact), []
     if abs(total - 1) > TOLERANCE:
+        given_sum = float(min(total, Fraction(10**300)))
         raise InputError(
-            f"the probabilities of secret {secret!r} sum to {float(total):.10g}, not to 1; "
+            f"the probabilities of secret {secret!r} sum to {given_sum:.10g}, not to 1; "
             "counts go into Prior.from_counts"
         )
     fractions = [_small_fraction(g, p) for g, p in zip(given, exact, strict=True)]
@@ -73,11 +75,16 @@ def _small_fraction(given: Any, exact: Fraction) -> Fraction | None:
     unit = _last_digit(given)
     if unit is None:  # given as a fraction: it is what it says
         return exact
-    bound = int(float(1 / unit) ** 0.5) // 4
+    # The unit may lie below every double: integers only.
+    bound = math.isqrt(math.floor(1 / unit)) // 4
     if bound < 2:
         return None
     candidate = exact.limit_denominator(bound)
-    return candidate if abs(candidate - exact) <= unit else None
+    # Rounded or cut off to the printed digits; a double may be off by its own last one.
+    off = candidate - exact
+    fits = abs(off) <= unit if isinstance(given, float) else -unit / 2 <= off < unit
+    # Never 0: whether a value can occur at all is not a matter of digits.
+    return candidate if fits and candidate > 0 else None
 
 
 def _last_digit(given: Any) -> Fraction | None:
@@ -86,10 +93,14 @@ def _last_digit(given: Any) -> Fraction | None:
     if "/" in text:
         return None
     exponent = Decimal(text.strip()).as_tuple().exponent
-    # A non-finite number was refused before; a double prints at least 15 digits of what it is.
-    return Fraction(10) ** min(0, exponent) if isinstance(exponent, int) else None
+    # A non-finite number was refused before; the double that prints as 0.5 has 16 digits too.
+    last = -16 if isinstance(given, float) else 0
+    return Fraction(10) ** min(last, exponent) if isinstance(exponent, int) else None
 
 
 def _shown_sum(total: Fraction) -> str:
     text = f"{float(total):.15g}"
-    return text if text != "1" else f"1{'+' if total > 1 else '-'}{float(abs(total - 1)):.1g}"
+    if text != "1":
+        return text
+    off = abs(total - 1)
+    return f"1{'+' if total > 1 else '-'}{Decimal(off.numerator) / Decimal(off.denominator):.1g}"

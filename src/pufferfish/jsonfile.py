@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pufferfish.atomic import PRIVATE, write_whole
 from pufferfish.errors import InputError
 
 
-def write_private(data: Mapping[str, Any], path: Path, what: str, force: bool) -> None:
-    """Write JSON values with mode 0600, under a temporary name first.
+def write_private(data: Mapping[str, Any], path: Path, force: bool) -> None:
+    """Write JSON values into a file that only its owner can read (mode 0600).
 
     Parameters
     ----------
@@ -22,8 +21,6 @@ def write_private(data: Mapping[str, Any], path: Path, what: str, force: bool) -
         JSON values; no NaN or infinity.
     path : Path
         Where to.
-    what : str
-        What the file is, for messages ("the plan").
     force : bool
         Whether an existing file may be replaced.
 
@@ -32,26 +29,8 @@ def write_private(data: Mapping[str, Any], path: Path, what: str, force: bool) -
     InputError
         If the file exists and ``force`` is not set, or it cannot be written.
     """
-    if path.is_dir():
-        raise InputError(f"{what} cannot be saved as {path}: it is a directory")
-    if path.exists() and not force:
-        raise InputError(f"{path} exists already; to replace it use --force (force=True)")
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    temporary = None
-    try:
-        # mkstemp makes the file readable by its owner only.
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        temporary = None
-    except OSError as error:
-        raise InputError(f"{what} cannot be saved as {path}: {error.strerror or error}") from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+    write_whole(path, text.encode(), force=force, mode=PRIVATE)
 
 
 def read_strict(path: Path, what: str) -> Any:

@@ -14,14 +14,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from pufferfish.errors import InputError
-from pufferfish.rationals import parse_number
+from pufferfish.arrays import FloatArray, IntArray
 from pufferfish.scenario import Scenario
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 #: Largest span of a block in units of theta: exp(+-600) is far from overflow and underflow.
 _SPAN_LIMIT = 600.0
@@ -31,10 +26,14 @@ _LARGEST_BLOCK = 512
 _SMALLEST_GOOD_BLOCK = 64
 #: Below this carry a sum with it is taken in logarithms.
 _CARRY_LIMIT = -600.0
+#: Beyond this distances in units of theta overflow; the loss is then beyond 1e289 or does not rise.
+LARGEST_U = 1e290
+#: Masses below this are left to ball arithmetic.
+_LEAST_MASS = 1e-200
 
 
 @dataclass(frozen=True)
-class Witness:
+class Attained:
     """Where a loss is attained: secret ``numerator`` is likelier there than ``denominator``.
 
     Attributes
@@ -73,7 +72,7 @@ def log_likelihoods(index: IntArray, masses: FloatArray, u: float) -> FloatArray
     -----
     Theory, section 2. Masses below 1e-290 lose precision here; the certificate does not.
     """
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         left: FloatArray = _pass(index, masses, u)
         mirrored = (index[-1] - index)[::-1]
         right = _pass(mirrored, masses[:, ::-1], u)[:, ::-1]
@@ -201,7 +200,7 @@ class FloatLoss:
             index, masses = index[atoms], [p[:, atoms] for p in masses]
         return cls(index, masses, pairs, scenario.is_all_pairs, atoms)
 
-    def worst(self, u: float) -> tuple[float, Witness]:
+    def worst(self, u: float) -> tuple[float, Attained]:
         """Return the loss at u > 0, and where it is attained."""
         found = [
             self._largest(log_likelihoods(self.index, masses, u), rho)
@@ -209,7 +208,7 @@ class FloatLoss:
         ]
         return max(found, key=lambda pair: pair[0])
 
-    def unchanged(self) -> tuple[float, Witness]:
+    def unchanged(self) -> tuple[float, Attained]:
         """Return the loss of publishing without noise (theta = 0); 0/0 is skipped."""
         everyone = [list(range(len(self.masses[0])))]
         groups = everyone if self.all_pairs else [[i, j] for i, j in self.pairs]
@@ -220,76 +219,43 @@ class FloatLoss:
         ]
         return max(found, key=lambda pair: pair[0])
 
-    def _largest(self, logs: FloatArray, rho: int) -> tuple[float, Witness]:
+    def _largest(self, logs: FloatArray, rho: int) -> tuple[float, Attained]:
         if self.all_pairs:
             gap = logs.max(axis=0) - logs.min(axis=0)
             atom = int(np.argmax(gap))
             column = logs[:, atom]
-            witness = Witness(rho, int(np.argmax(column)), int(np.argmin(column)), atom)
+            witness = Attained(rho, int(np.argmax(column)), int(np.argmin(column)), atom)
             return float(gap[atom]), witness
-        best = (-1.0, Witness(rho, 0, 0, 0))
+        best = (-1.0, Attained(rho, 0, 0, 0))
         for i, j in self.pairs:
             with np.errstate(invalid="ignore"):
                 gap = np.abs(logs[i] - logs[j])
             atom = int(np.argmax(np.where(np.isnan(gap), -1.0, gap)))
             if gap[atom] > best[0]:
                 first = logs[i, atom] >= logs[j, atom]
-                witness = Witness(rho, i if first else j, j if first else i, atom)
+                witness = Attained(rho, i if first else j, j if first else i, atom)
                 best = (float(gap[atom]), witness)
         return best
 
 
-def _largest_unchanged(masses: FloatArray, group: list[int], rho: int) -> tuple[float, Witness]:
+def _largest_unchanged(masses: FloatArray, group: list[int], rho: int) -> tuple[float, Attained]:
     """Return the largest log-ratio between two secrets of a group at one atom, and where."""
     chosen = masses if len(group) == len(masses) else masses[group]
     high = np.maximum.reduce(chosen)
     low = np.minimum.reduce(chosen)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         ratio = high / low
     # An atom that no secret of the group has (0/0) says nothing.
     atom = int(np.argmax(np.where(np.isnan(ratio), 0.0, ratio)))
     column = chosen[:, atom]
-    witness = Witness(rho, group[int(np.argmax(column))], group[int(np.argmin(column))], atom)
+    witness = Attained(rho, group[int(np.argmax(column))], group[int(np.argmin(column))], atom)
     return math.log(ratio[atom]), witness
 
 
-def privacy_loss(scenario: Scenario, scale: object) -> float:
-    """Return the exact privacy loss of Laplace noise of a given scale.
-
-    It is the same for continuous Laplace noise and for discrete Laplace noise on any lattice that
-    contains the atoms.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Numbers, or ordered levels.
-    scale : number
-        theta, not negative; 0 publishes the column unchanged.
-
-    Returns
-    -------
-    float
-        The largest log-ratio over outputs, pairs and adversaries; ``inf`` where it is infinite.
-        Not rounded up: a proven bound is what :func:`pufferfish.certify` gives.
-
-    Raises
-    ------
-    InputError
-        If the scale is negative or no number, or the levels have no order.
-
-    Notes
-    -----
-    Theory, section 2.
-    """
-    from pufferfish.precise import PRECISE_CELLS, PreciseLoss
-
-    theta = parse_number(scale, "the scale")
-    if theta < 0:
-        raise InputError(f"the scale must not be negative, but {scale} was given")
-    cells = scenario.lattice.size * len(scenario.protected) * len(scenario.priors)
-    if cells <= PRECISE_CELLS:
-        return PreciseLoss(scenario, bits=128).loss(theta)
-    loss = FloatLoss.of(scenario)
-    if theta == 0:
-        return loss.unchanged()[0]
-    return loss.worst(float(scenario.lattice.step / theta))[0]
+def fits_doubles(scenario: Scenario) -> bool:
+    """Whether no mass is so small that likelihoods would vanish in doubles."""
+    return not any(
+        bool(((prior.probabilities < _LEAST_MASS) & (prior.counts != 0)).any())
+        for prior in scenario.priors
+        if prior.counts.dtype == object
+    )

@@ -3,44 +3,39 @@
 
 from __future__ import annotations
 
-import decimal
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pufferfish._version import __version__
 from pufferfish.certificate import Certificate, certify
+from pufferfish.columns import common_rules, rules_for
+from pufferfish.digits import rounded_up
 from pufferfish.errors import CheckFailed, InputError
-from pufferfish.jsonfile import entry, read_strict, texts, write_private
+from pufferfish.jsonfile import read_strict, write_private
 from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.planfile import plan_entries, plan_to_dict
 from pufferfish.prior import Prior
-from pufferfish.rationals import parse_epsilon, show
+from pufferfish.rationals import show
 from pufferfish.scenario import Pair, Scenario
-from pufferfish.support import Lattice, Support, lattice_of
-from pufferfish.supportfile import support_from_dict, support_to_dict
+from pufferfish.support import Levels, Support, lattice_of
 from pufferfish.tables.rules import Rules
 
 if TYPE_CHECKING:
     from pufferfish.release import ReleaseSpec
 
-NOTICE = (
-    "PRIVATE. This plan depends on the prior it was computed from; keep it with the table and do "
-    "not publish it."
-)
-#: Version of the plan file.
-FORMAT = 1
 #: What every plan from a table says (theory, section 7).
 ASSUMPTION = (
     "The prior is taken as public knowledge. This plan was computed from the table itself and "
     "depends on every row of it: keep it private, or calibrate from another table. The losses of "
     "several releases do not add up."
 )
+#: What a plan from a given prior says.
 GIVEN_PRIOR = (
     "The guarantee is against adversaries with the given prior, for rows that are independent "
-    "given it. The losses of several releases do not add up."
+    "given it. This plan was computed from the given prior and is as private as that prior. The "
+    "losses of several releases do not add up."
 )
 
 
@@ -59,19 +54,20 @@ class Plan:
     epsilon_exact : Fraction
         The budget.
     certificate : Certificate
-        The proof that the loss is at most epsilon.
+        The proof that the loss is at most epsilon. In a loaded plan it is what the file claims, or
+        one that does not hold where the file claims nothing; :meth:`verify` proves it again.
     support : Lattice or Levels
         Where the public value can lie.
     rules : Rules or None
-        Column names and cleaning, for a plan from a table.
+        Column names and cleaning, for a plan from a table or after :meth:`with_columns`.
     secrets : tuple of str
         All secrets of the prior.
     pairs : tuple of (str, str)
         The protected pairs.
     digest : str
         SHA-256 of the scenario; as private as the counts.
-    assumption : str
-        What the guarantee assumes.
+    from_rows : bool
+        Whether a prior was computed from numbers of rows, so that the plan depends on every row.
     notes : tuple of str
         What the user should know of how prior and scale came about.
     """
@@ -85,7 +81,7 @@ class Plan:
     secrets: tuple[str, ...]
     pairs: tuple[Pair, ...]
     digest: str
-    assumption: str
+    from_rows: bool
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -98,21 +94,24 @@ class Plan:
         certificate: Certificate,
         notes: tuple[str, ...] = (),
     ) -> Plan:
-        """Return the plan of a mechanism that was calibrated for a scenario."""
-        reports = [prior.report for prior in scenario.priors if prior.report is not None]
-        rules = reports[0].rules if len(reports) == len(scenario.priors) else None
-        from_rows = any(prior.from_rows for prior in scenario.priors)
+        """Return the plan of a mechanism that was calibrated for a scenario.
+
+        Raises
+        ------
+        InputError
+            If the priors came from tables that were cleaned in different ways.
+        """
         return cls(
             mechanism=mechanism,
             noise=noise,
             epsilon_exact=epsilon,
             certificate=certificate,
             support=scenario.support,
-            rules=rules,
+            rules=common_rules(scenario.priors),
             secrets=scenario.priors[0].secrets,
             pairs=scenario.pairs,
             digest=scenario.digest,
-            assumption=ASSUMPTION if from_rows else GIVEN_PRIOR,
+            from_rows=any(prior.from_rows for prior in scenario.priors),
             notes=tuple(dict.fromkeys(n for p in scenario.priors for n in p.notes)) + notes,
         )
 
@@ -133,7 +132,7 @@ class Plan:
 
     @property
     def loss(self) -> float:
-        """The certified privacy loss: a proven upper bound, at most epsilon."""
+        """The privacy loss of the certificate: an upper bound; inf where it claims none."""
         return float(self.certificate.loss)
 
     @property
@@ -147,9 +146,9 @@ class Plan:
         return self.noise.scale == 0
 
     @property
-    def from_table(self) -> bool:
-        """Whether the plan was computed from counts of rows, and so depends on every row."""
-        return self.assumption == ASSUMPTION
+    def assumption(self) -> str:
+        """What the guarantee assumes, and how private the plan itself is."""
+        return ASSUMPTION if self.from_rows else GIVEN_PRIOR
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -178,7 +177,7 @@ class Plan:
         InputError
             If the file exists and ``force`` is not set, or it cannot be written.
         """
-        write_private(self.to_dict(), Path(path), "the plan", force)
+        write_private(self.to_dict(), Path(path), force)
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:
@@ -196,30 +195,8 @@ class Plan:
             raise InputError(f"{path} is no usable plan: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON values.
-
-        The scale stands under the key ``scale`` and nowhere else, nor anything that follows from
-        it: an edited scale is judged by :meth:`verify` on its merits.
-        """
-        epsilon = self.epsilon_exact
-        prints = Fraction(repr(float(epsilon))) == epsilon
-        return {
-            "notice": NOTICE,
-            "format": FORMAT,
-            "version": __version__,
-            "mechanism": self.mechanism,
-            "epsilon": float(epsilon) if prints else show(epsilon),
-            "scale": self.scale,
-            "loss": self.loss if math.isfinite(self.loss) else "inf",
-            "assumption": self.assumption,
-            "secrets": list(self.secrets),
-            "pairs": [list(pair) for pair in self.pairs],
-            "support": support_to_dict(self.support),
-            "rules": None if self.rules is None else self.rules.to_dict(),
-            "certificate": self.certificate.to_dict(),
-            "digest": self.digest,
-            "notes": list(self.notes),
-        }
+        """Return the plan as JSON values, the scale under the key ``scale`` and nowhere else."""
+        return plan_to_dict(self)
 
     @classmethod
     def from_dict(cls, data: Any) -> Plan:
@@ -230,31 +207,40 @@ class Plan:
         InputError
             Names the first key that is missing or not of the right kind.
         """
-        if not isinstance(data, Mapping) or "scale" not in data or "support" not in data:
-            raise InputError("it lacks the keys of a plan (notice, format, scale, support, ...)")
-        if data.get("format") != FORMAT:
+        return cls(**plan_entries(data))
+
+    def with_columns(
+        self,
+        public: str,
+        secret: str | None = None,
+        missing: Iterable[str] = (),
+        step: object = None,
+    ) -> Plan:
+        """Return a plan from a given prior that knows the columns of the tables to release.
+
+        Parameters
+        ----------
+        public : str
+            The column to release.
+        secret : str, optional
+            The column of the secret: rows whose secret is in no pair are then counted.
+        missing : iterable of str
+            Texts that mean "missing", beside the empty cell.
+        step : number, optional
+            The step that the prior was made with, if it was: values are then rounded to it. It
+            must be the step of the support; without it values are taken as they are.
+
+        Raises
+        ------
+        InputError
+            If the plan names its columns already, or an option does not fit its support.
+        """
+        if self.rules is not None:
             raise InputError(
-                f"its format is {data.get('format')!r}, but this version reads format {FORMAT}"
+                f"the plan names its columns already: it releases {self.rules.public!r}"
             )
-        support = support_from_dict(entry(data, "support", Mapping))
-        step = support.step if isinstance(support, Lattice) else Fraction(1)
-        pairs = entry(data, "pairs", list)
-        if not pairs or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
-            raise InputError("its pairs must be a list of pairs of secrets")
-        rules = data.get("rules")
-        return cls(
-            mechanism=entry(data, "mechanism", str),
-            noise=DiscreteLaplace(_stored_scale(data["scale"]), step),
-            epsilon_exact=parse_epsilon(data.get("epsilon")),
-            certificate=Certificate.from_dict(entry(data, "certificate", Mapping)),
-            support=support,
-            rules=None if rules is None else Rules.from_dict(rules),
-            secrets=texts(data, "secrets"),
-            pairs=tuple((str(a), str(b)) for a, b in pairs),
-            digest=entry(data, "digest", str),
-            assumption=entry(data, "assumption", str),
-            notes=texts(data, "notes"),
-        )
+        rules = rules_for(self.support, public=public, secret=secret, missing=missing, step=step)
+        return replace(self, rules=rules)
 
     def scenario_of(self, priors: Prior | Sequence[Prior]) -> Scenario:
         """Return the scenario of other priors with this plan's pairs."""
@@ -263,7 +249,7 @@ class Plan:
     def verify(self, scenario: Scenario | Prior, *, other_prior: bool = False) -> Certificate:
         """Recompute the loss of the plan's scale from scratch, and return the certificate.
 
-        The stored loss and certificate are ignored; whether the scale is the least is not
+        The loss and the certificate of the plan are ignored; whether the scale is the least is not
         checked.
 
         Parameters
@@ -278,13 +264,26 @@ class Plan:
         ------
         CheckFailed
             If the loss exceeds epsilon, or the scenario is another one than the plan's.
+        InputError
+            If it is no scenario.
         """
         if isinstance(scenario, Prior):
             scenario = self.scenario_of(scenario)
+        if not isinstance(scenario, Scenario):
+            raise InputError(
+                f"verify needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
+            )
         if not other_prior and scenario.digest != self.digest:
             raise CheckFailed(
                 "the prior or the pairs are not those that the plan was computed from; to judge "
                 "the plan under them all the same use --other-prior (other_prior=True)"
+            )
+        levels = isinstance(self.support, Levels) or isinstance(scenario.support, Levels)
+        if (levels or not other_prior) and not self.support.same_as(scenario.support):
+            # A release codes values by the plan's support: the loss must be that of those codes.
+            raise CheckFailed(
+                "the support of the plan is not that of the prior: a release would code values "
+                "in another way than the one whose loss is recomputed"
             )
         ratio = scenario.lattice.step / lattice_of(self.support).step
         if ratio.denominator != 1:
@@ -297,7 +296,7 @@ class Plan:
             certificate = certify(scenario, self.noise, self.epsilon_exact, "ball")
         if not certificate.holds:
             raise CheckFailed(
-                f"the loss at scale {self.scale!r} is {rounded_up(certificate.loss)}, above "
+                f"the loss at scale {self.scale!r} is {rounded_up(certificate.loss, 5)}, above "
                 f"epsilon {show(self.epsilon_exact)}"
                 if certificate.decided
                 else f"the loss at scale {self.scale!r} could not be proved to be at most "
@@ -319,12 +318,18 @@ class Plan:
     ) -> Any:
         """Release values: an array for an array, a dataframe for a dataframe.
 
+        An array and a series keep their length. A dataframe loses the rows without a public value
+        and every column that is not kept. What comes from pandas comes back with a fresh index
+        (0, 1, 2, ...), for the old one may tell as much as a column does.
+
         Parameters
         ----------
         values : array-like, shape (n,), or dataframe
-            The column, or a table that holds it (only for a plan from a table).
+            The column, or a table that holds it (for a plan from a table, or one that was told its
+            columns by :meth:`with_columns`).
         out_of_support : "refuse" or "clamp"
-            What happens to a value outside the support.
+            What happens to a value outside the support. The guarantee does not cover a clamped
+            one, and a warning counts them.
         bounds : (number, number), optional
             Clamp what is released, after the noise.
         round : bool
@@ -359,23 +364,3 @@ class Plan:
         from pufferfish.release import ReleaseSpec
 
         return ReleaseSpec(self.support, self.rules, self.noise, self.protected, **options)
-
-
-def _stored_scale(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"its scale must be one JSON number, but it is {value!r}")
-    try:
-        scale = float(value)
-    except OverflowError:
-        scale = math.inf
-    if not math.isfinite(scale) or scale < 0:
-        raise InputError(f"its scale must be a finite number, not negative, but it is {value!r}")
-    return scale
-
-
-def rounded_up(value: float, digits: int = 5) -> str:
-    """Return a loss with a few significant digits, rounded up."""
-    if not math.isfinite(value):
-        return str(value)
-    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
-    return f"{context.create_decimal_from_float(value):g}"

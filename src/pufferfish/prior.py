@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pufferfish.arrays import INT64_SAFE, IntArray
+from pufferfish.arrays import CountArray as CountArray
+from pufferfish.arrays import FloatArray as FloatArray
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.fitting import fit_probabilities
 from pufferfish.rationals import NotFinite, parse_number, parse_text
@@ -25,16 +28,11 @@ from pufferfish.support import (
     make_lattice,
     make_levels,
 )
+from pufferfish.texts import text_of
 
 if TYPE_CHECKING:
     from pufferfish.regions import Region
     from pufferfish.tables.report import TableReport
-
-FloatArray = npt.NDArray[np.float64]
-CountArray = npt.NDArray[np.int64] | npt.NDArray[np.object_]
-
-#: Numerators up to here stay machine integers; larger ones become Python integers.
-_INT64_SAFE = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +138,7 @@ class Prior:
         cls,
         secrets: Mapping[Any, Mapping[Any, Any]],
         *,
-        order: Sequence[str] | None = None,
+        order: Sequence[Any] | str | None = None,
         step: Any = None,
         tv_radius: Any = None,
     ) -> Prior:
@@ -152,8 +150,9 @@ class Prior:
             For each secret a mapping from value to probability. Values that all parse as numbers
             are numbers, otherwise all are levels. Probabilities are numbers or strings holding a
             decimal or a fraction; floats are read as the decimal they print as.
-        order : sequence of str, optional
-            The order of the levels, least first; without it levels have no order.
+        order : sequence of levels, "appearance" or "alphabetical", optional
+            The order of the levels, least first, or how to find it ("appearance": as the keys
+            come); without it levels have no order.
         step : number, optional
             Step of the lattice; by default the largest number that divides 1 and every value.
         tv_radius : number, optional
@@ -173,7 +172,7 @@ class Prior:
         notes: list[str] = []
         values = _mapping_values(secrets)
         for secret, row in secrets.items():
-            name = str(secret).strip()
+            name = text_of(secret)
             if name in parsed:
                 raise InputError(f"the secret {name!r} is given twice")
             masses = {
@@ -194,7 +193,7 @@ class Prior:
             for value, p in row_masses.items():
                 numerators[place[value]] += p.numerator * (denominator // p.denominator)
             counts.append(numerators)
-        prior = cls._from_rows(support, tuple(parsed), counts, notes=tuple(notes))
+        prior = cls.from_numerators(support, tuple(parsed), counts, notes=tuple(notes))
         return prior if tv_radius is None else prior.with_region(tv_radius=tv_radius)
 
     @classmethod
@@ -203,7 +202,7 @@ class Prior:
         counts: Mapping[Any, Sequence[int] | npt.NDArray[Any]],
         *,
         support: Sequence[Any] | npt.NDArray[Any],
-        order: Sequence[str] | None = None,
+        order: Sequence[Any] | str | None = None,
         step: Any = None,
         confidence: Any = None,
         tv_radius: Any = None,
@@ -217,8 +216,9 @@ class Prior:
         support : sequence, shape (n,)
             The values: numbers (in any order) or levels; those that no row has too (structural
             ones), which a region needs.
-        order : sequence of str, optional
-            The order of the levels, least first.
+        order : sequence of levels, "appearance" or "alphabetical", optional
+            The order of the levels, least first, or how to find it ("appearance": as the support
+            names them).
         step : number, optional
             Step of the lattice; by default the largest number that divides 1 and every value.
         confidence, tv_radius : number, optional
@@ -246,18 +246,18 @@ class Prior:
                 "counts must be a mapping {secret: [count, ...]} with at least one secret, "
                 f"but {_brief(counts)} was given"
             )
+        integers = _array(support, "the support")
         rows = {}
         for secret, row in counts.items():
-            name = str(secret).strip()
+            name = text_of(secret)
             if name in rows:
                 raise InputError(f"the secret {name!r} is given twice")
-            rows[name] = _integer_row(name, row, len(support))
-        integers = np.asarray(support)
+            rows[name] = _integer_row(name, row, len(integers))
         if order is None and step is None and integers.dtype.kind in "iu" and integers.size:
             # The quick way for large integer supports; the general one below agrees with it.
             lattice, at = _integer_support(integers)
             placed = [_scatter(row, at, lattice.size) for row in rows.values()]
-            return cls._from_rows(lattice, tuple(rows), placed, from_rows=True)
+            return cls.from_numerators(lattice, tuple(rows), placed, from_rows=True)
         if len(support) == 0:
             raise InputError("the support is empty: no value was given")
         keys = dict.fromkeys(support)
@@ -269,7 +269,7 @@ class Prior:
         found, place = _place(values.values(), order, step)
         at = np.array([place[values[key]] for key in keys], dtype=np.int64)
         placed = [_scatter(row, at, found.size) for row in rows.values()]
-        return cls._from_rows(found, tuple(rows), placed, from_rows=True)
+        return cls.from_numerators(found, tuple(rows), placed, from_rows=True)
 
     @classmethod
     def from_table(
@@ -278,8 +278,8 @@ class Prior:
         *,
         secret: str,
         public: str,
-        order: Sequence[str] | str | None = None,
-        levels: Sequence[str] | None = None,
+        order: Sequence[Any] | str | None = None,
+        levels: Sequence[Any] | None = None,
         missing: Iterable[str] = (),
         exclude_secrets: Iterable[str] = (),
         step: Any = None,
@@ -295,9 +295,10 @@ class Prior:
             A CSV, TSV, Parquet or JSON file, or any dataframe that narwhals knows.
         secret, public : str
             The column that holds the secret, and the one that is to be published.
-        order : sequence of str, "appearance" or "alphabetical", optional
-            The order of the levels of a text column, least first.
-        levels : sequence of str, optional
+        order : sequence of levels, "appearance" or "alphabetical", optional
+            The order of the levels, least first; by default that of an ordered categorical
+            column, if the column is one.
+        levels : sequence of levels, optional
             Reads the column as levels (even where they look like numbers) and declares them.
         missing : iterable of str
             Texts that mean "missing", beside the empty cell.
@@ -321,6 +322,8 @@ class Prior:
             If the file or a column cannot be read, or a secret has no usable row.
         """
         from pufferfish.regions import region_rule
+
+        # The one edge back to the tables, which make priors; only this call needs them.
         from pufferfish.tables import count_table, make_rules
 
         rules = make_rules(
@@ -337,7 +340,7 @@ class Prior:
         return replace(count_table(table, rules), region=region)
 
     @classmethod
-    def _from_rows(
+    def from_numerators(
         cls,
         support: Support,
         secrets: tuple[str, ...],
@@ -348,14 +351,31 @@ class Prior:
         report: TableReport | None = None,
         region: Region | None = None,
     ) -> Prior:
-        """Build the exact arrays; counts become Python integers where 64 bits may not do."""
+        """Build the exact arrays from one row of numerators per secret, already in place.
+
+        Parameters
+        ----------
+        support : Lattice or Levels
+            The n atoms.
+        secrets : tuple of str
+            The m secrets.
+        rows : sequence of integers, shape (m, n)
+            The numerator of every atom; they become Python integers where 64 bits may not do.
+        from_rows, notes, report
+            See the attributes.
+
+        Raises
+        ------
+        InputError
+            If the numerators of a secret sum to 0.
+        """
         totals = []
         for name, row in zip(secrets, rows, strict=True):
             total = _exact_sum(row)
             if total == 0:
                 raise InputError(f"secret {name!r} has no mass: its counts sum to 0")
             totals.append(total)
-        small = max(totals) < _INT64_SAFE
+        small = max(totals) < INT64_SAFE
         array: CountArray = np.array(
             [np.asarray(row, dtype=np.int64 if small else object) for row in rows],
             dtype=np.int64 if small else object,
@@ -370,7 +390,7 @@ def _ratio(numerator: int, denominator: int) -> float:
 
 def _exact_sum(row: Sequence[int] | npt.NDArray[Any]) -> int:
     if isinstance(row, np.ndarray) and row.dtype != object:
-        if row.size and int(row.max()) >= _INT64_SAFE // max(1, row.size):
+        if row.size and int(row.max()) >= INT64_SAFE // max(1, row.size):
             return sum(row.tolist())
         return int(row.sum())
     return sum(int(c) for c in row)
@@ -401,7 +421,7 @@ def _mapping_values(secrets: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, Fract
             except NotFinite as error:
                 raise InputError(f"the value {error}") from None
             if number is None:
-                return {k: str(k).strip() for k in keys}
+                return {k: text_of(k) for k in keys}
             numbers[key] = number
         else:
             numbers[key] = parse_number(key, "a value of the support")
@@ -409,7 +429,7 @@ def _mapping_values(secrets: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, Fract
 
 
 def _place(
-    values: Iterable[Fraction | str], order: Sequence[str] | None, step: Any
+    values: Iterable[Fraction | str], order: Sequence[Any] | str | None, step: Any
 ) -> tuple[Support, dict[Any, int]]:
     """Return the support of the values, and the atom at which each of them lies."""
     distinct = list(dict.fromkeys(values))
@@ -428,9 +448,20 @@ def _place(
     return levels, {name: k for k, name in enumerate(levels.names)}
 
 
+def _array(values: Any, what: str) -> npt.NDArray[Any]:
+    """Return a list or an array, checked to have one dimension."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of unequal lengths
+        array = np.empty(())
+    if array.ndim != 1:
+        raise InputError(f"{what} must be a list or an array of one dimension")
+    return array
+
+
 def _integer_row(name: str, row: Any, size: int) -> npt.NDArray[Any]:
-    array = np.asarray(row)
-    if array.ndim != 1 or len(array) != size:
+    array = _array(row, f"the counts of secret {name!r}")
+    if len(array) != size:
         raise InputError(
             f"secret {name!r} has {array.size} counts, but the support has {size} values"
         )
@@ -450,12 +481,14 @@ def _integer_row(name: str, row: Any, size: int) -> npt.NDArray[Any]:
     return array
 
 
-def _integer_support(integers: npt.NDArray[Any]) -> tuple[Lattice, npt.NDArray[np.int64]]:
+def _integer_support(integers: npt.NDArray[Any]) -> tuple[Lattice, IntArray]:
     """Return the lattice of an integer array, and where each entry lies on it."""
     origin = int(integers.min())
     if int(integers.max()) - origin > MAX_CELLS:
         # Refused there, with a coarser step.
         return make_lattice(Fraction(int(v)) for v in integers.tolist()), integers
+    if integers.dtype.kind == "i":
+        integers = integers.astype(np.int64)  # a difference of small integers may not fit in theirs
     offsets = (integers - integers.dtype.type(origin)).astype(np.int64)
     if offsets.size > 1 and bool((np.diff(offsets) > 0).all()):
         return Lattice(Fraction(1), origin, offsets), np.arange(len(offsets), dtype=np.int64)
@@ -465,7 +498,7 @@ def _integer_support(integers: npt.NDArray[Any]) -> tuple[Lattice, npt.NDArray[n
     return Lattice(Fraction(1), origin, index), at
 
 
-def _scatter(row: npt.NDArray[Any], at: npt.NDArray[np.int64], size: int) -> npt.NDArray[Any]:
+def _scatter(row: npt.NDArray[Any], at: IntArray, size: int) -> npt.NDArray[Any]:
     placed = np.zeros(size, dtype=row.dtype)
     np.add.at(placed, at, row)
     return placed

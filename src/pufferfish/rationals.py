@@ -16,16 +16,50 @@ Number = int | float | str | Decimal | Fraction | SupportsFloat
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _FRACTION = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+#: Groups of thousands; 0,123 is none: nobody writes a thousand with a leading zero.
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?", re.ASCII)
 _NON_FINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
-#: Exponents beyond this are no number that a table holds; 1e999 is refused as not finite.
-_MAX_EXPONENT = 400
-#: No number that a table holds has more characters; Python refuses to read 4,300 digits.
-_MAX_LENGTH = 2000
+#: A number may be written with so many characters; Python itself stops at 4,300 digits.
+MAX_LENGTH = 2000
+#: Nothing but 0 lies nearer to 0 than this: smaller numbers are refused as too small.
+SMALLEST_EXPONENT = -1000
+SMALLEST = Fraction(1, 10**-SMALLEST_EXPONENT)
+_LARGEST = Fraction(1.7976931348623157e308)
+#: With both limits, numerators and denominators that are read have at most so many digits.
+MOST_DIGITS = 3000
+_MAX_BITS = (10**MOST_DIGITS).bit_length()
 
 
 class NotFinite(InputError):
-    """The text stands for infinity, for no number, or for one beyond every double."""
+    """A number was meant, but it is none that is read: not finite, too small or too long.
+
+    Parameters
+    ----------
+    message : str
+        One line that names the number.
+    fault : str
+        What is wrong with it, without its text: "is not finite", "is too small", ...
+    """
+
+    def __init__(self, message: str, fault: str = "is not finite") -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+def too_long(text: str) -> bool:
+    """Return whether a trimmed text has more characters than a number may have.
+
+    Raises
+    ------
+    NotFinite
+        If it has, and a number was meant.
+    """
+    if len(text) <= MAX_LENGTH:
+        return False
+    if not text.strip("+-.0123456789eE/, "):
+        fault = f"is longer than {MAX_LENGTH} characters"
+        raise NotFinite(f"a number of {len(text)} characters {fault}", fault)
+    return True
 
 
 def parse_text(text: str) -> Fraction | None:
@@ -37,29 +71,46 @@ def parse_text(text: str) -> Fraction | None:
     Raises
     ------
     NotFinite
-        For ``inf``, ``nan``, ``1e999`` and the like: a number was meant, but it is not finite.
+        For ``inf``, ``nan``, ``1e999``, ``1e-9999`` and the like: a number was meant, but it is
+        not finite, beyond every double, below 1e-1000, or longer than 2,000 characters.
     """
     stripped = text.strip()
-    if len(stripped) > _MAX_LENGTH and not stripped.strip("+-.0123456789eE/, "):
-        raise NotFinite(f"a number of {len(stripped)} characters is too long")
+    if too_long(stripped):
+        return None
     if _DECIMAL.fullmatch(stripped):
-        exponent = stripped.lower().partition("e")[2]
-        if exponent and abs(int(exponent)) > _MAX_EXPONENT:
-            raise NotFinite(f"{stripped!r} is not a finite number")
-        value = Fraction(stripped)
-        if abs(value) > Fraction(1.7976931348623157e308):
-            raise NotFinite(f"{stripped!r} is not a finite number")
-        return value
+        return _decimal(stripped)
     match = _FRACTION.fullmatch(stripped)
     if match:
         if int(match[2]) == 0:
             raise NotFinite(f"{stripped!r} divides by zero")
-        return Fraction(int(match[1]), int(match[2]))
-    if _THOUSANDS.fullmatch(stripped):
-        return Fraction(stripped.replace(",", ""))
+        return _in_range(Fraction(int(match[1]), int(match[2])), stripped)
+    if THOUSANDS.fullmatch(stripped):
+        return _in_range(Fraction(stripped.replace(",", "")), stripped)
     if _NON_FINITE.fullmatch(stripped):
         raise NotFinite(f"{stripped!r} is not a finite number")
     return None
+
+
+def _decimal(text: str) -> Fraction:
+    digits, _, written = text.lower().partition("e")
+    exponent = int(written or 0)
+    if not digits.strip("+-.0"):
+        return Fraction(0)
+    # The digits alone are between 10**-MAX_LENGTH and 10**MAX_LENGTH, so that exponents beyond
+    # this decide by themselves that a number is too large or too small.
+    enough = MAX_LENGTH - SMALLEST_EXPONENT
+    exponent = min(max(exponent, -enough), enough)
+    return _in_range(Fraction(f"{digits}e{exponent}"), text)
+
+
+def _in_range(value: Fraction, text: str) -> Fraction:
+    """Return a number whose size is one that is read."""
+    if abs(value) > _LARGEST:
+        raise NotFinite(f"{text!r} is not a finite number")
+    if value and abs(value) < SMALLEST:
+        fault = f"is too small (below 1e{SMALLEST_EXPONENT})"
+        raise NotFinite(f"{text!r} {fault}", fault)
+    return value
 
 
 def parse_number(value: object, what: str) -> Fraction:
@@ -81,7 +132,8 @@ def parse_number(value: object, what: str) -> Fraction:
         try:
             parsed = parse_text(value) if "," not in value else None
         except NotFinite as error:
-            raise InputError(f"{what} must be a finite number, but {error}") from None
+            kind = "a finite number" if "finite" in error.fault else "a number"
+            raise InputError(f"{what} must be {kind}, but {error}") from None
         if parsed is None:
             raise InputError(
                 f"{what} must be a number such as 0.5, 1e-3 or 1/3, but {value!r} was given"
@@ -90,20 +142,25 @@ def parse_number(value: object, what: str) -> Fraction:
     if type(value).__name__ in ("bool", "bool_"):
         raise InputError(f"{what} must be a number, but {value!r} was given")
     if isinstance(value, Rational):  # int, Fraction, NumPy integers
-        return Fraction(int(value.numerator), int(value.denominator))
+        numerator, denominator = int(value.numerator), int(value.denominator)
+        if max(numerator.bit_length(), denominator.bit_length()) > _MAX_BITS:
+            raise InputError(f"{what} has more than {MOST_DIGITS} digits")
+        return Fraction(numerator, denominator)
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise InputError(f"{what} must be a finite number, but {value} was given")
-        return Fraction(value)
+        return parse_number(str(value), what)  # which knows how large and how long it may be
     try:
         # str of a NumPy float32 is its own shortest decimal; repr would name the type.
         text = repr(value) if type(value) is float else str(value)
-        number = float(value)  # type: ignore[arg-type]  # anything else fails just below
+        number = float(text)
+        if math.isfinite(number):
+            return parse_number(text, what)
+    except InputError:
+        raise
     except (TypeError, ValueError):
         raise InputError(f"{what} must be a number, but {value!r} was given") from None
-    if not math.isfinite(number):
-        raise InputError(f"{what} must be a finite number, but {text} was given")
-    return Fraction(text)
+    raise InputError(f"{what} must be a finite number, but {text} was given")
 
 
 def parse_epsilon(value: object) -> Fraction:

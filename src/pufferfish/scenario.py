@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from pufferfish.arrays import INT64_SAFE, CountArray
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.prior import CountArray, Prior
+from pufferfish.prior import Prior
 from pufferfish.support import (
     Lattice,
     Levels,
@@ -25,6 +26,7 @@ from pufferfish.support import (
     make_lattice,
     make_levels,
 )
+from pufferfish.texts import text_of
 
 Pair = tuple[str, str]
 
@@ -94,12 +96,19 @@ class Scenario:
     def __init__(
         self, priors: Prior | Sequence[Prior], pairs: str | Sequence[Sequence[str]] = "all"
     ) -> None:
-        given = (priors,) if isinstance(priors, Prior) else tuple(priors)
+        if isinstance(priors, Prior) or not isinstance(priors, Iterable):
+            given: tuple[Any, ...] = (priors,)
+        else:
+            given = tuple(priors)
         wrong = next((p for p in given if not isinstance(p, Prior)), None)
         if not given or wrong is not None:
             raise InputError(
                 "a scenario needs a Prior or a list of them"
-                + (f", but a {type(wrong).__name__} was given" if given else ", but none was given")
+                + (
+                    f", but an object of type {type(wrong).__name__} was given"
+                    if given
+                    else ", but none was given"
+                )
             )
         secrets = given[0].secrets
         for other in given[1:]:
@@ -138,6 +147,11 @@ class Scenario:
         """Whether every two of the protected secrets form a pair: then max - min suffices."""
         m = len(self.protected)
         return len(self.pairs) == m * (m - 1) // 2
+
+    @property
+    def cells(self) -> int:
+        """Adversaries times protected secrets times atoms: what the work and memory grow with."""
+        return len(self.priors) * len(self.protected) * self.support.size
 
     def views(self) -> Iterator[PairView]:
         """Yield every pair under every adversary, restricted to the pair's own atoms."""
@@ -182,11 +196,13 @@ class Scenario:
             # In lowest terms, so that counts and probabilities of the same prior agree.
             divisor = math.gcd(total, *_few_distinct(counts))
             lowest = total // divisor
-            h.update(f"{secret!r} {lowest}\n".encode())
-            if lowest < 2**62:
+            if lowest < INT64_SAFE:
+                h.update(f"{secret!r} {lowest}\n".encode())
                 h.update(np.ascontiguousarray(counts // divisor, dtype="<i8").tobytes())
             else:
-                h.update(",".join(str(int(c) // divisor) for c in counts).encode())
+                # Python prints no decimals of more than 4,300 digits.
+                h.update(f"{secret!r} {lowest:#x}\n".encode())
+                h.update(",".join(f"{int(c) // divisor:x}" for c in counts).encode())
         return h.digest()
 
 
@@ -211,11 +227,13 @@ def _checked_pairs(pairs: str | Sequence[Sequence[str]], secrets: tuple[str, ...
         if pairs != "all":
             raise InputError(f"pairs must be 'all' or a list of pairs, but {pairs!r} was given")
         return tuple(combinations(secrets, 2))
+    if not isinstance(pairs, Iterable):
+        raise InputError(f"pairs must be 'all' or a list of pairs, but {pairs!r} was given")
     checked: dict[frozenset[str], Pair] = {}
     for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InputError(f"a pair names two secrets, but {pair!r} was given")
-        first, second = (str(secret).strip() for secret in pair)
+        first, second = (text_of(secret) for secret in pair)
         for secret in (first, second):
             if secret not in secrets:
                 raise InputError(
@@ -240,7 +258,12 @@ def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
     places: list[Any]
     if all(isinstance(s, Lattice) for s in supports):
         lattices = [s for s in supports if isinstance(s, Lattice)]
-        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values))
+        # The coarsest step that holds all lattices: a step that was chosen stays.
+        step = Fraction(
+            math.gcd(*(s.step.numerator for s in lattices)),
+            math.lcm(*(s.step.denominator for s in lattices)),
+        )
+        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values), step)
         where = {union.origin + k: i for i, k in enumerate(union.index.tolist())}
         places = [[where[u] for u in lattice_index(s.values, union.step)] for s in lattices]
     elif all(isinstance(s, Levels) for s in supports):
@@ -263,7 +286,7 @@ def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
             row[np.asarray(place)] = counts
             rows.append(row)
         aligned.append(
-            Prior._from_rows(
+            Prior.from_numerators(
                 union,
                 first.secrets,
                 rows,
@@ -271,6 +294,6 @@ def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
                 notes=prior.notes,
                 report=prior.report,
                 region=prior.region,
-            )  # fmt: skip
+            )
         )
     return tuple(aligned)

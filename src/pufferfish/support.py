@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The support: where the public value can lie, as exact integers on a lattice or as levels."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from pufferfish.arrays import IntArray as IntArray
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.rationals import lcm_of_denominators, show
+from pufferfish.texts import text_of
 
-IntArray = npt.NDArray[np.int64]
+#: How the order of levels may be stated: as a list, least first, or by one of two names.
+Order = tuple[str, ...] | Literal["appearance", "alphabetical"] | None
+NAMED_ORDERS = ("appearance", "alphabetical")
 
 #: More cells than this between the least and the largest value, and a step is refused.
 MAX_CELLS = 2**53
@@ -68,7 +73,7 @@ class Lattice:
 
 @dataclass(frozen=True)
 class Levels:
-    """Categories; with an order that the user stated they are coded 0, 1, 2, ...
+    """Levels; with an order that the user stated they are coded 0, 1, 2, ...
 
     Attributes
     ----------
@@ -104,7 +109,7 @@ def lattice_of(support: Support) -> Lattice:
     Raises
     ------
     InputError
-        For levels without an order: adding a number to a category means nothing.
+        For levels without an order: adding a number to a level means nothing.
     """
     if isinstance(support, Lattice):
         return support
@@ -122,6 +127,16 @@ def step_of(values: Iterable[Fraction]) -> Fraction:
     return Fraction(1, lcm_of_denominators(values))
 
 
+def nearest_unit(numerator: int, denominator: int) -> int:
+    """Return the integer nearest to ``numerator / denominator`` (ties to the even one).
+
+    Counting and releasing both round to a step with it, and with nothing else: what is calibrated
+    is what is released.
+    """
+    down, rest = divmod(numerator, denominator)
+    return down + (2 * rest > denominator or (2 * rest == denominator and down % 2 == 1))
+
+
 def lattice_index(values: Sequence[Fraction], step: Fraction) -> list[int]:
     """Return the multiples of the step nearest to the values (ties to the even multiple)."""
     numerator, denominator = step.numerator, step.denominator
@@ -133,7 +148,7 @@ def lattice_index(values: Sequence[Fraction], step: Fraction) -> list[int]:
         ]
         if len(units) == len(values):
             return units
-    return [round(value / step) for value in values]
+    return [nearest_unit(v.numerator * denominator, v.denominator * numerator) for v in values]
 
 
 def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> Lattice:
@@ -155,8 +170,8 @@ def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> La
     cells = units[-1] - units[0]
     if cells > MAX_CELLS:
         raise InputError(
-            f"the values range over {Decimal(cells):.3g} steps of {_brief(step)}, more than 2**53; give "
-            f"a coarser step (--step), for example {_brief(_coarser(step, cells))}"
+            f"the values range over {Decimal(cells):.3g} steps of {_brief(step)}, more than 2**53; "
+            f"give a coarser step (--step), for example {_brief(_coarser(step, cells))}"
         )
     origin = units[0]
     return Lattice(step, origin, np.array([unit - origin for unit in units], dtype=np.int64))
@@ -180,22 +195,72 @@ def _coarser(step: Fraction, cells: int) -> Fraction:
     return power
 
 
-def make_levels(names: Iterable[str], order: Sequence[str] | None = None) -> Levels:
-    """Return levels, in the stated order or (without one) sorted as text and unordered.
+def read_order(order: object) -> Order:
+    """Return an order as it was stated: a tuple of levels, or one of the two named orders.
+
+    Parameters
+    ----------
+    order : sequence of levels, str or None
+        A text is "appearance", "alphabetical", or the levels with commas between them.
 
     Raises
     ------
     InputError
-        If the order names a level twice, or misses one that occurs.
+        If it is none of these, is empty, or names a level twice.
     """
-    present = set(names)
     if order is None:
-        return Levels(tuple(sorted(present)), ordered=False)
-    stated = tuple(str(name).strip() for name in order)
-    twice = sorted({name for name in stated if stated.count(name) > 1})
+        return None
+    items: list[object]
+    if isinstance(order, str):
+        named = order.strip().lower()
+        if named == "appearance":
+            return "appearance"
+        if named == "alphabetical":
+            return "alphabetical"
+        items = list(order.split(","))
+        if len(items) == 1:
+            raise InputError(
+                "order must be a list of levels, 'appearance' or 'alphabetical', but "
+                f"{order!r} was given{did_you_mean(order, NAMED_ORDERS)}"
+            )
+    elif isinstance(order, Iterable):
+        items = list(order)
+        if not items:
+            raise InputError("order needs at least one level, but none was given")
+    else:
+        raise InputError(
+            f"order must be a list of levels, 'appearance' or 'alphabetical', but {order!r} was "
+            "given"
+        )
+    stated = tuple(text_of(item) for item in items)
+    twice = sorted(name for name, times in Counter(stated).items() if times > 1)
     if twice:
-        raise InputError(f"the order names {listed(twice)} more than once")
-    lost = sorted(present - set(stated))
+        raise InputError(f"order names {listed(twice)} more than once")
+    return stated
+
+
+def make_levels(names: Iterable[str], order: Sequence[Any] | str | None = None) -> Levels:
+    """Return levels, in the stated order or (without one) sorted as text and unordered.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The levels that occur; for the order "appearance" in the order in which they appear.
+    order : sequence of levels, "appearance", "alphabetical" or None
+        See :func:`read_order`.
+
+    Raises
+    ------
+    InputError
+        If the order names a level twice, misses one that occurs, or is none.
+    """
+    present = dict.fromkeys(names)
+    stated = read_order(order)
+    if stated == "appearance":
+        return Levels(tuple(present), ordered=True)
+    if stated is None or stated == "alphabetical":
+        return Levels(tuple(sorted(present)), ordered=stated is not None)
+    lost = sorted(set(present) - set(stated))
     if lost:
         raise InputError(
             f"the order {listed(stated)} misses the level {lost[0]!r}"

@@ -13,8 +13,8 @@ from pufferfish.jsonfile import entry, texts
 from pufferfish.rationals import parse_number, show
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support
 
-#: More atoms than a plan can sensibly hold.
-_MOST_ATOMS = 10**9
+#: More atoms than a plan can sensibly hold: a small file must not ask for all of the memory.
+_MOST_ATOMS = 2**28
 
 
 def support_to_dict(support: Support) -> dict[str, Any]:
@@ -68,6 +68,15 @@ def _index(runs: list[Any]) -> Any:
         if not increasing:
             raise InputError("the runs of its support must be increasing pairs of integers")
         previous = run[1]
-    if not runs or runs[0][0] != 0 or sum(b - a + 1 for a, b in runs) > _MOST_ATOMS:
-        raise InputError("the runs of its support must begin at 0 and hold at most 10**9 atoms")
-    return np.concatenate([np.arange(a, b + 1, dtype=np.int64) for a, b in runs])
+    size = sum(b - a + 1 for a, b in runs)
+    if not runs or runs[0][0] != 0 or size > _MOST_ATOMS:
+        raise InputError(
+            f"the runs of its support must begin at 0 and hold at most {_MOST_ATOMS} atoms"
+        )
+    index = np.empty(size, dtype=np.int64)
+    start = 0
+    for a, b in runs:
+        stop = start + b - a + 1
+        index[start:stop] = np.arange(a, b + 1, dtype=np.int64)
+        start = stop
+    return index

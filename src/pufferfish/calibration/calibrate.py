@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from pufferfish.calibration.registry import DEFAULT, method_named
 from pufferfish.certificate import Certificate, certify
-from pufferfish.certificate.decide import BALL_CELLS
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.rationals import parse_epsilon, show
+from pufferfish.regions import has_region
 from pufferfish.scenario import Scenario
 
 #: Beyond this relative rise of the scale the user is told.
@@ -35,7 +35,7 @@ def calibrate(scenario: Scenario | Prior, epsilon: object, mechanism: str = DEFA
     scenario : Scenario or Prior
         What is protected; a Prior stands for all pairs of its secrets.
     epsilon : number
-        The budget: int, float, Decimal, Fraction, or a string such as "0.1" or "1/3"; floats are
+        Above 0: int, float, Decimal, Fraction, or a string such as "0.1" or "1/3"; floats are
         read as the decimal they print as.
     mechanism : str
         ``l1``, ``wasserstein``, ``relaxed``, ``one-sided`` or ``exact``.
@@ -61,6 +61,11 @@ def calibrate(scenario: Scenario | Prior, epsilon: object, mechanism: str = DEFA
         raise InputError(
             f"calibrate needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
         )
+    if has_region(scenario):
+        raise InputError(
+            "the prior carries a region (confidence or tv_radius), which plans do not honour yet; "
+            "pufferfish.robust and pufferfish.calibration.channel do, or leave the region out"
+        )
     exact_epsilon = parse_epsilon(epsilon)
     method = method_named(mechanism)
     noise = method.calibrate(scenario, exact_epsilon)
@@ -72,10 +77,8 @@ def _certified(
     scenario: Scenario, proposal: DiscreteLaplace, epsilon: Fraction
 ) -> tuple[DiscreteLaplace, Certificate, tuple[str, ...]]:
     """Raise the scale, by as little as it takes, until the certificate holds."""
-    cells = scenario.lattice.size * len(scenario.protected) * len(scenario.priors)
-    # Where the floating-point bound is too coarse for epsilon, take the time for ball arithmetic.
-    methods = (("ball", _TRIES),) if cells <= BALL_CELLS else (("float-bound", 5), ("ball", _TRIES))
-    for method, tries in methods:
+    # Where the floating-point bound stays too coarse for epsilon, balls are worth their time.
+    for method, tries in (("auto", 5), ("thorough", _TRIES)):
         found = _raised(scenario, proposal, epsilon, method, tries)
         if found is not None:
             noise, certificate = found

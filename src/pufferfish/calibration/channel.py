@@ -35,7 +35,7 @@ from pufferfish.calibration.region_program import region_rows
 from pufferfish.calibration.repair import repaired
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.precise import precision
+from pufferfish.precision import precision
 from pufferfish.regions import Concrete
 from pufferfish.scenario import Scenario
 

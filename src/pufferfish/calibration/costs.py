@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def output_alphabet(support: Support, outputs: object) -> Support:
     lattice = lattice_of(support)
     places = lattice.index.tolist()
     fine: set[Fraction] = set()
-    for a, b in zip(places, places[1:], strict=False):
+    for a, b in pairwise(places):
         fine.update(a + Fraction((b - a) * k, outputs + 1) for k in range(outputs + 1))
     fine.add(Fraction(places[-1]))
     denominator = int(np.lcm.reduce([f.denominator for f in fine]))

@@ -3,8 +3,10 @@
 
 from fractions import Fraction
 
+import numpy as np
+
+from pufferfish.calibration.rounding import scale_up
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.rationals import float_up
 from pufferfish.scenario import Scenario
 
 
@@ -18,10 +20,23 @@ def l1(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     epsilon : Fraction
         Above 0.
 
+    Raises
+    ------
+    InputError
+        If the scale lies beyond every double, or levels without an order are given.
+
     Notes
     -----
     Source: the paper's theta for l1-sensitivity; theory, section 3.
     """
-    widest = max(int(view.index[-1]) - int(view.index[0]) for view in scenario.views())
-    step = scenario.lattice.step
-    return DiscreteLaplace(float_up(widest * step / epsilon), step)
+    index, step = scenario.lattice.index, scenario.lattice.step
+    widest = 0
+    for prior in scenario.priors:
+        ends = {}
+        for secret in scenario.protected:
+            atoms = np.flatnonzero(prior.counts[prior.row(secret)])
+            ends[secret] = int(index[atoms[0]]), int(index[atoms[-1]])
+        for pair in scenario.pairs:
+            low = min(ends[secret][0] for secret in pair)
+            widest = max(widest, *(ends[secret][1] - low for secret in pair))
+    return DiscreteLaplace(scale_up(widest * step / epsilon, epsilon), step)

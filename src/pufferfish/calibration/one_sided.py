@@ -18,6 +18,11 @@ def one_sided(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     epsilon : Fraction
         Above 0.
 
+    Raises
+    ------
+    InputError
+        If the scale lies beyond every double, or levels without an order are given.
+
     Notes
     -----
     Source: theory, section 3 (the proof that one side suffices, for any coupling).

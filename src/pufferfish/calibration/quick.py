@@ -13,11 +13,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from pufferfish.loss import FloatLoss, Witness, block_size, carries
-
-FloatArray = npt.NDArray[np.float64]
+from pufferfish.arrays import FloatArray
+from pufferfish.errors import PufferfishError
+from pufferfish.loss import LARGEST_U, Attained, FloatLoss, block_size, carries
 
 #: Largest epsilon for which a floor under the likelihoods cannot hide a violation.
 LARGEST_EPSILON = 300.0
@@ -51,12 +50,19 @@ class QuickLoss:
         ]
         self._places = loss.index.astype(np.float64)
 
-    def worst(self, u: float) -> tuple[float, list[Witness]]:
+    def worst(self, u: float) -> tuple[float, list[Attained]]:
         """Return the excess at u, and the worst witness of each piece of the support, worst first.
 
         The excess is (loss - epsilon) / epsilon.
+
+        Raises
+        ------
+        PufferfishError
+            If u is so large that distances overflow: no epsilon of this module's is reached there.
         """
-        found: list[tuple[float, Witness]] = []
+        if not u <= LARGEST_U:
+            raise PufferfishError(f"the loss does not reach epsilon {self.epsilon!r}")
+        found: list[tuple[float, Attained]] = []
         size = block_size(self.loss.index, u)
         places = self._index.reshape(-1, size)
         starts = places[:, 0]
@@ -84,7 +90,7 @@ class QuickLoss:
 
     def _largest(
         self, likelihoods: FloatArray, rho: int, first: int
-    ) -> list[tuple[float, Witness]]:
+    ) -> list[tuple[float, Attained]]:
         """Return the largest ratio of a piece and its witness, for each pair where not all."""
         likelihoods = likelihoods[:, : len(self.loss.index) - first]
         if self.loss.all_pairs:
@@ -92,30 +98,30 @@ class QuickLoss:
                 ratio = likelihoods[0] / likelihoods[1]
                 high, low = int(np.argmax(ratio)), int(np.argmin(ratio))
                 return [
-                    (float(ratio[high]), Witness(rho, 0, 1, first + high)),
-                    (1 / float(ratio[low]), Witness(rho, 1, 0, first + low)),
+                    (float(ratio[high]), Attained(rho, 0, 1, first + high)),
+                    (1 / float(ratio[low]), Attained(rho, 1, 0, first + low)),
                 ]
             ratio = likelihoods.max(axis=0) / likelihoods.min(axis=0)
             k = int(np.argmax(ratio))
             column = likelihoods[:, k]
-            witness = Witness(rho, int(np.argmax(column)), int(np.argmin(column)), first + k)
+            witness = Attained(rho, int(np.argmax(column)), int(np.argmin(column)), first + k)
             return [(float(ratio[k]), witness)]
         best = []
         for i, j in self.loss.pairs:
             ratio = likelihoods[i] / likelihoods[j]
             high, low = int(np.argmax(ratio)), int(np.argmin(ratio))
-            best.append((float(ratio[high]), Witness(rho, i, j, first + high)))
-            best.append((1 / float(ratio[low]), Witness(rho, j, i, first + low)))
+            best.append((float(ratio[high]), Attained(rho, i, j, first + high)))
+            best.append((1 / float(ratio[low]), Attained(rho, j, i, first + low)))
         return [max(best, key=lambda pair: pair[0])]
 
-    def at(self, witness: Witness, u: float) -> tuple[float, float]:
+    def at(self, witness: Attained, u: float) -> tuple[float, float]:
         """Return the excess at a witness and its slope in u, in one look at the support."""
         y = self._places[witness.atom]
         rows = self.loss.masses[witness.adversary]
         lo, hi = self._window(float(y), u)
         distance = np.abs(self._places[lo:hi] - y)
         weights = np.exp(distance * -u)
-        # einsum and not BLAS: no threads, the same sum on every machine.
+        # The last digits of these sums may differ between machines: they only guide the search.
         p = rows[[witness.numerator, witness.denominator], lo:hi]
         totals = p @ weights
         if totals.min() < _FLOOR:
@@ -127,7 +133,7 @@ class QuickLoss:
             slope = float(moments[1] / totals[1] - moments[0] / totals[0])
         return (value - self.epsilon) / self.epsilon, slope / self.epsilon
 
-    def _at_far(self, witness: Witness, u: float) -> tuple[float, float]:
+    def _at_far(self, witness: Attained, u: float) -> tuple[float, float]:
         """Do the same where a secret's nearest mass is too far away for plain numbers."""
         distance = np.abs(self._places - self._places[witness.atom])
         logs, slopes = [], []

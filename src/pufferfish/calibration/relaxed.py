@@ -18,6 +18,11 @@ def relaxed(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     epsilon : Fraction
         Above 0.
 
+    Raises
+    ------
+    InputError
+        If the scale lies beyond every double, or levels without an order are given.
+
     Notes
     -----
     Source: Yang, Ding et al., arXiv 2601.06385, the bracketed root that its Algorithm 1 is for

@@ -80,7 +80,7 @@ def _rounded(
     entries: Mapping[tuple[int, int], Fraction], shape: tuple[int, int], whole: int
 ) -> npt.NDArray[np.object_]:
     """Return the entries as integers whose rows sum to ``whole``."""
-    n_x, n_y = shape
+    n_x = shape[0]
     rows = np.zeros(shape, dtype=object)
     by_row: list[list[tuple[int, Fraction]]] = [[] for _ in range(n_x)]
     for (x, y), p in entries.items():

@@ -3,9 +3,9 @@
 
 from fractions import Fraction
 
+from pufferfish.calibration.rounding import scale_up
 from pufferfish.coupling import comonotone
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.rationals import float_up
 from pufferfish.scenario import Scenario
 
 
@@ -22,6 +22,11 @@ def wasserstein(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     epsilon : Fraction
         Above 0.
 
+    Raises
+    ------
+    InputError
+        If the scale lies beyond every double, or levels without an order are given.
+
     Notes
     -----
     Source: Song, Wang, Chaudhuri 2017 (arXiv 1603.03977); Ding 2022 (arXiv 2201.07388); theory,
@@ -29,4 +34,4 @@ def wasserstein(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     """
     furthest = max(comonotone(view).largest_distance for view in scenario.views())
     step = scenario.lattice.step
-    return DiscreteLaplace(float_up(furthest * step / epsilon), step)
+    return DiscreteLaplace(scale_up(furthest * step / epsilon, epsilon), step)

@@ -1,32 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arb numbers: a working precision that is put back, e^-t without underflow, doubles from balls.
+"""Arb numbers: e^-t without underflow, doubles from balls.
 
-A ball holds the true value for certain, at every precision. FLINT keeps one precision for the
-whole process, so a change by another thread can widen balls but never make them wrong.
+A ball holds the true value for certain, at every precision.
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
+from pufferfish.precision import precision
+
 #: Exponents t below 2**59 are left to FLINT; its own exp gives up somewhere beyond 2**64.
 _LARGE = 59
-
-
-@contextmanager
-def precision(bits: int, terms: int | None = None) -> Iterator[None]:
-    """Work at a precision in bits (and with series of so many terms), then put the old one back."""
-    old_bits, old_terms = ctx.prec, ctx.cap
-    ctx.prec = bits
-    if terms is not None:
-        ctx.cap = max(terms, old_terms)
-    try:
-        yield
-    finally:
-        ctx.prec, ctx.cap = old_bits, old_terms
 
 
 def ball(value: Fraction) -> arb:

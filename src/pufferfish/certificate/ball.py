@@ -13,9 +13,10 @@ from fractions import Fraction
 
 from flint import arb
 
-from pufferfish.certificate.arbs import exp_minus, log_bounds, precision
+from pufferfish.certificate.arbs import exp_minus, log_bounds
 from pufferfish.certificate.likelihoods import PLACES_PER_ATOM, Likelihoods, Row
 from pufferfish.certificate.record import Case, Finding
+from pufferfish.precision import precision
 from pufferfish.scenario import Pair, Scenario
 
 

@@ -13,7 +13,7 @@ from pufferfish.certificate.record import Case, Certificate, Finding, Witness
 from pufferfish.certificate.statement import off_lattice_statement, statement_of
 from pufferfish.certificate.unchanged import unchanged_finding
 from pufferfish.errors import InputError, did_you_mean
-from pufferfish.rationals import float_up, show
+from pufferfish.rationals import Number, float_down, parse_epsilon, parse_number, show
 from pufferfish.scenario import Scenario
 from pufferfish.support import Lattice
 
@@ -24,11 +24,13 @@ BALL_CELLS = 250_000
 #: couple of seconds, and about 100 bytes per cell.
 LAST_BALL_CELLS = 4_000_000
 
-_METHODS = ("auto", "ball", "float-bound")
+_METHODS = ("auto", "thorough", "ball", "float-bound")
 #: Bits of the first try. FLINT takes hardly longer for two machine words than for one.
 _BITS = 128
 #: Each further try doubles the bits.
 _TRIES = 3
+#: No loss without noise needs so many bits to be told from epsilon.
+_MOST_BITS = 1 << 17
 
 
 class AdditiveNoise(Protocol):
@@ -45,8 +47,8 @@ class AdditiveNoise(Protocol):
 
 def certify(
     scenario: Scenario,
-    mechanism: AdditiveNoise,
-    epsilon: Fraction | None,
+    mechanism: AdditiveNoise | Number,
+    epsilon: Number | None = None,
     method: str = "auto",
 ) -> Certificate:
     """Recompute the privacy loss of additive noise, with proof, and compare it with epsilon.
@@ -57,13 +59,17 @@ def certify(
     ----------
     scenario : Scenario
         The priors (exact) and pairs.
-    mechanism : DiscreteLaplace
-        The noise; only its scale and step are looked at.
-    epsilon : Fraction or None
-        What to compare the loss with; None only bounds it.
-    method : "auto", "ball" or "float-bound"
+    mechanism : DiscreteLaplace or number
+        The noise; only its scale and step are looked at. A number is the scale of noise on the
+        scenario's own lattice; a float is taken as the exact value of the double, and what is no
+        double (such as "1/3") is rounded down to one, which can only raise the loss.
+    epsilon : number, optional
+        What to compare the loss with; without it the loss is only bounded. Floats are read as the
+        decimal they print as.
+    method : "auto", "thorough", "ball" or "float-bound"
         ``auto`` uses ball arithmetic up to `BALL_CELLS` cells, beyond that the floating-point
-        bound, and balls again (up to `LAST_BALL_CELLS`) where that does not decide. Where the loss
+        bound, and balls again (up to `LAST_BALL_CELLS`) where that does not decide; ``thorough``
+        is the same without that last limit, however long it takes. Where the loss
         may equal epsilon, each method is followed by the argument in exact rationals. Without
         noise (scale 0) the exact masses are compared, whatever the method.
 
@@ -75,35 +81,43 @@ def certify(
     Raises
     ------
     InputError
-        If the method is unknown, the scale or epsilon is no finite number (not below, or above,
-        0), or the support is levels without an order.
+        If the method is unknown, the mechanism is neither noise nor a number, the scale or
+        epsilon is no finite number (not below, or above, 0), or the support is levels without an
+        order.
     """
     if method not in _METHODS:
         raise InputError(
             f"the method must be one of {', '.join(_METHODS)}, but {method!r} was given"
             f"{did_you_mean(str(method), _METHODS)}"
         )
-    scale = float(mechanism.scale)
+    lattice = scenario.lattice
+    scale, step = _scale_and_step(mechanism, lattice)
+    exact = None if epsilon is None else parse_epsilon(epsilon)
+    if step <= 0 or (lattice.step / step).denominator != 1:
+        return _off_lattice(step, lattice, exact)
+    if scale == 0:
+        return _without_noise(scenario, exact)
+    if method == "ball" or (method != "float-bound" and scenario.cells <= BALL_CELLS):
+        return _by_ball(scenario, scale, exact)
+    bounded = _by_float_bound(scenario, scale, exact)
+    if method == "float-bound" or (method == "auto" and scenario.cells > LAST_BALL_CELLS):
+        return bounded
+    unknown = not bounded.decided if exact is not None else math.isinf(bounded.loss)
+    return _by_ball(scenario, scale, exact) if unknown else bounded
+
+
+def _scale_and_step(mechanism: AdditiveNoise | Number, lattice: Lattice) -> tuple[float, Fraction]:
+    """Return theta as a double, and the step of the noise's lattice."""
+    step = getattr(mechanism, "step", None)
+    if isinstance(step, Fraction | int):
+        scale = float(mechanism.scale)  # type: ignore[union-attr]  # what has a step has a scale
+    else:
+        step = lattice.step
+        exact = parse_number(mechanism, "the scale")
+        scale = mechanism if isinstance(mechanism, float) else float_down(exact)
     if not (math.isfinite(scale) and scale >= 0):
         raise InputError(f"the scale must be a finite number, at least 0, but it is {scale}")
-    if epsilon is not None and epsilon <= 0:
-        raise InputError(f"epsilon must be above 0, but {show(epsilon)} was given")
-    lattice = scenario.lattice
-    if mechanism.step <= 0 or (lattice.step / mechanism.step).denominator != 1:
-        return _off_lattice(mechanism.step, lattice, epsilon)
-    if scale == 0:
-        bits = _first_bits(epsilon)
-        return _certificate(
-            scenario, unchanged_finding(scenario, epsilon, bits), epsilon, bits=bits
-        )
-    cells = len(scenario.priors) * len(scenario.protected) * lattice.size
-    if method == "ball" or (method == "auto" and cells <= BALL_CELLS):
-        return _by_ball(scenario, scale, epsilon)
-    bounded = _by_float_bound(scenario, scale, epsilon)
-    if method == "float-bound" or cells > LAST_BALL_CELLS:
-        return bounded
-    unknown = not bounded.decided if epsilon is not None else math.isinf(bounded.loss)
-    return _by_ball(scenario, scale, epsilon) if unknown else bounded
+    return scale, Fraction(step)
 
 
 def loss_ball(scenario: Scenario, scale: float) -> tuple[float, float]:
@@ -147,6 +161,16 @@ def _first_bits(epsilon: Fraction | None) -> int:
     return _BITS + max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
 
 
+def _without_noise(scenario: Scenario, epsilon: Fraction | None) -> Certificate:
+    bits = _first_bits(epsilon)
+    finding = unchanged_finding(scenario, epsilon, bits)
+    # ln of a rational is no rational but at 0: with enough digits it differs from epsilon.
+    while finding.undecided and not finding.refuted and bits < _MOST_BITS:
+        bits *= 2
+        finding = unchanged_finding(scenario, epsilon, bits)
+    return _certificate(scenario, finding, epsilon, bits=bits)
+
+
 def _by_ball(scenario: Scenario, scale: float, epsilon: Fraction | None) -> Certificate:
     bits = _first_bits(epsilon)
     exactly: frozenset[Case] = frozenset()
@@ -182,7 +206,10 @@ def _certificate(
     error: float | None = None,
 ) -> Certificate:
     holds = epsilon is not None and not finding.refuted and finding.undecided <= exactly
-    loss = finding.upper if epsilon is None or not holds else min(finding.upper, float_up(epsilon))
+    loss = finding.upper
+    if epsilon is not None and holds:
+        # The double of epsilon stands for the decimal that it prints as: for epsilon itself.
+        loss = min(loss, float(epsilon))
     by_distance = bool(holds and finding.undecided)
     witness = None
     if finding.case is not None and finding.atom is not None:

@@ -46,10 +46,12 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from pufferfish.certificate.arbs import log_bounds, precision
+from pufferfish.arrays import FloatArray
+from pufferfish.certificate.arbs import log_bounds
 from pufferfish.certificate.floatscan import UNIT, absolute_error, relative_error, scan
 from pufferfish.certificate.record import Case, Finding
-from pufferfish.prior import FloatArray, Prior
+from pufferfish.precision import precision
+from pufferfish.prior import Prior
 from pufferfish.scenario import Scenario
 
 #: Below this a sum is left to the far formula.

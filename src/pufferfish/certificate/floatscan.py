@@ -51,7 +51,7 @@ The same holds for the exclusive pass (without P_k itself): it leaves out one su
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.prior import FloatArray
+from pufferfish.arrays import FloatArray
 
 #: Atoms in a block. Near the cube root of 10**6, so that three levels share the errors; not a power
 #: of two, or the columns of a block would compete for the same lines of the cache.

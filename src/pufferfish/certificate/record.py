@@ -70,7 +70,8 @@ class Certificate:
         For additive noise ``ball`` or ``float-bound``, with ``+rational`` where exact rationals
         decided a case; ``exact`` for a channel; ``none`` where nothing could be proved.
     loss : float
-        A proven upper bound of the loss, rounded up; may be inf.
+        A proven upper bound of the loss, rounded up; may be inf. Where the certificate holds, it
+        is at most the double nearest to epsilon, which stands for epsilon itself.
     loss_at_least : float
         A proven lower bound of the loss, rounded down.
     epsilon : str or None

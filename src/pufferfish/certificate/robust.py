@@ -19,11 +19,12 @@ from itertools import accumulate, pairwise
 
 from flint import arb, fmpq
 
-from pufferfish.certificate.arbs import exp_minus, log_bounds, precision
+from pufferfish.certificate.arbs import exp_minus, log_bounds
 from pufferfish.certificate.decide import AdditiveNoise
 from pufferfish.certificate.record import Certificate, Witness
 from pufferfish.certificate.statement import shown_down, shown_up
 from pufferfish.errors import InputError
+from pufferfish.precision import precision
 from pufferfish.rationals import float_up, show
 from pufferfish.regions import Box, Concrete, describe_regions
 from pufferfish.scenario import Scenario

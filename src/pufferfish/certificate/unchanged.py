@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.certificate.arbs import ball, exp_minus, log_bounds, precision
+from pufferfish.certificate.arbs import ball, exp_minus, log_bounds
 from pufferfish.certificate.record import Case, Finding
+from pufferfish.precision import precision
 from pufferfish.prior import Prior
 from pufferfish.scenario import Scenario
 

@@ -18,7 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, 1 for a failed check, 2 for wrong input, 130 for Ctrl-C, 70 for a fault of the package.
+        0, 1 for a failed check, 2 for wrong input, 130 for Ctrl-C, 143 for SIGTERM, 70 for a
+        fault of the package.
     """
     try:
         from pufferfish.cli.running import run

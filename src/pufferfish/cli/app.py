@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``pufferfish`` itself: its version, its help and its subcommands."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -17,12 +18,33 @@ class OutputClosed(Exception):
     """Whoever read the output has gone, as ``head`` does."""
 
 
+def near_name(given: str, names: Iterable[str]) -> str:
+    """Return ``' (did you mean ...?)'`` for a name: what it begins comes first, then the nearest.
+
+    Parameters
+    ----------
+    given : str
+        What the user wrote.
+    names : iterable of str
+        The commands or options that exist.
+    """
+    allowed = list(names)
+    begun = [name for name in allowed if len(given.lstrip("-")) > 1 and name.startswith(given)]
+    return f" (did you mean {begun[0]!r}?)" if begun else did_you_mean(given, allowed)
+
+
 class Commands(click.Group):
     """The subcommands, in the order in which they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order in which they were added."""
         return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; the word ``help`` asks for help, as elsewhere."""
+        if args[:1] == ["help"] and "help" not in self.commands:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -31,7 +53,7 @@ class Commands(click.Group):
         name = args[0]
         if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
             raise InputError(
-                f"there is no command {name!r}{did_you_mean(name, self.commands)}; "
+                f"there is no command {name!r}{near_name(name, self.commands)}; "
                 f"the commands are {listed(self.commands)}"
             )
         return super().resolve_command(ctx, args)
@@ -51,7 +73,7 @@ class Commands(click.Group):
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit status: 0 done, 1 a check failed, 2 wrong input, 130 interrupted.",
+    epilog="Exit status: 0 done, 1 a check failed, 2 wrong input, 130 interrupted, 143 ended.",
 )
 @click.version_option(__version__, prog_name="pufferfish")
 @click.pass_context
@@ -60,8 +82,8 @@ def cli(ctx: click.Context) -> None:
 
     \b
     The straight way through:
-      pufferfish calibrate table.csv --secret higher --public romantic --order no,yes \\
-          --epsilon 0.5 --save plan.json
+      pufferfish calibrate table.csv --secret higher --public romantic \\
+          --order no,yes --epsilon 0.1 --save plan.json
       pufferfish release table.csv --plan plan.json -o released.csv
       pufferfish verify plan.json table.csv
     """  # noqa: D301  # \b keeps click from wrapping the examples

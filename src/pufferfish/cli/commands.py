@@ -1,9 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that notice a forgotten value, and help that lists the mechanisms."""
 
+import os
+import shlex
+from dataclasses import dataclass
+
 import click
 
 from pufferfish.errors import InputError
+
+#: Options whose values stand in one word with commas, and those that are repeated instead.
+_WITH_COMMAS = ("--epsilon", "--mechanism", "--order", "--levels")
+_REPEATED = ("--prior", "--missing", "--exclude-secret", "--keep")
+
+
+@dataclass(frozen=True)
+class _Loose:
+    """A word that is no option and no option's value, and the option right before it."""
+
+    word: str
+    option: str = ""
+    values: tuple[str, ...] = ()
 
 
 class StrictCommand(click.Command):
@@ -13,23 +30,91 @@ class StrictCommand(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line, after a look for options that lack their values."""
+        """Read the command line, after a look for values that are too few or too many."""
+        if not ctx.resilient_parsing:
+            loose = self._look_for_loose_words(ctx, args)
+            hint = self._hint(loose, "--prior" in {arg.partition("=")[0] for arg in args})
+            if hint:
+                raise click.UsageError(hint, ctx)
+        return super().parse_args(ctx, args)
+
+    def _look_for_loose_words(self, ctx: click.Context, args: list[str]) -> list[_Loose]:
         options = {
             name: param.nargs if not getattr(param, "is_flag", False) else 0
             for param in self.get_params(ctx)
             if isinstance(param, click.Option)
             for name in param.opts
         }
-        place = 0
-        while place < len(args) and args[place] != "--" and not ctx.resilient_parsing:
-            name, wanted = args[place], options.get(args[place], 0)
-            values = args[place + 1 : place + 1 + wanted]
-            taken = [value for value in values if value in options]
-            if taken:
-                need = "a value" if wanted == 1 else f"{wanted} values"
-                raise InputError(f"{name} needs {need}, but the option {taken[0]} follows it")
+        loose: list[_Loose] = []
+        option, place = "", 0
+        values: tuple[str, ...] = ()
+        while place < len(args) and args[place] != "--":
+            word, wanted = args[place], options.get(args[place], 0)
+            given = tuple(args[place + 1 : place + 1 + wanted])
+            _check_values(word, wanted, given, options)
             place += 1 + wanted
-        return super().parse_args(ctx, args)
+            name, equals, value = word.partition("=")
+            if word in options:
+                option, values = word, given
+            elif equals and name in options:
+                option, values = name, (value,)
+            elif word.startswith("-"):
+                option, values = "", ()
+            else:
+                loose.append(_Loose(word, option, values))
+                # What follows a loose word belongs to the same option, until a file comes.
+                values = (*values, word) if option and not os.path.exists(word) else ()
+                option = option if values else ""
+        return loose
+
+    def _hint(self, loose: list[_Loose], from_prior: bool) -> str:
+        """Return what is wrong with the first word that was meant for the option before it."""
+        places = [param for param in self.params if isinstance(param, click.Argument)]
+        # With --prior nobody can mean a table where one is not needed.
+        allowed = sum(1 for param in places if param.required or not from_prior)
+        for found in loose:
+            option = found.option
+            if option not in (*_WITH_COMMAS, *_REPEATED) or not found.values:
+                continue
+            if os.path.exists(found.word) and option != "--prior":
+                continue
+            number = option == "--epsilon" and _is_number(found.word)
+            if not number and (len(loose) <= allowed or option == "--epsilon"):
+                continue
+            last = [other for other in loose if other.option == option][-1]
+            words = [*last.values, last.word]
+            if option != "--prior":
+                words = [word for word in words if not os.path.exists(word)]
+            if option in _WITH_COMMAS:
+                how = f"separate several by commas: {option} {shlex.quote(','.join(words))}"
+            else:
+                how = "repeat the option: " + " ".join(f"{option} {shlex.quote(w)}" for w in words)
+            return f"unexpected {found.word!r} after {option} {found.values[0]}; {how}"
+        return ""
+
+
+def _check_values(
+    option: str, wanted: int, given: tuple[str, ...], options: dict[str, int]
+) -> None:
+    """Refuse an option that lacks a value, instead of taking the next option for it."""
+    taken = [value for value in given if value in options]
+    one = given[0] if wanted == 2 and given and given[0] not in options else ""
+    if "," in one and (len(given) < 2 or taken or os.path.exists(given[1])):
+        parts = " ".join(shlex.quote(part.strip()) for part in one.split(","))
+        raise InputError(f"{option} takes two words: {option} {parts}, not {one!r}")
+    if taken:
+        need = "a value" if wanted == 1 else f"{wanted} values"
+        raise InputError(f"{option} needs {need}, but the option {taken[0]} follows it")
+
+
+def _is_number(word: str) -> bool:
+    from pufferfish.rationals import parse_number
+
+    try:
+        parse_number(word, "")
+    except InputError:
+        return False
+    return True
 
 
 class WithMechanisms(StrictCommand):

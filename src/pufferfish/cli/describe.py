@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a scenario is, in words for people and as JSON values for programs."""
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pufferfish.cli.options import Source
-from pufferfish.errors import listed
-from pufferfish.rationals import show
+from pufferfish.errors import InputError, listed
+from pufferfish.rationals import parse_number, show
+from pufferfish.texts import counted
 
 if TYPE_CHECKING:
+    from pufferfish.mechanisms import DiscreteLaplace
     from pufferfish.scenario import Scenario
-    from pufferfish.tables.report import TableReport
+    from pufferfish.tables import Rules, TableReport
 
 
 def notes_of(scenario: "Scenario") -> tuple[str, ...]:
@@ -18,8 +21,31 @@ def notes_of(scenario: "Scenario") -> tuple[str, ...]:
     notes = [note for prior in scenario.priors for note in prior.notes]
     for prior in scenario.priors:
         if prior.report is not None:
-            notes += prior.report.notes
-    return tuple(dict.fromkeys(notes))
+            notes += [*prior.report.notes, *_numbers_as_levels(prior.report.rules)]
+    return tuple(dict.fromkeys([*notes, *_unprotected(scenario)]))
+
+
+def proved_by(method: str) -> str:
+    """Return how a certificate was proved, in words."""
+    words = {"ball": "ball arithmetic", "float-bound": "a floating-point bound"}
+    how, _, more = method.partition("+")
+    return words.get(how, how) + (" and exact rationals" if more == "rational" else "")
+
+
+def nearly_unchanged(noise: "DiscreteLaplace") -> str:
+    """Return in words how often the noise is 0, or nothing where that is at most nine in ten times.
+
+    P(noise = 0) = (1 - a) / (1 + a) with a = exp(-step / scale) (theory, section 1).
+    """
+    if noise.scale == 0:
+        return ""
+    rate = noise.step / Fraction(noise.scale)
+    a = math.exp(-float(min(rate, Fraction(700))))
+    if (1 - a) / (1 + a) <= 0.9:
+        return ""
+    # Cut off, not rounded: the noise is never 0 for 100 % of the values.
+    share = math.floor(1000 * (1 - a) / (1 + a)) / 10
+    return f"for {share:.1f} %" if share < 99.9 else "for more than 99.9 %"
 
 
 def lines_of(scenario: "Scenario", source: Source) -> list[str]:
@@ -121,5 +147,35 @@ def _pairs_line(scenario: "Scenario") -> str:
     every = len(pairs) == len(secrets) * (len(secrets) - 1) // 2
     if len(pairs) == 1 and every:
         return f"secrets: {listed(secrets)}; pair: {named}"
-    what = "all pairs" if every else "pairs"
+    what = "all pairs" if every else "pair" if len(pairs) == 1 else "pairs"
     return f"secrets: {listed(secrets)}; {what}: {named}"
+
+
+def _unprotected(scenario: "Scenario") -> list[str]:
+    """Return a note on the secrets that no pair names, with their rows where these are known."""
+    left = [secret for secret in scenario.priors[0].secrets if secret not in scenario.protected]
+    if not left:
+        return []
+    report = _report(scenario)
+    rows = {} if report is None else dict(report.secrets)
+    named = listed(f"{s} ({counted(rows[s], 'row')})" if s in rows else s for s in left)
+    return [
+        f"in no pair, and so not protected: {named}; whoever has "
+        f"{'this secret' if len(left) == 1 else 'one of these secrets'} is promised nothing"
+    ]
+
+
+def _numbers_as_levels(rules: "Rules") -> list[str]:
+    """Return a note where an order makes levels of what would have been numbers."""
+    if rules.levels is not None or not isinstance(rules.order, tuple):
+        return []
+    try:
+        for name in rules.order:
+            parse_number(name, "a level")
+    except InputError:
+        return []
+    codes = listed(f"{name} = {code}" for code, name in enumerate(rules.order))
+    return [
+        f"the values of {rules.public!r} are numbers, but --order makes levels of them: released "
+        f"are their codes ({codes}); leave out --order to release the numbers"
+    ]

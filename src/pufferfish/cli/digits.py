@@ -1,46 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Printed digits: scales and losses rounded up, everything else to the nearest."""
 
-import decimal
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from pufferfish.digits import nearest, rounded_up
 from pufferfish.rationals import show
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
 
-
-def rounded_up(value: float, digits: int = 10) -> str:
-    """Return a number with so many significant digits, none of them below the number itself.
-
-    Parameters
-    ----------
-    value : float
-        Not negative; may be infinite.
-    digits : int
-        Significant digits.
-    """
-    return _printed(value, digits, decimal.ROUND_CEILING)
-
-
-def nearest(value: float, digits: int = 6) -> str:
-    """Return a number with so many significant digits, to the nearest."""
-    return _printed(value, digits, decimal.ROUND_HALF_EVEN)
+__all__ = ["at_most", "nearest", "per_cent", "rounded_up", "short", "shown_epsilon", "shown_scale"]
 
 
 def at_most(value: float, limit: Fraction, digits: int = 8) -> str:
     """Return a number rounded up, with as many digits more as keep it within a limit.
 
     A loss is rounded up like any other; where that would print it above epsilon although it is
-    not, more digits are shown, or epsilon itself where a double's digits do not tell them apart.
+    not, epsilon itself is shown if it is short, as 1/3 is, and more digits otherwise.
     """
+    exact = show(limit)
     for count in range(digits, 18):
         text = rounded_up(value, count)
         if not math.isfinite(value) or Fraction(value) > limit or Fraction(text) <= limit:
             return text
-    return show(limit)
+        if len(exact) <= digits + 2:
+            break
+    return exact
+
+
+def shown_scale(value: float) -> str:
+    """Return a scale for people: to its last digit if these are few, else rounded up."""
+    text = repr(value)
+    return text if len(text) <= 11 and "e" not in text else rounded_up(value)
 
 
 def shown_epsilon(plan: "Plan") -> str:
@@ -54,16 +47,8 @@ def per_cent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} %"
 
 
-def _printed(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0:
-        return "0"
-    rounded = decimal.Context(prec=digits, rounding=rounding).create_decimal_from_float(value)
-    # Trailing zeros are digits too: 10 is printed as 10.00000000.
-    wide = decimal.Context(prec=digits + 5)
-    unit = decimal.Decimal((0, (1,), rounded.adjusted() - digits + 1))
-    padded = rounded.quantize(unit, context=wide)
-    if -5 <= padded.adjusted() < 16:
-        return f"{padded:f}"
-    return f"{padded:e}"
+def short(value: float) -> str:
+    """Return a number to the nearest in few characters: 0.08621, 22.828, 1.2346e+10."""
+    if math.isfinite(value) and abs(value) >= 1e7:
+        return f"{value:.4e}"
+    return nearest(value, 4 if abs(value) < 0.1 else 5)

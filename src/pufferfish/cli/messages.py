@@ -6,12 +6,42 @@ they are seen, and a command that fails says one line, the error.
 """
 
 import contextlib
+import re
 import sys
 import warnings
 from collections.abc import Iterator
 from typing import TextIO
 
-from pufferfish.errors import PufferfishWarning
+from pufferfish.errors import PufferfishWarning, listed
+
+#: The library names an option in both of its ways; who types a command is told of one of them.
+_PYTHON = tuple(
+    (re.compile(pattern), said)
+    for pattern, said in (
+        (r" \((?:force|other_prior|allow_unchanged)=True\)", ""),
+        (r" \((?:min_scale|step|order|levels|missing|keep|bounds|exclude_secrets|public|secret)"
+         r"=[^()\s]*\)", ""),
+        (r" \(out_of_support='\w+'\)", ""),
+        (r"(?:order=\[\.\.\.\] )?\((--[a-z-]+) on the command line\)", r"\1"),
+        (r"; counts go into Prior\.from_counts$", "; give probabilities, not counts"),
+        (r" \(Int64\)", ""),
+        (r"(?<![\w.,])1 (row|value|level|secret|cell)s\b", r"1 \1"),
+        (r"\b(the levels .*) does not fit\b", r"\1 do not fit"),
+    )
+)  # fmt: skip
+
+
+def command_line_words(text: str) -> str:
+    """Return what the library says without what only a Python programmer could use.
+
+    Parameters
+    ----------
+    text : str
+        A message, such as "... exists already; give another name, or --force (force=True) ...".
+    """
+    for pattern, said in _PYTHON:
+        text = pattern.sub(said, text)
+    return text
 
 
 def one_line(text: str) -> str:
@@ -25,6 +55,7 @@ class Messages:
 
     def __init__(self) -> None:
         self._waiting: dict[str, None] = {}
+        self._written: list[str] = []
 
     def note(self, text: str) -> None:
         """Say what was done, where nothing is wrong with it."""
@@ -34,9 +65,15 @@ class Messages:
         """Say what the user should look at."""
         self._waiting[_line("warning", text)] = None
 
+    def wrote(self, path: str) -> None:
+        """Remember a file that is complete, whatever happens after it."""
+        self._written.append(path)
+
     def error(self, text: str) -> None:
-        """Say why the command failed, and nothing else."""
+        """Say why the command failed and which files are written all the same, nothing else."""
         self._waiting.clear()
+        if self._written:
+            text = f"{text}; {listed(self._written)} was written before"
         _print(_line("error", text))
 
     def finish(self) -> None:
@@ -67,7 +104,7 @@ class Messages:
 
 
 def _line(kind: str, text: str) -> str:
-    return f"pufferfish: {kind}: {one_line(text)}"
+    return f"pufferfish: {kind}: {one_line(command_line_words(text))}"
 
 
 def _print(line: str) -> None:

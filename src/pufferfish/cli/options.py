@@ -3,6 +3,7 @@
 
 import csv
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -262,6 +263,26 @@ def mechanisms(given: Iterable[str]) -> list[str]:
                     f"the mechanisms are {listed(REGISTRY)}, or all of them with 'all'"
                 ) from None
     return list(found) or [DEFAULT]
+
+
+def one_text(option: str, given: Iterable[str], error: str) -> str:
+    """Return a hint for an option that was given several texts at once, or nothing.
+
+    Parameters
+    ----------
+    option : str
+        An option that takes one text and may be repeated.
+    given : iterable of str
+        What it was given.
+    error : str
+        What went wrong; the hint is for those texts with a comma that it names.
+    """
+    several = [text for text in given if "," in text and text in error]
+    if not several:
+        return ""
+    parts = [part.strip() for part in several[0].split(",")]
+    repeated = " ".join(f"{option} {shlex.quote(part)}" for part in parts if part)
+    return f"; {option} takes one text; repeat the option: {repeated}"
 
 
 def exactly_one(items: Sequence[str], kind: str, what: str, hint: str = "") -> str:

@@ -45,40 +45,61 @@ def make_table(columns: Iterable[tuple[str, str]]) -> "Table":
 
     Parameters
     ----------
-    columns : iterable of (header, "left" or "right")
-        Its columns.
+    columns : iterable of (header, "left", "right" or "text")
+        Its columns. Cells are never broken, as a scale must be read to its last digit, save those
+        of "text", which are words and stand on the left.
     """
     from rich import box
     from rich.table import Table
 
-    # Cells are printed whole or on two lines, never cut: a scale must be read to its last digit.
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for header, side in columns:
         table.add_column(
             header, justify="right" if side == "right" else "left", overflow="fold",
-            vertical="bottom",
+            vertical="bottom", no_wrap=side != "text",
         )  # fmt: skip
     return table
 
 
+def fits(console: "Console", table: "Table") -> bool:
+    """Whether a table fits the terminal with its columns as close together as they may be."""
+    if _width(console, table) <= console.width:
+        return True
+    table.padding = (0, 0, 0, 0)
+    # Only words may stand on several lines.
+    spare = 0
+    for column in table.columns:
+        if not column.no_wrap:
+            words = [str(cell) for cell in (column.header, *column.cells)]
+            spare += max(map(len, words)) - max(len(w) for cell in words for w in cell.split(" "))
+    return _width(console, table) - spare <= console.width
+
+
 def print_table(console: "Console", table: "Table") -> None:
-    """Print a table, its columns closer together where the terminal is narrow."""
+    """Print a table; where it does not fit at all, the terminal breaks its lines."""
+    seen = console.width
+    if not fits(console, table):
+        # Left to itself rich would cut the cells.
+        console.width = _width(console, table)
+    console.print(table)
+    console.width = seen
+
+
+def _width(console: "Console", table: "Table") -> int:
     from rich.measure import Measurement
 
     unlimited = console.options.update(width=_UNLIMITED)
-    if Measurement.get(console, unlimited, table).maximum > console.width:
-        table.padding = (0, 0, 0, 0)
-    console.print(table)
+    return Measurement.get(console, unlimited, table).maximum
 
 
 def text(line: str, style: str = "") -> Any:
     """Return a line of text for the console, in a style where there are any."""
     from rich.text import Text
 
-    from pufferfish.cli.messages import one_line
+    from pufferfish.cli.messages import command_line_words, one_line
 
     indent = len(line) - len(line.lstrip(" "))
-    return Text(" " * indent + one_line(line), style=style)
+    return Text(" " * indent + one_line(command_line_words(line)), style=style)
 
 
 def print_lines(console: "Console", lines: Iterable[str], style: str = "") -> None:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress bars for long work: on standard error, and only where a person looks."""
+"""Progress of long work: bars where a person looks, and a look for signals everywhere."""
 
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from pufferfish.cli import signals
 
 
 def _bars(*columns: Any) -> Any:
@@ -30,30 +32,36 @@ def steps(what: str, number: int) -> Iterator[Callable[[], None]]:
     Yields
     ------
     callable
-        To be called after each step.
+        To be called after each step; stops the work if a signal arrived.
     """
     if not _watched() or number < 2:
-        yield lambda: None
+        yield signals.check
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
     text = TextColumn("{task.description}", markup=False)
     with _bars(text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as bars:
         task = bars.add_task(what, total=number)
-        yield lambda: bars.advance(task)
+
+        def done() -> None:
+            signals.check()
+            bars.advance(task)
+
+        yield done
 
 
 @contextlib.contextmanager
-def rows() -> Iterator[Callable[[int, int | None], None] | None]:
+def rows() -> Iterator[Callable[[int, int | None], None]]:
     """Show how many rows of a table are done: first checked, then written.
 
     Yields
     ------
-    callable or None
-        To be called with the rows done and the rows in all (None while these are not known).
+    callable
+        To be called with the rows done and the rows in all (None while these are not known); stops
+        the work if a signal arrived.
     """
     if not _watched():
-        yield None
+        yield lambda rows_done, rows_in_all: signals.check()
         return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
@@ -62,6 +70,7 @@ def rows() -> Iterator[Callable[[int, int | None], None] | None]:
         task = bars.add_task("checking rows", total=None)
 
         def done(rows_done: int, rows_in_all: int | None) -> None:
+            signals.check()
             verb = "checked" if rows_in_all is None else "written"
             bars.update(
                 task, description=f"{rows_done:,} rows {verb}",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pufferfish.cli.commands import WithMechanisms
-from pufferfish.cli.digits import at_most, shown_epsilon
+from pufferfish.cli.digits import at_most, shown_epsilon, shown_scale
+from pufferfish.cli.files import check_not_input, check_there, load_plan, writing
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import (
     Source,
@@ -17,9 +18,10 @@ from pufferfish.cli.options import (
     make_source,
     mechanisms,
     one_of,
+    one_text,
     source_options,
 )
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
@@ -50,7 +52,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--bounds", nargs=2, metavar="LO HI",
-    help="Move what is released into these bounds, after the noise.",
+    help="Move what is released into these bounds, after the noise; for ordered levels two of "
+    "their names or codes.",
 )  # fmt: skip
 @click.option(
     "--round", "rounding", is_flag=True,
@@ -77,21 +80,29 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     \b
     Examples:
       pufferfish release student.csv --plan plan.json -o released.csv
-      pufferfish release student.csv --secret higher --public romantic --order no,yes \\
-          --epsilon 0.5 -o released.csv --round --bounds 0 1
-      pufferfish release numbers.csv --prior prior.json --public days --epsilon 1 -o released.csv
+      pufferfish release student.csv --secret higher --public romantic \\
+          --order no,yes --epsilon 0.1 -o released.csv --round --bounds no yes
+      pufferfish release numbers.csv --prior prior.json --public days \\
+          --epsilon 1 -o released.csv
     """  # noqa: D301  # \b keeps click from wrapping the examples
     output = options["output"]
     if output is None:
         raise InputError("give the file to write with -o OUT")
     source = make_source(None, options)
+    check_not_input(output, (table, options["plan_file"], *source.priors), "the release")
+    check_there(table, "file")
+    state = None
     if options["plan_file"] is not None:
         plan = _loaded(options, source)
     else:
+        from pufferfish.release import file_state
+
+        # Taken before counting: a table that changes until it is released is refused.
+        state = None if source.priors else file_state(table)
         plan = _calibrated(table, output, options, source, messages)
     spec = plan.release_spec(
         out_of_support=options["out_of_support"],
-        bounds=options["bounds"] or None,
+        bounds=_bounds(plan, options["bounds"], messages),
         round=options["rounding"],
         allow_unchanged=options["allow_unchanged"],
         min_scale=options["min_scale"],
@@ -99,27 +110,76 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     from pufferfish.cli import progress
     from pufferfish.release import release_file
 
-    with progress.rows() as done:
-        report = release_file(
-            table,
-            output,
-            spec,
-            keep=options["keep"],
-            force=options["force"],
-            seed=options["seed"],
-            progress=done,
-        )
-    _print(plan, report, options["plan_file"])
+    try:
+        with progress.rows() as done, writing(output, messages):
+            report = release_file(
+                table,
+                output,
+                spec,
+                keep=options["keep"],
+                force=options["force"],
+                seed=options["seed"],
+                progress=done,
+                inputs=[path for path in (options["plan_file"], *source.priors) if path],
+                state=state,
+            )
+    except InputError as error:
+        hints = one_text("--keep", options["keep"], str(error))
+        if " row " in str(error):  # a cell that a list of missing texts might have settled
+            hints += one_text("--missing", source.missing, "".join(source.missing))
+        raise InputError(f"{error}{hints}") from None
+    _print(plan, report, options["plan_file"], messages)
 
 
-def _print(plan: "Plan", report: Any, plan_file: str | None) -> None:
+def _bounds(
+    plan: "Plan", given: tuple[str, str] | None, messages: Messages
+) -> tuple[str, str] | None:
+    """Return the bounds, with the codes of levels in the place of their names.
+
+    Raises
+    ------
+    InputError
+        If a bound is neither a number nor a level; names the codes.
+    """
+    from pufferfish.rationals import parse_number
+    from pufferfish.support import Levels
+
+    if not given or not isinstance(plan.support, Levels):
+        return given or None
+    names = plan.support.names
+    codes = listed(f"{name} = {code}" for code, name in enumerate(names))
+    numbers = []
+    for text in (part.strip() for part in given):
+        try:
+            parse_number(text, "a bound")
+            numbers.append(text)
+        except InputError:
+            if text not in names:
+                raise InputError(
+                    f"--bounds takes two levels or their codes, but {text!r} was given"
+                    f"{did_you_mean(text, names)}; the codes are {codes}"
+                ) from None
+            numbers.append(str(names.index(text)))
+    if numbers == list(given) and any(text in names for text in given):
+        messages.note(f"the bounds {given[0]} and {given[1]} are codes: {codes}")
+    return numbers[0], numbers[1]
+
+
+def _print(plan: "Plan", report: Any, plan_file: str | None, messages: Messages) -> None:
+    from pufferfish.cli.describe import nearly_unchanged
     from pufferfish.cli.output import print_lines, stdout_console
 
-    lines = list(report.lines())
-    raised = report.mechanism.scale > plan.scale
+    exact, shown = report.noise.scale, shown_scale(report.noise.scale)
+    first, *rest = report.lines()
+    # Ten digits are for people; the plan and --format json hold them all.
+    lines = [first.replace(f"of scale {exact!r} on", f"of scale {shown} on"), *rest]
+    if report.outside_promise is None and (plan.rules is None or plan.rules.secret is None):
+        messages.note(
+            "rows outside the promise were not counted; give --secret COL to have them counted"
+        )
+    raised = " (raised by --min-scale)" if exact > plan.scale else ""
     lines.append(
-        f"mechanism {plan.mechanism}, epsilon {shown_epsilon(plan)}, scale "
-        f"{report.mechanism.scale!r}" + (" (raised by --min-scale)" if raised else "")
+        f"mechanism {plan.mechanism}, epsilon {shown_epsilon(plan)}, scale {shown}{raised}"
     )
     if report.seeded:
         pass  # the report says so already, and there is nothing to promise
@@ -133,13 +193,19 @@ def _print(plan: "Plan", report: Any, plan_file: str | None) -> None:
             else f"loss at most {loss}, as {plan_file} says; pufferfish verify proves it again"
         )
         lines.append(plan.assumption)
+    share = nearly_unchanged(report.noise)
+    if exact == 0:
+        lines.append("NOTICE: the scale is 0: the column was PUBLISHED UNCHANGED")
+    elif share:
+        lines.append(
+            f"NOTICE: at epsilon {shown_epsilon(plan)} the noise is 0 {share} of the values: "
+            "these were published as they are"
+        )
     print_lines(stdout_console(), lines)
 
 
 def _loaded(options: dict[str, Any], source: Source) -> "Plan":
     """Return the plan of a file; one that came from a prior is told the columns' names."""
-    from pufferfish.plan import Plan
-
     named = ("--secret", "--public", "--missing", "--step")
     given = [*source.given]
     given += [f"--{name}" for name in ("epsilon", "mechanism") if options[name]]
@@ -147,7 +213,7 @@ def _loaded(options: dict[str, Any], source: Source) -> "Plan":
     wrong = [name for name in given if name not in named]
     if wrong:
         raise InputError(f"{listed(wrong)} cannot be given with --plan: the plan says it already")
-    plan = Plan.load(options["plan_file"])
+    plan = load_plan(options["plan_file"])
     if plan.rules is not None:
         if given:
             raise InputError(
@@ -161,9 +227,10 @@ def _calibrated(
     table: str, output: str, options: dict[str, Any], source: Source, messages: Messages
 ) -> "Plan":
     """Return a plan made from the options of calibrate."""
+    from pufferfish.atomic import checked_target
     from pufferfish.calibration import calibrate
-    from pufferfish.cli.scenarios import scenario_of
-    from pufferfish.release.atomic import checked_target
+    from pufferfish.cli.describe import notes_of
+    from pufferfish.cli.scenarios import scenario_of, unfound_missing
     from pufferfish.release.sinks import checked_extension
 
     if not options["epsilon"]:
@@ -182,37 +249,17 @@ def _calibrated(
         # The columns are those of the table that is released, and say nothing of the prior.
         scenario = scenario_of(replace(source, secret=None, public=None, missing=()))
     plan = calibrate(scenario, epsilon, mechanism)
-    for note in (*_notes(scenario), *plan.notes):
+    for note in (*notes_of(scenario), *plan.notes):
         messages.note(note)
+    for text in unfound_missing(scenario):
+        messages.warning(text)
     return plan if plan.rules is not None else _with_columns(plan, source)
-
-
-def _notes(scenario: Any) -> tuple[str, ...]:
-    from pufferfish.cli.describe import notes_of
-
-    return notes_of(scenario)
 
 
 def _with_columns(plan: "Plan", source: Source) -> "Plan":
     """Tell a plan from a given prior the column to release, and how its cells are cleaned."""
-    from pufferfish.rationals import parse_number, show
-    from pufferfish.support import Levels
-    from pufferfish.tables import make_rules
-
     public = _public(source)
-    support = plan.support
-    order = support.names if isinstance(support, Levels) else None
-    if source.step is not None and not isinstance(support, Levels):
-        step = parse_number(source.step, "--step")
-        if step != support.step:
-            raise InputError(
-                f"--step must be {show(support.step)}, the step of the plan, but {source.step} was "
-                "given"
-            )
-    rules = make_rules(
-        secret=source.secret, public=public, order=order, missing=source.missing, step=source.step
-    )
-    return replace(plan, rules=rules)
+    return plan.with_columns(public, source.secret, source.missing, source.step)
 
 
 def _public(source: Source) -> str:

@@ -33,6 +33,10 @@ def reproduce(messages: Messages, /, form: str, diabetes: str | None) -> None:
     Each printed value stands beside the computed scale. The counts behind the table are carried by
     the package; nothing is downloaded.
 
+    The line '149 of 150 cells agree' is on standard output in a table, a note on standard error
+    with csv, and the key 'summary' with json. With csv and --diabetes three tables follow each
+    other on standard output, each with its own header, an empty line between them.
+
     \b
     Examples:
       pufferfish reproduce
@@ -150,7 +154,7 @@ def _print_reductions(console: "Console", found: "Reproduction") -> None:
     )
     table = make_table(
         [
-            ("block", "left"),
+            ("block", "text"),
             ("against", "left"),
             ("computed", "right"),
             ("paper", "right"),

@@ -5,57 +5,17 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator
-from types import FrameType
 
 import click
 
-from pufferfish.cli.app import OutputClosed, cli
+from pufferfish.cli import signals
+from pufferfish.cli.app import OutputClosed, cli, near_name
 from pufferfish.cli.messages import Messages
-from pufferfish.errors import PufferfishError, did_you_mean
+from pufferfish.errors import PufferfishError
 
 #: Exit statuses beside those of the errors themselves.
 WRONG_INPUT, BUG, INTERRUPTED, TERMINATED = 2, 70, 130, 143
-
-
-class _Terminated(BaseException):
-    """The process was asked to end: files in progress are removed on the way out."""
-
-
-class _Signals:
-    """Knows whether Ctrl-C was pressed, whatever a library made of it on the way."""
-
-    def __init__(self) -> None:
-        self.interrupted = False
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        self.interrupted = True
-        signal.default_int_handler(number, frame)
-
-    def _terminate(self, number: int, frame: FrameType | None) -> None:
-        raise _Terminated
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Listen while a command runs, in the main thread; elsewhere Python has no handlers."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = []
-        for number, handler in (
-            (signal.SIGINT, self._interrupt),
-            (signal.SIGTERM, self._terminate),
-        ):
-            # A signal that the parent told us to ignore stays ignored.
-            if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                before.append((number, signal.signal(number, handler)))
-        try:
-            yield
-        finally:
-            for number, handler_before in before:
-                signal.signal(number, handler_before)
 
 
 def run(arguments: list[str]) -> int:
@@ -66,7 +26,7 @@ def run(arguments: list[str]) -> int:
     arguments : list of str
         What follows the command's name.
     """
-    messages, signals = Messages(), _Signals()
+    messages = Messages()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A name that the terminal cannot show is no reason to fail.
@@ -78,25 +38,30 @@ def run(arguments: list[str]) -> int:
             )
             if sys.stdout is not None:
                 sys.stdout.flush()
+            signals.check()
             messages.finish()
             return status if isinstance(status, int) else 0
     except (OutputClosed, BrokenPipeError):
         _silence_output()
         messages.finish()
         return 0
-    except _Terminated:
-        messages.error("terminated")
-        return TERMINATED
+    except signals.Terminated:
+        return _stopped(signal.SIGTERM, messages)
     except (KeyboardInterrupt, click.exceptions.Abort):
-        messages.error("interrupted")
-        return INTERRUPTED
+        return _stopped(signal.SIGINT, messages)
     except Exception as error:
         if os.environ.get("PUFFERFISH_DEBUG", "0") not in ("", "0"):
             traceback.print_exc()
-        if signals.interrupted:
-            messages.error("interrupted")
-            return INTERRUPTED
-        return _explain(error, messages)
+        number = signals.received()
+        # What a library said of the signal is not what happened.
+        return _explain(error, messages) if number is None else _stopped(number, messages)
+
+
+def _stopped(number: int, messages: Messages) -> int:
+    """Say that a signal ended the command, and return the exit status."""
+    first = signals.received() or number
+    messages.error("interrupted" if first == signal.SIGINT else "terminated")
+    return INTERRUPTED if first == signal.SIGINT else TERMINATED
 
 
 def _explain(error: Exception, messages: Messages) -> int:
@@ -138,7 +103,7 @@ def usage_line(error: click.ClickException) -> str:
             n for p in context.command.get_params(context) for n in (*p.opts, *p.secondary_opts)
         ]
         options = [name for name in names if name.startswith("-")]
-        text = f"there is no option {error.option_name}{did_you_mean(error.option_name, options)}"
+        text = f"there is no option {error.option_name}{near_name(error.option_name, options)}"
     else:
         text = error.format_message().strip().rstrip(".")
         text = text[:1].lower() + text[1:]

@@ -8,7 +8,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pufferfish.cli.options import Source, check_given
+from pufferfish.cli import signals
+from pufferfish.cli.files import check_there
+from pufferfish.cli.options import Source, check_given, one_text
 from pufferfish.errors import InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -45,6 +47,10 @@ def read_prior_file(path: str) -> PriorFile:
     InputError
         If the file cannot be read, is not strictly valid JSON, or is not of this shape.
     """
+    try:
+        check_there(path, "prior file")
+    except InputError as error:
+        raise InputError(f"{error}{one_text('--prior', [path], path)}") from None
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -147,17 +153,38 @@ def scenario_of(source: Source) -> "Scenario":
     from pufferfish.prior import Prior
     from pufferfish.scenario import Scenario
 
-    prior = Prior.from_table(
-        source.table or "",
-        secret=source.secret or "",
-        public=source.public or "",
-        order=source.order,
-        levels=source.levels,
-        missing=source.missing,
-        exclude_secrets=source.exclude_secrets,
-        step=source.step,
-    )
-    return Scenario(prior, source.pairs or "all")
+    table = source.table or ""
+    check_there(table, "file")
+    try:
+        prior = Prior.from_table(
+            table,
+            secret=source.secret or "",
+            public=source.public or "",
+            order=source.order,
+            levels=source.levels,
+            missing=source.missing,
+            exclude_secrets=source.exclude_secrets,
+            step=source.step,
+        )
+        scenario = Scenario(prior, source.pairs or "all")
+    except InputError as error:
+        hints = one_text("--exclude-secret", source.exclude_secrets, str(error))
+        # Which cells are text is the very thing that a list of missing texts would have settled.
+        hints += one_text("--missing", source.missing, "".join(source.missing))
+        raise InputError(f"{error}{hints}") from None
+    signals.check()
+    return scenario
+
+
+def unfound_missing(scenario: "Scenario") -> list[str]:
+    """Return a warning for each text of --missing that holds a comma and that no cell holds."""
+    reports = [prior.report for prior in scenario.priors if prior.report is not None]
+    return [
+        f"no cell is {m.text!r}{one_text('--missing', [m.text], m.text)}"
+        for report in reports
+        for m in report.missing
+        if "," in m.text and not m.public_rows and not m.secret_rows
+    ]
 
 
 def _from_files(source: Source) -> "Scenario":

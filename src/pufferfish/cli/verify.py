@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish verify``: the loss of a saved plan, recomputed from scratch."""
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
+from pufferfish.cli import signals
 from pufferfish.cli.commands import StrictCommand
-from pufferfish.errors import InputError
+from pufferfish.cli.files import check_there, load_plan
+from pufferfish.errors import CheckFailed, InputError, listed
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
     from pufferfish.prior import Prior
     from pufferfish.scenario import Scenario
+    from pufferfish.tables import Rules
+
+#: What is said in the place of the plan's own assumption.
+OTHER_PRIOR = (
+    "This judges the plan under another prior than its own: the loss holds if that prior is the "
+    "one that is public knowledge. The losses of several releases do not add up."
+)
 
 
 @click.command(cls=StrictCommand, short_help="Recompute the loss of a saved plan.")
@@ -38,35 +49,42 @@ def verify(plan: str, table: str | None, priors: tuple[str, ...], other_prior: b
       pufferfish verify plan.json --prior prior.json
       pufferfish verify plan.json other.csv --other-prior
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    from pufferfish.cli.digits import at_most, shown_epsilon
+    from pufferfish.cli.describe import proved_by
+    from pufferfish.cli.digits import at_most, shown_epsilon, shown_scale
     from pufferfish.cli.output import print_lines, stdout_console
-    from pufferfish.plan import Plan
 
     if (table is None) == (not priors):
         raise InputError(
             "verify needs the prior: give a TABLE or --prior FILE"
             + (", not both" if priors else "")
         )
-    loaded = Plan.load(plan)
+    try:
+        loaded = load_plan(plan)
+    except InputError as error:
+        swapped = "looks like a table" in str(error)
+        hint = "; PLAN comes first: pufferfish verify PLAN TABLE" if swapped else ""
+        raise InputError(f"{error}{hint}") from None
     scenario = _from_table(loaded, table) if table is not None else _from_files(loaded, priors)
+    signals.check()
     certificate = loaded.verify(scenario, other_prior=other_prior)
     same = scenario.digest == loaded.digest
     under = "the prior that it was computed from" if same else "another prior than its own"
-    epsilon = loaded.epsilon_exact
+    loss = at_most(certificate.loss, loaded.epsilon_exact)
     print_lines(
         stdout_console(),
         [
             f"{plan}: verified under {under}",
-            f"scale {loaded.scale!r}, loss at most {at_most(certificate.loss, epsilon)}, "
-            f"within epsilon {shown_epsilon(loaded)} ({certificate.method})",
+            f"scale {shown_scale(loaded.scale)}, loss at most {loss}, "
+            f"within epsilon {shown_epsilon(loaded)} (proved by {proved_by(certificate.method)})",
             certificate.statement,
-            loaded.assumption,
+            loaded.assumption if same else OTHER_PRIOR,
         ],
     )
 
 
 def _from_table(plan: "Plan", table: str) -> "Scenario":
-    from pufferfish.prior import Prior
+    """Count a table as the plan's own was, and code its values as a release by the plan would."""
+    from pufferfish.tables import count_table
 
     rules = plan.rules
     if rules is None or rules.secret is None:
@@ -74,31 +92,45 @@ def _from_table(plan: "Plan", table: str) -> "Scenario":
             "the plan came from a prior, not from a table, so it names no columns; verify it with "
             "--prior FILE"
         )
-    options: dict[str, Any] = {
-        "secret": rules.secret,
-        "public": rules.public,
-        "order": rules.order,
-        "levels": rules.levels,
-        "missing": rules.missing,
-        "exclude_secrets": rules.exclude_secrets,
-        "step": rules.step,
-    }
-    return plan.scenario_of(Prior.from_table(table, **options))
+    check_there(table, "file")
+    names = _order(plan)
+    if names is None:
+        return _scenario(plan, [count_table(table, rules)])
+    try:
+        prior = count_table(table, replace(rules, order=names))
+    except InputError as error:
+        if not _can_be_counted(table, rules):
+            raise
+        what = str(error).partition("; name every level")[0]  # verify has no such options
+        raise CheckFailed(f"the table holds values that the plan does not know: {what}") from None
+    return _scenario(plan, [prior])
+
+
+def _can_be_counted(table: str, rules: "Rules") -> bool:
+    """Whether a table could be counted if any level was welcome in it."""
+    from pufferfish.tables import count_table
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            count_table(table, replace(rules, order=None, levels=None))
+        except InputError:
+            return False
+    return True
 
 
 def _from_files(plan: "Plan", paths: tuple[str, ...]) -> "Scenario":
     from pufferfish.cli.scenarios import prior_of, read_prior_file
-    from pufferfish.support import Lattice, Levels
+    from pufferfish.support import Lattice
 
     files = [read_prior_file(path) for path in paths]
-    support = plan.support
-    order = support.names if isinstance(support, Levels) and support.ordered else None
+    order = _order(plan)
 
     def scenario(step: object) -> "Scenario":
-        priors: list[Prior] = [prior_of(file, order, step) for file in files]
-        return plan.scenario_of(priors)
+        return _scenario(plan, [prior_of(file, order, step) for file in files])
 
     as_it_is = scenario(None)
+    support = plan.support
     if isinstance(support, Lattice) and as_it_is.digest != plan.digest:
         # A plan from a prior does not say whether its values were rounded to a step: they were
         # if that gives the plan's own scenario, and only then.
@@ -106,3 +138,29 @@ def _from_files(plan: "Plan", paths: tuple[str, ...]) -> "Scenario":
         if rounded.digest == plan.digest:
             return rounded
     return as_it_is
+
+
+def _order(plan: "Plan") -> tuple[str, ...] | None:
+    """Return the order of the plan's levels, by which a release codes them; None for numbers."""
+    from pufferfish.support import Levels
+
+    support = plan.support
+    return support.names if isinstance(support, Levels) and support.ordered else None
+
+
+def _scenario(plan: "Plan", priors: "list[Prior]") -> "Scenario":
+    """Return the scenario of other priors with the plan's pairs.
+
+    Raises
+    ------
+    CheckFailed
+        If a prior lacks a secret that the plan protects: then it is another one than the plan's.
+    """
+    for prior in priors:
+        lost = [secret for secret in plan.protected if secret not in prior.secrets]
+        if lost:
+            raise CheckFailed(
+                f"the prior is not the one that the plan was computed from: it lacks the secret "
+                f"{listed(lost)}; its secrets are {listed(prior.secrets)}"
+            )
+    return plan.scenario_of(priors)

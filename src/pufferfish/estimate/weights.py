@@ -14,7 +14,8 @@ import numpy as np
 from flint import arb, arb_mat
 from numpy.typing import NDArray
 
-from pufferfish.certificate.arbs import ball, precision
+from pufferfish.certificate.arbs import ball
+from pufferfish.precision import precision
 
 #: A weight's ball must be this much smaller than the largest weight.
 _ACCURACY = 2.0**-60

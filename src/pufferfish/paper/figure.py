@@ -102,7 +102,7 @@ class FigureOne:
     source : str
         The file.
     epsilon, age : Fraction
-        The budget, and the age that divides the two secrets.
+        Epsilon, and the age that divides the two secrets.
     bins : int
         Bins of equal width, numbered from 0, between ``lowest`` and ``highest``.
     lowest, highest : Fraction
@@ -222,8 +222,8 @@ def figure_one(path: Any, epsilon: Any = 1, bins: int = 100, age: Any = 29) -> F
     from pufferfish.calibration import method_named
     from pufferfish.calibration.roots import sides
 
-    budget = parse_epsilon(epsilon)
-    if budget > _LARGEST_EPSILON:
+    exact_epsilon = parse_epsilon(epsilon)
+    if exact_epsilon > _LARGEST_EPSILON:
         raise InputError(
             f"epsilon must be at most {_LARGEST_EPSILON} for the figure, but {epsilon} was given"
         )
@@ -233,17 +233,17 @@ def figure_one(path: Any, epsilon: Any = 1, bins: int = 100, age: Any = 29) -> F
     coupling = comonotone(view)
     needed = [
         0.0 if np.isinf(u) else float_up(view.step / Fraction(u))
-        for u in sides(coupling, float_down(budget))
+        for u in sides(coupling, float_down(exact_epsilon))
     ]
     scales = [
-        method_named(name).calibrate(table.scenario, budget).scale
+        method_named(name).calibrate(table.scenario, exact_epsilon).scale
         for name in ("wasserstein", "relaxed")
     ]
-    strict, relaxed = (condition(coupling, scale, budget) for scale in scales)
+    strict, relaxed = (condition(coupling, scale, exact_epsilon) for scale in scales)
     index = view.index
     return FigureOne(
         table.source,
-        budget,
+        exact_epsilon,
         limit,
         bins,
         table.lowest,

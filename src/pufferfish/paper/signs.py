@@ -7,13 +7,13 @@ e^r with different rational r are linearly independent over the rationals (Linde
 Weierstrass), so the sum is 0 only if every cell of the column is, and those are seen to be 0.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import flint
 
 from pufferfish.errors import PufferfishError
+from pufferfish.precision import precision
 
 _BITS = 128
 _MOST_BITS = 1 << 17
@@ -33,7 +33,7 @@ def factors(exponents: Mapping[int, Fraction], epsilon: Fraction) -> dict[int, f
         d / theta - eps of every distance d that occurs.
     epsilon : Fraction
     """
-    with _precision(_BITS):
+    with precision(_BITS):
         return {d: float(value) for d, value in _balls(exponents, epsilon).items()}
 
 
@@ -69,7 +69,7 @@ def column_sums(
     while len(found) < len(starts):
         if bits > _MOST_BITS:
             raise PufferfishError(f"a sign was not decided with {_MOST_BITS} bits")
-        with _precision(bits):
+        with precision(bits):
             balls = _balls(exponents, epsilon)
             for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
                 if k in found:
@@ -98,13 +98,3 @@ def _sign(ball: flint.arb) -> int | None:
     if ball < 0:
         return -1
     return 0 if ball == 0 else None
-
-
-@contextmanager
-def _precision(bits: int) -> Iterator[None]:
-    before = flint.ctx.prec
-    flint.ctx.prec = bits
-    try:
-        yield
-    finally:
-        flint.ctx.prec = before

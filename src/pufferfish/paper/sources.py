@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pufferfish.atomic import write_whole
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.prior import Prior
 from pufferfish.rationals import parse_number
@@ -164,8 +165,6 @@ def write_table(name: str, path: str | Path, *, force: bool = False) -> int:
     InputError
         If there is no such block, it is a simulation, or the file cannot be written.
     """
-    from pufferfish.release.atomic import PendingFile, cannot_write, checked_target
-
     chosen = block(name)
     if not chosen.rows:
         tables = [b.name for b in blocks() if b.rows]
@@ -177,13 +176,7 @@ def write_table(name: str, path: str | Path, *, force: bool = False) -> int:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((chosen.secret, chosen.public))
     writer.writerows(_spread_rows(chosen))
-    target = checked_target(path, None, force)
-    try:
-        with PendingFile(target, force) as pending:
-            pending.file.write(text.getvalue().encode())
-            pending.publish()
-    except OSError as error:
-        raise cannot_write(path, error) from None
+    write_whole(path, text.getvalue().encode(), force=force)
     return chosen.rows
 
 

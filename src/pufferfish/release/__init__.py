@@ -2,19 +2,22 @@
 """Release: noise is added to arrays, dataframes and files, exactly as it was calibrated."""
 
 from pufferfish.release.arrays import release_array
-from pufferfish.release.files import release_file
+from pufferfish.release.files import FileState, Progress, file_state, release_file
 from pufferfish.release.frames import (
     release_any,
     release_frame,
     release_frame_with_report,
     release_series,
 )
-from pufferfish.release.job import Progress, ReleaseReport, ReleaseSpec
+from pufferfish.release.job import ReleaseSpec
+from pufferfish.release.report import ReleaseReport
 
 __all__ = [
+    "FileState",
     "Progress",
     "ReleaseReport",
     "ReleaseSpec",
+    "file_state",
     "release_any",
     "release_array",
     "release_file",

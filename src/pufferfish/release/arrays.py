@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pufferfish.errors import InputError
 from pufferfish.release.job import ReleaseSpec
-from pufferfish.release.promise import warn_seeded
+from pufferfish.release.promise import warn_about_clamped, warn_seeded
 from pufferfish.release.releaser import Releaser
 from pufferfish.release.rows import settle
 from pufferfish.sampling import Entropy, seeded_entropy
@@ -54,6 +54,8 @@ def release_array(
 
     Warns
     -----
+    OutsidePromiseWarning
+        For clamped values.
     SeededWarning
         For a seed.
     """
@@ -62,14 +64,16 @@ def release_array(
     if seed is not None:
         entropy = seeded_entropy(seed)
         warn_seeded()
-    chunks = [releaser.draw(atoms, entropy) for atoms in _atoms(cells, spec)]
+    coded, clamped = _atoms(cells, spec)
+    warn_about_clamped(clamped)
+    chunks = [releaser.draw(atoms, entropy) for atoms in coded]
     return releaser.numpy(np.concatenate([np.empty(0, dtype=np.int64), *chunks]))
 
 
-def _atoms(cells: pa.Array | pa.ChunkedArray, spec: ReleaseSpec) -> list[IntArray]:
-    """Return the atoms chunk by chunk, all checked before any noise is drawn."""
+def _atoms(cells: pa.Array | pa.ChunkedArray, spec: ReleaseSpec) -> tuple[list[IntArray], int]:
+    """Return the atoms chunk by chunk, and how many are clamped, before any noise is drawn."""
     coder = Coder(spec.support, spec.rules)
-    chunks = []
+    chunks, clamped = [], 0
     for start in range(0, len(cells), _CHUNK):
         part = cells.slice(start, _CHUNK)
         coded = coder.code(part)
@@ -77,12 +81,13 @@ def _atoms(cells: pa.Array | pa.ChunkedArray, spec: ReleaseSpec) -> list[IntArra
         def where(place: int, start: int = start) -> str:
             return _where(start + place)
 
-        settle(coded, part, spec, coder, where)
+        hint = "; if it stands for a missing value, leave it out"
+        clamped += settle(coded, part, spec, coder, where, hint)
         missing = coded.state == MISSING
         if missing.any():
             raise _missing(start + int(missing.argmax()))
         chunks.append(coded.atoms)
-    return chunks
+    return chunks, clamped
 
 
 def _as_cells(values: Any) -> pa.Array | pa.ChunkedArray:

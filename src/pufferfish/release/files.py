@@ -3,21 +3,27 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from pufferfish.atomic import PendingFile, cannot_write, checked_target, home_expanded
 from pufferfish.errors import InputError
-from pufferfish.release.atomic import PendingFile, cannot_write, checked_target
-from pufferfish.release.job import Progress, ReleaseReport, ReleaseSpec
+from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import warn_about_promise, warn_seeded
 from pufferfish.release.releaser import Releaser
+from pufferfish.release.report import ReleaseReport, report_on
 from pufferfish.release.rows import Columns, Tally, choose_columns, read_rows, rules_of
 from pufferfish.release.sinks import Sink, checked_extension, open_sink
 from pufferfish.sampling import seeded_entropy
-from pufferfish.tables import Coder, Table, open_table
+from pufferfish.tables import Coder, open_table
+
+#: What changes when somebody writes to a file: device, inode, size, time of the last change.
+FileState = tuple[int, ...]
+#: Called with the rows done so far and the rows in all, None while these are not yet known.
+Progress = Callable[[int, int | None], None]
 
 
 def release_file(
@@ -29,6 +35,8 @@ def release_file(
     force: bool = False,
     seed: int | None = None,
     progress: Progress | None = None,
+    inputs: Sequence[str | Path] = (),
+    state: FileState | None = None,
 ) -> ReleaseReport:
     """Release the public column of a table into a file.
 
@@ -51,9 +59,15 @@ def release_file(
     force : bool
         Whether an existing output is replaced.
     seed : int, optional
-        Makes the noise repeatable, for tests only: the output's name must contain ``test``.
+        Makes the noise repeatable, for tests only: the output's name must contain ``test``, and
+        so must that of the file which it links to.
     progress : callable, optional
         Called with the rows done and the rows in all; these are None while reading the first time.
+    inputs : sequence of str or Path
+        Further files that the release depends on (a plan, priors), which the output must not be.
+    state : tuple of int, optional
+        What :func:`file_state` returned before the prior was counted from the same file; the
+        release is refused if the file has changed since.
 
     Returns
     -------
@@ -70,30 +84,29 @@ def release_file(
     Warns
     -----
     OutsidePromiseWarning
-        For kept columns, and for rows whose secret is in no pair.
+        For kept columns, rows whose secret is in no pair, and clamped rows; and where the table
+        lacks the secret column.
     SeededWarning
         For a seed.
     """
     extension = checked_extension(output)
-    if seed is not None and "test" not in Path(output).name.lower():
-        raise InputError(
-            "a release from a seed is for tests only: the name of its output must contain 'test', "
-            f"but {Path(output).name} was given"
-        )
+    if seed is not None:
+        _check_test_name(output)
     entropy = None if seed is None else seeded_entropy(seed)
-    path = Path(source) if isinstance(source, str | Path) else None
-    target = checked_target(output, path, force)
+    target = checked_target(output, _path_of(source), force, inputs)
     table = open_table(source)
     rules = rules_of(spec)
     columns = choose_columns(table, rules, keep)
     releaser = Releaser(spec)
     coder = Coder(spec.support, rules, table)
-    state = _state(table)
+    now = file_state(source)
+    if state is not None and state != now:
+        raise InputError(f"{table.name} changed after its prior was counted; nothing was written")
     checked = Tally()
     for _ in read_rows(table, spec, columns, coder, checked, again=False):
         if progress is not None:
             progress(checked.rows, None)
-    warn_about_promise(columns.keep, checked.outside)
+    warn_about_promise(columns, checked)
     if seed is not None:
         warn_seeded()
     written = Tally()
@@ -109,43 +122,20 @@ def release_file(
                     sink.write(kept, values)
                 if progress is not None:
                     progress(written.rows, checked.rows)
-            if _state(table) != state or not _same(checked, written):
+            if file_state(source) != now or not _same(checked, written):
                 raise InputError(f"{table.name} changed while it was read; nothing was written")
             with _explained(output):
                 sink.close()
                 sink = None
+            if progress is not None:
+                # The last moment at which whoever watches can stop the release.
+                progress(written.rows, checked.rows)
+            with _explained(output):
                 pending.publish()
         finally:
             if sink is not None:
                 sink.abandon()
-    return report(table, str(output), columns, releaser, checked, spec, seeded=seed is not None)
-
-
-def report(
-    table: Table,
-    output: str | None,
-    columns: Columns,
-    releaser: Releaser,
-    tally: Tally,
-    spec: ReleaseSpec,
-    *,
-    seeded: bool,
-) -> ReleaseReport:
-    """Return the report on a release that is done."""
-    known = columns.secret is not None and spec.protected is not None
-    return ReleaseReport(
-        source=table.name,
-        output=output,
-        column=columns.public,
-        keep=columns.keep,
-        mechanism=releaser.mechanism,
-        rows_read=tally.rows,
-        rows_released=tally.released,
-        set_aside=tally.set_aside,
-        clamped=tally.clamped,
-        outside_promise=tuple(sorted(tally.outside.items())) if known else None,
-        seeded=seeded,
-    )
+    return report_on(table, str(output), columns, releaser, checked, seeded=seed is not None)
 
 
 def _kept(cells: pa.RecordBatch, columns: Columns, usable: Any) -> dict[str, pa.Array]:
@@ -165,15 +155,50 @@ def _same(checked: Tally, written: Tally) -> bool:
     )
 
 
-def _state(table: Table) -> tuple[int, ...] | None:
-    """Return what changes when somebody writes to the file, or None for a dataframe."""
-    if table.path is None:
+def file_state(source: Any) -> FileState | None:
+    """Return what changes when somebody writes to a table's file.
+
+    Taken before a prior is counted from a file, it lets :func:`release_file` notice that the file
+    changed between counting and releasing.
+
+    Parameters
+    ----------
+    source : str, Path, dataframe or Table
+        What :func:`release_file` is given.
+
+    Returns
+    -------
+    tuple of int, or None for what is no file
+
+    Raises
+    ------
+    InputError
+        If the file cannot be looked at.
+    """
+    path = _path_of(source)
+    if path is None:
         return None
     try:
-        status = os.stat(table.path)
-    except OSError as error:
-        raise InputError(f"cannot read {table.name}: {error.strerror}") from None
+        status = os.stat(home_expanded(path))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _path_of(source: Any) -> Path | None:
+    """Return the file behind a table, or None; a dataframe may well have a column called path."""
+    path = source if isinstance(source, str | Path) else getattr(source, "path", None)
+    return Path(path) if isinstance(path, str | Path) else None
+
+
+def _check_test_name(output: str | Path) -> None:
+    """Check that both the name given and that of the file behind a link say that it is a test."""
+    for name in (Path(output).name, os.path.basename(os.path.realpath(output))):
+        if "test" not in name.lower():
+            raise InputError(
+                "a release from a seed is for tests only: the name of its output must contain "
+                f"'test', but {name} was given"
+            )
 
 
 @contextlib.contextmanager

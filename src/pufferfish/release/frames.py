@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from pufferfish.errors import InputError
 from pufferfish.release.arrays import release_array
-from pufferfish.release.files import report
-from pufferfish.release.job import ReleaseReport, ReleaseSpec
+from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import warn_about_missing, warn_about_promise, warn_seeded
 from pufferfish.release.releaser import Releaser
+from pufferfish.release.report import ReleaseReport, report_on
 from pufferfish.release.rows import Tally, choose_columns, read_rows, rules_of
 from pufferfish.sampling import Entropy, seeded_entropy
 from pufferfish.tables import Coder
@@ -60,7 +60,8 @@ def release_frame(
     Warns
     -----
     OutsidePromiseWarning
-        For kept columns, rows whose secret is in no pair, and rows that were left out.
+        For kept columns, rows whose secret is in no pair, clamped rows, and rows that were left
+        out; and where the table lacks the secret column.
     SeededWarning
         For a seed.
     """
@@ -93,10 +94,10 @@ def release_frame_with_report(
     coder = Coder(spec.support, rules, table)
     tally = Tally()
     batches = list(read_rows(table, spec, columns, coder, tally, again=False))
-    warn_about_promise(columns.keep, tally.outside, stacklevel=4)
+    warn_about_promise(columns, tally)
     if seed is not None:
         entropy = seeded_entropy(seed)
-        warn_seeded(stacklevel=4)
+        warn_seeded()
     values = [releaser.draw(batch.atoms, entropy) for batch in batches]
     column = np.concatenate([np.empty(0, dtype=np.int64), *values])
     native = nw.get_native_namespace(eager)
@@ -110,7 +111,7 @@ def release_frame_with_report(
         answer = kept.with_columns(series).select([names[name] for name in columns.written])
     else:
         answer = series.to_frame()
-    done = report(table, None, columns, releaser, tally, spec, seeded=seed is not None)
+    done = report_on(table, None, columns, releaser, tally, seeded=seed is not None)
     if isinstance(wrapped, nw.LazyFrame):
         return answer.lazy(backend=wrapped.implementation).to_native(), done
     return answer.to_native(), done
@@ -137,15 +138,13 @@ def release_series(
     Returns
     -------
     series
-        Of the same library and name, with the same index where there is one.
+        Of the same library and name; a pandas index is not kept, for it may tell as much as a
+        column does.
     """
     wrapped = nw.from_native(series, series_only=True)
     released = release_array(series, spec, seed=seed, entropy=entropy)
     dtype = nw.String() if released.dtype.kind == "U" else None
     answer = nw.new_series(wrapped.name, released, dtype, backend=nw.get_native_namespace(wrapped))
-    index = nw.maybe_get_index(wrapped)
-    if index is not None:
-        answer = nw.maybe_set_index(answer, index=index)
     return answer.to_native()
 
 

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a release does that the guarantee does not cover (theory, section 7), counted and said."""
 
-import warnings
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pufferfish.errors import OutsidePromiseWarning, SeededWarning, listed
+from pufferfish.errors import OutsidePromiseWarning, SeededWarning, listed, warn_user
 from pufferfish.tables import Rules
 from pufferfish.tables.cells import cells_of, distinct, is_missing
+
+if TYPE_CHECKING:
+    from pufferfish.release.rows import Columns, Tally
 
 NO_SECRET, EXCLUDED, NO_PAIR = "no secret value", "secret excluded", "secret in no pair"
 
@@ -58,40 +61,52 @@ class SecretCounter:
         return EXCLUDED if text in self._rules.exclude_secrets else NO_PAIR
 
 
-def warn_about_promise(keep: tuple[str, ...], outside: Counter[str], stacklevel: int = 3) -> None:
-    """Warn of kept columns and of rows whose secret is in no pair."""
-    if keep:
-        warnings.warn(
-            f"with the kept columns ({listed(keep)}) beside it the released column is no longer "
-            "protected: together they may reveal the secret, even where each alone does not",
+def warn_about_promise(columns: "Columns", tally: "Tally") -> None:
+    """Warn of kept columns and of rows outside the promise, or that nobody could count them."""
+    if columns.keep:
+        warn_user(
+            f"with the kept columns ({listed(columns.keep)}) beside it the released column is no "
+            "longer protected: together they may reveal the secret, even where each alone does not",
             OutsidePromiseWarning,
-            stacklevel=stacklevel,
         )
+    if columns.absent is not None:
+        warn_user(
+            f"the secret column {columns.absent!r} is not in the table, so rows outside the "
+            "promise were not counted",
+            OutsidePromiseWarning,
+        )
+    outside = tally.outside
     rows = sum(outside.values())
     if rows:
         reasons = ", ".join(f"{reason}: {outside[reason]}" for reason in sorted(outside))
-        warnings.warn(
+        warn_user(
             f"{rows} released row{'s are' if rows > 1 else ' is'} outside the promise ({reasons})",
             OutsidePromiseWarning,
-            stacklevel=stacklevel,
+        )
+    warn_about_clamped(tally.clamped)
+
+
+def warn_about_clamped(clamped: int) -> None:
+    """Warn of released values that the prior says cannot occur."""
+    if clamped:
+        warn_user(
+            f"{clamped} released value{'s were' if clamped > 1 else ' was'} not in the support and "
+            "moved to the nearest value of it; the prior gives such values probability 0, so the "
+            "guarantee does not cover these rows",
+            OutsidePromiseWarning,
         )
 
 
-def warn_about_missing(set_aside: tuple[tuple[str, int], ...], stacklevel: int = 3) -> None:
+def warn_about_missing(set_aside: tuple[tuple[str, int], ...]) -> None:
     """Warn that rows were left out, where no report is given that says so."""
     for reason, rows in set_aside:
-        warnings.warn(
+        warn_user(
             f"{rows} row{'s were' if rows > 1 else ' was'} left out ({reason}); which rows are "
             "left out shows in the output, and no noise covers it",
             OutsidePromiseWarning,
-            stacklevel=stacklevel,
         )
 
 
-def warn_seeded(stacklevel: int = 3) -> None:
+def warn_seeded() -> None:
     """Warn that the noise came from a seed."""
-    warnings.warn(
-        "the noise was drawn from a seed: for tests only, it protects nobody",
-        SeededWarning,
-        stacklevel=stacklevel,
-    )
+    warn_user("the noise was drawn from a seed: for tests only, it protects nobody", SeededWarning)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releaser: atoms in, released values out: noise, then rounding of the sum, then bounds."""
 
-import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -9,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pufferfish.errors import InputError, UnchangedWarning
+from pufferfish.errors import InputError, UnchangedWarning, warn_user
 from pufferfish.rationals import show
 from pufferfish.release import arithmetic
-from pufferfish.release.job import ReleaseSpec, effective_mechanism
+from pufferfish.release.job import ReleaseSpec, effective_noise
 from pufferfish.sampling import Entropy
 from pufferfish.support import IntArray, Levels, lattice_of
 
@@ -27,8 +26,10 @@ class Releaser:
 
     Attributes
     ----------
-    mechanism : DiscreteLaplace
-        The noise that is added.
+    noise : DiscreteLaplace
+        What is added, with the scale that is in force.
+    protected : tuple of str or None
+        The secrets that occur in the pairs; None where nobody counts rows outside the promise.
     step : Fraction
         The step of the released values: that of the support, or 1 where they are rounded to
         integers.
@@ -39,22 +40,21 @@ class Releaser:
     Raises
     ------
     InputError
-        If the mechanism adds noise off the lattice, the column would be published unchanged, the
+        If the noise is off the lattice, the column would be published unchanged, the
         bounds are not on the lattice, the support is beyond 64 bits, or levels have no order.
     """
 
     def __init__(self, spec: ReleaseSpec) -> None:
         lattice = lattice_of(spec.support)
-        if spec.mechanism.step != lattice.step:
+        if spec.noise.step != lattice.step:
             raise InputError(
-                f"the mechanism has the step {show(spec.mechanism.step)}, but the support has "
+                f"the noise has the step {show(spec.noise.step)}, but the support has "
                 f"{show(lattice.step)}; noise belongs on the lattice of the support"
             )
-        self.mechanism = effective_mechanism(spec)
-        if self.mechanism.scale == 0:
-            warnings.warn(
-                "the scale is 0: the column is published unchanged", UnchangedWarning, stacklevel=3
-            )
+        self.noise = effective_noise(spec)
+        if self.noise.scale == 0:
+            warn_user("the scale is 0: the column is published unchanged", UnchangedWarning)
+        self.protected = spec.protected
         self._lattice_step = lattice.step
         self._round = spec.round and lattice.step.denominator != 1
         self.step = Fraction(1) if self._round else lattice.step
@@ -85,8 +85,8 @@ class Releaser:
         InputError
             If a value is beyond 64 bits.
         """
-        noise = self.mechanism.noise(len(atoms), entropy)
-        return self.finish(arithmetic.add(self._units[atoms], noise))
+        drawn = self.noise.noise(len(atoms), entropy)
+        return self.finish(arithmetic.add(self._units[atoms], drawn))
 
     def finish(self, sums: IntArray) -> IntArray:
         """Round sums (in steps of the support) where asked for, then move them into the bounds."""

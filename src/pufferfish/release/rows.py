@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of a table on their way to a release: checked, cleaned as in calibrating, and counted."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +13,18 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import SecretCounter
-from pufferfish.support import IntArray
+from pufferfish.support import IntArray, Levels
 from pufferfish.tables import Coded, Coder, Rules, Table
+from pufferfish.tables.classify import looks_missing
 from pufferfish.tables.coder import MISSING, OUTSIDE, UNREADABLE
+from pufferfish.texts import text_of
 
 #: Why a row is not in the output.
 MISSING_PUBLIC = "no public value"
+_MEANT_MISSING = (
+    "; if it stands for a missing value, say so with --missing TEXT (missing=[TEXT]), in "
+    "calibrating where the plan is from a table"
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,15 @@ class Columns:
         Written as they are, in the order of the table.
     written : tuple of str
         The released one and the kept ones, in the order of the table.
+    absent : str or None
+        The secret that the rules name, where the table has no such column.
     """
 
     public: str
     secret: str | None
     keep: tuple[str, ...]
     written: tuple[str, ...]
+    absent: str | None = None
 
 
 @dataclass
@@ -95,8 +105,8 @@ def rules_of(spec: ReleaseSpec) -> Rules:
     """
     if spec.rules is None:
         raise InputError(
-            "the prior did not come from a table, so no column is named; give the public column, "
-            "or release an array"
+            "the prior did not come from a table, so no column is named; name the one to release "
+            "with --public COL (plan.with_columns(public=COL)), or release an array"
         )
     return spec.rules
 
@@ -107,7 +117,8 @@ def choose_columns(table: Table, rules: Rules, keep: Sequence[str]) -> Columns:
     Raises
     ------
     InputError
-        If a column does not exist, or the secret or the public column is to be kept.
+        If a column does not exist, or the secret or the public column is to be kept; the secret
+        under whatever capitals and widths of letters.
     """
     if isinstance(keep, str):
         keep = (keep,)
@@ -115,20 +126,46 @@ def choose_columns(table: Table, rules: Rules, keep: Sequence[str]) -> Columns:
     secret = rules.secret if rules.secret in table.columns else None
     named = set()
     for name in keep:
-        if str(name).strip() == rules.secret:
-            raise InputError(f"the secret column {rules.secret!r} cannot be kept")
+        if rules.secret is not None and _folded(str(name)) == _folded(rules.secret):
+            given = str(name).strip()
+            same = "" if given == rules.secret else f", nor {given!r}, which is the same name"
+            raise InputError(f"the secret column {rules.secret!r} cannot be kept{same}")
         column = table.column(name)
         if column == public:
             raise InputError(f"the public column {public!r} cannot be kept: it is what is released")
         named.add(column)
     written = tuple(c for c in table.columns if c == public or c in named)
-    return Columns(public, secret, tuple(c for c in written if c != public), written)
+    kept = tuple(c for c in written if c != public)
+    return Columns(public, secret, kept, written, rules.secret if secret is None else None)
+
+
+def _folded(name: str) -> str:
+    """Return what two names have in common that people would take for one."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
 def settle(
-    coded: Coded, cells: pa.Array, spec: ReleaseSpec, coder: Coder, where: Callable[[int], str]
+    coded: Coded,
+    cells: pa.Array,
+    spec: ReleaseSpec,
+    coder: Coder,
+    where: Callable[[int], str],
+    meant_missing: str = _MEANT_MISSING,
 ) -> int:
     """Check a batch, and return how many of its values are clamped to the nearest atom.
+
+    Parameters
+    ----------
+    coded : Coded
+        What the cells stand for.
+    cells : Arrow array, shape (rows,)
+        The raw cells.
+    spec, coder
+        What is asked for, and what coded the cells.
+    where : callable
+        Returns in words where the cell of a row is, for a message.
+    meant_missing : str
+        What to do about a cell that looks like a missing value, for a message.
 
     Raises
     ------
@@ -136,22 +173,32 @@ def settle(
         For the first cell that is no number, or that is no atom and cannot or must not be
         clamped. The cell itself is not shown.
     """
-    state = coded.state
-    outside = state == OUTSIDE
-    refused = state == UNREADABLE
-    if spec.out_of_support == "refuse":
+    outside = coded.state == OUTSIDE
+    refused = coded.state == UNREADABLE
+    if spec.out_of_support == "refuse" or isinstance(spec.support, Levels):
         refused |= outside
-    else:
-        refused |= outside & (coded.atoms < 0)
     if refused.any():
         first = int(refused.argmax())
-        hint = ""
-        if state[first] == OUTSIDE and coded.atoms[first] >= 0:
-            hint = (
-                "; clamp to the nearest value with --out-of-support clamp (out_of_support='clamp')"
-            )
-        raise InputError(f"{where(first)} {coder.why(cells[first].as_py())}{hint}")
+        cell = cells[first].as_py()
+        hint = _about_support(spec) if outside[first] else ""
+        if looks_missing([text_of(cell)]):
+            hint += meant_missing
+        raise InputError(f"{where(first)} {coder.why(cell)}{hint}")
     return int(np.count_nonzero(outside))
+
+
+def _about_support(spec: ReleaseSpec) -> str:
+    """Return what to know of the support, for a message about a value that is outside of it."""
+    support = spec.support
+    if isinstance(support, Levels):
+        clamp = spec.out_of_support == "clamp"
+        return "; levels cannot be clamped, as none is nearest to another" if clamp else ""
+    least, greatest = support.name(0), support.name(support.size - 1)
+    extent = f"goes from {least} to {greatest}" if support.size > 1 else f"is {least} alone"
+    return (
+        f", which {extent}; clamp to the nearest value with --out-of-support clamp "
+        "(out_of_support='clamp')"
+    )
 
 
 def read_rows(
@@ -183,7 +230,7 @@ def read_rows(
         coded = coder.code(cells.column(0))
 
         def where(place: int, before: int = before) -> str:
-            return f"row {before + place + 1} of {table.name}, column {columns.public!r},"
+            return f"data row {before + place + 1} of {table.name}, column {columns.public!r},"
 
         tally.clamped += settle(coded, cells.column(0), spec, coder, where)
         usable = coded.state != MISSING

@@ -9,9 +9,9 @@ from fractions import Fraction
 import flint
 
 from pufferfish.calibration.search import find_root
-from pufferfish.loss import Witness
+from pufferfish.loss import Attained
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.precise import precision
+from pufferfish.precision import precision
 from pufferfish.rationals import float_up
 from pufferfish.regions import Concrete, regions_of
 from pufferfish.robust.loss import RobustLoss
@@ -78,11 +78,11 @@ class _Relative:
     def __init__(self, loss: RobustLoss, epsilon: float) -> None:
         self.loss, self.epsilon = loss, epsilon
 
-    def worst(self, u: float) -> tuple[float, list[Witness]]:
+    def worst(self, u: float) -> tuple[float, list[Attained]]:
         value, witness = self.loss.worst(u)
         return (value - self.epsilon) / self.epsilon, [witness]
 
-    def at(self, witness: Witness, u: float) -> tuple[float, float]:
+    def at(self, witness: Attained, u: float) -> tuple[float, float]:
         value, slope = self.loss.at(witness, u)
         return (value - self.epsilon) / self.epsilon, slope / self.epsilon
 

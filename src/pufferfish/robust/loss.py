@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError
-from pufferfish.loss import Witness
-from pufferfish.precise import precision
+from pufferfish.loss import Attained
+from pufferfish.precision import precision
 from pufferfish.rationals import parse_number
 from pufferfish.regions import Ball, Box, Concrete, regions_of
 from pufferfish.robust.columns import ordered_pairs
@@ -77,29 +77,29 @@ class RobustLoss:
             [extremes(region, row, self.index) for row in range(len(scenario.protected))]
             for region in self.regions
         ]
-        self._priors: dict[Witness, tuple[FloatArray, FloatArray]] = {}
+        self._priors: dict[Attained, tuple[FloatArray, FloatArray]] = {}
 
-    def worst(self, u: float) -> tuple[float, Witness]:
+    def worst(self, u: float) -> tuple[float, Attained]:
         """Return the robust loss at u > 0, and where it is attained."""
         found = [self._largest(rows, rho, u) for rho, rows in enumerate(self.extremes)]
         return max(found, key=lambda pair: pair[0])
 
     def _largest(
         self, rows: list[tuple[Extreme, Extreme]], rho: int, u: float
-    ) -> tuple[float, Witness]:
+    ) -> tuple[float, Attained]:
         top = np.vstack([high.logs(u) for high, _ in rows])
         bottom = np.vstack([low.logs(u) for _, low in rows])
         if self.all_pairs and len(rows) > 2:
             return best_of_two(top, bottom, rho)
-        best = (-math.inf, Witness(rho, *self.pairs[0], 0))
+        best = (-math.inf, Attained(rho, *self.pairs[0], 0))
         for i, j in self.pairs:
             gap = top[i] - bottom[j]
             atom = int(np.argmax(gap))
             if gap[atom] > best[0]:
-                best = (float(gap[atom]), Witness(rho, i, j, atom))
+                best = (float(gap[atom]), Attained(rho, i, j, atom))
         return best
 
-    def priors_at(self, witness: Witness) -> tuple[FloatArray, FloatArray]:
+    def priors_at(self, witness: Attained) -> tuple[FloatArray, FloatArray]:
         """Return the two extreme priors of a witness, shape (n,) each."""
         if witness not in self._priors:
             rows = self.extremes[witness.adversary]
@@ -109,7 +109,7 @@ class RobustLoss:
             )
         return self._priors[witness]
 
-    def at(self, witness: Witness, u: float) -> tuple[float, float]:
+    def at(self, witness: Attained, u: float) -> tuple[float, float]:
         """Return the log-ratio at a witness and its slope in u."""
         distance = np.abs(self.index - self.index[witness.atom]).astype(np.float64)
         logs, slopes = [], []
@@ -121,7 +121,7 @@ class RobustLoss:
             slopes.append(-float((weights * distance).sum()) / total)
         return logs[0] - logs[1], slopes[0] - slopes[1]
 
-    def named(self, witness: Witness) -> RobustWitness:
+    def named(self, witness: Attained) -> RobustWitness:
         """Return a witness with its secrets' names and its priors."""
         names = self.scenario.protected
         first, second = self.priors_at(witness)
@@ -130,9 +130,9 @@ class RobustLoss:
             witness.atom, first, second,
         )  # fmt: skip
 
-    def unchanged(self) -> tuple[Fraction | None, Witness]:
+    def unchanged(self) -> tuple[Fraction | None, Attained]:
         """Return e^loss without noise, exactly (None: infinite), and where it is attained."""
-        best: tuple[Fraction | None, Witness] = (Fraction(1), Witness(0, *self.pairs[0], 0))
+        best: tuple[Fraction | None, Attained] = (Fraction(1), Attained(0, *self.pairs[0], 0))
         for rho, region in enumerate(self.regions):
             top, bottom = _masses(region)
             for i, j in self.pairs:
@@ -140,13 +140,13 @@ class RobustLoss:
                     if a == 0:
                         continue
                     if b == 0:
-                        return None, Witness(rho, i, j, k)
+                        return None, Attained(rho, i, j, k)
                     if best[0] is not None and a * best[0].denominator > best[0].numerator * b:
-                        best = (Fraction(a, b), Witness(rho, i, j, k))
+                        best = (Fraction(a, b), Attained(rho, i, j, k))
         return best
 
 
-def best_of_two(top: FloatArray, bottom: FloatArray, rho: int) -> tuple[float, Witness]:
+def best_of_two(top: FloatArray, bottom: FloatArray, rho: int) -> tuple[float, Attained]:
     """Return the largest top[i] - bottom[j] over all i != j and outputs.
 
     The best two of each are enough: a secret is not compared with itself, for its own region may
@@ -155,13 +155,13 @@ def best_of_two(top: FloatArray, bottom: FloatArray, rho: int) -> tuple[float, W
     atoms = np.arange(top.shape[1])
     high = np.argpartition(-top, 1, axis=0)[:2]
     low = np.argpartition(bottom, 1, axis=0)[:2]
-    best = (-math.inf, Witness(rho, 0, 1, 0))
+    best = (-math.inf, Attained(rho, 0, 1, 0))
     for i in high:
         for j in low:
             gap = np.where(i != j, top[i, atoms] - bottom[j, atoms], -math.inf)
             atom = int(np.argmax(gap))
             if gap[atom] > best[0]:
-                best = (float(gap[atom]), Witness(rho, int(i[atom]), int(j[atom]), atom))
+                best = (float(gap[atom]), Attained(rho, int(i[atom]), int(j[atom]), atom))
     return best
 
 

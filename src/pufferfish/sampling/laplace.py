@@ -155,7 +155,11 @@ class _Digits:
 
 @lru_cache(maxsize=32)
 def _digits_of(scale: float, step: Fraction) -> _Digits:
-    """Return the tables of a law, made once for all draws of it."""
+    """Return the tables of a law, made once for all draws of it.
+
+    The tables of the last 32 laws are kept in memory with their scale and step, which are as
+    private as the plan: at most six tables of some 160 kB each, a megabyte, for one law.
+    """
     rate = step / Fraction(scale)
     if rate * MAX_UNITS < 1:
         raise InputError(

@@ -14,11 +14,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
+from pufferfish.errors import PufferfishError
+
 #: Two integers low <= high with low <= 2**bits * value <= high.
 Interval = tuple[int, int]
 
 #: Bits computed beyond those asked for; at the first try all but a 2**-50 part is decided.
 _GUARD = 96
+#: A threshold that agrees with a fraction to so many bits more is no threshold: a law is wrong.
+_MOST_GUARD = _GUARD << 10
 
 
 class Law(Protocol):
@@ -57,9 +61,19 @@ def proved_floors(law: Law, bits: int) -> tuple[int, ...]:
     -------
     tuple of int
         In the order of the outcomes, hence sorted.
+
+    Raises
+    ------
+    PufferfishError
+        If a sum is still open after a thousand times the bits that any irrational one has needed.
+
+    Notes
+    -----
+    The last 32 laws are kept in memory, with the rate (step over scale) that they belong to: as
+    private as the plan. Each takes about a tenth of a megabyte.
     """
     guard = _GUARD
-    while True:
+    while guard <= _MOST_GUARD:
         # A sum below 1 rounds down to the last integer at most, and one above 0 to 0 at least,
         # however wide its interval: sums of 1e-1000000 need no million bits.
         last = (1 << bits) - 1
@@ -70,6 +84,7 @@ def proved_floors(law: Law, bits: int) -> tuple[int, ...]:
         if all(low == high for low, high in pairs):
             return tuple(low for low, _ in pairs)
         guard *= 2
+    raise PufferfishError(f"a threshold was not decided with {guard // 2} bits more than asked for")
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 
 from pufferfish.tables.coder import Coded, Coder
 from pufferfish.tables.count import count_table
+from pufferfish.tables.opening import open_table
 from pufferfish.tables.report import TableReport
 from pufferfish.tables.rules import Rules, make_rules
-from pufferfish.tables.source import Table, open_table
+from pufferfish.tables.source import Table
 
 __all__ = [
     "Coded",

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells: what a raw cell says once it is trimmed; the one place where cells are cleaned."""
 
-import datetime as dt
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,8 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pufferfish.errors import InputError
-from pufferfish.rationals import show
+from pufferfish.tables.arrow import one_array, to_list, to_numpy
 from pufferfish.tables.rules import Rules
+from pufferfish.texts import text_of as text_of
 
 #: The two words that are numbers, in lower case.
 BOOLEANS = {"false": 0, "true": 1}
@@ -49,15 +46,13 @@ def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Any]:
     """
     if isinstance(column, pa.ChunkedArray):
         # Stretching a dictionary's chunks over one dictionary first keeps equal cells equal.
-        column = column.unify_dictionaries().combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0) if column.num_chunks else pa.array([], type=column.type)
+        column = one_array(column.unify_dictionaries())
     if pt.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pt.is_null(column.type):
         return pa.nulls(min(1, len(column))), np.zeros(len(column), dtype=np.int64)
     encoded = pc.dictionary_encode(column, null_encoding="encode")
-    return encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False)
+    return encoded.dictionary, to_numpy(encoded.indices)
 
 
 def check_type(kind: pa.DataType, what: str) -> None:
@@ -79,8 +74,7 @@ def check_type(kind: pa.DataType, what: str) -> None:
 def cells_of(values: pa.Array, what: str) -> Cells:
     """Return raw cells as trimmed text.
 
-    Floats are read as the shortest decimal that they print as (32-bit ones too), decimals and
-    integers exactly, booleans as ``true`` and ``false``, other kinds as they print.
+    The text of each is that of :func:`pufferfish.texts.text_of`.
 
     Raises
     ------
@@ -99,48 +93,12 @@ def cells_of(values: pa.Array, what: str) -> Cells:
         return Cells([text_of(v) for v in narrow], typed=True)
     if pt.is_temporal(kind):
         # Nanoseconds have no Python object of their own; Arrow prints them all.
-        values = values.cast(pa.string())
-        return Cells([(t or "").strip() for t in values.to_pylist()], typed=False)
+        return Cells([(t or "").strip() for t in to_list(values)], typed=False)
     typed = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
     return Cells([text_of(v) for v in values.to_pylist()], typed=typed)
 
 
-def text_of(value: Any) -> str:
-    """Return one Python value as trimmed text; nothing, and only nothing, is empty."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, bool | np.bool_):
-        return "true" if value else "false"
-    if isinstance(value, float | np.floating):
-        return _float_text(value)
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            return str(value).lower()
-        return show(Fraction(value)) if abs(value.adjusted()) < 400 else str(value)
-    if isinstance(value, Fraction):
-        return show(value)
-    if isinstance(value, bytes | bytearray | list | tuple | dict | set):
-        raise InputError(f"a cell holds a {type(value).__name__}, not a number or text")
-    if isinstance(value, dt.date | dt.time | dt.timedelta):
-        return str(value)
-    return str(value).strip()
-
-
-def _float_text(value: Any) -> str:
-    wide = float(value)
-    if not math.isfinite(wide):
-        return str(wide)
-    # A float that is whole is written as the integer, so that 1.0 and 1 are one level.
-    if wide == int(wide) and abs(wide) < 2**53:
-        return str(int(wide))
-    return repr(value) if type(value) is float else str(value)
-
-
 def is_missing(texts: Sequence[str], rules: Rules) -> Any:
-    """Return which trimmed texts mean "missing": the empty one and those of the rules."""
-    absent = {"", *rules.missing}
+    """Return which trimmed texts mean "missing", shape (k,)."""
+    absent = frozenset(rules.absent)
     return np.fromiter((t in absent for t in texts), dtype=bool, count=len(texts))

@@ -9,16 +9,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pufferfish.rationals import NotFinite
-from pufferfish.support import Lattice, Support
+from pufferfish.support import Lattice, Support, nearest_unit
+from pufferfish.tables.arrow import integers, strings, to_list
 from pufferfish.tables.cells import BOOLEANS, Cells, cells_of, distinct
-from pufferfish.tables.numerals import Ratio, number
+from pufferfish.tables.numerals import Ratio, missing_numbers, number, plain_number
 from pufferfish.tables.rules import Rules
 from pufferfish.tables.source import Table
 
 #: States of a cell: an atom; missing; a number or level that the support lacks; no number at all.
 OK, MISSING, OUTSIDE, UNREADABLE = 0, 1, 2, 3
 
-#: Distinct cells that are remembered; beyond it the memory starts afresh.
+#: Distinct cells of one kind whose codes are remembered; beyond it the memory starts afresh.
 _REMEMBERED = 2**20
 
 _Code = tuple[int, int]
@@ -59,10 +60,14 @@ class Coder:
 
     def __init__(self, support: Support, rules: Rules | None = None, table: Table | None = None):
         self.support = support
-        self._absent = {"", *(rules.missing if rules else ())}
+        self._absent = frozenset((rules or Rules(None, "")).absent)
+        self._absent_numbers = missing_numbers(rules.missing) if rules else {}
         self._round = rules is not None and rules.step is not None
         self._decimal = rules.decimal if rules else None
         self._ambiguous = table is not None and table.comma_may_be_decimal and self._decimal is None
+        # The codes of cells met so far, by the kind of the cells. It lives as long as the coder,
+        # that is for one release, so that a value that comes again in a later batch is not read
+        # again; it holds at most _REMEMBERED cells (and those of one batch) of each kind.
         self._known: dict[str, dict[Any, _Code]] = {}
         if isinstance(support, Lattice):
             # Truth values are 0 and 1; on any other support they would be text among numbers.
@@ -79,7 +84,7 @@ class Coder:
             If the cells are lists, structs or bytes.
         """
         values, places = distinct(cells)
-        raw = values.to_pylist()
+        raw = to_list(values)
         # An integer, a float and a truth value can be equal keys, but differ as cells.
         kind = str(values.type)
         known = self._known.setdefault(kind, {})
@@ -88,7 +93,7 @@ class Coder:
             if len(known) > _REMEMBERED:
                 known.clear()
                 fresh = list(range(len(raw)))
-            picked = values if len(fresh) == len(raw) else values.take(pa.array(fresh))
+            picked = values if len(fresh) == len(raw) else values.take(integers(fresh))
             cleaned = cells_of(picked, "the public column")
             known.update(zip((raw[k] for k in fresh), self._code(cleaned), strict=True))
         codes = [known[cell] for cell in raw]
@@ -98,7 +103,8 @@ class Coder:
 
     def why(self, cell: Any) -> str:
         """Return in words why a raw cell (as a Python value) has no atom, without its text."""
-        cleaned = cells_of(pa.array([cell]), "the public column")
+        raw = strings([cell]) if isinstance(cell, str) else pa.array([cell])
+        cleaned = cells_of(raw, "the public column")
         _, state = self._code(cleaned)[0]
         if state == MISSING:
             return "is missing"
@@ -124,7 +130,9 @@ class Coder:
         read: list[int] = []
         ratios: list[Ratio] = []
         for k, text in enumerate(cells.texts):
-            if text in self._absent:
+            if text in self._absent or (
+                self._absent_numbers and plain_number(text) in self._absent_numbers
+            ):
                 codes[k] = (-1, MISSING)
                 continue
             ratio = self._number(text, cells.typed)
@@ -153,9 +161,8 @@ class Coder:
         for top, bottom in ratios:
             over, under = top * lattice.step.denominator, bottom * lattice.step.numerator
             unit, rest = divmod(over, under)
-            if self._round and rest:
-                unit += 2 * rest > under or (2 * rest == under and unit % 2 == 1)
-                rest = 0
+            if self._round:
+                unit, rest = nearest_unit(over, under), 0
             # Far outside it is enough to know on which side, and 64 bits hold that.
             units.append(min(max(unit - lattice.origin, -1), last + 1))
             parts.append((rest, under))

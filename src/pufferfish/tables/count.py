@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Count: a table and its rules become a Prior of exact counts, with a report of every row."""
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pufferfish.errors import InputError, PriorWarning, did_you_mean, listed
+from pufferfish.arrays import IntArray
+from pufferfish.errors import InputError, PriorWarning, did_you_mean, listed, warn_user
 from pufferfish.prior import Prior
 from pufferfish.rationals import NotFinite
 from pufferfish.support import Lattice, Levels, Support, lattice_index, make_lattice
-from pufferfish.tables.cells import Cells, cells_of, distinct, is_missing
+from pufferfish.tables.arrow import one_array, to_list, to_numpy
+from pufferfish.tables.cells import BOOLEANS, Cells, cells_of, distinct, is_missing
 from pufferfish.tables.classify import classify, looks_missing
-from pufferfish.tables.numerals import parse_point
+from pufferfish.tables.lookalikes import lookalikes
+from pufferfish.tables.numerals import missing_numbers, parse_comma, parse_point, plain_number
+from pufferfish.tables.opening import open_table
 from pufferfish.tables.report import MissingText, TableReport
 from pufferfish.tables.rules import Rules
-from pufferfish.tables.source import Table, open_table, row_of
-
-IntArray = npt.NDArray[np.int64]
+from pufferfish.tables.source import Table, row_of
+from pufferfish.texts import counted
 
 #: A dense array of more counts than this (2 GiB) is refused.
 MAX_COUNTS = 2**28
@@ -81,12 +85,15 @@ def count_table(table: Any, rules: Rules) -> Prior:
     if names[0] == names[1]:
         raise InputError(f"the secret and the public column are both {names[0]!r}")
     groups = source.groups(names)
-    counts = groups.column(2).to_numpy().astype(np.int64, copy=False)
+    counts = to_numpy(one_array(groups.column(2))).astype(np.int64, copy=False)
     if not len(counts):
         raise InputError(f"{source.name} has a header but no rows")
     told: list[str] = []
     secret = _Column.of(groups.column(0), counts, rules, f"column {rules.secret!r}")
     public = _Column.of(groups.column(1), counts, rules, f"column {rules.public!r}")
+    public, stand_for = _numeric_missing(
+        public, rules, _own_order(source, names[1], rules) is not None
+    )
     support, atoms, rules, rounded, notes = _support(source, names[1], public, rules, told)
     named, who, aside = _secrets(secret, public, counts, rules, source.name)
     if len(named) * support.size > MAX_COUNTS:
@@ -100,16 +107,25 @@ def count_table(table: Any, rules: Rules) -> Prior:
     np.add.at(matrix, (at[used], x[used]), counts[used])
     totals = matrix.sum(axis=1)
     _check_secrets(named, totals, rules, source.name, told)
+    missing = _missing_texts(secret, public, rules, stand_for)
     notes += _notes_on_missing(secret, public, support, rules)
+    notes += [
+        f"no cell of the two columns is {m.text!r}, which was to mean a missing value (--missing)"
+        for m in missing
+        if m.text and not m.public_rows + m.secret_rows
+    ]
+    notes += lookalikes(named, "secrets")
+    if isinstance(support, Levels):
+        notes += lookalikes(support.names, "levels")
     report = TableReport(
         source.name, rules, int(counts.sum()), int(totals.sum()), aside,
         tuple(zip(named, totals.tolist(), strict=True)),
-        _missing_texts(secret, public, rules),
+        missing,
         _kind(support), _coding(support), rounded, tuple(notes), tuple(told),
     )  # fmt: skip
     for warning in told:
-        warnings.warn(warning, PriorWarning, stacklevel=3)
-    return Prior._from_rows(support, named, list(matrix), from_rows=True, report=report)
+        warn_user(warning, PriorWarning)
+    return Prior.from_numerators(support, named, list(matrix), from_rows=True, report=report)
 
 
 def _support(
@@ -120,16 +136,21 @@ def _support(
     if not len(present):
         raise InputError(f"no row of {table.name} has a value in column {name!r}")
     texts = [public.cells.texts[k] for k in present.tolist()]
+    own = _own_order(table, name, rules)
+    if own is not None:
+        rules = replace(rules, order=own)
     reading = classify(
         Cells(texts, public.cells.typed),
         public.rows[present].tolist(),
         rules,
         table=table.name,
         comma_may_be_decimal=table.comma_may_be_decimal,
-        row_of=lambda place: row_of(table, name, public.raw[int(present[place])].as_py()),
+        row_of=lambda k: row_of(table, name, to_list(public.raw.slice(int(present[k]), 1))[0]),
     )
     atoms = np.full(len(public.raw), -1, dtype=np.int64)
     notes = list(reading.notes)
+    if own is not None:
+        notes = [f"the order of {name!r} is the column's own (an ordered categorical)"]
     if reading.numbers is not None:
         lattice, atoms[present], rounded = reading.numbers.lattice(rules.step)
         lost = _lost_digits(public, texts)
@@ -166,6 +187,30 @@ def _declared(found: Lattice, rules: Rules) -> tuple[Lattice, IntArray]:
     where = {stated.origin + k: at for at, k in enumerate(stated.index.tolist())}
     places = [where.get(unit, -1) for unit in lattice_index(found.values, lattice.step)]
     return stated, np.array(places, dtype=np.int64)
+
+
+def _own_order(table: Table, name: str, rules: Rules) -> tuple[str, ...] | None:
+    """Return the order that the column itself states, where the user states nothing.
+
+    Where its levels are numbers (or false and true) in their own order, they stay numbers.
+    """
+    if rules.order is not None or rules.levels is not None or rules.step is not None:
+        return None
+    own = tuple(text for text in table.own_order(name) or () if text not in rules.absent)
+    numbers = [_number(text) for text in own]
+    known = [number for number in numbers if number is not None]
+    ascending = len(known) == len(own) and all(a < b for a, b in pairwise(known))
+    return None if ascending else own
+
+
+def _number(text: str) -> Fraction | None:
+    try:
+        ratio = parse_point(text)
+    except NotFinite:
+        return None
+    if ratio is None and text.lower() in BOOLEANS:
+        return Fraction(BOOLEANS[text.lower()])
+    return None if ratio is None else Fraction(*ratio)
 
 
 def _levels(table: Table, name: str, texts: Sequence[str], rules: Rules, told: list[str]) -> Levels:
@@ -219,13 +264,10 @@ def _secrets(
 
 def _natural(text: str) -> tuple[int, float, str]:
     """Sort secrets that are numbers by their value, before all others."""
-    try:
-        value = parse_point(text)
-    except NotFinite:
-        value = None
+    value = _number(text) if text.lower() not in BOOLEANS else None
     if value is None or len(text) > 30:
         return 1, 0.0, text
-    return 0, value[0] / value[1], text
+    return 0, float(value), text
 
 
 def _check_secrets(
@@ -244,25 +286,64 @@ def _check_secrets(
             f"the secret{'s' * several} {listed(repr(e) for e in empty)} of {table} "
             f"{'have' if several else 'has'} no row with a public value, so nothing is known "
             f"about {'them' if several else 'it'}; to go on without, exclude "
-            f"{'them' if several else 'it'} ({options})"
+            f"{'them' if several else 'it'} ({options}), also where no pair names "
+            f"{'them' if several else 'it'}"
         )
     single = [name for name, total in zip(named, totals.tolist(), strict=True) if total == 1]
     if single:
         told.append(
             f"the secret{'s' * (len(single) > 1)} {listed(repr(s) for s in single)} "
             f"{'have' if len(single) > 1 else 'has'} a single row: one row is no estimate of a "
-            "distribution"
+            "distribution; if no pair names it, exclude it (--exclude-secret)"
         )
 
 
-def _missing_texts(secret: _Column, public: _Column, rules: Rules) -> tuple[MissingText, ...]:
+def _numeric_missing(
+    public: _Column, rules: Rules, ordered: bool
+) -> tuple[_Column, dict[int, str]]:
+    """Set aside public cells that are the number of a missing text: ``-999.0`` for ``-999``.
+
+    Only where all others are numbers (or truth values) too: the codes 01 and 1 may be two levels.
+
+    Returns
+    -------
+    column : _Column
+    stand_for : dict
+        The missing text that each of these cells stands for, by its place.
+    """
+    numbers = missing_numbers(rules.missing)
+    if not numbers or ordered or rules.levels is not None or rules.order is not None:
+        return public, {}
+    stand_for: dict[int, str] = {}
+    for place in np.flatnonzero(~public.missing).tolist():
+        text = public.cells.texts[place]
+        value = plain_number(text)
+        if value is not None and value in numbers:
+            stand_for[place] = numbers[value]
+        elif value is None and text.lower() not in BOOLEANS and not _may_be_number(text):
+            return public, {}
+    missing = public.missing.copy()
+    missing[list(stand_for)] = True
+    return replace(public, missing=missing), stand_for
+
+
+def _may_be_number(text: str) -> bool:
+    try:
+        return parse_point(text) is not None or parse_comma(text) is not None
+    except NotFinite:
+        return True
+
+
+def _missing_texts(
+    secret: _Column, public: _Column, rules: Rules, stand_for: Mapping[int, str]
+) -> tuple[MissingText, ...]:
     def rows(column: _Column, text: str) -> int:
         match = [k for k, other in enumerate(column.cells.texts) if other == text]
+        if column is public:
+            match += [k for k, other in stand_for.items() if other == text]
         return int(column.rows[match].sum()) if match else 0
 
-    return tuple(
-        MissingText(text, rows(public, text), rows(secret, text)) for text in ("", *rules.missing)
-    )
+    return tuple(MissingText(text, rows(public, text), rows(secret, text)) for text in rules.absent)
 
 
 def _notes_on_missing(
@@ -281,8 +362,8 @@ def _notes_on_missing(
                 if t == text
             )  # fmt: skip
             notes.append(
-                f"{text!r} in column {name!r} is a {kind} of its own ({rows} rows); if it means a "
-                f"missing value, say so (--missing {text!r})"
+                f"{text!r} in column {name!r} is a {kind} of its own ({counted(rows, 'row')}); if "
+                f"it means a missing value, say so (--missing {text!r})"
             )
     return notes
 

@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pufferfish.errors import InputError
-from pufferfish.tables.cells import check_type, distinct, text_of
+from pufferfish.tables.arrow import integers, strings
+from pufferfish.tables.cells import check_type, distinct
 from pufferfish.tables.source import BATCH_ROWS, resolve, trimmed_names
+from pufferfish.texts import text_of
 
 #: Up to so many combinations of cells are counted in one array, without sorting the rows.
 _SMALL_SPAN = 2**22
@@ -40,6 +42,8 @@ class FrameTable:
         raw = frame.collect_schema().names() if isinstance(frame, nw.LazyFrame) else frame.columns
         self.columns = trimmed_names(raw, self.name)
         self._raw_names = dict(zip(self.columns, raw, strict=True))
+        # The columns in use, as Arrow: counting, looking for a row and streaming ask for the same
+        # ones. They are kept as long as this table is, which is for one call of the library.
         self._arrays: dict[str, pa.ChunkedArray] = {}
 
     def column(self, name: str) -> str:
@@ -49,6 +53,25 @@ class FrameTable:
     def native_column(self, name: str) -> Any:
         """Return the name as the dataframe itself has it: not trimmed, perhaps no string."""
         return self._raw_names[self.column(name)]
+
+    def own_order(self, name: str) -> tuple[str, ...] | None:
+        """Return the order that an ordered categorical column states; see :class:`Table`."""
+        kind = self._frame.collect_schema()[self.native_column(name)]
+        if isinstance(kind, nw.Enum):
+            levels: Iterable[Any] = kind.categories
+        elif kind == nw.Categorical and not isinstance(self._frame, nw.LazyFrame):
+            # narwhals brings chunks over one dictionary, after which the order is a guess.
+            arrow = isinstance(self.native, pa.Table)
+            levels = _order_of_dictionary(
+                self.native.column(self.native_column(name))
+                if arrow
+                else self._array(self.column(name))
+            )
+        else:
+            return None
+        texts = tuple(text_of(level) for level in levels)
+        # Levels that are one after trimming may lie on two sides of a third.
+        return texts if texts and len(set(texts)) == len(texts) else None
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Count the rows of every distinct combination of raw cells; see :class:`Table`."""
@@ -72,10 +95,9 @@ class FrameTable:
             _, first, counts = np.unique(code, return_index=True, return_counts=True)
             picks = tuple(places[first] for _, places in parts)
         cells = [
-            values.take(pa.array(pick, type=pa.int64()))
-            for (values, _), pick in zip(parts, picks, strict=True)
+            values.take(integers(pick)) for (values, _), pick in zip(parts, picks, strict=True)
         ]
-        return _table(names, [*cells, pa.array(counts.astype(np.int64))])
+        return _table(names, [*cells, integers(counts)])
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield raw cells in the order of rows; see :class:`Table`.
@@ -134,11 +156,13 @@ def open_frame(source: Any) -> FrameTable:
         frame = nw.from_native(source)
     except TypeError:
         raise InputError(
-            f"a table is the path of a file or a dataframe (pandas, Polars, PyArrow, ...), but a "
-            f"{kind} was given"
+            f"a table is the path of a file or a dataframe (pandas, Polars, PyArrow, ...), but an "
+            f"object of type {kind} was given"
         ) from None
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
-        raise InputError(f"a table needs columns with names, but a {kind} was given")
+        raise InputError(
+            f"a table needs columns with names, but an object of type {kind} was given"
+        )
     return FrameTable(frame, source)
 
 
@@ -176,12 +200,20 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
         series = nw.from_native(values, series_only=True)
     except TypeError:
         raise InputError(
-            f"values are an array, a list, a series or a dataframe, but a {type(values).__name__} "
-            "was given"
+            f"values are an array, a list, a series or a dataframe, but an object of type "
+            f"{type(values).__name__} was given"
         ) from None
     cells = _cells_of_series(series)
     check_type(cells.type, "the series")
     return cells
+
+
+def _order_of_dictionary(cells: pa.ChunkedArray) -> list[Any]:
+    """Return the values of an ordered dictionary in their order; none where it has no order."""
+    if not (pt.is_dictionary(cells.type) and cells.type.ordered and cells.num_chunks):
+        return []
+    found = [chunk.dictionary for chunk in cells.chunks]
+    return found[0].to_pylist() if all(found[0].equals(other) for other in found[1:]) else []
 
 
 def _cells_of_series(series: Any) -> pa.Array | pa.ChunkedArray:
@@ -196,7 +228,8 @@ def _cells_of_series(series: Any) -> pa.Array | pa.ChunkedArray:
         cells = series.to_arrow()
     except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
         return _texts(series.to_list(), nan_is_missing=pandas)
-    if isinstance(cells.type, pa.BaseExtensionType):
+    kind = cells.type.value_type if pt.is_dictionary(cells.type) else cells.type
+    if isinstance(kind, pa.BaseExtensionType):  # such as the intervals of pandas' cut
         return _texts(series.to_list(), nan_is_missing=pandas)
     return _nan_is_null(cells) if pandas else cells
 
@@ -209,7 +242,7 @@ def _texts(values: Iterable[Any], nan_is_missing: bool = False) -> pa.Array:
         # NaN, NaT and pandas' NA are the objects that are not equal to themselves.
         gone = nan_is_missing and (text in ("<NA>", "NaT") or _is_nan(value))
         texts.append(None if gone or text == "" else text)
-    return pa.array(texts, type=pa.string())
+    return strings(texts)
 
 
 def _is_nan(value: Any) -> bool:

@@ -3,24 +3,22 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.prior import CountArray
-from pufferfish.rationals import NotFinite, parse_text
-from pufferfish.support import Lattice, make_lattice
+from pufferfish.arrays import CountArray
+from pufferfish.rationals import NotFinite, parse_text, too_long
+from pufferfish.support import Lattice, make_lattice, nearest_unit
 
 #: A numerator and a positive denominator, not always in lowest terms.
 Ratio = tuple[int, int]
 
-# 0,123 is no group of thousands: nobody writes a thousand with a leading zero.
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
-_COMMA = re.compile(r"[+-]?(?:\d+(?:,\d*)?|,\d+|[1-9]\d{0,2}(?:\.\d{3})+,\d+)(?:[eE][+-]?\d+)?")
-#: No table holds a number of more digits; Python itself stops reading at 4300.
-_MAX_DIGITS = 1000
+_COMMA = re.compile(
+    r"[+-]?(?:\d+(?:,\d*)?|,\d+|[1-9]\d{0,2}(?:\.\d{3})+,\d+)(?:[eE][+-]?\d+)?", re.ASCII
+)
 _INT64 = 2**63 - 1
 
 
@@ -32,7 +30,7 @@ def parse_point(text: str) -> Ratio | None:
     Raises
     ------
     NotFinite
-        For ``inf``, ``nan``, ``1e999`` and the like.
+        For what :func:`pufferfish.rationals.parse_text` does not read: ``inf``, ``1e999``, ...
     """
     # The two plainest forms first: they are nearly all cells, and a Fraction is slow to make.
     if text.isascii() and len(text) < 300:
@@ -42,14 +40,6 @@ def parse_point(text: str) -> Ratio | None:
         digits = whole[1:] if whole[:1] == "-" else whole
         if digits.isdecimal() and (places.isdecimal() if point else whole != digits):
             return int(whole + places), 10 ** len(places)
-    if len(text) > _MAX_DIGITS:
-        if sum(map(str.isdigit, text)) > len(text) // 2 and text.strip("+-.,0123456789eE") == "":
-            raise NotFinite("a number of more than 1000 digits is beyond every double")
-        return None
-    if "," in text:
-        if not _THOUSANDS.fullmatch(text):
-            return None
-        text = text.replace(",", "")
     value = parse_text(text)
     return None if value is None else (value.numerator, value.denominator)
 
@@ -62,8 +52,10 @@ def parse_comma(text: str) -> Ratio | None:
     Raises
     ------
     NotFinite
-        For ``inf``, ``nan``, ``1e999`` and the like.
+        For what :func:`pufferfish.rationals.parse_text` does not read: ``inf``, ``1e999``, ...
     """
+    if too_long(text):
+        return None
     if "," in text or text.isdecimal():
         if not _COMMA.fullmatch(text):
             return None
@@ -75,6 +67,30 @@ def parse_comma(text: str) -> Ratio | None:
 def number(text: str, decimal: str | None) -> Ratio | None:
     """Return the number that a trimmed text prints, with a point (or None) or a comma."""
     return parse_comma(text) if decimal == "," else parse_point(text)
+
+
+def plain_number(text: str) -> Fraction | None:
+    """Return the number that a trimmed text prints whatever the decimal mark is, or None.
+
+    A comma counts only where nothing but a decimal comma can be meant: ``-999,0``.
+    """
+    try:
+        ratio = parse_point(text)
+        if "," in text:
+            ratio = parse_comma(text) if ratio is None else None
+    except NotFinite:
+        return None
+    return None if ratio is None else Fraction(*ratio)
+
+
+def missing_numbers(missing: Iterable[str]) -> dict[Fraction, str]:
+    """Return the numbers among the texts that mean "missing", each with its first text."""
+    found: dict[Fraction, str] = {}
+    for text in missing:
+        value = plain_number(text)
+        if value is not None:
+            found.setdefault(value, text)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +154,11 @@ class Numbers:
 
     def _rounded(self, step: Fraction) -> tuple[CountArray, int]:
         """Return the nearest multiples of a step, and how many numbers are not one."""
-        top = self.numerators.astype(object) * step.denominator
         bottom = self.denominator * step.numerator
-        down = top // bottom
-        rest = 2 * (top - down * bottom)
-        up = (rest > bottom) | ((rest == bottom) & (down % 2 == 1))
-        return integers((down + up.astype(int)).tolist()), int(np.count_nonzero(rest))
+        tops = [n * step.denominator for n in self.numerators.tolist()]
+        units = [nearest_unit(top, bottom) for top in tops]
+        moved = sum(unit * bottom != top for unit, top in zip(units, tops, strict=True))
+        return integers(units), moved
 
 
 def integers(values: list[int]) -> CountArray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pufferfish.errors import PufferfishError
 from pufferfish.rationals import show
 from pufferfish.tables.rules import Rules
+from pufferfish.texts import counted
 
 
 @dataclass(frozen=True)
@@ -104,5 +105,6 @@ class TableReport:
         else:
             lines.append(f"the public column holds {self.kind}")
         if rules.step is not None:
-            lines.append(f"step {show(rules.step)}: {self.rounded} distinct values were rounded")
+            moved = f"{counted(self.rounded, 'distinct value')} rounded"
+            lines.append(f"step {show(rules.step)}: {moved}")
         return (*lines, *(f"note: {note}" for note in self.notes))

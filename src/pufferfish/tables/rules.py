@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules: how the cells of a table are cleaned and coded; the same in calibrate and in release."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.rationals import parse_number, show
+from pufferfish.support import Order, read_order
+from pufferfish.texts import text_of
 
-Order = tuple[str, ...] | Literal["appearance", "alphabetical"] | None
-Decimal = Literal[".", ","] | None
-
-#: The two orders that are named instead of listed.
-NAMED_ORDERS = ("appearance", "alphabetical")
+DecimalMark = Literal[".", ","] | None
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,13 @@ class Rules:
     missing: tuple[str, ...] = ()
     exclude_secrets: tuple[str, ...] = ()
     step: Fraction | None = None
-    decimal: Decimal = None
+    decimal: DecimalMark = None
     support: tuple[Fraction, ...] | None = None
+
+    @cached_property
+    def absent(self) -> tuple[str, ...]:
+        """Every trimmed text that means "missing": the empty one first, then ``missing``."""
+        return ("", *self.missing)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rules as JSON values, for the plan file."""
@@ -76,31 +81,29 @@ class Rules:
         InputError
             If a key is missing or unknown, or a value is not of the right kind.
         """
+        known = [field.name for field in fields(cls)]
         if not isinstance(data, Mapping):
             raise InputError("the cleaning rules must be an object")
-        known = (
-            "secret", "public", "order", "levels", "missing", "exclude_secrets", "step",
-            "decimal", "support",
-        )  # fmt: skip
-        if "public" not in data:
-            raise InputError("the cleaning rules lack the key 'public'")
-        for key in data:
-            if key not in known:
-                raise InputError(
-                    f"the cleaning rules hold the unknown key {key!r}"
-                    f"{did_you_mean(str(key), known)}"
-                )
-        return make_rules(**{str(key): value for key, value in data.items()})
+        unknown = [str(key) for key in data if key not in known]
+        if unknown:
+            raise InputError(
+                f"the cleaning rules hold the unknown key {unknown[0]!r}"
+                f"{did_you_mean(unknown[0], known)}"
+            )
+        lost = [name for name in known if name not in data]
+        if lost:
+            raise InputError(f"the cleaning rules lack the key {lost[0]!r}")
+        return make_rules(**data)
 
 
 def make_rules(
     *,
     secret: str | None = None,
     public: str,
-    order: Sequence[str] | str | None = None,
-    levels: Sequence[str] | None = None,
-    missing: Iterable[str] | None = (),
-    exclude_secrets: Iterable[str] | None = (),
+    order: Sequence[Any] | str | None = None,
+    levels: Sequence[Any] | None = None,
+    missing: Iterable[Any] | None = (),
+    exclude_secrets: Iterable[Any] | None = (),
     step: Any = None,
     decimal: str | None = None,
     support: Iterable[Any] | None = None,
@@ -119,13 +122,15 @@ def make_rules(
         raise InputError(
             f"the secret and the public column must differ, but both are {public_name!r}"
         )
-    checked_order = _order(order)
+    checked_order = read_order(order)
     checked_levels = None if levels is None else _texts(levels, "levels", distinct=True)
     if checked_levels == ():
         raise InputError("levels needs at least one level, but none was given")
     absent = _texts(missing or (), "missing")
     for what, stated in (("order", checked_order), ("levels", checked_levels)):
         named = stated if isinstance(stated, tuple) else ()
+        for text in named:
+            _check_utf8(text, what)
         clash = [text for text in named if text in ("", *absent)]
         if clash:
             raise InputError(f"{what} names {clash[0]!r}, which means a missing value")
@@ -135,11 +140,11 @@ def make_rules(
     if exact is not None and exact <= 0:
         raise InputError(f"the step must be above 0, but {show(exact)} was given")
     if exact is not None and (checked_levels is not None or checked_order is not None):
-        raise InputError("a step is for numbers, but an order or levels are for categories")
+        raise InputError("a step is for numbers, but an order or levels make the column levels")
     numbers = None if support is None else _numbers(support)
     if numbers is not None and (checked_levels is not None or checked_order is not None):
         raise InputError(
-            "a support is for numbers, but an order or levels are for categories; declare levels "
+            "a support is for numbers, but an order or levels are for levels; declare levels "
             "that no row has with levels"
         )
     if decimal not in (None, ".", ","):
@@ -160,6 +165,7 @@ def make_rules(
 def _name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be the name of a column, but {value!r} was given")
+    _check_utf8(value, what)
     return value.strip()
 
 
@@ -172,44 +178,21 @@ def _numbers(given: Iterable[Any]) -> tuple[Fraction, ...]:
     return numbers
 
 
+def _check_utf8(text: str, what: str) -> None:
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        raise InputError(f"{what} must be UTF-8 text, but {text!a} was given")
+
+
 def _texts(given: Iterable[Any], what: str, distinct: bool = False) -> tuple[str, ...]:
-    items = [given] if isinstance(given, str) else list(given)
-    texts = [text_of_scalar(item).strip() for item in items]
-    twice = sorted({text for text in texts if texts.count(text) > 1})
+    if not isinstance(given, Iterable):
+        raise InputError(f"{what} must be a list of texts, but {given!r} was given")
+    texts = [text_of(item) for item in ([given] if isinstance(given, str) else given)]
+    twice = sorted(text for text, times in Counter(texts).items() if times > 1)
     if twice and distinct:
         raise InputError(f"{what} names {listed(twice)} more than once")
+    for text in texts:
+        _check_utf8(text, what)
     return tuple(dict.fromkeys(texts))
-
-
-def text_of_scalar(value: object) -> str:
-    """Return the text of a level as a cell of that value has it: 1.0 is '1', True is 'true'."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or type(value).__name__ == "bool_":
-        return "true" if value else "false"
-    text = str(value)
-    return text[:-2] if text.endswith(".0") and text[:-2].lstrip("-").isdigit() else text
-
-
-def _order(order: Sequence[str] | str | None) -> Order:
-    if order is None:
-        return None
-    if isinstance(order, str):
-        if order.strip().lower() == "appearance":
-            return "appearance"
-        if order.strip().lower() == "alphabetical":
-            return "alphabetical"
-        items: list[Any] = [part.strip() for part in order.split(",")]
-        if len(items) == 1:
-            raise InputError(
-                "order must be a list of levels, 'appearance' or 'alphabetical', but "
-                f"{order!r} was given{did_you_mean(order, NAMED_ORDERS)}"
-            )
-    else:
-        items = list(order)
-        if not items:
-            raise InputError("order needs at least one level, but none was given")
-    return _texts(items, "order", distinct=True)
 
 
 def _same_levels(order: tuple[str, ...], levels: tuple[str, ...]) -> None:

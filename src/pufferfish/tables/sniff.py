@@ -4,13 +4,16 @@
 import csv
 import gzip
 import io
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pufferfish.errors import InputError
 from pufferfish.rationals import NotFinite, parse_text
 from pufferfish.tables.source import trimmed_names
+from pufferfish.texts import counted
 
 #: Marks between fields, the likeliest first.
 DELIMITERS = (",", ";", "\t", "|")
@@ -18,6 +21,8 @@ NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 
 #: So much of the file is looked at for its header.
 _LOOK = 2**18
+#: And so much, in bytes, where the header is longer.
+_LONGEST = 2**24
 _RECORDS = 20
 
 _MAGIC = {
@@ -41,10 +46,13 @@ class Header:
         The names of the columns, trimmed.
     delimiter : str
         The mark between fields.
+    goes_on : bool
+        Whether anything but blanks follows the header.
     """
 
     names: tuple[str, ...]
     delimiter: str
+    goes_on: bool = False
 
 
 def sniff(path: Path, name: str) -> Header:
@@ -55,7 +63,7 @@ def sniff(path: Path, name: str) -> Header:
     InputError
         If the file is empty, no UTF-8 text, begins with an empty line, or names a column twice.
     """
-    text = _first_text(path, name)
+    text, more = _first_text(path, name)
     if not text.strip():
         raise InputError(f"{name} is empty: a table needs a header line with the column names")
     if not text.lstrip(" \t").strip("\r\n") or text[0] in "\r\n":
@@ -73,12 +81,66 @@ def sniff(path: Path, name: str) -> Header:
     if best is None:
         raise InputError(f"the header of {name} cannot be read as text with fields")
     header = best[2]
+    rest = _after_header(text, best[1], name)
     try:
-        return Header(trimmed_names(header, name), best[1])
+        found = Header(trimmed_names(header, name), best[1], more or bool(rest.strip()))
     except InputError as error:
         if sum(map(_is_number, header)) * 2 > len(header):
             raise InputError(f"{error}; is the first line of the file a header?") from None
         raise
+    _check_ends(text, found, name)
+    return found
+
+
+def wrong_count(name: str, header: Header, line: int | None, found: int) -> str:
+    """Return the message for a row whose fields are not as many as the header's."""
+    where = "a line" if line is None else f"line {line}"
+    return (
+        f"{name}: {where} has {counted(found, 'field')}, but the header has {len(header.names)} "
+        f"(with {NAMES[header.delimiter]} between fields); correct that line, or quote the field "
+        "that holds the mark"
+    )
+
+
+def _after_header(text: str, delimiter: str, name: str) -> str:
+    """Return what follows the header.
+
+    Raises
+    ------
+    InputError
+        If a line ends within a name in another way than the header itself does: DuckDB would take
+        that for the end of all lines, and find no row.
+    """
+    reader = _reader(text, delimiter)
+    next(reader)
+    lines = io.StringIO(text, newline="")
+    *within, last = [_line_end(next(lines)) for _ in range(reader.line_num)]
+    if last and any(end != last for end in within):
+        raise InputError(
+            f"the header of {name} has a line break within the name of a column that is none of "
+            "those between its lines (CRLF, LF or CR); write that name on one line"
+        )
+    return lines.read()
+
+
+def _line_end(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]
+
+
+def _check_ends(text: str, header: Header, name: str) -> None:
+    """Refuse a mark at the end of a line with nothing after it, where the header has none.
+
+    DuckDB lets such a surplus field pass, so that it is looked for here; only as far as the look
+    at the start of the file goes, because all of it would be read twice otherwise.
+    """
+    reader = _reader(text, header.delimiter)
+    surplus = len(header.names) + 1
+    try:
+        for record in reader:
+            if len(record) == surplus and record[-1] == "":
+                raise InputError(wrong_count(name, header, reader.line_num, surplus))
+    except csv.Error:
+        pass  # a field of great length: left to DuckDB
 
 
 def open_bytes(path: Path) -> io.BufferedReader:
@@ -88,11 +150,40 @@ def open_bytes(path: Path) -> io.BufferedReader:
     return path.open("rb")
 
 
-def _first_text(path: Path, name: str) -> str:
+def check_gzip(path: Path, name: str) -> None:
+    """Unpack a whole file once to see that it is complete and unchanged: DuckDB checks no sums.
+
+    Raises
+    ------
+    InputError
+        If it is damaged or cannot be read.
+    """
+    try:
+        with gzip.open(path) as file:
+            while file.read(2**20):
+                pass
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise InputError(
+            f"{name} is no complete gzip file, or is damaged (its checksum does not fit)"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def _first_text(path: Path, name: str) -> tuple[str, bool]:
+    """Return the first lines, with the whole header, and whether there are more."""
     try:
         with open_bytes(path) as file:
             start = file.read(_LOOK)
-            more = bool(file.read(1))
+            while (more := bool(file.peek(1))) and not _has_header(start):
+                if len(start) >= _LONGEST:
+                    if b"\n" in start or b"\r" in start:
+                        break  # a stray quotation mark, perhaps: the lines are looked at below
+                    raise InputError(
+                        f"the header of {name} is longer than {_LONGEST // 2**20} MB; is it a text "
+                        "table?"
+                    )
+                start += file.read(3 * len(start))
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise InputError(f"{name} is no complete gzip file") from None
     except OSError as error:
@@ -114,9 +205,20 @@ def _first_text(path: Path, name: str) -> str:
         if not (more and error.start >= len(start) - 4):
             raise InputError(not_utf8(name, start[: error.start].count(b"\n") + 1)) from None
         text = start[: error.start].decode("utf-8")
-    if more and "\n" in text:
-        text = text[: text.rindex("\n") + 1]
-    return text.removeprefix("\ufeff")
+    if more:
+        end = "\n" if "\n" in text else "\r"
+        text = text[: text.rfind(end) + 1] or text
+    return text.removeprefix("\ufeff"), more
+
+
+def _has_header(start: bytes) -> bool:
+    """Whether the first bytes hold a line end outside quotation marks, or are no text at all."""
+    if b"\x00" in start:
+        return True
+    if b'"' not in start:
+        return b"\n" in start or b"\r" in start[:-1]
+    outside = re.sub(rb'"[^"]*("|$)', b"", start)
+    return b"\n" in outside or b"\r" in outside[:-1]
 
 
 def not_utf8(name: str, line: int | None) -> str:
@@ -136,10 +238,7 @@ def _looks_utf16(start: bytes) -> bool:
 def _records(text: str, delimiter: str) -> list[list[str]]:
     """Return the first records, those of empty lines aside."""
     records: list[list[str]] = []
-    # As DuckDB does, one space between the delimiter and a quotation mark is allowed.
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=delimiter != "\t"
-    )
+    reader = _reader(text, delimiter)
     try:
         for record in reader:
             if record:
@@ -149,6 +248,13 @@ def _records(text: str, delimiter: str) -> list[list[str]]:
     except csv.Error:
         pass  # a field of great length in one reading; another delimiter may do
     return records
+
+
+def _reader(text: str, delimiter: str) -> Any:
+    # As DuckDB does, one space between the delimiter and a quotation mark is allowed.
+    return csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=delimiter != "\t"
+    )
 
 
 def _is_number(text: str) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table: the one face of files and dataframes, raw cells in and no cleaning done yet."""
+"""Table: the one face of files and dataframes, raw cells and no cleaning done yet."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.tables.arrow import to_list
 
 #: Rows of one batch, unless told otherwise.
 BATCH_ROWS = 65_536
@@ -44,6 +46,12 @@ class Table(Protocol):
         ------
         InputError
             If there is no such column, with the nearest one and the list of all.
+        """
+
+    def own_order(self, name: str) -> tuple[str, ...] | None:
+        """Return the order that a column's own type states for its levels, or None.
+
+        Ordered categoricals of pandas and of Arrow have one, and the Enum of Polars.
         """
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
@@ -90,7 +98,7 @@ def trimmed_names(names: Sequence[Any], table: str) -> tuple[str, ...]:
         If two columns have one name; columns without a name may be several.
     """
     texts = tuple(str(name).strip() for name in names)
-    twice = sorted({text for text in texts if text and texts.count(text) > 1})
+    twice = sorted(text for text, times in Counter(texts).items() if text and times > 1)
     if twice:
         places = [k + 1 for k, text in enumerate(texts) if text == twice[0]]
         raise InputError(
@@ -98,34 +106,6 @@ def trimmed_names(names: Sequence[Any], table: str) -> tuple[str, ...]:
             f"(columns {listed(map(str, places))}); every column needs its own name"
         )
     return texts
-
-
-def open_table(source: Any) -> Table:
-    """Return the table behind a path or a dataframe.
-
-    Parameters
-    ----------
-    source : str, Path or dataframe
-        A CSV, TSV, TXT, Parquet or JSON file (text files also as .gz), or any dataframe that
-        narwhals knows. What is a Table already comes back as it is.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or the object is no table.
-    """
-    if isinstance(source, str | Path):
-        from pufferfish.tables.files import open_file
-
-        return open_file(Path(source))
-    from pufferfish.tables.frames import FrameTable, open_frame
-
-    if isinstance(source, FrameTable):
-        return source
-    if all(hasattr(source, part) for part in ("groups", "batches", "comma_may_be_decimal")):
-        table: Table = source
-        return table
-    return open_frame(source)
 
 
 def row_of(table: Table, column: str, raw: Any) -> int:
@@ -139,7 +119,7 @@ def row_of(table: Table, column: str, raw: Any) -> int:
     before = 0
     for batch in table.batches([column]):
         cells = batch.column(0)
-        for place, cell in enumerate(cells.to_pylist()):
+        for place, cell in enumerate(to_list(cells)):
             # NaN is not equal to itself, but here it is the same cell.
             if cell == raw or (cell is not raw and cell != cell and raw != raw):
                 return before + place + 1

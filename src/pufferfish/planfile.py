@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan file: a plan as JSON values, and how strictly they are read back.
+
+Read are those entries that decide what a release does. The others (notice, version, assumption,
+loss) are for people, and the certificate is a claim: none of them can make a plan unreadable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pufferfish._version import __version__
+from pufferfish.certificate import Certificate
+from pufferfish.errors import InputError
+from pufferfish.jsonfile import entry, texts
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.rationals import parse_epsilon, show
+from pufferfish.support import Lattice, Levels, Support
+from pufferfish.supportfile import support_from_dict, support_to_dict
+from pufferfish.tables.rules import Rules
+
+if TYPE_CHECKING:
+    from pufferfish.plan import Plan
+
+#: Version of the plan file.
+FORMAT = 1
+_FROM_ROWS = (
+    "PRIVATE. This plan was computed from the rows of a table and depends on every one of them; "
+    "keep it with the table and do not publish it."
+)
+_FROM_GIVEN_PRIOR = (
+    "PRIVATE. This plan was computed from the given prior and is as private as that prior; keep "
+    "it with the prior."
+)
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON values.
+
+    The scale stands under the key ``scale`` and nowhere else. Loss and certificate follow from it,
+    but only for people to read: an edited scale is judged by ``verify`` on its merits.
+    """
+    epsilon = plan.epsilon_exact
+    prints = Fraction(repr(float(epsilon))) == epsilon
+    return {
+        "notice": _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR,
+        "format": FORMAT,
+        "version": __version__,
+        "mechanism": plan.mechanism,
+        "epsilon": float(epsilon) if prints else show(epsilon),
+        "scale": plan.scale,
+        "loss": plan.loss if math.isfinite(plan.loss) else "inf",
+        "from_rows": plan.from_rows,
+        "assumption": plan.assumption,
+        "secrets": list(plan.secrets),
+        "pairs": [list(pair) for pair in plan.pairs],
+        "support": support_to_dict(plan.support),
+        "rules": None if plan.rules is None else plan.rules.to_dict(),
+        "certificate": plan.certificate.to_dict(),
+        "digest": plan.digest,
+        "notes": list(plan.notes),
+    }
+
+
+def plan_entries(data: Any) -> dict[str, Any]:
+    """Return the attributes of the plan that JSON values stand for.
+
+    Raises
+    ------
+    InputError
+        Names the first key that is missing or not of the right kind.
+    """
+    if not isinstance(data, Mapping) or "scale" not in data or "support" not in data:
+        raise InputError("it lacks the keys of a plan (notice, format, scale, support, ...)")
+    if type(data.get("format")) is not int or data["format"] != FORMAT:  # true is 1, too
+        raise InputError(
+            f"its format is {data.get('format')!r}, but this version reads format {FORMAT}"
+        )
+    support = support_from_dict(entry(data, "support", Mapping))
+    step = support.step if isinstance(support, Lattice) else Fraction(1)
+    secrets = texts(data, "secrets")
+    if not secrets or len(set(secrets)) < len(secrets):
+        raise InputError("its 'secrets' must name each secret once, at least one")
+    return {
+        "mechanism": entry(data, "mechanism", str),
+        "noise": DiscreteLaplace(_scale(data["scale"]), step),
+        "epsilon_exact": parse_epsilon(data.get("epsilon")),
+        "certificate": _claimed(data.get("certificate")),
+        "support": support,
+        "rules": _rules(data.get("rules"), support),
+        "secrets": secrets,
+        "pairs": _pairs(entry(data, "pairs", list), secrets),
+        "digest": entry(data, "digest", str),
+        "from_rows": entry(data, "from_rows", bool),
+        "notes": texts(data, "notes"),
+    }
+
+
+def _scale(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"its scale must be one JSON number, but it is {value!r}")
+    try:
+        scale = float(value)
+    except OverflowError:
+        scale = math.inf
+    if not math.isfinite(scale) or scale < 0:
+        raise InputError(f"its scale must be a finite number, not negative, but it is {value!r}")
+    return scale
+
+
+def _pairs(pairs: list[Any], secrets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    for pair in pairs:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(s in secrets for s in pair)):
+            raise InputError("its pairs must be a list of pairs of its secrets")
+    if not pairs:
+        raise InputError("its pairs must be a list of pairs of its secrets, at least one")
+    return tuple((first, second) for first, second in pairs)
+
+
+def _rules(data: Any, support: Support) -> Rules | None:
+    if data is None:
+        return None
+    if isinstance(data, Mapping):
+        _check_lists(data)
+    try:
+        rules = Rules.from_dict(data)
+    except InputError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("its rules are not of the right kind") from None
+    if isinstance(rules.order, tuple) and support != Levels(rules.order, ordered=True):
+        # A release codes by the support and cleans by the rules: both must mean the same.
+        raise InputError("the order of its rules is not that of the levels of its support")
+    return rules
+
+
+def _check_lists(rules: Mapping[str, Any]) -> None:
+    """Check what the rules take from people in more forms than a plan file ever holds."""
+    for key in ("order", "levels", "missing", "exclude_secrets"):
+        value = rules.get(key, [])
+        if (value is None and key in ("order", "levels")) or (
+            isinstance(value, str) and key == "order"
+        ):
+            continue
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise InputError(f"the {key!r} of its rules must be a list of texts")
+    step = rules.get("step")
+    if step is not None and not isinstance(step, str):
+        raise InputError("the 'step' of its rules must be a number written as text")
+
+
+def _claimed(data: Any) -> Certificate:
+    """Return the certificate that a file claims, or one that claims nothing."""
+    try:
+        return Certificate.from_dict(data)
+    except (InputError, OverflowError):
+        return Certificate(
+            method="none",
+            loss=math.inf,
+            loss_at_least=0.0,
+            epsilon=None,
+            holds=False,
+            decided=False,
+            witness=None,
+            precision=None,
+            error_bound=None,
+            statement="The plan file holds no certificate; verify proves the loss.",
+        )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ReleaseReport: what a release did, row by row accounted for."""
+
+from dataclasses import dataclass
+
+from pufferfish.errors import PufferfishError
+from pufferfish.mechanisms import DiscreteLaplace
+from pufferfish.release.releaser import Releaser
+from pufferfish.release.rows import Columns, Tally
+from pufferfish.tables import Table
+
+
+@dataclass(frozen=True)
+class ReleaseReport:
+    """Where the rows went: ``rows_read = rows_released + rows set aside``, always.
+
+    Attributes
+    ----------
+    source : str
+        The file, or the kind of dataframe.
+    output : str or None
+        The file that was written; None for a dataframe.
+    column : str
+        Name of the released column.
+    keep : tuple of str
+        The kept columns.
+    noise : DiscreteLaplace
+        What was added.
+    rows_read, rows_released : int
+        Rows of the table, and those of them that were released.
+    set_aside : tuple of (reason, rows)
+        The others.
+    clamped : int
+        Released rows whose value was no atom and was moved to the nearest one; the guarantee does
+        not cover them.
+    outside_promise : tuple of (reason, rows) or None
+        Released rows whose secret is in no pair, whatever their value; None where the table has no
+        such column, or the pairs are not known.
+    seeded : bool
+        Whether the noise came from a seed, for tests only.
+    """
+
+    source: str
+    output: str | None
+    column: str
+    keep: tuple[str, ...]
+    noise: DiscreteLaplace
+    rows_read: int
+    rows_released: int
+    set_aside: tuple[tuple[str, int], ...] = ()
+    clamped: int = 0
+    outside_promise: tuple[tuple[str, int], ...] | None = None
+    seeded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rows_read != self.rows_released + self.rows_set_aside:
+            raise PufferfishError(
+                f"rows were lost in {self.source}: {self.rows_read} read, {self.rows_released} "
+                f"released, {self.rows_set_aside} set aside; please report this"
+            )
+
+    @property
+    def rows_set_aside(self) -> int:
+        """Rows that were not released."""
+        return sum(rows for _, rows in self.set_aside)
+
+    @property
+    def rows_outside_promise(self) -> int | None:
+        """Released rows whose secret is in no pair, or None where that is not known."""
+        if self.outside_promise is None:
+            return None
+        return sum(rows for _, rows in self.outside_promise)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the report as plain lines of text, for people."""
+        lines = [
+            f"{self.source}: column {self.column!r} released with {self.noise.describe()}",
+            f"rows read {self.rows_read}, released {self.rows_released}, "
+            f"set aside {self.rows_set_aside}",
+            *(f"  set aside, {reason}: {rows}" for reason, rows in self.set_aside),
+        ]
+        if self.set_aside:
+            lines.append("which rows are left out shows in the output, and no noise covers it")
+        if self.clamped:
+            lines.append(f"moved to the nearest value of the support: {self.clamped}")
+        if self.outside_promise is not None:
+            lines.append(f"rows outside the promise: {self.rows_outside_promise}")
+            lines += [f"  {reason}: {rows}" for reason, rows in self.outside_promise]
+        if self.keep:
+            lines.append(f"kept columns: {', '.join(self.keep)}")
+        if self.seeded:
+            lines.append("drawn from a seed: for tests only, it protects nobody")
+        if self.output is not None:
+            lines.append(f"written: {self.output}")
+        return tuple(lines)
+
+
+def report_on(
+    table: Table,
+    output: str | None,
+    columns: Columns,
+    releaser: Releaser,
+    tally: Tally,
+    *,
+    seeded: bool,
+) -> ReleaseReport:
+    """Return the report on a release that is done.
+
+    Parameters
+    ----------
+    table : Table
+        What was read.
+    output : str or None
+        The file that was written; None for a dataframe.
+    columns : Columns
+        The columns that were read and written.
+    releaser : Releaser
+        What was done to every value.
+    tally : Tally
+        The rows that were counted.
+    seeded : bool
+        Whether the noise came from a seed.
+    """
+    known = columns.secret is not None and releaser.protected is not None
+    return ReleaseReport(
+        source=table.name,
+        output=output,
+        column=columns.public,
+        keep=columns.keep,
+        noise=releaser.noise,
+        rows_read=tally.rows,
+        rows_released=tally.released,
+        set_aside=tally.set_aside,
+        clamped=tally.clamped,
+        outside_promise=tuple(sorted(tally.outside.items())) if known else None,
+        seeded=seeded,
+    )

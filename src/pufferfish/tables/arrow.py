@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow: between Arrow, NumPy and Python without pandas, which Arrow's own ways import at once.
+
+That import takes a while, and what is raised during it (Ctrl-C, SIGTERM) would be lost there.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from pufferfish.errors import InputError
+
+
+def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
+    """Return an array of Arrow integers or floats without nulls; the memory is shared.
+
+    Parameters
+    ----------
+    array : pyarrow.Array, shape (n,)
+
+    Returns
+    -------
+    array, shape (n,)
+        Read only.
+    """
+    kind = np.dtype(str(array.type).replace("double", "float64").replace("halffloat", "float16"))
+    if not len(array):
+        return np.empty(0, dtype=kind)
+    return np.frombuffer(
+        array.buffers()[1], dtype=kind, count=len(array), offset=array.offset * kind.itemsize
+    )
+
+
+def integers(values: npt.ArrayLike) -> pa.Array:
+    """Return integers as an Arrow array of int64."""
+    array = np.ascontiguousarray(values, dtype=np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(array), [None, pa.py_buffer(array)])
+
+
+def strings(texts: Sequence[str | None]) -> pa.Array:
+    """Return texts as an Arrow array; None becomes null.
+
+    Raises
+    ------
+    InputError
+        If a text holds half a character (a surrogate), which is none in UTF-8.
+    """
+    try:
+        pieces = [b"" if text is None else text.encode("utf-8") for text in texts]
+    except UnicodeEncodeError:
+        raise InputError("a text holds half a character (a surrogate), so it is no UTF-8") from None
+    ends = np.fromiter(accumulate(map(len, pieces), initial=0), np.int64, count=len(pieces) + 1)
+    known = np.packbits(
+        np.array([text is not None for text in texts], dtype=bool), bitorder="little"
+    )
+    # The narrow type wherever it can hold the text: it is what plain strings have elsewhere.
+    small = ends[-1] < 2**31
+    offsets = ends.astype(np.int32) if small else ends
+    buffers = [pa.py_buffer(known.tobytes()), pa.py_buffer(offsets), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(pa.string() if small else pa.large_string(), len(pieces), buffers)
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column's cells in one piece."""
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.chunk(0) if whole.num_chunks else pa.nulls(0, whole.type)
+    return whole
+
+
+def to_list(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return Arrow cells as Python values; dates and times as the text that Arrow prints."""
+    kind = array.type.value_type if pt.is_dictionary(array.type) else array.type
+    if pt.is_temporal(kind):
+        array = array.cast(kind).cast(pa.string())
+    values: list[Any] = array.to_pylist()
+    return values
