@@ -17,6 +17,8 @@ ALL = {
     "reference": ["bench_reference.py"],
     "sampling": ["bench_sampling.py"],
     "table": ["bench_table.py"],
+    "channel": ["bench_channel.py"],
+    "channel-draws": ["bench_channel_draws.py"],
 }
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +81,7 @@ def test_the_order_on_large_supports(shape) -> None:  # type: ignore[no-untyped-
     scenario = shape()
     for epsilon in ("5", "1", "0.01", "0.002"):
         scales = [pf.calibrate(scenario, epsilon, name).scale for name in reversed(REGISTRY)]
-        for smaller, larger in zip(scales, scales[1:], strict=False):
+        for smaller, larger in pairwise(scales):
             assert smaller <= larger * (1 + 1e-12)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,7 @@ from pufferfish.support import (
 from pufferfish.texts import text_of
 
 if TYPE_CHECKING:
+    from pufferfish.regions import Region
     from pufferfish.tables.report import TableReport
 
 
@@ -56,6 +57,8 @@ class Prior:
         What was done to the input (renormalised, read as fractions), to be shown to the user.
     report : TableReport or None
         For a prior from a table: rows read, used and set aside, and the cleaning rules.
+    region : Confidence, TVBall or None
+        How far the true distributions may be from this prior; None: it is exact.
     """
 
     support: Support
@@ -65,6 +68,7 @@ class Prior:
     from_rows: bool = False
     notes: tuple[str, ...] = ()
     report: TableReport | None = field(default=None, repr=False)
+    region: Region | None = None
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -98,6 +102,37 @@ class Prior:
                 f"the secrets are {listed(self.secrets)}"
             ) from None
 
+    def with_region(self, *, confidence: Any = None, tv_radius: Any = None) -> Prior:
+        """Return the same prior, as one that is only known to lie in a region.
+
+        Parameters
+        ----------
+        confidence : number, optional
+            Between 0 and 1: Clopper-Pearson intervals that hold together with this confidence;
+            needs counts of rows.
+        tv_radius : number, optional
+            From 0 to 1: balls of this radius in total variation. With neither, the prior is
+            taken as exact again.
+
+        Raises
+        ------
+        InputError
+            If both are given, one is out of range, or confidence is asked for without counts.
+
+        Notes
+        -----
+        Theory, section 5.
+        """
+        from pufferfish.regions import Confidence, region_rule
+
+        region = region_rule(confidence, tv_radius)
+        if isinstance(region, Confidence) and not self.from_rows:
+            raise InputError(
+                "confidence needs counts of rows (Prior.from_counts or Prior.from_table), but the "
+                "prior was given as probabilities; give tv_radius instead"
+            )
+        return replace(self, region=region)
+
     @classmethod
     def from_mapping(
         cls,
@@ -105,6 +140,7 @@ class Prior:
         *,
         order: Sequence[Any] | str | None = None,
         step: Any = None,
+        tv_radius: Any = None,
     ) -> Prior:
         """Read a prior from ``{secret: {value: probability}}``.
 
@@ -119,6 +155,8 @@ class Prior:
             come); without it levels have no order.
         step : number, optional
             Step of the lattice; by default the largest number that divides 1 and every value.
+        tv_radius : number, optional
+            How wrong each distribution may be, in total variation: a region (theory, section 5).
 
         Raises
         ------
@@ -155,7 +193,8 @@ class Prior:
             for value, p in row_masses.items():
                 numerators[place[value]] += p.numerator * (denominator // p.denominator)
             counts.append(numerators)
-        return cls.from_numerators(support, tuple(parsed), counts, notes=tuple(notes))
+        prior = cls.from_numerators(support, tuple(parsed), counts, notes=tuple(notes))
+        return prior if tv_radius is None else prior.with_region(tv_radius=tv_radius)
 
     @classmethod
     def from_counts(
@@ -165,6 +204,8 @@ class Prior:
         support: Sequence[Any] | npt.NDArray[Any],
         order: Sequence[Any] | str | None = None,
         step: Any = None,
+        confidence: Any = None,
+        tv_radius: Any = None,
     ) -> Prior:
         """Read a prior from integer counts, one list or array per secret.
 
@@ -173,12 +214,15 @@ class Prior:
         counts : mapping from secret to integers, shape (n,)
             How often each value occurs under the secret; not negative.
         support : sequence, shape (n,)
-            The values: numbers (in any order) or levels.
+            The values: numbers (in any order) or levels; those that no row has too (structural
+            ones), which a region needs.
         order : sequence of levels, "appearance" or "alphabetical", optional
             The order of the levels, least first, or how to find it ("appearance": as the support
             names them).
         step : number, optional
             Step of the lattice; by default the largest number that divides 1 and every value.
+        confidence, tv_radius : number, optional
+            A region for the prior (:meth:`with_region`).
 
         Raises
         ------
@@ -186,6 +230,17 @@ class Prior:
             If lengths differ, a count is negative or no integer, a value is given twice, or a
             secret has no rows.
         """
+        prior = cls._from_counts(counts, support, order, step)
+        return prior.with_region(confidence=confidence, tv_radius=tv_radius)
+
+    @classmethod
+    def _from_counts(
+        cls,
+        counts: Mapping[Any, Sequence[int] | npt.NDArray[Any]],
+        support: Sequence[Any] | npt.NDArray[Any],
+        order: Sequence[str] | None,
+        step: Any,
+    ) -> Prior:
         if not isinstance(counts, Mapping) or not counts:
             raise InputError(
                 "counts must be a mapping {secret: [count, ...]} with at least one secret, "
@@ -228,6 +283,9 @@ class Prior:
         missing: Iterable[str] = (),
         exclude_secrets: Iterable[str] = (),
         step: Any = None,
+        support: Iterable[Any] | None = None,
+        confidence: Any = None,
+        tv_radius: Any = None,
     ) -> Prior:
         """Learn a prior from a file or a dataframe: the counts of ``public`` for each ``secret``.
 
@@ -248,6 +306,10 @@ class Prior:
             Levels of the secret that are left out of the prior.
         step : number, optional
             Step of the lattice; values are rounded to it before counting.
+        support : iterable of numbers, optional
+            Declares all numbers that may occur, those that no row has too (structural ones).
+        confidence, tv_radius : number, optional
+            A region for the prior (:meth:`with_region`).
 
         Returns
         -------
@@ -259,6 +321,8 @@ class Prior:
         InputError
             If the file or a column cannot be read, or a secret has no usable row.
         """
+        from pufferfish.regions import region_rule
+
         # The one edge back to the tables, which make priors; only this call needs them.
         from pufferfish.tables import count_table, make_rules
 
@@ -270,8 +334,10 @@ class Prior:
             missing=missing,
             exclude_secrets=exclude_secrets,
             step=step,
+            support=support,
         )
-        return count_table(table, rules)
+        region = region_rule(confidence, tv_radius)
+        return replace(count_table(table, rules), region=region)
 
     @classmethod
     def from_numerators(
@@ -283,6 +349,7 @@ class Prior:
         from_rows: bool = False,
         notes: tuple[str, ...] = (),
         report: TableReport | None = None,
+        region: Region | None = None,
     ) -> Prior:
         """Build the exact arrays from one row of numerators per secret, already in place.
 
@@ -314,7 +381,7 @@ class Prior:
             dtype=np.int64 if small else object,
         )
         array.setflags(write=False)
-        return cls(support, secrets, array, tuple(totals), from_rows, notes, report)
+        return cls(support, secrets, array, tuple(totals), from_rows, notes, report, region)
 
 
 def _ratio(numerator: int, denominator: int) -> float:

@@ -293,6 +293,7 @@ def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
                 from_rows=prior.from_rows,
                 notes=prior.notes,
                 report=prior.report,
+                region=prior.region,
             )
         )
     return tuple(aligned)

@@ -13,6 +13,7 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.rationals import parse_epsilon, show
+from pufferfish.regions import has_region
 from pufferfish.scenario import Scenario
 
 #: Beyond this relative rise of the scale the user is told.
@@ -59,6 +60,11 @@ def calibrate(scenario: Scenario | Prior, epsilon: object, mechanism: str = DEFA
     if not isinstance(scenario, Scenario):
         raise InputError(
             f"calibrate needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
+        )
+    if has_region(scenario):
+        raise InputError(
+            "the prior carries a region (confidence or tv_radius), which plans do not honour yet; "
+            "pufferfish.robust and pufferfish.calibration.channel do, or leave the region out"
         )
     exact_epsilon = parse_epsilon(epsilon)
     method = method_named(mechanism)

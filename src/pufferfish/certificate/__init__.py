@@ -5,7 +5,8 @@ Nothing in this package imports the calibrators, the coupling or the floating-po
 believed because two independent pieces of code agree (theory, section 8).
 """
 
+from pufferfish.certificate.channel import certify_channel
 from pufferfish.certificate.decide import certify, loss_ball
 from pufferfish.certificate.record import Certificate, Witness
 
-__all__ = ["Certificate", "Witness", "certify", "loss_ball"]
+__all__ = ["Certificate", "Witness", "certify", "certify_channel", "loss_ball"]

@@ -60,15 +60,15 @@ class Witness:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proven statement about the privacy loss of additive noise in a scenario.
+    """A proven statement about the privacy loss of a mechanism in a scenario.
 
-    It does not hold the scale: whoever keeps one keeps it in one place only.
+    It does not hold the mechanism: whoever keeps its scale or channel does so in one place only.
 
     Attributes
     ----------
     method : str
-        ``ball`` or ``float-bound``, with ``+rational`` where exact rationals decided a case;
-        ``none`` where nothing could be proved.
+        For additive noise ``ball`` or ``float-bound``, with ``+rational`` where exact rationals
+        decided a case; ``exact`` for a channel; ``none`` where nothing could be proved.
     loss : float
         A proven upper bound of the loss, rounded up; may be inf. Where the certificate holds, it
         is at most the double nearest to epsilon, which stands for epsilon itself.

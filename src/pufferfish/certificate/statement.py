@@ -25,6 +25,14 @@ def off_lattice_statement(noise_step: Fraction, value_step: Fraction) -> str:
     )
 
 
+def no_row_statement(value: str) -> str:
+    """Return the sentence for a channel that does not know what to publish for some value."""
+    return (
+        f"Nothing was proved: the channel has no row for the value {value}, which a protected "
+        "secret can take."
+    )
+
+
 def _claim(certificate: Certificate) -> str:
     finite = math.isfinite(certificate.loss)
     shown = shown_up(certificate.loss) if finite else ""
@@ -47,6 +55,11 @@ def _claim(certificate: Certificate) -> str:
 
 def _how(certificate: Certificate) -> str:
     error = certificate.error_bound
+    if certificate.method == "exact":
+        return (
+            "in exact rationals, from the integers of the channel and the exact prior (logarithm "
+            f"and exponential in ball arithmetic at {certificate.precision} bits)"
+        )
     if error is None:
         how = f"in ball arithmetic at {certificate.precision} bits, from the exact prior"
     else:

@@ -16,7 +16,7 @@ from pufferfish.arrays import IntArray
 from pufferfish.errors import InputError, PriorWarning, did_you_mean, listed, warn_user
 from pufferfish.prior import Prior
 from pufferfish.rationals import NotFinite
-from pufferfish.support import Levels, Support
+from pufferfish.support import Lattice, Levels, Support, lattice_index, make_lattice
 from pufferfish.tables.arrow import one_array, to_list, to_numpy
 from pufferfish.tables.cells import BOOLEANS, Cells, cells_of, distinct, is_missing
 from pufferfish.tables.classify import classify, looks_missing
@@ -156,13 +156,37 @@ def _support(
         lost = _lost_digits(public, texts)
         if lost:
             told.append(lost)
+        if rules.support is not None:
+            lattice, places = _declared(lattice, rules)
+            unnamed = np.flatnonzero(places[atoms[present]] < 0)
+            if len(unnamed):
+                first = row_of(table, name, public.raw[int(present[unnamed[0]])].as_py())
+                raise InputError(
+                    f"the support that was given lacks {len(unnamed)} of the distinct values of "
+                    f"column {name!r} of {table.name}, the first of them in data row {first}"
+                )
+            atoms[present] = places[atoms[present]]
         return lattice, atoms, reading.rules, rounded, notes
     if rules.step is not None:
         raise InputError(f"a step is for numbers, but column {name!r} holds levels")
+    if rules.support is not None:
+        raise InputError(
+            f"a support is for numbers, but column {name!r} holds levels; declare them with levels"
+        )
     levels = _levels(table, name, texts, rules, told)
     where = {level: k for k, level in enumerate(levels.names)}
     atoms[present] = [where[text] for text in texts]
     return levels, atoms, reading.rules, 0, notes
+
+
+def _declared(found: Lattice, rules: Rules) -> tuple[Lattice, IntArray]:
+    """Return the lattice of the declared numbers, and where the atoms found lie on it (or -1)."""
+    lattice = make_lattice((*found.values, *(rules.support or ())), rules.step)
+    units = lattice_index(rules.support or (), lattice.step)
+    stated = make_lattice([lattice.step * unit for unit in units], lattice.step)
+    where = {stated.origin + k: at for at, k in enumerate(stated.index.tolist())}
+    places = [where.get(unit, -1) for unit in lattice_index(found.values, lattice.step)]
+    return stated, np.array(places, dtype=np.int64)
 
 
 def _own_order(table: Table, name: str, rules: Rules) -> tuple[str, ...] | None:

@@ -38,6 +38,9 @@ class Rules:
     decimal : ".", "," or None
         The decimal mark of numbers that are text; None: a point, unless the whole column of a
         file with semicolons or tabs between its fields shows that it is a comma.
+    support : tuple of Fraction or None
+        All numbers that may occur, those that no row has (structural ones) too; None: those that
+        do occur.
     """
 
     secret: str | None
@@ -48,6 +51,7 @@ class Rules:
     exclude_secrets: tuple[str, ...] = ()
     step: Fraction | None = None
     decimal: DecimalMark = None
+    support: tuple[Fraction, ...] | None = None
 
     @cached_property
     def absent(self) -> tuple[str, ...]:
@@ -65,6 +69,7 @@ class Rules:
             "exclude_secrets": list(self.exclude_secrets),
             "step": None if self.step is None else show(self.step),
             "decimal": self.decimal,
+            "support": None if self.support is None else [show(v) for v in self.support],
         }
 
     @classmethod
@@ -101,6 +106,7 @@ def make_rules(
     exclude_secrets: Iterable[Any] | None = (),
     step: Any = None,
     decimal: str | None = None,
+    support: Iterable[Any] | None = None,
 ) -> Rules:
     """Return checked rules; see :class:`Rules` for what each one means.
 
@@ -135,6 +141,12 @@ def make_rules(
         raise InputError(f"the step must be above 0, but {show(exact)} was given")
     if exact is not None and (checked_levels is not None or checked_order is not None):
         raise InputError("a step is for numbers, but an order or levels make the column levels")
+    numbers = None if support is None else _numbers(support)
+    if numbers is not None and (checked_levels is not None or checked_order is not None):
+        raise InputError(
+            "a support is for numbers, but an order or levels are for levels; declare levels "
+            "that no row has with levels"
+        )
     if decimal not in (None, ".", ","):
         raise InputError(f"the decimal mark must be '.' or ',', but {decimal!r} was given")
     return Rules(
@@ -146,6 +158,7 @@ def make_rules(
         _texts(exclude_secrets or (), "exclude_secrets"),
         exact,
         decimal,  # type: ignore[arg-type]  # just checked
+        numbers,
     )
 
 
@@ -154,6 +167,15 @@ def _name(value: object, what: str) -> str:
         raise InputError(f"{what} must be the name of a column, but {value!r} was given")
     _check_utf8(value, what)
     return value.strip()
+
+
+def _numbers(given: Iterable[Any]) -> tuple[Fraction, ...]:
+    if isinstance(given, str):
+        raise InputError(f"the support must be a list of numbers, but {given!r} was given")
+    numbers = tuple(sorted({parse_number(value, "a value of the support") for value in given}))
+    if not numbers:
+        raise InputError("the support needs at least one number, but none was given")
+    return numbers
 
 
 def _check_utf8(text: str, what: str) -> None:

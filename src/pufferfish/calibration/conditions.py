@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Side conditions of a channel: invariant, unbiased, and keeping each value often enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pufferfish.calibration.channel_program import Program, Row
+from pufferfish.errors import InputError
+from pufferfish.mechanisms.channel import same_places
+from pufferfish.rationals import parse_number, show
+from pufferfish.support import Support, lattice_of
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a channel must meet beside privacy, each to 1e-9 (theory, section 4).
+
+    Attributes
+    ----------
+    invariant : bool
+        The frequencies mu stay what they are: mu M = mu.
+    unbiased : bool
+        The expected output is the value.
+    min_keep : Fraction or None
+        Each value stays itself at least that often.
+    """
+
+    invariant: bool = False
+    unbiased: bool = False
+    min_keep: Fraction | None = None
+
+    @classmethod
+    def checked(cls, invariant: bool, unbiased: bool, min_keep: object) -> Conditions:
+        """Return the conditions that a user asked for.
+
+        Raises
+        ------
+        InputError
+            If ``min_keep`` is not between 0 and 1.
+        """
+        keep = None if min_keep is None else parse_number(min_keep, "min_keep")
+        if keep is not None and not 0 <= keep <= 1:
+            raise InputError(f"min_keep must be between 0 and 1, but {show(keep)} was given")
+        return cls(invariant, unbiased, keep)
+
+    def add_to(
+        self, program: Program, inputs: Support, outputs: Support, mu: Sequence[Fraction]
+    ) -> None:
+        """Add the conditions' rows and bounds to a program."""
+        n_x, n_y = program.shape
+        same = same_places(inputs, outputs)
+        if self.invariant:
+            back = {y: x for x, y in enumerate(same) if y is not None}
+            weights = [m for m in mu if m]
+            for y in range(n_y):
+                columns = [x * n_y + y for x in range(n_x) if mu[x]]
+                target = mu[back[y]] if y in back else Fraction(0)
+                program.rows.append(Row(columns, weights, target, target))
+        if self.unbiased:
+            xs, ys = lattice_of(inputs).values, lattice_of(outputs).values
+            # Values are taken from the middle of the outputs, where numbers are smallest.
+            middle = (ys[0] + ys[-1]) / 2
+            places = [y for y, v in enumerate(ys) if v != middle]
+            distances = [ys[y] - middle for y in places]
+            for x, value in enumerate(xs):
+                columns = [x * n_y + y for y in places]
+                program.rows.append(Row(columns, distances, value - middle, value - middle))
+        if self.min_keep is not None:
+            for x, kept in enumerate(same):
+                if kept is not None:
+                    program.least[x * n_y + kept] = self.min_keep
+
+    def why_infeasible(self, epsilon: Fraction) -> str:
+        """Return one line on what cannot be met, and what would make it feasible."""
+        asked = [
+            name
+            for name, wanted in (
+                ("invariant", self.invariant),
+                ("unbiased", self.unbiased),
+                (f"min_keep {show(self.min_keep or Fraction(0))}", self.min_keep is not None),
+            )
+            if wanted
+        ]
+        advice = (
+            "a larger epsilon"
+            if self.min_keep is None
+            else ("a smaller min_keep or a larger epsilon")
+        )
+        if len(asked) > 1:
+            advice += ", or fewer conditions"
+        return (
+            f"no channel is private at epsilon {show(epsilon)} and {' and '.join(asked)}; "
+            f"feasible with {advice}"
+        )

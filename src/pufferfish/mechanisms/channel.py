@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Channel: a row-stochastic matrix of exact integers, from which draws are made as they stand."""
+
+import math
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pufferfish.errors import InputError
+from pufferfish.jsonfile import entry
+from pufferfish.rationals import parse_number
+from pufferfish.sampling import Entropy
+from pufferfish.sampling.categorical import RowTable
+from pufferfish.support import Lattice, Levels, Support, lattice_of
+from pufferfish.supportfile import support_from_dict, support_to_dict
+
+#: Bits to which expected costs are computed: what is rounded away no double could hold.
+_BITS = 256
+#: How an entry is written in a file: hexadecimal has no limit on its length.
+_ENTRY = re.compile(r"0x[0-9a-f]+")
+
+
+def same_places(inputs: Support, outputs: Support) -> tuple[int | None, ...]:
+    """Return for each value the position of the output that equals it, or None."""
+    if isinstance(inputs, Levels) and isinstance(outputs, Levels):
+        names = {name: y for y, name in enumerate(outputs.names)}
+        return tuple(names.get(name) for name in inputs.names)
+    values = {value: y for y, value in enumerate(lattice_of(outputs).values)}
+    return tuple(values.get(value) for value in lattice_of(inputs).values)
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """Publishes output y for value x with probability ``rows[x, y] / denominators[x]``.
+
+    Source: theory, section 4.
+
+    Parameters
+    ----------
+    inputs : Lattice or Levels
+        The alphabet of X; n_x values.
+    outputs : Lattice or Levels
+        The alphabet of what is published; n_y outputs.
+    rows : array of integers, shape (n_x, n_y)
+        None negative. Kept as Python integers in an array that cannot be written to.
+    denominators : tuple of int
+        The sum of each row, above 0.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, an entry is negative or no integer, or a row has another sum.
+    """
+
+    inputs: Support
+    outputs: Support
+    rows: NDArray[np.object_]
+    denominators: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        shape = self.inputs.size, self.outputs.size
+        given = np.asarray(self.rows, dtype=object)
+        if given.shape != shape or len(self.denominators) != shape[0] or 0 in shape:
+            raise InputError(
+                f"a channel from {shape[0]} values to {shape[1]} outputs needs a row and a "
+                f"denominator for each value, and an entry for each output, but rows of shape "
+                f"{given.shape} and {len(self.denominators)} denominators were given"
+            )
+        rows = np.empty(shape, dtype=object)
+        rows[:] = [_whole(row) for row in given.tolist()]
+        rows.setflags(write=False)
+        denominators = tuple(_whole(list(self.denominators)))
+        for x, (row, denominator) in enumerate(zip(rows.tolist(), denominators, strict=True)):
+            if min(row) < 0:
+                raise InputError(f"row {x + 1} of the channel has the negative entry {min(row)}")
+            if sum(row) != denominator or denominator == 0:
+                raise InputError(
+                    f"row {x + 1} of the channel sums to {sum(row)}, but it must sum to its "
+                    f"denominator, here {denominator}, above 0"
+                )
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "denominators", denominators)
+
+    @classmethod
+    def of(cls, inputs: Support, outputs: Support, rows: Any) -> "Channel":
+        """Return the channel of some rows of integers; each row's sum is its denominator."""
+        given = np.asarray(rows, dtype=object)
+        if given.ndim != 2:
+            raise InputError(f"a channel needs rows of integers, but the shape is {given.shape}")
+        sums = tuple(sum(_whole(row)) for row in given.tolist())
+        return cls(inputs, outputs, given, sums)
+
+    def draw(self, atoms: NDArray[np.int64], entropy: Entropy | None = None) -> NDArray[np.int64]:
+        """Return one independent output for each value, exactly by the integers of its row.
+
+        Parameters
+        ----------
+        atoms : integer array, shape (size,)
+            Positions of the values among the inputs.
+        entropy : Entropy, optional
+            Where the random bits come from: the operating system, unless a test says otherwise.
+
+        Returns
+        -------
+        int64 array, shape (size,)
+            Positions among the outputs.
+
+        Raises
+        ------
+        InputError
+            If a position is no integer or out of range.
+        """
+        at = np.asarray(atoms)
+        if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
+            raise InputError(
+                "values are drawn for a one-dimensional array of positions, but one of type "
+                f"{at.dtype} and shape {at.shape} was given"
+            )
+        if at.size and (int(at.min()) < 0 or int(at.max()) >= self.inputs.size):
+            raise InputError(
+                f"positions must be at least 0 and below {self.inputs.size}, but they range from "
+                f"{at.min()} to {at.max()}"
+            )
+        return self._table.draw(at.astype(np.int64, copy=False), entropy)
+
+    def probability(self, x: int, y: int) -> Fraction:
+        """Return the chance of output y for value x, exactly; both are positions."""
+        return Fraction(self.rows[x, y], self.denominators[x])
+
+    @cached_property
+    def matrix(self) -> NDArray[np.float64]:
+        """All probabilities as doubles, shape (n_x, n_y), each correctly rounded."""
+        rows = zip(self.rows.tolist(), self.denominators, strict=True)
+        matrix = np.array([[value / d for value in row] for row, d in rows], dtype=np.float64)
+        matrix.setflags(write=False)
+        return matrix
+
+    @cached_property
+    def same(self) -> tuple[int | None, ...]:
+        """For each value the position of the output that equals it, or None.
+
+        Levels are compared by name; an output that is a number stands for an ordered level if it
+        is its code 0, 1, 2, ...
+        """
+        return same_places(self.inputs, self.outputs)
+
+    def keep_rate(self, weights: Sequence[Any] | NDArray[Any]) -> float:
+        """Return the chance that a value is published unchanged.
+
+        Parameters
+        ----------
+        weights : numbers, shape (n_x,)
+            How often each value occurs, in any unit: counts or probabilities, none negative.
+
+        Raises
+        ------
+        InputError
+            If there are not n_x of them, one is negative or no number, or all are 0.
+        """
+        kept = np.zeros(self.rows.shape, dtype=object)
+        for x, y in enumerate(self.same):
+            if y is not None:
+                kept[x, y] = 1
+        return float(self._expected(weights, kept))
+
+    def mse(self, weights: Sequence[Any] | NDArray[Any]) -> float:
+        """Return the mean squared difference of output and value, in squared units of the data.
+
+        Parameters
+        ----------
+        weights : numbers, shape (n_x,)
+            How often each value occurs, in any unit.
+
+        Raises
+        ------
+        InputError
+            If the weights are wrong, or values or outputs are levels without an order.
+        """
+        step, values, outputs = self._places()
+        squared = (values[:, None] - outputs[None, :]) ** 2
+        return float(step**2 * self._expected(weights, squared))
+
+    def describe(self) -> str:
+        """Return one line that names the channel."""
+        bits = max(denominator.bit_length() for denominator in self.denominators)
+        used = sum(1 for row in self.rows.tolist() for value in row if value)
+        kinds = [
+            "values" if isinstance(s, Lattice) else "levels" for s in (self.inputs, self.outputs)
+        ]
+        return (
+            f"a channel from {self.inputs.size} {kinds[0]} to {self.outputs.size} {kinds[1]}: "
+            f"{used} entries above 0, whole numbers over denominators of at most {bits} bits"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict for JSON.
+
+        A row lists its positive entries, each with its output's position, in hexadecimal. The
+        denominators are not written: they are the sums, so nothing is stored twice.
+        """
+        return {
+            "inputs": support_to_dict(self.inputs),
+            "outputs": support_to_dict(self.outputs),
+            "rows": [
+                [[y, hex(value)] for y, value in enumerate(row) if value]
+                for row in self.rows.tolist()
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Channel":
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is no channel.
+        """
+        inputs = support_from_dict(entry(data, "inputs", Mapping))
+        outputs = support_from_dict(entry(data, "outputs", Mapping))
+        written = entry(data, "rows", list)
+        if len(written) != inputs.size:
+            raise InputError(f"its channel needs {inputs.size} rows, but has {len(written)}")
+        rows = np.zeros((inputs.size, outputs.size), dtype=object)
+        for x, row in enumerate(written):
+            for y, value in _entries(row, outputs.size):
+                rows[x, y] = value
+        return cls.of(inputs, outputs, rows)
+
+    @cached_property
+    def _table(self) -> RowTable:
+        return RowTable.of(self.rows.tolist())
+
+    def _places(self) -> tuple[Fraction, NDArray[np.object_], NDArray[np.object_]]:
+        """Return a step, and in whole numbers of it the values and the outputs."""
+        if isinstance(self.inputs, Levels) and isinstance(self.outputs, Levels):
+            codes = {name: x for x, name in enumerate(self.inputs.names)}
+            unknown = next((n for n in self.outputs.names if n not in codes), None)
+            if not self.inputs.ordered or unknown is not None:
+                raise InputError(
+                    "a mean squared error needs numbers, or levels with an order"
+                    + (f" (the output {unknown!r} is none of the inputs)" if unknown else "")
+                )
+            ends = list(range(self.inputs.size)), [codes[name] for name in self.outputs.names]
+            step = Fraction(1)
+        else:
+            lattices = lattice_of(self.inputs), lattice_of(self.outputs)
+            step = Fraction(1, math.lcm(*(s.step.denominator for s in lattices)))
+            ends = tuple([int(v / step) for v in s.values] for s in lattices)  # type: ignore[assignment]
+        return step, np.array(ends[0], dtype=object), np.array(ends[1], dtype=object)
+
+    def _expected(self, weights: Any, costs: NDArray[np.object_]) -> Fraction:
+        """Return the expected cost for whole numbers c(x, y), at most 2**-256 max c below it."""
+        masses = _masses(weights, self.inputs.size)
+        total = 0
+        for mass, row, cost, denominator in zip(
+            masses, self.rows.tolist(), costs.tolist(), self.denominators, strict=True
+        ):
+            spent = sum(v * c for v, c in zip(row, cost, strict=True) if v and c)
+            total += (mass * spent << _BITS) // denominator
+        return Fraction(total, sum(masses) << _BITS)
+
+
+def _whole(values: list[Any]) -> list[int]:
+    """Return integers of any type as Python's own."""
+    if set(map(type, values)) == {int}:
+        return values
+    whole = []
+    for value in values:
+        try:
+            whole.append(int(operator.index(value)))
+        except TypeError:
+            raise InputError(
+                "a channel's entries and denominators must be whole numbers, but "
+                f"{value!r} was given"
+            ) from None
+    return whole
+
+
+def _masses(weights: Any, size: int) -> list[int]:
+    """Return weights as whole numbers in the same proportions."""
+    given = [
+        parse_number(weight, "a weight") for weight in np.asarray(weights, dtype=object).ravel()
+    ]
+    if len(given) != size:
+        raise InputError(f"there must be {size} weights, one for each value, not {len(given)}")
+    if min(given) < 0 or not any(given):
+        raise InputError("weights must not be negative, nor all of them 0")
+    common = math.lcm(*(weight.denominator for weight in given))
+    return [int(weight * common) for weight in given]
+
+
+def _entries(row: Any, size: int) -> list[tuple[int, int]]:
+    """Read the positive entries of one row."""
+    usable = isinstance(row, list) and all(
+        isinstance(pair, list)
+        and len(pair) == 2
+        and type(pair[0]) is int
+        and isinstance(pair[1], str)
+        and _ENTRY.fullmatch(pair[1])
+        for pair in row
+    )
+    places = [pair[0] for pair in row] if usable else []
+    increasing = all(a < b for a, b in pairwise(places))
+    if not places or not increasing or places[0] < 0 or places[-1] >= size:
+        raise InputError(
+            'a row of its channel must list its entries as [output, "0x..."], outputs increasing '
+            f"and below {size}"
+        )
+    return [(place, int(text, 16)) for place, text in row]
