@@ -52,7 +52,7 @@ class Plan:
     noise : DiscreteLaplace
         The noise, with its scale and the step of the lattice.
     epsilon_exact : Fraction
-        The budget.
+        epsilon, exactly.
     certificate : Certificate
         The proof that the loss is at most epsilon. In a loaded plan it is what the file claims, or
         one that does not hold where the file claims nothing; :meth:`verify` proves it again.
@@ -137,7 +137,7 @@ class Plan:
 
     @property
     def epsilon(self) -> float:
-        """The budget as a float; ``epsilon_exact`` is the number itself."""
+        """Epsilon as a float; ``epsilon_exact`` is the number itself."""
         return float(self.epsilon_exact)
 
     @property
@@ -291,9 +291,7 @@ class Plan:
                 f"the values lie on a lattice of step {show(scenario.lattice.step)}, but the "
                 f"plan's noise on one of step {show(lattice_of(self.support).step)}"
             )
-        certificate = certify(scenario, self.noise, self.epsilon_exact)
-        if not certificate.holds and not certificate.decided:
-            certificate = certify(scenario, self.noise, self.epsilon_exact, "ball")
+        certificate = certify(scenario, self.noise, self.epsilon_exact, "thorough")
         if not certificate.holds:
             raise CheckFailed(
                 f"the loss at scale {self.scale!r} is {rounded_up(certificate.loss, 5)}, above "

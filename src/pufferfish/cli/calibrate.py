@@ -45,7 +45,7 @@ UNCHANGED = "the column would be PUBLISHED UNCHANGED"
 @source_options
 @click.option(
     "--epsilon", "epsilon", multiple=True, metavar="E1,E2,...",
-    help="Privacy budget: one number or several, such as 0.1,0.5,1 or 1/3.",
+    help="epsilon, the largest loss: one number or several, such as 0.1,0.5,1 or 1/3.",
 )  # fmt: skip
 @click.option(
     "--mechanism", "mechanism", multiple=True, metavar="M1,M2,...|all",

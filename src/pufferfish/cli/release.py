@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @source_options
 @click.option(
     "--epsilon", "epsilon", multiple=True, metavar="E",
-    help="Privacy budget, where no plan is given.",
+    help="epsilon, the largest loss, where no plan is given.",
 )  # fmt: skip
 @click.option(
     "--mechanism", "mechanism", multiple=True, metavar="M",
