@@ -2,6 +2,8 @@
 """The optimal channel: reference costs, exact privacy, and never worse than what is known."""
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import combinations, permutations
 
@@ -373,3 +375,18 @@ def test_the_dual_agrees_with_cutting_planes() -> None:
         if len(rows) == before:
             break
     assert float(solution.cost) == pytest.approx(found.fun, rel=1e-6)
+
+
+def test_the_solver_prints_nothing() -> None:
+    """A banner on standard output would break what a program reads there."""
+    code = (
+        "from fractions import Fraction\n"
+        "from pufferfish import Prior, Scenario\n"
+        "from pufferfish.calibration.channel import channel\n"
+        "channel(Scenario(Prior.from_mapping({'a': {0: 1}, 'b': {1: 1}})), Fraction(1))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout == ""
+    assert done.stderr == ""

@@ -128,8 +128,11 @@ def privacy_rows(scenario: Scenario, outputs: int, bound: Fraction) -> tuple[lis
 
 
 def _new_solver() -> Any:
-    make: Any = highspy.Highs  # its type hints lack the calls for the basis
-    return make()
+    """Return a solver that prints nothing: the public class greets on standard output."""
+    make: Any = getattr(highspy._core, "_Highs", highspy.Highs)
+    solver = make()
+    solver.setOptionValue("output_flag", False)
+    return solver
 
 
 def solve(program: Program) -> Solution:
@@ -142,7 +145,6 @@ def solve(program: Program) -> Solution:
     """
     variables = len(program.cost)
     solver = _new_solver()
-    solver.silent()
     solver.setOptionValue("primal_feasibility_tolerance", 1e-10)
     solver.setOptionValue("dual_feasibility_tolerance", 1e-10)
     solver.setOptionValue("threads", 1)
