@@ -14,20 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.arrays import INT64_SAFE, IntArray
+from pufferfish.arrays import INT64_SAFE
 from pufferfish.arrays import CountArray as CountArray
 from pufferfish.arrays import FloatArray as FloatArray
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.fitting import fit_probabilities
-from pufferfish.rationals import NotFinite, parse_number, parse_text
-from pufferfish.support import (
-    MAX_CELLS,
-    Lattice,
-    Support,
-    lattice_index,
-    make_lattice,
-    make_levels,
+from pufferfish.priorinput import (
+    brief,
+    integer_row,
+    integer_support,
+    mapping_values,
+    one_dimension,
+    placed,
+    scattered,
 )
+from pufferfish.rationals import parse_number
+from pufferfish.support import Support
 from pufferfish.texts import text_of
 
 if TYPE_CHECKING:
@@ -166,11 +168,11 @@ class Prior:
         if not isinstance(secrets, Mapping) or not secrets:
             raise InputError(
                 "a prior needs a mapping {secret: {value: probability}} with at least one secret, "
-                f"but {_brief(secrets)} was given"
+                f"but {brief(secrets)} was given"
             )
         parsed: dict[str, dict[Any, Fraction]] = {}
         notes: list[str] = []
-        values = _mapping_values(secrets)
+        values = mapping_values(secrets)
         for secret, row in secrets.items():
             name = text_of(secret)
             if name in parsed:
@@ -185,7 +187,7 @@ class Prior:
             fitted, note = fit_probabilities(name, given, list(masses.values()))
             parsed[name] = dict(zip(masses, fitted, strict=True))
             notes += note
-        support, place = _place(values.values(), order, step)
+        support, place = placed(values.values(), order, step)
         counts: list[list[int]] = []
         for row_masses in parsed.values():
             denominator = math.lcm(1, *{p.denominator for p in row_masses.values()})
@@ -244,32 +246,32 @@ class Prior:
         if not isinstance(counts, Mapping) or not counts:
             raise InputError(
                 "counts must be a mapping {secret: [count, ...]} with at least one secret, "
-                f"but {_brief(counts)} was given"
+                f"but {brief(counts)} was given"
             )
-        integers = _array(support, "the support")
+        integers = one_dimension(support, "the support")
         rows = {}
         for secret, row in counts.items():
             name = text_of(secret)
             if name in rows:
                 raise InputError(f"the secret {name!r} is given twice")
-            rows[name] = _integer_row(name, row, len(integers))
+            rows[name] = integer_row(name, row, len(integers))
         if order is None and step is None and integers.dtype.kind in "iu" and integers.size:
             # The quick way for large integer supports; the general one below agrees with it.
-            lattice, at = _integer_support(integers)
-            placed = [_scatter(row, at, lattice.size) for row in rows.values()]
-            return cls.from_numerators(lattice, tuple(rows), placed, from_rows=True)
+            lattice, at = integer_support(integers)
+            numerators = [scattered(row, at, lattice.size) for row in rows.values()]
+            return cls.from_numerators(lattice, tuple(rows), numerators, from_rows=True)
         if len(support) == 0:
             raise InputError("the support is empty: no value was given")
         keys = dict.fromkeys(support)
         if len(keys) < len(support):
             raise InputError("the support gives the same value twice")
-        values = _mapping_values({"support": keys})
+        values = mapping_values({"support": keys})
         if len(set(values.values())) < len(values):
             raise InputError("the support gives the same value twice")
-        found, place = _place(values.values(), order, step)
+        found, place = placed(values.values(), order, step)
         at = np.array([place[values[key]] for key in keys], dtype=np.int64)
-        placed = [_scatter(row, at, found.size) for row in rows.values()]
-        return cls.from_numerators(found, tuple(rows), placed, from_rows=True)
+        numerators = [scattered(row, at, found.size) for row in rows.values()]
+        return cls.from_numerators(found, tuple(rows), numerators, from_rows=True)
 
     @classmethod
     def from_table(
@@ -394,111 +396,3 @@ def _exact_sum(row: Sequence[int] | npt.NDArray[Any]) -> int:
             return sum(row.tolist())
         return int(row.sum())
     return sum(int(c) for c in row)
-
-
-def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _mapping_values(secrets: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, Fraction | str]:
-    """Return what each key stands for: all numbers if all parse as numbers, else all levels."""
-    keys: dict[Any, None] = {}
-    for secret, row in secrets.items():
-        if not isinstance(row, Mapping):
-            raise InputError(
-                f"secret {str(secret)!r} needs values and probabilities, {{value: probability}}, "
-                f"but {_brief(row)} was given; without values there are no distances"
-            )
-        if not row:
-            raise InputError(f"secret {str(secret)!r} has no values: its probabilities sum to 0")
-        keys.update(dict.fromkeys(row))
-    numbers: dict[Any, Fraction | str] = {}
-    for key in keys:
-        if isinstance(key, str):
-            try:
-                number = parse_text(key)
-            except NotFinite as error:
-                raise InputError(f"the value {error}") from None
-            if number is None:
-                return {k: text_of(k) for k in keys}
-            numbers[key] = number
-        else:
-            numbers[key] = parse_number(key, "a value of the support")
-    return numbers
-
-
-def _place(
-    values: Iterable[Fraction | str], order: Sequence[Any] | str | None, step: Any
-) -> tuple[Support, dict[Any, int]]:
-    """Return the support of the values, and the atom at which each of them lies."""
-    distinct = list(dict.fromkeys(values))
-    numbers = [v for v in distinct if not isinstance(v, str)]
-    if numbers and order is None:
-        exact_step = None if step is None else parse_number(step, "the step")
-        lattice = make_lattice(numbers, exact_step)
-        units = lattice_index(numbers, lattice.step)
-        where = {lattice.origin + k: i for i, k in enumerate(lattice.index.tolist())}
-        return lattice, {v: where[u] for v, u in zip(numbers, units, strict=True)}
-    if numbers:
-        raise InputError("an order is for levels, but all values are numbers")
-    if step is not None:
-        raise InputError("a step is for numbers, but the values are levels")
-    levels = make_levels([str(v) for v in distinct], order)
-    return levels, {name: k for k, name in enumerate(levels.names)}
-
-
-def _array(values: Any, what: str) -> npt.NDArray[Any]:
-    """Return a list or an array, checked to have one dimension."""
-    try:
-        array = np.asarray(values)
-    except ValueError:  # lists of unequal lengths
-        array = np.empty(())
-    if array.ndim != 1:
-        raise InputError(f"{what} must be a list or an array of one dimension")
-    return array
-
-
-def _integer_row(name: str, row: Any, size: int) -> npt.NDArray[Any]:
-    array = _array(row, f"the counts of secret {name!r}")
-    if len(array) != size:
-        raise InputError(
-            f"secret {name!r} has {array.size} counts, but the support has {size} values"
-        )
-    if array.dtype.kind in "iu" and (not size or int(array.max()) <= 2**63 - 1):
-        array = array.astype(np.int64)
-    else:
-        numbers = [parse_number(c, f"a count of secret {name!r}") for c in np.ravel(row).tolist()]
-        wrong = [c for c in numbers if c.denominator != 1]
-        if wrong:
-            raise InputError(
-                f"the counts of secret {name!r} must be whole numbers, but {float(wrong[0])} was "
-                "given; for probabilities use Prior.from_mapping"
-            )
-        array = np.array([int(c) for c in numbers], dtype=object)
-    if size and array.min() < 0:
-        raise InputError(f"secret {name!r} has the negative count {array.min()}")
-    return array
-
-
-def _integer_support(integers: npt.NDArray[Any]) -> tuple[Lattice, IntArray]:
-    """Return the lattice of an integer array, and where each entry lies on it."""
-    origin = int(integers.min())
-    if int(integers.max()) - origin > MAX_CELLS:
-        # Refused there, with a coarser step.
-        return make_lattice(Fraction(int(v)) for v in integers.tolist()), integers
-    if integers.dtype.kind == "i":
-        integers = integers.astype(np.int64)  # a difference of small integers may not fit in theirs
-    offsets = (integers - integers.dtype.type(origin)).astype(np.int64)
-    if offsets.size > 1 and bool((np.diff(offsets) > 0).all()):
-        return Lattice(Fraction(1), origin, offsets), np.arange(len(offsets), dtype=np.int64)
-    index, at = np.unique(offsets, return_inverse=True)
-    if len(index) < len(offsets):
-        raise InputError("the support gives the same value twice")
-    return Lattice(Fraction(1), origin, index), at
-
-
-def _scatter(row: npt.NDArray[Any], at: IntArray, size: int) -> npt.NDArray[Any]:
-    placed = np.zeros(size, dtype=row.dtype)
-    np.add.at(placed, at, row)
-    return placed
