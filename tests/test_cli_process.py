@@ -272,3 +272,19 @@ sys.exit(main())
 """
     done = run_process("calibrate", table, *COLUMNS, code=code)
     check_refused(done, "terminated", status=143)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_work_is_done_changes_nothing(number: int) -> None:
+    """The interpreter takes a while to end; what is written and said by then is done."""
+    code = (
+        "import atexit, os, time\n"
+        f"atexit.register(lambda: (os.kill(os.getpid(), {int(number)}), time.sleep(0.2)))\n"
+        "import sys; sys.argv = ['pufferfish', '--version']\n"
+        "from pufferfish.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "pufferfish" in done.stdout

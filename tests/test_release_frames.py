@@ -218,3 +218,15 @@ def test_warnings_point_at_the_line_that_called(tmp_path: Path) -> None:
         assert {(w.filename, w.lineno) for w in caught} == {
             (__file__, call.__code__.co_firstlineno)
         }
+
+
+def test_nothing_is_kept_where_the_secret_column_is_not_known() -> None:
+    """A plan from a given prior names no column: any kept one might be the secret."""
+    prior = pf.Prior.from_mapping({"a": {0: ".6", 1: ".4"}, "b": {0: ".4", 1: ".6"}})
+    plan = pf.calibrate(prior, 0.2)
+    frame = pd.DataFrame({"x": [0, 1], "who": ["a", "b"], "k": [1, 2]})
+    with pytest.raises(InputError, match="secret column is named"):
+        plan.with_columns("x").release(frame, keep=["who"])
+    with pytest.warns(OutsidePromiseWarning):
+        kept = plan.with_columns("x", secret="who").release(frame, keep=["k"])
+    assert list(kept.columns) == ["x", "k"]

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from pufferfish.cli.running import run
 
-        return run(list(sys.argv[1:] if arguments is None else arguments))
+        return run(list(sys.argv[1:] if arguments is None else arguments), arguments is None)
     except KeyboardInterrupt:  # so early, or so late, that nobody else was listening
         print("pufferfish: error: interrupted", file=sys.stderr)
         return 130

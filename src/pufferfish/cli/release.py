@@ -186,11 +186,11 @@ def _print(plan: "Plan", report: Any, plan_file: str | None, messages: Messages)
     elif report.keep:
         lines.append("no certificate: the kept columns are not in the prior, and may give it away")
     else:
-        loss = at_most(plan.loss, plan.epsilon_exact)
+        # A plan file may have been edited, and the prior that would tell is not at hand.
         lines.append(
-            f"certified loss at most {loss}"
+            f"certified loss at most {at_most(plan.loss, plan.epsilon_exact)}"
             if plan_file is None
-            else f"loss at most {loss}, as {plan_file} says; pufferfish verify proves it again"
+            else f"not proved again here: see pufferfish verify {plan_file}"
         )
         lines.append(plan.assumption)
     share = nearly_unchanged(report.noise)

@@ -18,13 +18,15 @@ from pufferfish.errors import PufferfishError
 WRONG_INPUT, BUG, INTERRUPTED, TERMINATED = 2, 70, 130, 143
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], last: bool = False) -> int:
     """Run one command and return its exit status.
 
     Parameters
     ----------
     arguments : list of str
         What follows the command's name.
+    last : bool
+        Whether the process ends afterwards.
     """
     messages = Messages()
     for stream in (sys.stdout, sys.stderr):
@@ -32,13 +34,15 @@ def run(arguments: list[str]) -> int:
             # A name that the terminal cannot show is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
     try:
-        with signals.listening(), messages.showing_warnings():
+        with signals.listening(last), messages.showing_warnings():
             status = cli.main(
                 arguments, prog_name="pufferfish", standalone_mode=False, obj=messages
             )
             if sys.stdout is not None:
                 sys.stdout.flush()
             signals.check()
+            if last:
+                signals.deafen()
             messages.finish()
             return status if isinstance(status, int) else 0
     except (OutputClosed, BrokenPipeError):

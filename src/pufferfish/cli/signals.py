@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["Terminated", "check", "listening", "received"]
+__all__ = ["Terminated", "check", "deafen", "listening", "received"]
 
 
 class Terminated(BaseException):
@@ -45,9 +45,22 @@ def check() -> None:
         raise Terminated
 
 
+def deafen() -> None:
+    """Ignore signals from now on: the work is done, and only the interpreter's own end remains."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+
+
 @contextlib.contextmanager
-def listening() -> Iterator[None]:
-    """Listen while a command runs, in the main thread; elsewhere Python has no handlers."""
+def listening(last: bool) -> Iterator[None]:
+    """Listen while a command runs, in the main thread; elsewhere Python has no handlers.
+
+    Parameters
+    ----------
+    last : bool
+        Whether the process ends afterwards: then signals are ignored and not what they were.
+    """
     _received.clear()
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -70,7 +83,7 @@ def listening() -> Iterator[None]:
     finally:
         sys.unraisablehook = hook
         for listened, handler in before:
-            signal.signal(listened, handler)
+            signal.signal(listened, signal.SIG_IGN if last else handler)
 
 
 def _handle(number: int, frame: FrameType | None) -> None:

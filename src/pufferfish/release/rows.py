@@ -117,12 +117,17 @@ def choose_columns(table: Table, rules: Rules, keep: Sequence[str]) -> Columns:
     Raises
     ------
     InputError
-        If a column does not exist, or the secret or the public column is to be kept; the secret
-        under whatever capitals and widths of letters.
+        If a column does not exist, the secret column is not known, or the secret or the public
+        column is to be kept; the secret under whatever capitals and widths of letters.
     """
     if isinstance(keep, str):
         keep = (keep,)
     public = table.column(rules.public)
+    if keep and rules.secret is None:
+        raise InputError(
+            "columns can be kept only where the secret column is named, so that it is not among "
+            "them: give --secret COL (with_columns(secret=...))"
+        )
     secret = rules.secret if rules.secret in table.columns else None
     named = set()
     for name in keep:
