@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 import pufferfish.calibration.channel
 import pufferfish.calibration.repair
 from pufferfish.calibration.channel import channel, expected_cost, exponential_below
+from pufferfish.calibration.conditions import Conditions
 from pufferfish.calibration.costs import cost_matrix, output_alphabet, weights_of
 from pufferfish.calibration.exact import exact
 from pufferfish.certificate import certify_channel
@@ -390,3 +391,26 @@ def test_the_solver_prints_nothing() -> None:
     )
     assert done.stdout == ""
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("epsilon", ["1e-7", "16", "800"])
+def test_epsilons_beyond_the_solver_are_refused(epsilon: str) -> None:
+    with pytest.raises(InputError, match="from 1e-06 to 15"):
+        channel(BIT, Fraction(epsilon))
+
+
+def test_side_conditions_that_are_missed_are_an_error() -> None:
+    rows = {"s0": [84, 55, 1, 81, 0], "s1": [1, 1, 1, 14, 20]}
+    scenario = Scenario(Prior.from_counts(rows, support=range(5)))
+    honest = channel(scenario, HALF, invariant=True)
+    conditions = Conditions(invariant=True)
+    mu = weights_of(scenario, None)
+    assert conditions.missed_by(honest.channel, mu) <= Fraction(1, 10**9)
+    plain = channel(scenario, HALF)
+    assert conditions.missed_by(plain.channel, mu) > Fraction(1, 100)
+    assert Conditions(unbiased=True).missed_by(plain.channel, mu) > Fraction(1, 100)
+    assert Conditions(min_keep=Fraction(1)).missed_by(plain.channel, mu) > Fraction(1, 100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Conditions, "add_to", lambda *_: None)
+        with pytest.raises(PufferfishError, match="met only to"):
+            channel(scenario, HALF, invariant=True)

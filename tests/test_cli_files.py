@@ -171,3 +171,17 @@ def test_the_scale_is_shown_to_ten_digits(folder: Path) -> None:
     done = run("verify", "plan.csv", "t.csv")
     assert f"scale {release.shown_scale(scale)}, loss" in done.out
     assert "proved by ball arithmetic" in done.out
+
+
+def test_a_table_in_the_home_folder_is_an_input_under_either_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    before = (folder / "t.csv").read_bytes()
+    for output in ("t.csv", str(folder / "t.csv")):
+        done = run(
+            "calibrate", "~/t.csv", *COLUMNS, "--epsilon", "1", "--save", output, "--force"
+        )  # fmt: skip
+        assert done.status == 2
+        assert "input itself" in done.err
+    assert (folder / "t.csv").read_bytes() == before

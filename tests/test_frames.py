@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError, PriorWarning
+from pufferfish.prior import Prior
 from pufferfish.support import Levels
 from pufferfish.tables import open_table
 from pufferfish.tables.cells import cells_of
@@ -382,3 +383,22 @@ def test_every_source_gives_the_same_prior(tmp_path_factory, rows):
         else:
             outcomes[name] = (as_dict(prior), values(prior), prior.report.set_aside)
     assert len({repr(outcome) for outcome in outcomes.values()}) == 1, outcomes
+
+
+def test_arrow_floats_of_every_width_become_the_same_in_numpy() -> None:
+    from pufferfish.tables.arrow import to_numpy
+
+    for kind in (np.float16, np.float32, np.float64, np.int8, np.uint64):
+        values = np.arange(10, dtype=kind)
+        found = to_numpy(pa.array(values)[2:])
+        assert found.dtype == kind
+        assert found.tolist() == values[2:].tolist()
+
+
+def test_a_dataframe_with_the_names_of_a_table_is_a_dataframe() -> None:
+    frame = pd.DataFrame({"s": ["a", "b"] * 3, "x": range(6)})
+    for name in ("groups", "batches", "comma_may_be_decimal"):
+        frame[name] = 1
+    prior = Prior.from_table(frame, secret="s", public="x")
+    assert prior.report is not None
+    assert prior.report.rows_used == 6

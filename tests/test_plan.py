@@ -543,3 +543,21 @@ def test_other_cleaning_in_the_file_is_another_prior(tmp_path: Path) -> None:
     assert other.rules is not None
     with pytest.raises(CheckFailed, match="not those that the plan was computed from"):
         other.verify(learnt(frame, missing=other.rules.missing))
+
+
+@pytest.mark.parametrize("pairs", [[["a", "a"]], [["a", "b"], ["b", "a"]]])
+def test_pairs_in_a_plan_are_distinct_and_of_two_secrets(
+    plan: pf.Plan, tmp_path: Path, pairs: list[list[str]]
+) -> None:
+    path = edited(plan, tmp_path / "plan.json", pairs=pairs)
+    with pytest.raises(InputError, match="pairs must"):
+        pf.Plan.load(path)
+
+
+def test_names_that_no_file_can_have(plan: pf.Plan) -> None:
+    with pytest.raises(InputError):
+        pf.Plan.load("a\0.json")
+    surrogate = pf.Prior.from_mapping({"\ud800": {0: 0.5, 1: 0.5}, "b": {0: 0.25, 1: 0.75}})
+    with pytest.raises(InputError, match="half a character"):
+        pf.calibrate(surrogate, 1).save("surrogate-test.json")
+    assert not Path("surrogate-test.json").exists()

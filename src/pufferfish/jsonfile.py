@@ -30,7 +30,13 @@ def write_private(data: Mapping[str, Any], path: Path, force: bool) -> None:
         If the file exists and ``force`` is not set, or it cannot be written.
     """
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_whole(path, text.encode(), force=force, mode=PRIVATE)
+    try:
+        content = text.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{path} cannot be written: a name in it holds half a character (a surrogate)"
+        ) from None
+    write_whole(path, content, force=force, mode=PRIVATE)
 
 
 def read_strict(path: Path, what: str) -> Any:
@@ -47,6 +53,8 @@ def read_strict(path: Path, what: str) -> Any:
         raise InputError(f"{what} {path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"{what} {path} cannot be read: it is not UTF-8 text") from None
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"{what} {str(path)!r} cannot be read: {error}") from None
     try:
         return json.loads(text, object_pairs_hook=_without_repetitions, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

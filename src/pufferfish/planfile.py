@@ -115,6 +115,10 @@ def _pairs(pairs: list[Any], secrets: tuple[str, ...]) -> tuple[tuple[str, str],
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == 2 and all(s in secrets for s in pair)):
             raise InputError("its pairs must be a list of pairs of its secrets")
+    if any(first == second for first, second in pairs):
+        raise InputError("its pairs must be of two different secrets each")
+    if len({frozenset(pair) for pair in pairs}) < len(pairs):
+        raise InputError("its pairs must name each pair once")
     if not pairs:
         raise InputError("its pairs must be a list of pairs of its secrets, at least one")
     return tuple((first, second) for first, second in pairs)

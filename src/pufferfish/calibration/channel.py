@@ -33,9 +33,10 @@ from pufferfish.calibration.costs import (
 )
 from pufferfish.calibration.region_program import region_rows
 from pufferfish.calibration.repair import repaired
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.precision import precision
+from pufferfish.rationals import show
 from pufferfish.regions import Concrete
 from pufferfish.scenario import Scenario
 
@@ -43,6 +44,12 @@ from pufferfish.scenario import Scenario
 _FINE = 1e-9
 #: Bits of the refined answer beyond the channel's own.
 _GUARD = 40
+
+
+#: Where the solver's doubles suffice: e^epsilon is one of its coefficients.
+SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), 15
+#: To this the side conditions hold.
+CONDITION_TOLERANCE = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +96,7 @@ def channel(
     scenario : Scenario
         Numbers or levels, ordered or not.
     epsilon : Fraction
-        Above 0.
+        From 1e-6 to 15.
     cost : str, mapping or matrix
         ``hamming``, ``squared``, ``absolute``, or c(x, y).
     outputs : int, optional
@@ -110,12 +117,19 @@ def channel(
     InputError
         If an option is wrong, or no channel meets the side conditions; says what would.
     PufferfishError
-        If the solver fails: never a channel that was not checked.
+        If the solver fails, or meets the side conditions less well than to 1e-9: never a channel
+        that was not checked.
 
     Notes
     -----
     Source: theory, sections 4 and 5.
     """
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise InputError(
+            f"a channel can be computed for epsilon from {float(SMALLEST_EPSILON):g} to "
+            f"{LARGEST_EPSILON} (beyond, the solver's doubles do not suffice), but "
+            f"{show(epsilon)} was given"
+        )
     conditions = Conditions.checked(invariant, unbiased, min_keep)
     inputs = scenario.support
     bound = exponential_below(epsilon)
@@ -134,6 +148,9 @@ def channel(
     try:
         solution = solve(program)
     except Infeasible:
+        if not conditions.any:
+            # A constant channel is always private.
+            raise PufferfishError("the solver could not solve the program") from None
         raise InputError(conditions.why_infeasible(epsilon)) from None
     n_x, n_y = program.shape
     bits = 64 + max(0, math.ceil(-math.log2(float(bound - 1))))
@@ -155,6 +172,12 @@ def channel(
         if finer_cost < exact:
             rows, exact = finer, finer_cost
     made = Channel(inputs, alphabet, rows, (1 << bits,) * n_x)
+    missed = conditions.missed_by(made, mu)
+    if missed > CONDITION_TOLERANCE:
+        raise PufferfishError(
+            f"the side conditions could be met only to {float(missed):.0e}, not to "
+            f"{float(CONDITION_TOLERANCE):.0e}; a larger epsilon or fewer conditions help"
+        )
     repair = float(exact) / solution.objective - 1 if solution.objective > 1e-12 else float(exact)
     return ChannelSolution(made, exact, solution.objective, max(0.0, repair), solution.seconds)
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from pufferfish.calibration.channel_program import Program, Row
 from pufferfish.errors import InputError
-from pufferfish.mechanisms.channel import same_places
+from pufferfish.mechanisms.channel import Channel, same_places
 from pufferfish.rationals import parse_number, show
 from pufferfish.support import Support, lattice_of
 
@@ -45,6 +45,34 @@ class Conditions:
         if keep is not None and not 0 <= keep <= 1:
             raise InputError(f"min_keep must be between 0 and 1, but {show(keep)} was given")
         return cls(invariant, unbiased, keep)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any condition."""
+        return self.invariant or self.unbiased or self.min_keep is not None
+
+    def missed_by(self, made: Channel, mu: Sequence[Fraction]) -> Fraction:
+        """Return by how much a channel misses the conditions at worst, exactly."""
+        rows = [
+            [Fraction(int(m), d) for m in row]
+            for row, d in zip(made.rows.tolist(), made.denominators, strict=True)
+        ]
+        worst = Fraction(0)
+        if self.invariant:
+            back = {y: x for x, y in enumerate(made.same) if y is not None}
+            for y in range(made.outputs.size):
+                found = sum((w * row[y] for w, row in zip(mu, rows, strict=True)), Fraction(0))
+                worst = max(worst, abs(found - (mu[back[y]] if y in back else 0)))
+        if self.unbiased:
+            ys = lattice_of(made.outputs).values
+            for value, row in zip(lattice_of(made.inputs).values, rows, strict=True):
+                mean = sum((v * m for v, m in zip(ys, row, strict=True) if m), Fraction(0))
+                worst = max(worst, abs(mean - value))
+        if self.min_keep is not None:
+            for row, kept in zip(rows, made.same, strict=True):
+                if kept is not None:
+                    worst = max(worst, self.min_keep - row[kept])
+        return worst
 
     def add_to(
         self, program: Program, inputs: Support, outputs: Support, mu: Sequence[Fraction]

@@ -86,6 +86,15 @@ def check_not_input(output: str, inputs: Iterable[str | None], what: str) -> Non
 
 def _same_file(one: str, other: str) -> bool:
     """Whether two paths are one file: by name, through a symbolic link, or by a second name."""
+    from pufferfish.atomic import home_expanded
+
+    # A table's ~ stands for the home folder, so every path is also looked at with it expanded.
+    first = {one, str(home_expanded(Path(one)))}
+    second = {other, str(home_expanded(Path(other)))}
+    return any(_same_path(a, b) for a in first for b in second)
+
+
+def _same_path(one: str, other: str) -> bool:
     if os.path.realpath(one) == os.path.realpath(other):
         return True
     try:

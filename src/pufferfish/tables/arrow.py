@@ -15,6 +15,9 @@ import pyarrow.types as pt
 
 from pufferfish.errors import InputError
 
+#: What NumPy calls Arrow's floats; its integers have the same names in both.
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+
 
 def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
     """Return an array of Arrow integers or floats without nulls; the memory is shared.
@@ -28,7 +31,7 @@ def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
     array, shape (n,)
         Read only.
     """
-    kind = np.dtype(str(array.type).replace("double", "float64").replace("halffloat", "float16"))
+    kind = np.dtype(_FLOATS.get(str(array.type), str(array.type)))
     if not len(array):
         return np.empty(0, dtype=kind)
     return np.frombuffer(

@@ -27,7 +27,8 @@ def open_table(source: Any) -> Table:
         return open_file(Path(source))
     if isinstance(source, FrameTable):
         return source
-    if all(hasattr(source, part) for part in ("groups", "batches", "comma_may_be_decimal")):
+    # By its class: a dataframe shows its columns as attributes, whatever their names.
+    if all(callable(getattr(type(source), method, None)) for method in ("groups", "batches")):
         table: Table = source
         return table
     return open_frame(source)
