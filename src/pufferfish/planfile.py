@@ -161,15 +161,5 @@ def _claimed(data: Any) -> Certificate:
     try:
         return Certificate.from_dict(data)
     except (InputError, OverflowError):
-        return Certificate(
-            method="none",
-            loss=math.inf,
-            loss_at_least=0.0,
-            epsilon=None,
-            holds=False,
-            decided=False,
-            witness=None,
-            precision=None,
-            error_bound=None,
-            statement="The plan file holds no certificate; verify proves the loss.",
-        )
+        statement = "The plan file holds no certificate; verify proves the loss."
+        return Certificate.of_nothing(None, statement)

@@ -88,7 +88,7 @@ def certify_channel(
     places = _row_of_atoms(scenario, channel)
     missing = _without_row(scenario, places)
     if missing is not None:
-        return _nothing(epsilon, no_row_statement(scenario.support.name(missing)))
+        return Certificate.of_nothing(epsilon, no_row_statement(scenario.support.name(missing)))
     published = output_scenario(scenario, channel, places)
     finding, bits = _decided(published, epsilon)
     holds = epsilon is not None and not finding.refuted
@@ -206,18 +206,3 @@ def _without_row(scenario: Scenario, places: npt.NDArray[np.int64]) -> int | Non
         if len(lost):
             return int(lost[0])
     return None
-
-
-def _nothing(epsilon: Fraction | None, statement: str) -> Certificate:
-    return Certificate(
-        method="none",
-        loss=math.inf,
-        loss_at_least=0.0,
-        epsilon=None if epsilon is None else show(epsilon),
-        holds=False,
-        decided=False,
-        witness=None,
-        precision=None,
-        error_bound=None,
-        statement=statement,
-    )

@@ -94,7 +94,8 @@ def certify(
     scale, step = _scale_and_step(mechanism, lattice)
     exact = None if epsilon is None else parse_epsilon(epsilon)
     if step <= 0 or (lattice.step / step).denominator != 1:
-        return _off_lattice(step, lattice, exact)
+        # Noise on a lattice that misses some of the values tells these apart for certain.
+        return Certificate.of_nothing(exact, off_lattice_statement(step, lattice.step))
     if scale == 0:
         return _without_noise(scenario, exact)
     if method == "ball" or (method != "float-bound" and scenario.cells <= BALL_CELLS):
@@ -229,19 +230,3 @@ def _certificate(
         statement="",
     )
     return replace(bare, statement=statement_of(bare, len(scenario.priors)))
-
-
-def _off_lattice(step: Fraction, lattice: Lattice, epsilon: Fraction | None) -> Certificate:
-    """Return the certificate that fails noise on a lattice that misses some of the values."""
-    return Certificate(
-        method="none",
-        loss=math.inf,
-        loss_at_least=0.0,
-        epsilon=None if epsilon is None else show(epsilon),
-        holds=False,
-        decided=False,
-        witness=None,
-        precision=None,
-        error_bound=None,
-        statement=off_lattice_statement(step, lattice.step),
-    )

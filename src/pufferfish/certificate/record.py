@@ -4,9 +4,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from pufferfish.errors import InputError
+from pufferfish.rationals import show
 from pufferfish.scenario import Pair
 
 #: A pair of secrets under the adversary at this position in the scenario.
@@ -100,6 +102,22 @@ class Certificate:
     precision: int | None
     error_bound: float | None
     statement: str
+
+    @classmethod
+    def of_nothing(cls, epsilon: Fraction | None, statement: str) -> "Certificate":
+        """Return the certificate that proves nothing, with a sentence that says why."""
+        return cls(
+            method="none",
+            loss=math.inf,
+            loss_at_least=0.0,
+            epsilon=None if epsilon is None else show(epsilon),
+            holds=False,
+            decided=False,
+            witness=None,
+            precision=None,
+            error_bound=None,
+            statement=statement,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON; infinity is the text ``inf``."""

@@ -47,11 +47,11 @@ def near_file(path: str) -> str:
     except OSError:
         return ""
 
+    def ratio(one: str, other: str) -> float:
+        return difflib.SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
+
     def likeness(name: str) -> tuple[float, float]:
-        pairs = ((given.stem, Path(name).stem), (given.name, name))
-        return tuple(  # type: ignore[return-value]
-            difflib.SequenceMatcher(None, a.casefold(), b.casefold()).ratio() for a, b in pairs
-        )
+        return ratio(given.stem, Path(name).stem), ratio(given.name, name)
 
     best = max(names, key=likeness, default="")
     # The ending alone, which many files share, makes no two names alike.

@@ -252,9 +252,9 @@ class Channel:
             ends = list(range(self.inputs.size)), [codes[name] for name in self.outputs.names]
             step = Fraction(1)
         else:
-            lattices = lattice_of(self.inputs), lattice_of(self.outputs)
-            step = Fraction(1, math.lcm(*(s.step.denominator for s in lattices)))
-            ends = tuple([int(v / step) for v in s.values] for s in lattices)  # type: ignore[assignment]
+            first, second = lattice_of(self.inputs), lattice_of(self.outputs)
+            step = Fraction(1, math.lcm(first.step.denominator, second.step.denominator))
+            ends = [int(v / step) for v in first.values], [int(v / step) for v in second.values]
         return step, np.array(ends[0], dtype=object), np.array(ends[1], dtype=object)
 
     def _expected(self, weights: Any, costs: NDArray[np.object_]) -> Fraction:
