@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pufferfish.mechanisms import DiscreteLaplace
+from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.release import ReleaseSpec
-from pufferfish.support import Levels, lattice_of, make_lattice
+from pufferfish.support import Levels, Support, lattice_of, make_lattice
 from pufferfish.tables import make_rules
 
 
@@ -31,6 +31,19 @@ def level_job(names: Sequence[str], scale: float = 1.0, **options: Any) -> Relea
     rules = make_rules(secret="s", public="x", order=list(names))
     options.setdefault("protected", ("a", "b"))
     return ReleaseSpec(support, rules, DiscreteLaplace(scale, lattice_of(support).step), **options)
+
+
+def channel_job(
+    support: Support, rows: Any, outputs: Support | None = None, **options: Any
+) -> ReleaseSpec:
+    """A release through a channel of some rows of integers; outputs are the support by default."""
+    names = {}
+    if isinstance(support, Levels):
+        names = {"order" if support.ordered else "levels": support.names}
+    rules = options.pop("rules", make_rules(secret="s", public="x", **names))
+    options.setdefault("protected", ("a", "b"))
+    channel = Channel.of(support, support if outputs is None else outputs, rows)
+    return ReleaseSpec(support, rules, channel, **options)
 
 
 def write_csv(path: Path, rows: Iterable[Iterable[Any]], header: str = "s,x") -> Path:
@@ -59,11 +72,11 @@ def exact_law(
     value: Fraction, spec: ReleaseSpec, finish: Callable[[Fraction], Fraction]
 ) -> dict[Fraction, float]:
     """The chances of all outputs for one value, the far tails (below 1e-30) left out."""
-    units = float(Fraction(spec.noise.scale) / spec.noise.step)
+    units = float(Fraction(spec.mechanism.scale) / spec.mechanism.step)
     a = math.exp(-1 / units)
     chances: dict[Fraction, float] = {}
     for k in range(-int(70 * units) - 2, int(70 * units) + 3):
-        output = finish(value + k * spec.noise.step)
+        output = finish(value + k * spec.mechanism.step)
         mass = (1 - a) / (1 + a) * math.exp(-abs(k) / units)
         chances[output] = chances.get(output, 0.0) + mass
     return chances

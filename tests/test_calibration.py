@@ -18,10 +18,10 @@ import pufferfish.calibration.one_sided
 import pufferfish.calibration.relaxed
 import pufferfish.calibration.roots
 import pufferfish.calibration.wasserstein
-from pufferfish.calibration import REGISTRY, method_named
-from pufferfish.calibration.calibrate import _certified
+from pufferfish.calibration import NOISE, REGISTRY, method_named
+from pufferfish.calibration.certified import certified
 from pufferfish.calibration.exact import exact
-from pufferfish.calibration.registry import Method
+from pufferfish.calibration.registry import NoiseMethod
 from pufferfish.calibration.roots import scale_of_sides, sides
 from pufferfish.coupling import comonotone
 from pufferfish.errors import InputError, PufferfishError
@@ -317,7 +317,7 @@ def test_a_scale_rounded_down_is_raised_until_it_is_private() -> None:
     epsilon = Fraction(1, 3)
     down = DiscreteLaplace(math.nextafter(3.0, 0), Fraction(1))
     assert not pf.certify(scenario, down, epsilon).holds
-    raised, certificate, notes = _certified(scenario, down, epsilon)
+    raised, certificate, notes = certified(scenario, down, epsilon, None)
     assert raised.scale >= 3.0
     assert certificate.holds
     assert notes == ()
@@ -327,11 +327,11 @@ def test_a_calibrator_that_is_far_off_is_an_error_and_never_a_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
-    broken = Method("exact", lambda s, e: DiscreteLaplace(0.5, Fraction(1)), "", "")
+    broken = NoiseMethod("exact", "", "", lambda s, e: DiscreteLaplace(0.5, Fraction(1)))
     monkeypatch.setitem(REGISTRY, "exact", broken)
     with pytest.raises(PufferfishError, match="certified"):
         pf.calibrate(scenario, 1)
-    unchanged = Method("exact", lambda s, e: DiscreteLaplace(0.0, Fraction(1)), "", "")
+    unchanged = NoiseMethod("exact", "", "", lambda s, e: DiscreteLaplace(0.0, Fraction(1)))
     monkeypatch.setitem(REGISTRY, "exact", unchanged)
     with pytest.raises(PufferfishError, match="certified"):
         pf.calibrate(scenario, 1)
@@ -339,7 +339,7 @@ def test_a_calibrator_that_is_far_off_is_an_error_and_never_a_plan(
 
 def test_a_slightly_raised_scale_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
-    low = Method("exact", lambda s, e: DiscreteLaplace(1 - 1e-4, Fraction(1)), "", "")
+    low = NoiseMethod("exact", "", "", lambda s, e: DiscreteLaplace(1 - 1e-4, Fraction(1)))
     monkeypatch.setitem(REGISTRY, "exact", low)
     plan = pf.calibrate(scenario, 1)
     assert plan.scale >= 1
@@ -363,7 +363,8 @@ def test_a_constant_column() -> None:
 
 
 def test_names_of_mechanisms() -> None:
-    assert list(REGISTRY) == ["l1", "wasserstein", "relaxed", "one-sided", "exact"]
+    assert list(REGISTRY) == [*reversed(NAMES), "channel"]
+    assert list(NOISE) == [*reversed(NAMES)]
     assert method_named("One_Sided").name == "one-sided"
     with pytest.raises(InputError, match="did you mean 'wasserstein'"):
         method_named("waserstein")

@@ -12,7 +12,7 @@ import pytest
 
 import pufferfish as pf
 import pufferfish.calibration.exact as module
-from pufferfish.calibration import REGISTRY
+from pufferfish.calibration import NOISE
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.search import find_root
 from pufferfish.errors import PufferfishError
@@ -80,7 +80,7 @@ def test_the_least_scale_in_doubles(shape) -> None:  # type: ignore[no-untyped-d
 def test_the_order_on_large_supports(shape) -> None:  # type: ignore[no-untyped-def]
     scenario = shape()
     for epsilon in ("5", "1", "0.01", "0.002"):
-        scales = [pf.calibrate(scenario, epsilon, name).scale for name in reversed(REGISTRY)]
+        scales = [pf.calibrate(scenario, epsilon, name).scale for name in reversed(NOISE)]
         for smaller, larger in pairwise(scales):
             assert smaller <= larger * (1 + 1e-12)
 

@@ -174,7 +174,12 @@ def test_09_order_of_appearance_warns(tmp_path: Path) -> None:
 
 
 def test_09_no_order(tmp_path: Path) -> None:
-    check_refused(calibrate(write(tmp_path, "t.csv", rows(*LEVELS))), "--order", "Medium")
+    path = write(tmp_path, "t.csv", rows(*LEVELS))
+    check_refused(calibrate(path), "wasserstein adds noise", "no order", "--order", "channel")
+    # Without a name, levels without an order get what can be had for them.
+    outcome = run("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", 1, "--format",
+                  "json")  # fmt: skip
+    assert outcome.scales == {"channel": None}
 
 
 GAPS = ["A,low", "A,mid", "B,low", "B,high", "C,"]

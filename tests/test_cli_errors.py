@@ -156,13 +156,19 @@ def test_others(command: tuple[str, ...], parts: list[str]) -> None:
         ('{"secrets": {"a": {"0": 1}, "b": {"1": 1}}, "pairs": [["a", "c"]]}', ["'c'"]),
         ('{"secrets": {"a": {"0": 1}, "b": {"1": 1}}', ["line 1"]),
         ("[" * 100_000, ["deeply"]),
-        ('{"secrets": {"a": {"low": 1}, "b": {"mid": 1}}}', ["--order"]),
     ],
 )
 def test_prior_files(tmp_path: Path, text: str, parts: list[str]) -> None:
     path = write(tmp_path, "p.json", text)
     outcome = run("calibrate", "--prior", path, "--epsilon", 1, "--format", "json")
     check_refused(outcome, *parts)
+
+
+def test_a_prior_of_levels_without_an_order(tmp_path: Path) -> None:
+    path = write(tmp_path, "p.json", '{"secrets": {"a": {"low": 1}, "b": {"mid": 1}}}')
+    options = ("calibrate", "--prior", path, "--epsilon", 1, "--mechanism")
+    check_refused(run(*options, "exact"), "no order", "--order", "channel")
+    assert run(*options, "channel").status == 0
 
 
 def test_prior_files_that_are_none(tmp_path: Path) -> None:
@@ -260,6 +266,8 @@ WORDS = [
     "1,5", "-1", "nan", "--mechanism", "all", "exact", "--format", "json", "csv", "--save",
     "out.json", "--prior", "-o", "out.csv", "--plan", "--keep", "--bounds", "--round", "--force",
     "--allow-unchanged", "--min-scale", "--seed", "--other-prior", "", "é", "--", "-x",
+    "channel", "--cost", "hamming", "squared", "--outputs", "fine:2", "--invariant", "--unbiased",
+    "--min-keep", "--confidence", "--tv-radius", "--missing-as-level", "0.05",
 ]  # fmt: skip
 
 

@@ -190,6 +190,13 @@ def test_a_plan_of_a_given_prior_is_not_kept_with_a_table(folder: Path) -> None:
         ("sum to 7, not to 1; counts go into Prior.from_counts",
          "sum to 7, not to 1; give probabilities, not counts"),
         ("with --out-of-support clamp (out_of_support='clamp')", "with --out-of-support clamp"),
+        ("--min-scale (min_scale) raises the scale", "--min-scale raises the scale"),
+        ("l1 cannot honour a region (confidence or tv_radius): its",
+         "l1 cannot honour a region (--confidence or --tv-radius): its"),
+        ("at epsilon 0.1 and min_keep 0.9; feasible with a smaller min_keep or a larger epsilon",
+         "at epsilon 0.1 and --min-keep 0.9; feasible with a smaller --min-keep or a larger "
+         "epsilon"),
+        ("there is no column 'min_keep'", "there is no column 'min_keep'"),
         ("is a secret of its own (1 rows); if", "is a secret of its own (1 row); if"),
         ("the levels a, b does not fit column 'x'", "the levels a, b do not fit column 'x'"),
         ("the order a, b does not fit column 'x'", "the order a, b does not fit column 'x'"),
@@ -206,7 +213,21 @@ def test_no_words_of_python(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("calibrate", "l.csv", *COLUMNS, "--epsilon", "1"),
+        ("calibrate", "l.csv", *COLUMNS, "--epsilon", "1", "--mechanism", "exact"),
+        ("calibrate", "l.csv", *COLUMNS, "--epsilon", ".1", "--min-keep", ".9"),
+        (
+            "calibrate",
+            "t.csv",
+            *COLUMNS,
+            "--epsilon",
+            "1",
+            "--mechanism",
+            "l1",
+            "--tv-radius",
+            ".1",
+        ),
+        ("release", "l.csv", *COLUMNS, "--epsilon", "1", "-o", "o.csv", "--min-scale", "2"),
+        ("release", "l.csv", *COLUMNS, "--epsilon", "1", "-o", "o.csv", "--round"),
         ("calibrate", "t.csv", *COLUMNS, "--epsilon", "1", "--save", "plan"),
         ("release", "same.csv", *COLUMNS, "--epsilon", "1", "-o", "o.csv"),
         ("release", "t.csv", "--plan", "plan", "--public", "x", "-o", "o.csv"),
@@ -223,7 +244,7 @@ def test_messages_name_options_alone(folder: Path, arguments: tuple[str, ...]) -
     done = run(*arguments)
     assert done.status in (1, 2)
     check_refused(done, status=done.status)
-    for word in ("=", "True", "Prior.", "["):
+    for word in ("=", "True", "Prior.", "[", "min_keep", "tv_radius", "min_scale"):
         assert word not in done.err
 
 

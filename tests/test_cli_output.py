@@ -23,7 +23,8 @@ from cli_runner import COMMAND, check_refused, rows, run, write
 from pufferfish.cli import digits
 from pufferfish.cli.output import jsonable
 
-MECHANISMS = ["l1", "wasserstein", "relaxed", "one-sided", "exact"]
+NOISE = ["l1", "wasserstein", "relaxed", "one-sided", "exact"]
+MECHANISMS = [*NOISE, "channel"]
 
 
 @pytest.fixture
@@ -118,6 +119,18 @@ def test_json_holds_the_results_of_the_library(student: Path) -> None:
         assert (result["loss"], result["mse"], result["std"]) == (plan.loss, plan.mse, plan.std)
         assert result["certified"] is True
         assert result["loss"] <= result["epsilon"]
+        assert (result["cost"], result["keep_rate"]) == (plan.cost, plan.keep_rate)
+        sensitivity = plan.with_sensitivity(pf.Scenario(prior)).sensitivity
+        assert sensitivity is not None
+        assert (result["loss_at_95"], result["robustness_radius"]) == (
+            sensitivity.loss_at_95, sensitivity.radius,
+        )  # fmt: skip
+        assert result["robustness_radius_at_double"] == sensitivity.radius_at_double
+        assert result["robust"] is False
+        if plan.scale is None:
+            assert result["mechanism"] == "channel"
+            assert result["reduction_vs_wasserstein"] is result["reduction_vs_l1"] is None
+            continue
         saved = 100 * (1 - plan.scale * plan.epsilon)
         assert result["reduction_vs_wasserstein"] == pytest.approx(saved, abs=1e-9)
         assert result["reduction_vs_l1"] == pytest.approx(saved, abs=1e-9)
@@ -128,6 +141,7 @@ def test_json_holds_the_results_of_the_library(student: Path) -> None:
     assert scenario["support"]["kind"] == "ordered levels"
     assert scenario["pairs"] == [["no", "yes"]]
     assert scenario["adversaries"] == 1
+    assert scenario["regions"] is None
     assert scenario["missing"] == [{"text": "", "public_rows": 0, "secret_rows": 0}]
     assert any("public knowledge" in note for note in scenario["notes"])
     assert "sha256" not in outcome.out  # the digest is private
@@ -144,11 +158,12 @@ def test_csv(student: Path) -> None:
     outcome = run(*student_options(student), "--format", "csv")
     found = list(csv.DictReader(io.StringIO(outcome.out)))
     results = run(*student_options(student), "--format", "json").data["results"]
-    assert len(found) == 15
+    assert len(found) == 18
     assert "public knowledge" in outcome.err
     for row, result in zip(found, results, strict=True):
         assert row["mechanism"] == result["mechanism"]
-        assert float(row["scale"]) == result["scale"]
+        assert row["scale"] == ("" if result["scale"] is None else str(result["scale"]))
+        assert row["loss_at_95"] == str(result["loss_at_95"])
         assert float(row["loss"]) == result["loss"]
         assert row["certified"] == "true"
 
@@ -222,7 +237,7 @@ def large(tmp_path: Path) -> Path:
 def test_no_number_and_no_name_is_broken(tmp_path: Path, columns: int) -> None:
     path = large(tmp_path)
     options = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", "0.1,1/3",
-               "--mechanism", "all")  # fmt: skip
+               "--mechanism", ",".join(NOISE))  # fmt: skip
     seen = on_a_terminal(columns, *options)
     found = run(*options, "--format", "json").data["results"]
     lines = [line.split() for line in seen.replace("\r", "\n").split("\n")]
@@ -232,7 +247,10 @@ def test_no_number_and_no_name_is_broken(tmp_path: Path, columns: int) -> None:
         assert any(line[:4] == [epsilon, result["mechanism"], scale, loss] for line in lines)
         if columns > 100:
             assert any(digits.short(result["mse"]) in line for line in lines)
-    assert ("as this terminal is narrow: mse" in " ".join(seen.split())) == (columns <= 80)
+    hidden = re.search(r"as this terminal is narrow: ([^.]*)\.", " ".join(seen.split()))
+    assert (hidden is not None) == (columns <= 80)
+    # What can be told from the other columns goes first.
+    assert hidden is None or hidden[1].startswith("below l1, std")
     # Every mse is 1e7 and more.
     assert all("e+" in digits.short(result["mse"]) for result in found if columns > 100)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pufferfish.calibration import REGISTRY, calibrate
+from pufferfish.calibration import NOISE, calibrate
 from pufferfish.errors import InputError
 from pufferfish.prior import Prior
 from pufferfish.rationals import show
@@ -141,7 +141,7 @@ def test_masses_below_every_double(mass: str, sums_to_one: bool) -> None:
     assert all(f"1+{mass}" in note for note in prior.notes)
     assert 0 < prior.probability("a", 1) <= Fraction(mass)
     assert prior.probabilities[0].tolist() == [1.0, float(mass)]
-    scales = [calibrate(Scenario(prior), 1, name).scale for name in REGISTRY]
+    scales = [calibrate(Scenario(prior), 1, name).scale for name in NOISE]
     assert all(scale is not None and 0.5 < scale <= 1 for scale in scales)
 
 

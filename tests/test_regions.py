@@ -6,17 +6,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pufferfish.regions
+import pufferfish.intervals
 from pufferfish.errors import InputError
+from pufferfish.intervals import UNIT, interval, tail_sum
+from pufferfish.precision import precision
 from pufferfish.prior import Prior
-from pufferfish.regions import GRID, Ball, Box, Confidence, TVBall, interval, regions_of
+from pufferfish.regions import Ball, Box, Confidence, TVBall, regions_of
 from pufferfish.scenario import Scenario
 from pufferfish.tables.rules import Rules, make_rules
 
-UNIT = 1 << GRID
 COUNTS = {"a": [376, 204], "b": [34, 35], "c": [0, 12]}
 
 
@@ -49,7 +51,7 @@ def test_ends_are_outward_and_near(total: int, data: st.DataObject, alpha: Fract
 
 
 def test_mutant_an_end_rounded_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = pufferfish.regions._lower_end
+    honest = pufferfish.intervals.lower_end
 
     def inwards(count: int, total: int, tail: Fraction) -> int:
         end = honest(count, total, tail)
@@ -58,15 +60,15 @@ def test_mutant_an_end_rounded_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
     ends_are_outward(7, 20, Fraction(1, 20))
     for which in (7, 13):  # the lower end, the upper one
         monkeypatch.setattr(
-            pufferfish.regions,
-            "_lower_end",
+            pufferfish.intervals,
+            "lower_end",
             lambda c, n, t, which=which: (inwards if c == which else honest)(c, n, t),
         )
         with pytest.raises(AssertionError):
             ends_are_outward(7, 20, Fraction(1, 20))
 
 
-@pytest.mark.parametrize("total", [1, 69, 580, 22696, 10**6, 10**8])
+@pytest.mark.parametrize("total", [1, 69, 580, 22696, 10**6, 10**8, 10**12])
 @pytest.mark.parametrize("share", [0.0, 1e-4, 0.3, 0.5, 0.99, 1.0])
 def test_ends_agree_with_scipy(total: int, share: float) -> None:
     from scipy import stats
@@ -80,6 +82,23 @@ def test_ends_agree_with_scipy(total: int, share: float) -> None:
     if count < total:
         expected = stats.beta.ppf(half, total - count, count + 1)
         assert 1 - upper == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.integers(1, 40), st.data())
+def test_the_continued_fraction_encloses_the_sum(total: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, total))
+    # Anywhere where the count is above the mean, up to the end of what is promised.
+    most = UNIT * (count + 1) // (total + 1) - 1
+    p = min(max(1, int(data.draw(st.floats(0, 1)) * most)), UNIT - 1)
+    exact = Fraction(p, UNIT)
+    first = at_least(count, total, exact) - (
+        at_least(count + 1, total, exact) if count < total else 0
+    )
+    ratio = at_least(count, total, exact) / first
+    with precision(300):
+        found = tail_sum(count, total, p)
+        assert found.contains(arb(ratio.numerator) / ratio.denominator)
+        assert found.rad() <= found.mid() * 2.0**-79
 
 
 def test_ends_agree_with_the_incomplete_beta_function() -> None:

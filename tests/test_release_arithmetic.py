@@ -149,8 +149,8 @@ def test_scale_zero_needs_consent() -> None:
     with pytest.warns(UnchangedWarning, match="unchanged"):
         releaser = Releaser(job([0, 1], scale=0.0, allow_unchanged=True))
     assert releaser.draw(array([0, 1, 1])).tolist() == [0, 1, 1]
-    assert Releaser(job([0, 1], scale=0.0, min_scale=2)).noise.scale == 2.0
-    assert Releaser(job([0, 1], scale=3.0, min_scale=2)).noise.scale == 3.0
+    assert Releaser(job([0, 1], scale=0.0, min_scale=2)).mechanism.scale == 2.0
+    assert Releaser(job([0, 1], scale=3.0, min_scale=2)).mechanism.scale == 3.0
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "x", float("nan"), float("inf"), 10**400])

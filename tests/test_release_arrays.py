@@ -55,7 +55,7 @@ def same_outputs(spec: Any, one: Any, two: Any) -> bool:
     """Whether everything common for one value is possible for the other: a public lattice."""
     first, second = reachable(spec, one), reachable(spec, two)
     inner = {v for v in first | second if abs(v - float(one)) < 3 and abs(v - float(two)) < 3}
-    step = float(spec.noise.step)
+    step = float(spec.mechanism.step)
     lattice = {k * step for k in range(-200, 201)}
     return bool(inner) and inner <= first and inner <= second and (first | second) <= lattice
 
@@ -86,7 +86,7 @@ def test_mutant_noise_in_floats_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
     assert on_lattice()
 
     def draw(self: Any, atoms: Any, entropy: Any = None) -> Any:
-        return np.array([one, two])[atoms] + 0.1 * self.noise.noise(len(atoms), entropy)
+        return np.array([one, two])[atoms] + 0.1 * self.mechanism.noise(len(atoms), entropy)
 
     monkeypatch.setattr(Releaser, "draw", draw)
     monkeypatch.setattr(Releaser, "numpy", lambda self, values: values)
@@ -132,7 +132,7 @@ def test_the_sum_is_rounded() -> None:
 
 def test_mutant_rounded_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def draw(self: Any, atoms: Any, entropy: Any = None) -> Any:
-        noise = self.noise.noise(len(atoms), entropy)
+        noise = self.mechanism.noise(len(atoms), entropy)
         return np.array([0.25, 0.75])[atoms] + np.round(noise * 0.25)
 
     monkeypatch.setattr(Releaser, "draw", draw)
@@ -142,7 +142,7 @@ def test_mutant_rounded_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_mutant_rounded_before_the_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def draw(self: Any, atoms: Any, entropy: Any = None) -> Any:
-        noise = self.noise.noise(len(atoms), entropy)
+        noise = self.mechanism.noise(len(atoms), entropy)
         return np.array([0, 1])[atoms] + np.round(noise * 0.25).astype(np.int64)
 
     monkeypatch.setattr(Releaser, "draw", draw)
@@ -208,7 +208,7 @@ def test_arrays_equal_a_release_row_by_row(
         released = release_array(values, spec, seed=seed)
     from pufferfish.sampling import seeded_entropy
 
-    noise = spec.noise.noise(len(rows), seeded_entropy(seed)).tolist()
+    noise = spec.mechanism.noise(len(rows), seeded_entropy(seed)).tolist()
     slow = [one_by_one(v, z, exact_step) for v, z in zip(values, noise, strict=True)]
     assert released.tolist() == [int(v) if exact_step.denominator == 1 else float(v) for v in slow]
 

@@ -63,7 +63,7 @@ def test_only_the_released_column_is_written(table: Path) -> None:
         output=str(out),
         column="x",
         keep=(),
-        noise=DiscreteLaplace(TINY, Fraction(1)),
+        mechanism=DiscreteLaplace(TINY, Fraction(1)),
         rows_read=6,
         rows_released=5,
         set_aside=(("no public value", 1),),

@@ -475,9 +475,9 @@ def test_excluded_secrets_are_counted_and_keep_their_values_in_the_support(tmp_p
 def test_mutant_that_loses_rows_is_caught(tmp_path, monkeypatch):
     from pufferfish.tables import count as module
 
-    honest = module._secrets
+    honest = module.secrets_of
     monkeypatch.setattr(
-        module, "_secrets", lambda *given: (*honest(*given)[:2], honest(*given)[2][1:])
+        module, "secrets_of", lambda *given: (*honest(*given)[:2], honest(*given)[2][1:])
     )
     with pytest.raises(PufferfishError, match="rows were lost"):
         count(write(tmp_path, BIG))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pufferfish.calibration import calibrate
     from pufferfish.certificate import Certificate, certify
     from pufferfish.errors import CheckFailed, InputError, PufferfishError
-    from pufferfish.mechanisms import DiscreteLaplace
+    from pufferfish.mechanisms import Channel, DiscreteLaplace
     from pufferfish.plan import Plan
     from pufferfish.prior import Prior
     from pufferfish.privacy import privacy_loss
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Names are imported when they are first used: `import pufferfish` stays quick.
 _HOMES = {
     "Certificate": "pufferfish.certificate",
+    "Channel": "pufferfish.mechanisms",
     "CheckFailed": "pufferfish.errors",
     "DiscreteLaplace": "pufferfish.mechanisms",
     "InputError": "pufferfish.errors",
@@ -38,6 +39,7 @@ _HOMES = {
 
 __all__ = [
     "Certificate",
+    "Channel",
     "CheckFailed",
     "DiscreteLaplace",
     "InputError",

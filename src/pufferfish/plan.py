@@ -9,20 +9,24 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pufferfish.certificate import Certificate, certify
+from pufferfish.certificate import Certificate
 from pufferfish.columns import common_rules, rules_for
-from pufferfish.digits import rounded_up
-from pufferfish.errors import CheckFailed, InputError
+from pufferfish.distortion import Distortion
+from pufferfish.errors import InputError
 from pufferfish.jsonfile import read_strict, write_private
-from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.judge import judge
+from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.planfile import plan_entries, plan_to_dict
 from pufferfish.prior import Prior
 from pufferfish.rationals import show
+from pufferfish.regions import Region
+from pufferfish.robust.sensitivity import Sensitivity, sensitivity_of
 from pufferfish.scenario import Pair, Scenario
-from pufferfish.support import Levels, Support, lattice_of
+from pufferfish.support import Support
 from pufferfish.tables.rules import Rules
 
 if TYPE_CHECKING:
+    from pufferfish.estimate import Estimate
     from pufferfish.release import ReleaseSpec
 
 #: What every plan from a table says (theory, section 7).
@@ -49,8 +53,8 @@ class Plan:
     ----------
     mechanism : str
         Name of the calibration method.
-    noise : DiscreteLaplace
-        The noise, with its scale and the step of the lattice.
+    applied : DiscreteLaplace or Channel
+        What happens to every value: noise of some scale, or a channel.
     epsilon_exact : Fraction
         epsilon, exactly.
     certificate : Certificate
@@ -69,11 +73,17 @@ class Plan:
     from_rows : bool
         Whether a prior was computed from numbers of rows, so that the plan depends on every row.
     notes : tuple of str
-        What the user should know of how prior and scale came about.
+        What the user should know of how prior and mechanism came about.
+    distortion : Distortion or None
+        For a channel: what it costs.
+    regions : tuple of (Confidence, TVBall or None)
+        How far each adversary's prior may be from the one given; empty where all are exact.
+    sensitivity : Sensitivity or None
+        What errors of the prior would do, where :meth:`with_sensitivity` found it out.
     """
 
     mechanism: str
-    noise: DiscreteLaplace
+    applied: Mechanism
     epsilon_exact: Fraction
     certificate: Certificate
     support: Support
@@ -83,16 +93,20 @@ class Plan:
     digest: str
     from_rows: bool
     notes: tuple[str, ...] = ()
+    distortion: Distortion | None = None
+    regions: tuple[Region | None, ...] = ()
+    sensitivity: Sensitivity | None = None
 
     @classmethod
     def of(
         cls,
         scenario: Scenario,
         mechanism: str,
-        noise: DiscreteLaplace,
+        applied: Mechanism,
         epsilon: Fraction,
         certificate: Certificate,
         notes: tuple[str, ...] = (),
+        distortion: Distortion | None = None,
     ) -> Plan:
         """Return the plan of a mechanism that was calibrated for a scenario.
 
@@ -101,9 +115,10 @@ class Plan:
         InputError
             If the priors came from tables that were cleaned in different ways.
         """
+        rules = tuple(prior.region for prior in scenario.priors)
         return cls(
             mechanism=mechanism,
-            noise=noise,
+            applied=applied,
             epsilon_exact=epsilon,
             certificate=certificate,
             support=scenario.support,
@@ -113,22 +128,51 @@ class Plan:
             digest=scenario.digest,
             from_rows=any(prior.from_rows for prior in scenario.priors),
             notes=tuple(dict.fromkeys(n for p in scenario.priors for n in p.notes)) + notes,
+            distortion=distortion,
+            regions=rules if any(rules) else (),
         )
 
     @property
-    def scale(self) -> float:
-        """theta, in the units of the data."""
-        return self.noise.scale
+    def noise(self) -> DiscreteLaplace | None:
+        """The noise that is added; None for a channel."""
+        return self.applied if isinstance(self.applied, DiscreteLaplace) else None
 
     @property
-    def mse(self) -> float:
-        """Mean squared error of the released (discrete) noise."""
-        return self.noise.mse
+    def channel(self) -> Channel | None:
+        """The channel that values go through; None for noise."""
+        return self.applied if isinstance(self.applied, Channel) else None
 
     @property
-    def std(self) -> float:
-        """Standard deviation of the released noise."""
-        return self.noise.std
+    def scale(self) -> float | None:
+        """theta, in the units of the data; None for a channel."""
+        return None if self.noise is None else self.noise.scale
+
+    @property
+    def mse(self) -> float | None:
+        """Mean squared error of a released value; None for levels without an order."""
+        if self.noise is not None:
+            return self.noise.mse
+        return None if self.distortion is None else self.distortion.mse
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation of the released noise; None for a channel."""
+        return None if self.noise is None else self.noise.std
+
+    @property
+    def cost(self) -> float | None:
+        """Expected cost of a channel, rounded up; None for noise."""
+        return None if self.distortion is None else self.distortion.cost
+
+    @property
+    def keep_rate(self) -> float | None:
+        """The chance that a channel publishes a value unchanged; None for noise."""
+        return None if self.distortion is None else self.distortion.keep_rate
+
+    @property
+    def robust(self) -> bool:
+        """Whether the plan holds for a whole region of priors."""
+        return bool(self.regions)
 
     @property
     def loss(self) -> float:
@@ -142,8 +186,10 @@ class Plan:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the least scale is 0, so that a release publishes the column as it is."""
-        return self.noise.scale == 0
+        """Whether a release publishes the column as it is."""
+        if isinstance(self.applied, Channel):
+            return self.applied.unchanged
+        return self.applied.scale == 0
 
     @property
     def assumption(self) -> str:
@@ -157,9 +203,10 @@ class Plan:
         return tuple(s for s in self.secrets if s in named)
 
     def __repr__(self) -> str:
+        size = f"cost={self.cost!r}" if self.noise is None else f"scale={self.scale!r}"
         return (
             f"Plan(mechanism={self.mechanism!r}, epsilon={show(self.epsilon_exact)}, "
-            f"scale={self.scale!r}, loss={self.loss!r}, pairs={self.pairs!r})"
+            f"{size}, loss={self.loss!r}, pairs={self.pairs!r})"
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -215,6 +262,7 @@ class Plan:
         secret: str | None = None,
         missing: Iterable[str] = (),
         step: object = None,
+        missing_as_level: bool = False,
     ) -> Plan:
         """Return a plan from a given prior that knows the columns of the tables to release.
 
@@ -229,6 +277,8 @@ class Plan:
         step : number, optional
             The step that the prior was made with, if it was: values are then rounded to it. It
             must be the step of the support; without it values are taken as they are.
+        missing_as_level : bool
+            Rows without a public value are the level ``(missing)`` of the prior.
 
         Raises
         ------
@@ -239,7 +289,14 @@ class Plan:
             raise InputError(
                 f"the plan names its columns already: it releases {self.rules.public!r}"
             )
-        rules = rules_for(self.support, public=public, secret=secret, missing=missing, step=step)
+        rules = rules_for(
+            self.support,
+            public=public,
+            secret=secret,
+            missing=missing,
+            step=step,
+            missing_as_level=missing_as_level,
+        )
         return replace(self, rules=rules)
 
     def scenario_of(self, priors: Prior | Sequence[Prior]) -> Scenario:
@@ -247,10 +304,10 @@ class Plan:
         return Scenario(priors, self.pairs)
 
     def verify(self, scenario: Scenario | Prior, *, other_prior: bool = False) -> Certificate:
-        """Recompute the loss of the plan's scale from scratch, and return the certificate.
+        """Recompute the loss of the plan's mechanism from scratch, and return the certificate.
 
-        The loss and the certificate of the plan are ignored; whether the scale is the least is not
-        checked.
+        The loss and the certificate of the plan are ignored; whether there is a better mechanism is
+        not checked. A plan that is to hold for a region of priors is judged for all of them.
 
         Parameters
         ----------
@@ -273,34 +330,18 @@ class Plan:
             raise InputError(
                 f"verify needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
             )
-        if not other_prior and scenario.digest != self.digest:
-            raise CheckFailed(
-                "the prior or the pairs are not those that the plan was computed from; to judge "
-                "the plan under them all the same use --other-prior (other_prior=True)"
-            )
-        levels = isinstance(self.support, Levels) or isinstance(scenario.support, Levels)
-        if (levels or not other_prior) and not self.support.same_as(scenario.support):
-            # A release codes values by the plan's support: the loss must be that of those codes.
-            raise CheckFailed(
-                "the support of the plan is not that of the prior: a release would code values "
-                "in another way than the one whose loss is recomputed"
-            )
-        ratio = scenario.lattice.step / lattice_of(self.support).step
-        if ratio.denominator != 1:
-            raise CheckFailed(
-                f"the values lie on a lattice of step {show(scenario.lattice.step)}, but the "
-                f"plan's noise on one of step {show(lattice_of(self.support).step)}"
-            )
-        certificate = certify(scenario, self.noise, self.epsilon_exact, "thorough")
-        if not certificate.holds:
-            raise CheckFailed(
-                f"the loss at scale {self.scale!r} is {rounded_up(certificate.loss, 5)}, above "
-                f"epsilon {show(self.epsilon_exact)}"
-                if certificate.decided
-                else f"the loss at scale {self.scale!r} could not be proved to be at most "
-                f"epsilon {show(self.epsilon_exact)}"
-            )
-        return certificate
+        return judge(self, scenario, other_prior)
+
+    def with_sensitivity(self, scenario: Scenario) -> Plan:
+        """Return the same plan, with what errors of the prior would do to its loss.
+
+        Parameters
+        ----------
+        scenario : Scenario
+            The one that the plan was calibrated for.
+        """
+        found = sensitivity_of(scenario, self.applied, self.epsilon_exact)
+        return replace(self, sensitivity=found)
 
     def release(
         self,
@@ -331,20 +372,21 @@ class Plan:
         bounds : (number, number), optional
             Clamp what is released, after the noise.
         round : bool
-            Round what is released (the sum) to integers.
+            Round what is released (the sum, or a number that a channel gives) to integers.
         keep : sequence of str
             Columns of a dataframe to keep beside the released one; not protected.
         allow_unchanged : bool
-            Publish the column unchanged where the least scale is 0.
+            Publish the column unchanged where the plan says so.
         min_scale : number, optional
-            Add at least this much noise.
+            Add at least this much noise; not for a channel.
         seed : int, optional
             For tests only; the noise is then not private, and a SeededWarning says so.
 
         Raises
         ------
         InputError
-            If a value is outside the support, or the scale is 0 and nobody allowed it.
+            If a value is outside the support, or the column would be published unchanged and
+            nobody allowed it.
         """
         from pufferfish.release import release_any
 
@@ -361,4 +403,35 @@ class Plan:
         """Return what the release layer needs of this plan, with the given options."""
         from pufferfish.release import ReleaseSpec
 
-        return ReleaseSpec(self.support, self.rules, self.noise, self.protected, **options)
+        return ReleaseSpec(self.support, self.rules, self.applied, self.protected, **options)
+
+    def estimate(
+        self,
+        released: Any,
+        *,
+        column: str | None = None,
+        bounds: tuple[object, object] | None = None,
+        round: bool = False,  # the option's name on the command line
+        min_scale: object = None,
+    ) -> Estimate:
+        """Return unbiased estimates of the original column from what was released by this plan.
+
+        Parameters
+        ----------
+        released : array-like, dataframe, or path
+            What was released.
+        column : str, optional
+            The released column of a table; by default the plan's.
+        bounds, round, min_scale
+            As they were given to :meth:`release`.
+
+        Raises
+        ------
+        InputError
+            If it cannot have been released by this plan.
+        """
+        from pufferfish.estimate.released import estimate_released
+
+        return estimate_released(
+            released, self, column=column, bounds=bounds, round=round, min_scale=min_scale
+        )

@@ -2,7 +2,8 @@
 """The plan file: a plan as JSON values, and how strictly they are read back.
 
 Read are those entries that decide what a release does. The others (notice, version, assumption,
-loss) are for people, and the certificate is a claim: none of them can make a plan unreadable.
+loss) are for people, and certificate, distortion and sensitivity are claims: none of them can make
+a plan unreadable.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from pufferfish._version import __version__
 from pufferfish.certificate import Certificate
+from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError
 from pufferfish.jsonfile import entry, texts
-from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.rationals import parse_epsilon, show
+from pufferfish.regions import Confidence, Region, region_rule
+from pufferfish.robust.sensitivity import Sensitivity
 from pufferfish.support import Lattice, Levels, Support
 from pufferfish.supportfile import support_from_dict, support_to_dict
 from pufferfish.tables.rules import Rules
@@ -40,8 +44,9 @@ _FROM_GIVEN_PRIOR = (
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON values.
 
-    The scale stands under the key ``scale`` and nowhere else. Loss and certificate follow from it,
-    but only for people to read: an edited scale is judged by ``verify`` on its merits.
+    The scale stands under the key ``scale`` and nowhere else; for a channel it is null, and the
+    integers stand under ``channel``. Loss, certificate and distortion follow from them, but only
+    for people to read: an edited scale is judged by ``verify`` on its merits.
     """
     epsilon = plan.epsilon_exact
     prints = Fraction(repr(float(epsilon))) == epsilon
@@ -52,14 +57,18 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "mechanism": plan.mechanism,
         "epsilon": float(epsilon) if prints else show(epsilon),
         "scale": plan.scale,
+        "channel": None if plan.channel is None else plan.channel.to_dict(),
+        "distortion": None if plan.distortion is None else plan.distortion.to_dict(),
         "loss": plan.loss if math.isfinite(plan.loss) else "inf",
         "from_rows": plan.from_rows,
         "assumption": plan.assumption,
         "secrets": list(plan.secrets),
         "pairs": [list(pair) for pair in plan.pairs],
+        "regions": [_region_to_dict(rule) for rule in plan.regions],
         "support": support_to_dict(plan.support),
         "rules": None if plan.rules is None else plan.rules.to_dict(),
         "certificate": plan.certificate.to_dict(),
+        "sensitivity": None if plan.sensitivity is None else plan.sensitivity.to_dict(),
         "digest": plan.digest,
         "notes": list(plan.notes),
     }
@@ -80,13 +89,13 @@ def plan_entries(data: Any) -> dict[str, Any]:
             f"its format is {data.get('format')!r}, but this version reads format {FORMAT}"
         )
     support = support_from_dict(entry(data, "support", Mapping))
-    step = support.step if isinstance(support, Lattice) else Fraction(1)
+    applied = _applied(data["scale"], data.get("channel"), support)
     secrets = texts(data, "secrets")
     if not secrets or len(set(secrets)) < len(secrets):
         raise InputError("its 'secrets' must name each secret once, at least one")
     return {
         "mechanism": entry(data, "mechanism", str),
-        "noise": DiscreteLaplace(_scale(data["scale"]), step),
+        "applied": applied,
         "epsilon_exact": parse_epsilon(data.get("epsilon")),
         "certificate": _claimed(data.get("certificate")),
         "support": support,
@@ -96,7 +105,52 @@ def plan_entries(data: Any) -> dict[str, Any]:
         "digest": entry(data, "digest", str),
         "from_rows": entry(data, "from_rows", bool),
         "notes": texts(data, "notes"),
+        "distortion": _claimed_distortion(data.get("distortion"), applied),
+        "regions": _regions(entry(data, "regions", list)),
+        "sensitivity": _claimed_sensitivity(data.get("sensitivity")),
     }
+
+
+def _applied(scale: Any, channel: Any, support: Support) -> Mechanism:
+    if channel is None:
+        step = support.step if isinstance(support, Lattice) else Fraction(1)
+        return DiscreteLaplace(_scale(scale), step)
+    if scale is not None:
+        raise InputError("it has both a scale and a channel; one of them must be null")
+    if not isinstance(channel, Mapping):
+        raise InputError("its 'channel' is not of the right kind")
+    made = Channel.from_dict(channel)
+    if not made.inputs.same_as(support):
+        raise InputError("the inputs of its channel are not its support")
+    return made
+
+
+def _region_to_dict(rule: Region | None) -> dict[str, str] | None:
+    if rule is None:
+        return None
+    if isinstance(rule, Confidence):
+        return {"confidence": show(rule.level)}
+    return {"tv_radius": show(rule.radius)}
+
+
+def _regions(rules: list[Any]) -> tuple[Region | None, ...]:
+    found = []
+    for rule in rules:
+        known = rule is None or (
+            isinstance(rule, Mapping)
+            and len(rule) == 1
+            and set(rule) <= {"confidence", "tv_radius"}
+            and all(isinstance(number, str) for number in rule.values())
+        )
+        if not known:
+            raise InputError(
+                'its regions must be null, {"confidence": "0.95"} or {"tv_radius": "0.1"}, one '
+                "for each adversary"
+            )
+        found.append(None if rule is None else region_rule(**rule))
+    if found and not any(found):
+        raise InputError("its regions must be an empty list where every prior is exact")
+    return tuple(found)
 
 
 def _scale(value: Any) -> float:
@@ -138,6 +192,10 @@ def _rules(data: Any, support: Support) -> Rules | None:
     if isinstance(rules.order, tuple) and support != Levels(rules.order, ordered=True):
         # A release codes by the support and cleans by the rules: both must mean the same.
         raise InputError("the order of its rules is not that of the levels of its support")
+    if rules.missing_level is not None and not (
+        isinstance(support, Levels) and rules.missing_level in support.names
+    ):
+        raise InputError(f"its support lacks the level {rules.missing_level!r} of its rules")
     return rules
 
 
@@ -154,6 +212,23 @@ def _check_lists(rules: Mapping[str, Any]) -> None:
     step = rules.get("step")
     if step is not None and not isinstance(step, str):
         raise InputError("the 'step' of its rules must be a number written as text")
+
+
+def _claimed_distortion(data: Any, applied: Mechanism) -> Distortion | None:
+    """Return what a file claims of a channel, or nothing; like the certificate it is no input."""
+    if isinstance(applied, DiscreteLaplace):
+        return None
+    try:
+        return Distortion.from_dict(data)
+    except (AttributeError, InputError):
+        return None
+
+
+def _claimed_sensitivity(data: Any) -> Sensitivity | None:
+    try:
+        return None if data is None else Sensitivity.from_dict(data)
+    except (AttributeError, InputError):
+        return None
 
 
 def _claimed(data: Any) -> Certificate:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -18,19 +17,9 @@ from pufferfish.arrays import INT64_SAFE
 from pufferfish.arrays import CountArray as CountArray
 from pufferfish.arrays import FloatArray as FloatArray
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.fitting import fit_probabilities
-from pufferfish.priorinput import (
-    brief,
-    integer_row,
-    integer_support,
-    mapping_values,
-    one_dimension,
-    placed,
-    scattered,
-)
-from pufferfish.rationals import parse_number
-from pufferfish.support import Support
-from pufferfish.texts import text_of
+from pufferfish.jointinput import rows_of_joint_counts
+from pufferfish.priorrows import rows_of_counts, rows_of_mapping
+from pufferfish.support import AnySupport, Product
 
 if TYPE_CHECKING:
     from pufferfish.regions import Region
@@ -45,8 +34,8 @@ class Prior:
 
     Attributes
     ----------
-    support : Lattice or Levels
-        Where X can lie; n atoms.
+    support : Lattice, Levels or Product
+        Where X can lie; n atoms. For several columns together X is their combination.
     secrets : tuple of str
         The names of the m secrets.
     counts : integer array, shape (m, n)
@@ -58,12 +47,13 @@ class Prior:
     notes : tuple of str
         What was done to the input (renormalised, read as fractions), to be shown to the user.
     report : TableReport or None
-        For a prior from a table: rows read, used and set aside, and the cleaning rules.
+        For a prior from a table: rows read, used and set aside, and the cleaning rules (a
+        JointReport for several columns).
     region : Confidence, TVBall or None
         How far the true distributions may be from this prior; None: it is exact.
     """
 
-    support: Support
+    support: AnySupport
     secrets: tuple[str, ...]
     counts: CountArray
     totals: tuple[int, ...]
@@ -71,6 +61,13 @@ class Prior:
     notes: tuple[str, ...] = ()
     report: TableReport | None = field(default=None, repr=False)
     region: Region | None = None
+
+    def __post_init__(self) -> None:
+        if self.region is not None and isinstance(self.support, Product):
+            raise InputError(
+                "a region (confidence or tv_radius) is not supported for several columns together: "
+                "what they reveal is computed for the joint prior as it is"
+            )
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -103,6 +100,24 @@ class Prior:
                 f"there is no secret {secret!r}{did_you_mean(secret, self.secrets)}; "
                 f"the secrets are {listed(self.secrets)}"
             ) from None
+
+    def marginal(self, column: str) -> Prior:
+        """Return the prior of one of several columns, summed over all others.
+
+        Raises
+        ------
+        InputError
+            If the prior is on one column only, or has no such column.
+        """
+        support = self.support
+        if not isinstance(support, Product):
+            raise InputError("only a prior on several columns together has a marginal")
+        at = support.position(column)
+        others = tuple(k for k in range(len(support.axes)) if k != at)
+        rows = [row.reshape(support.shape).sum(axis=others) for row in self.counts]
+        return Prior.from_numerators(
+            support.axes[at], self.secrets, rows, from_rows=self.from_rows, notes=self.notes
+        )
 
     def with_region(self, *, confidence: Any = None, tv_radius: Any = None) -> Prior:
         """Return the same prior, as one that is only known to lie in a region.
@@ -165,46 +180,17 @@ class Prior:
         InputError
             If a row does not sum to 1 (within 1e-6), has a negative entry, or is no mapping.
         """
-        if not isinstance(secrets, Mapping) or not secrets:
-            raise InputError(
-                "a prior needs a mapping {secret: {value: probability}} with at least one secret, "
-                f"but {brief(secrets)} was given"
-            )
-        parsed: dict[str, dict[Any, Fraction]] = {}
-        notes: list[str] = []
-        values = mapping_values(secrets)
-        for secret, row in secrets.items():
-            name = text_of(secret)
-            if name in parsed:
-                raise InputError(f"the secret {name!r} is given twice")
-            masses = {
-                values[key]: parse_number(p, f"the probability of {key!r} under secret {name!r}")
-                for key, p in row.items()
-            }
-            if len(masses) < len(row):
-                raise InputError(f"secret {name!r} gives the same value twice")
-            given = list(row.values())
-            fitted, note = fit_probabilities(name, given, list(masses.values()))
-            parsed[name] = dict(zip(masses, fitted, strict=True))
-            notes += note
-        support, place = placed(values.values(), order, step)
-        counts: list[list[int]] = []
-        for row_masses in parsed.values():
-            denominator = math.lcm(1, *{p.denominator for p in row_masses.values()})
-            numerators = [0] * support.size
-            for value, p in row_masses.items():
-                numerators[place[value]] += p.numerator * (denominator // p.denominator)
-            counts.append(numerators)
-        prior = cls.from_numerators(support, tuple(parsed), counts, notes=tuple(notes))
+        rows = rows_of_mapping(secrets, order, step)
+        prior = cls.from_numerators(rows.support, rows.secrets, rows.numerators, notes=rows.notes)
         return prior if tv_radius is None else prior.with_region(tv_radius=tv_radius)
 
     @classmethod
     def from_counts(
         cls,
-        counts: Mapping[Any, Sequence[int] | npt.NDArray[Any]],
+        counts: Mapping[Any, Sequence[Any] | npt.NDArray[Any]],
         *,
-        support: Sequence[Any] | npt.NDArray[Any],
-        order: Sequence[Any] | str | None = None,
+        support: Sequence[Any] | npt.NDArray[Any] | Mapping[str, Sequence[Any]],
+        order: Sequence[Any] | str | Mapping[str, Any] | None = None,
         step: Any = None,
         confidence: Any = None,
         tv_radius: Any = None,
@@ -232,46 +218,15 @@ class Prior:
             If lengths differ, a count is negative or no integer, a value is given twice, or a
             secret has no rows.
         """
-        prior = cls._from_counts(counts, support, order, step)
+        if isinstance(support, Mapping):
+            joint = rows_of_joint_counts(counts, support, order, step)
+            prior = cls.from_numerators(*joint, from_rows=True)
+        elif isinstance(order, Mapping):
+            raise InputError("an order by column needs a support by column, {column: values}")
+        else:
+            rows = rows_of_counts(counts, support, order, step)
+            prior = cls.from_numerators(rows.support, rows.secrets, rows.numerators, from_rows=True)
         return prior.with_region(confidence=confidence, tv_radius=tv_radius)
-
-    @classmethod
-    def _from_counts(
-        cls,
-        counts: Mapping[Any, Sequence[int] | npt.NDArray[Any]],
-        support: Sequence[Any] | npt.NDArray[Any],
-        order: Sequence[str] | None,
-        step: Any,
-    ) -> Prior:
-        if not isinstance(counts, Mapping) or not counts:
-            raise InputError(
-                "counts must be a mapping {secret: [count, ...]} with at least one secret, "
-                f"but {brief(counts)} was given"
-            )
-        integers = one_dimension(support, "the support")
-        rows = {}
-        for secret, row in counts.items():
-            name = text_of(secret)
-            if name in rows:
-                raise InputError(f"the secret {name!r} is given twice")
-            rows[name] = integer_row(name, row, len(integers))
-        if order is None and step is None and integers.dtype.kind in "iu" and integers.size:
-            # The quick way for large integer supports; the general one below agrees with it.
-            lattice, at = integer_support(integers)
-            numerators = [scattered(row, at, lattice.size) for row in rows.values()]
-            return cls.from_numerators(lattice, tuple(rows), numerators, from_rows=True)
-        if len(support) == 0:
-            raise InputError("the support is empty: no value was given")
-        keys = dict.fromkeys(support)
-        if len(keys) < len(support):
-            raise InputError("the support gives the same value twice")
-        values = mapping_values({"support": keys})
-        if len(set(values.values())) < len(values):
-            raise InputError("the support gives the same value twice")
-        found, place = placed(values.values(), order, step)
-        at = np.array([place[values[key]] for key in keys], dtype=np.int64)
-        numerators = [scattered(row, at, found.size) for row in rows.values()]
-        return cls.from_numerators(found, tuple(rows), numerators, from_rows=True)
 
     @classmethod
     def from_table(
@@ -279,13 +234,14 @@ class Prior:
         table: str | Path | Any,
         *,
         secret: str,
-        public: str,
-        order: Sequence[Any] | str | None = None,
-        levels: Sequence[Any] | None = None,
-        missing: Iterable[str] = (),
+        public: str | Sequence[str],
+        order: Sequence[Any] | str | Mapping[str, Any] | None = None,
+        levels: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+        missing: Iterable[str] | Mapping[str, Iterable[str]] = (),
         exclude_secrets: Iterable[str] = (),
         step: Any = None,
-        support: Iterable[Any] | None = None,
+        support: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+        missing_as_level: bool | Mapping[str, bool] = False,
         confidence: Any = None,
         tv_radius: Any = None,
     ) -> Prior:
@@ -295,13 +251,19 @@ class Prior:
         ----------
         table : path or dataframe
             A CSV, TSV, Parquet or JSON file, or any dataframe that narwhals knows.
-        secret, public : str
-            The column that holds the secret, and the one that is to be published.
+        secret : str
+            The column that holds the secret.
+        public : str, or sequence of str
+            The column that is to be published; a list for several columns together. Then rows
+            without a value in one of them are set aside, and ``order``, ``levels``, ``step`` and
+            ``support`` are mappings ``{column: ...}``; so may be ``missing``, which is common to
+            all columns otherwise, and ``missing_as_level``.
         order : sequence of levels, "appearance" or "alphabetical", optional
             The order of the levels, least first; by default that of an ordered categorical
             column, if the column is one.
         levels : sequence of levels, optional
-            Reads the column as levels (even where they look like numbers) and declares them.
+            Reads the column as levels (even where they look like numbers) and declares all that
+            may occur, those that no row has too (structural ones), which a region needs.
         missing : iterable of str
             Texts that mean "missing", beside the empty cell.
         exclude_secrets : iterable of str
@@ -310,6 +272,9 @@ class Prior:
             Step of the lattice; values are rounded to it before counting.
         support : iterable of numbers, optional
             Declares all numbers that may occur, those that no row has too (structural ones).
+        missing_as_level : bool
+            Counts rows without a public value as the level "(missing)", instead of setting them
+            aside: the last one, unless ``order`` names it elsewhere. For levels only.
         confidence, tv_radius : number, optional
             A region for the prior (:meth:`with_region`).
 
@@ -322,29 +287,44 @@ class Prior:
         ------
         InputError
             If the file or a column cannot be read, or a secret has no usable row.
+
+        Notes
+        -----
+        Which rows have no public value may tell the secret (theory, section 7), whether they are
+        left out or show as blanks. As a level of the prior they are under the promise.
         """
         from pufferfish.regions import region_rule
 
         # The one edge back to the tables, which make priors; only this call needs them.
-        from pufferfish.tables import count_table, make_rules
+        from pufferfish.tables import count_joint_table, count_table, make_joint_rules, make_rules
 
-        rules = make_rules(
-            secret=secret,
-            public=public,
-            order=order,
-            levels=levels,
-            missing=missing,
-            exclude_secrets=exclude_secrets,
-            step=step,
-            support=support,
-        )
         region = region_rule(confidence, tv_radius)
-        return replace(count_table(table, rules), region=region)
+        options: dict[str, Any] = {
+            "order": order,
+            "levels": levels,
+            "missing": missing,
+            "exclude_secrets": exclude_secrets,
+            "step": step,
+            "support": support,
+            "missing_as_level": missing_as_level,
+        }
+        if isinstance(public, str) or not isinstance(public, Iterable):
+            by_column = [name for name, option in options.items() if isinstance(option, Mapping)]
+            if by_column:
+                raise InputError(
+                    f"{by_column[0]} by column is for several columns, public=[...], but public is "
+                    f"{public!r}"
+                )
+            prior = count_table(table, make_rules(secret=secret, public=public, **options))
+        else:
+            rules = make_joint_rules(secret=secret, public=public, **options)
+            prior = count_joint_table(table, rules)
+        return replace(prior, region=region)
 
     @classmethod
     def from_numerators(
         cls,
-        support: Support,
+        support: AnySupport,
         secrets: tuple[str, ...],
         rows: Sequence[Sequence[int] | npt.NDArray[Any]],
         *,
@@ -357,7 +337,7 @@ class Prior:
 
         Parameters
         ----------
-        support : Lattice or Levels
+        support : Lattice, Levels or Product
             The n atoms.
         secrets : tuple of str
             The m secrets.

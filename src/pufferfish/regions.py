@@ -7,33 +7,22 @@ depends on how many there are, so the region itself is made for a scenario (:fun
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
 
 from pufferfish.errors import InputError
+from pufferfish.intervals import UNIT, interval
 from pufferfish.rationals import parse_number, show
 
 if TYPE_CHECKING:
     from pufferfish.prior import Prior
     from pufferfish.scenario import Scenario
-
-#: The ends of intervals are whole multiples of 2**-GRID, rounded outwards.
-GRID = 160
-_UNIT = 1 << GRID
-#: Precision at which the ends are found and proved.
-_BITS = 192
-#: An end is within 2**-_NEAR of the true one, as seen from the nearer of 0 and 1.
-_NEAR = 64
-_MAX_STEPS = 100
 
 Whole = npt.NDArray[np.object_]
 
@@ -242,14 +231,14 @@ def _region(prior: Prior, rule: Region | None, secrets: Sequence[str], cells: in
             )
         alpha = 1 - rule.level
         lower, upper = _ends(prior.counts[rows], [prior.totals[r] for r in rows], alpha / cells)
-        return Box(lower, upper, _UNIT, rule)
+        return Box(lower, upper, UNIT, rule)
     radius = Fraction(0) if rule is None else rule.radius
     centre = prior.counts[rows].astype(object)
     return Ball(centre, tuple(prior.totals[r] for r in rows), radius, rule)
 
 
 def _ends(counts: npt.NDArray[Any], totals: Sequence[int], alpha: Fraction) -> tuple[Whole, Whole]:
-    """Return the ends of the interval of every cell, shape (m, n), in units of 2**-GRID."""
+    """Return the ends of the interval of every cell, shape (m, n), in units of 1 / UNIT."""
     lower = np.empty(counts.shape, dtype=object)
     upper = np.empty(counts.shape, dtype=object)
     for row, total in enumerate(totals):
@@ -257,119 +246,6 @@ def _ends(counts: npt.NDArray[Any], totals: Sequence[int], alpha: Fraction) -> t
         for k, c in enumerate(counts[row].tolist()):
             lower[row, k], upper[row, k] = known[int(c)]
     return lower, upper
-
-
-def interval(count: int, total: int, alpha: Fraction) -> tuple[int, int]:
-    """Return the equal-tailed Clopper-Pearson interval of a count, rounded outwards.
-
-    Parameters
-    ----------
-    count, total : int
-        How many of how many rows.
-    alpha : Fraction
-        The chance that the interval may miss, half of it on each side.
-
-    Returns
-    -------
-    lower, upper : int
-        In units of 2**-GRID; 0 for a count of 0, and 2**GRID (that is 1) for all rows.
-
-    Notes
-    -----
-    Theory, section 5. The lower end is the p at which ``count`` rows or more have probability
-    alpha / 2, the upper end the p at which ``count`` or fewer have; by symmetry the latter is
-    1 minus the lower end of the other rows.
-    """
-    return _lower_end(count, total, alpha / 2), _UNIT - _lower_end(total - count, total, alpha / 2)
-
-
-@cache
-def _lower_end(count: int, total: int, tail: Fraction) -> int:
-    """Return a grid point p with P(Binomial(total, p) >= count) <= tail, proved, near the largest.
-
-    The logarithm of that probability is concave in ln p (its density is log-concave), so Newton's
-    steps from the left never cross the root: every one of them is on the safe side already, and
-    the last one is checked.
-    """
-    if count == 0:
-        return 0
-    with _precision(_BITS + total.bit_length() + tail.denominator.bit_length()):
-        log_tail = (arb(tail.numerator) / tail.denominator).log()
-        p = min(max(int(_guess(count, total, tail) * 2**60) << (GRID - 60), 1), _UNIT - 1)
-        for _ in range(_MAX_STEPS):
-            log_chance, slope = _chance(count, total, p)
-            step = (log_tail - log_chance) / slope
-            room = min(p, _UNIT - p)
-            if log_chance <= log_tail and abs(step) * p <= (room >> _NEAR) + 2:
-                return p
-            moved = _floor(p * step.exp())
-            # A little to the left of where the step leads: there the proof succeeds.
-            moved -= (min(moved, _UNIT - moved) >> (_NEAR + 4)) + 1
-            if moved <= 0:
-                return 0
-            p = min(moved, _UNIT - 1)
-    return 0  # pragma: no cover - Newton's steps converge; and 0 is always a lower end
-
-
-def _chance(count: int, total: int, p: int) -> tuple[arb, arb]:
-    """Return balls around ln P(X >= count) and its slope in ln p, for X binomial.
-
-    The terms from ``count`` on fall at a rate that only grows; what is left out is bounded by a
-    geometric series.
-    """
-    odds = arb(p) / (_UNIT - p)
-    term, sums = arb(1), arb(1)
-    limit = arb((1, -(_NEAR + 40)))
-    for k in range(count, total):
-        ratio = odds * (total - k) / (k + 1)
-        term = term * ratio
-        sums += term
-        if ratio < 1 and term < limit:
-            rest = term * ratio / (1 - ratio)
-            sums += rest.union(arb(0))
-            break
-    choose = arb(total + 1).lgamma() - arb(count + 1).lgamma() - arb(total - count + 1).lgamma()
-    log_p = (arb(p) / _UNIT).log()
-    log_q = (arb(_UNIT - p) / _UNIT).log()
-    first = choose + count * log_p + (total - count) * log_q
-    return first + sums.log(), count / sums
-
-
-def _guess(count: int, total: int, tail: Fraction) -> float:
-    """Return roughly the same end in doubles; only the time depends on how good it is."""
-    log_tail = math.log(tail.numerator) - math.log(tail.denominator)
-    z = math.sqrt(max(0.0, -2 * log_tail))
-    # Below the root by P(X >= k) <= (total e p / k)^k; Newton from there, without balls.
-    log_p = min(math.log(count / total) - 1 + log_tail / count, -1e-18)
-    choose = math.lgamma(total + 1) - math.lgamma(count + 1) - math.lgamma(total - count + 1)
-    width = int(10 * (z + 3) * math.sqrt(min(count, total - count) + 1)) + 50
-    k = np.arange(count, min(total, count + width), dtype=np.float64)
-    for _ in range(60):
-        p = math.exp(log_p)
-        if not 0 < p < 1:
-            break
-        sums = 1 + float(np.cumprod(p / (1 - p) * (total - k) / (k + 1)).sum())
-        chance = choose + count * log_p + (total - count) * math.log1p(-p) + math.log(sums)
-        step = (log_tail - chance) * sums / count
-        log_p = min(log_p + step, -1e-18)
-        if abs(step) < 1e-12:
-            break
-    return math.exp(log_p)
-
-
-def _floor(value: arb) -> int:
-    """Return the whole number below the middle of a ball; any near one would do."""
-    whole = value.mid().floor().unique_fmpz()
-    return 0 if whole is None else int(whole)
-
-
-@contextmanager
-def _precision(bits: int) -> Iterator[None]:
-    before, ctx.prec = ctx.prec, bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
 
 
 def _brief(number: Fraction) -> str:

@@ -6,27 +6,23 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pufferfish.alignment import aligned
 from pufferfish.arrays import INT64_SAFE, CountArray
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.prior import Prior
-from pufferfish.support import (
-    Lattice,
-    Levels,
-    Support,
-    lattice_index,
-    lattice_of,
-    make_lattice,
-    make_levels,
-)
+from pufferfish.support import Lattice, Product, Support, lattice_of, one_column
 from pufferfish.texts import text_of
+
+if TYPE_CHECKING:
+    from pufferfish.regions import Region
 
 Pair = tuple[str, str]
 
@@ -73,7 +69,7 @@ class Scenario:
     ----------
     priors : Prior or sequence of Prior
         One prior per adversary, all with the same secrets. Supports that differ are widened to
-        their union.
+        their union, those of several columns axis by axis.
     pairs : "all" or sequence of (str, str)
         The pairs of secrets that nobody may tell apart; by default all of them.
 
@@ -86,8 +82,8 @@ class Scenario:
     Raises
     ------
     InputError
-        If there are fewer than two secrets, the secrets or kinds of support of the priors differ,
-        or a pair names an unknown secret or the same one twice.
+        If there are fewer than two secrets, the secrets, columns or kinds of support of the priors
+        differ, or a pair names an unknown secret or the same one twice.
     """
 
     priors: tuple[Prior, ...]
@@ -117,13 +113,26 @@ class Scenario:
                     "all adversaries' priors need the same secrets, but one has "
                     f"{listed(secrets)} and another {listed(other.secrets)}"
                 )
-        object.__setattr__(self, "priors", _aligned(given))
+        object.__setattr__(self, "priors", aligned(given))
         object.__setattr__(self, "pairs", _checked_pairs(pairs, secrets))
 
     @property
     def support(self) -> Support:
-        """The support that all priors share."""
-        return self.priors[0].support
+        """The support that all priors share, where they are on one column.
+
+        Raises
+        ------
+        InputError
+            If they are on several columns together (:attr:`product`): what is for one column
+            refuses such a scenario, instead of taking its combinations for values.
+        """
+        return one_column(self.priors[0].support)
+
+    @property
+    def product(self) -> Product | None:
+        """The support that all priors share, where they are on several columns together."""
+        support = self.priors[0].support
+        return support if isinstance(support, Product) else None
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -132,7 +141,7 @@ class Scenario:
         Raises
         ------
         InputError
-            For levels without an order.
+            For levels without an order, and for several columns together.
         """
         return lattice_of(self.support)
 
@@ -148,10 +157,15 @@ class Scenario:
         m = len(self.protected)
         return len(self.pairs) == m * (m - 1) // 2
 
+    def with_regions(self, rules: Sequence[Region | None]) -> Scenario:
+        """Return the same scenario, its priors known to lie in these regions and no better."""
+        priors = [replace(p, region=rule) for p, rule in zip(self.priors, rules, strict=True)]
+        return Scenario(priors, self.pairs)
+
     @property
     def cells(self) -> int:
         """Adversaries times protected secrets times atoms: what the work and memory grow with."""
-        return len(self.priors) * len(self.protected) * self.support.size
+        return len(self.priors) * len(self.protected) * self.priors[0].support.size
 
     def views(self) -> Iterator[PairView]:
         """Yield every pair under every adversary, restricted to the pair's own atoms."""
@@ -177,12 +191,14 @@ class Scenario:
         It depends on the counts of the table and is therefore as private as they are.
         """
         h = hashlib.sha256()
-        support = self.support
-        if isinstance(support, Lattice):
-            h.update(f"lattice {support.step} {support.origin}\n".encode())
-            h.update(np.ascontiguousarray(support.index, dtype="<i8").tobytes())
+        product = self.product
+        if product is None:
+            h.update(_written(self.support))
         else:
-            h.update(f"levels {support.ordered} {support.names!r}\n".encode())
+            for name, k in sorted(zip(product.columns, range(len(product.columns)), strict=True)):
+                axis = product.axes[k]
+                h.update(f"column {name!r} {axis.size}\n".encode())
+                h.update(_written(axis))
         h.update(repr(sorted(tuple(sorted(pair)) for pair in self.pairs)).encode())
         for fingerprint in sorted(self._fingerprint(prior) for prior in self.priors):
             h.update(fingerprint)
@@ -190,9 +206,14 @@ class Scenario:
 
     def _fingerprint(self, prior: Prior) -> bytes:
         h = hashlib.sha256()
+        product = self.product
         for secret in sorted(self.protected):
             row = prior.row(secret)
             counts, total = prior.counts[row], prior.totals[row]
+            if product is not None:
+                # By the names of the columns: their order is only a way of writing.
+                by_name = sorted(range(len(product.columns)), key=product.columns.__getitem__)
+                counts = counts.reshape(product.shape).transpose(by_name).reshape(-1)
             # In lowest terms, so that counts and probabilities of the same prior agree.
             divisor = math.gcd(total, *_few_distinct(counts))
             lowest = total // divisor
@@ -204,6 +225,14 @@ class Scenario:
                 h.update(f"{secret!r} {lowest:#x}\n".encode())
                 h.update(",".join(f"{int(c) // divisor:x}" for c in counts).encode())
         return h.digest()
+
+
+def _written(support: Support) -> bytes:
+    """Return the support of one column as bytes, for the digest."""
+    if isinstance(support, Lattice):
+        index = np.ascontiguousarray(support.index, dtype="<i8").tobytes()
+        return f"lattice {support.step} {support.origin}\n".encode() + index
+    return f"levels {support.ordered} {support.names!r}\n".encode()
 
 
 def _few_distinct(counts: CountArray) -> list[int]:
@@ -246,54 +275,3 @@ def _checked_pairs(pairs: str | Sequence[Sequence[str]], secrets: tuple[str, ...
     if not checked:
         raise InputError("there is no pair of secrets to protect")
     return tuple(checked.values())
-
-
-def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
-    """Return the priors on the union of their supports, secrets in the order of the first."""
-    first = priors[0]
-    if all(p.support.same_as(first.support) and p.secrets == first.secrets for p in priors):
-        return priors
-    supports = [p.support for p in priors]
-    union: Support
-    places: list[Any]
-    if all(isinstance(s, Lattice) for s in supports):
-        lattices = [s for s in supports if isinstance(s, Lattice)]
-        # The coarsest step that holds all lattices: a step that was chosen stays.
-        step = Fraction(
-            math.gcd(*(s.step.numerator for s in lattices)),
-            math.lcm(*(s.step.denominator for s in lattices)),
-        )
-        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values), step)
-        where = {union.origin + k: i for i, k in enumerate(union.index.tolist())}
-        places = [[where[u] for u in lattice_index(s.values, union.step)] for s in lattices]
-    elif all(isinstance(s, Levels) for s in supports):
-        levels = [s for s in supports if isinstance(s, Levels)]
-        if any(s.ordered for s in levels):
-            names = {s.names for s in levels}
-            if len(names) > 1 or not all(s.ordered for s in levels):
-                raise InputError("all adversaries' priors need the same order of the same levels")
-        union = levels[0] if levels[0].ordered else make_levels(n for s in levels for n in s.names)
-        at = {name: k for k, name in enumerate(union.names)}
-        places = [[at[name] for name in s.names] for s in levels]
-    else:
-        raise InputError("one adversary's prior is on numbers and another's on levels")
-    aligned = []
-    for prior, place in zip(priors, places, strict=True):
-        rows = []
-        for secret in first.secrets:
-            counts = prior.counts[prior.row(secret)]
-            row = np.zeros(union.size, dtype=counts.dtype)
-            row[np.asarray(place)] = counts
-            rows.append(row)
-        aligned.append(
-            Prior.from_numerators(
-                union,
-                first.secrets,
-                rows,
-                from_rows=prior.from_rows,
-                notes=prior.notes,
-                report=prior.report,
-                region=prior.region,
-            )
-        )
-    return tuple(aligned)

@@ -13,6 +13,7 @@ import numpy as np
 
 from pufferfish.arrays import IntArray as IntArray
 from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.product import Product as Product
 from pufferfish.rationals import lcm_of_denominators, show
 from pufferfish.texts import text_of
 
@@ -100,17 +101,39 @@ class Levels:
         return self == other
 
 
+#: The support of one column.
 Support = Lattice | Levels
+#: That of one column, or of several together.
+AnySupport = Lattice | Levels | Product
 
 
-def lattice_of(support: Support) -> Lattice:
+def one_column(support: AnySupport) -> Support:
+    """Return the support of one column.
+
+    Raises
+    ------
+    InputError
+        For the support of several columns together.
+    """
+    if isinstance(support, Product):
+        raise InputError(
+            f"the prior is joint over the columns {listed(map(repr, support.columns))}, but noise "
+            "and channels are for one column at a time; take one of them "
+            f"(prior.marginal({support.columns[0]!r})); joint_loss tells what several reveal"
+        )
+    return support
+
+
+def lattice_of(support: AnySupport) -> Lattice:
     """Return the lattice on which additive noise is put: numbers, or the codes of ordered levels.
 
     Raises
     ------
     InputError
-        For levels without an order: adding a number to a level means nothing.
+        For levels without an order: adding a number to a level means nothing. For several columns
+        together: noise is calibrated for one at a time.
     """
+    support = one_column(support)
     if isinstance(support, Lattice):
         return support
     if not support.ordered:

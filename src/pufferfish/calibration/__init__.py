@@ -2,6 +2,27 @@
 """Calibration: functions ``(scenario, epsilon) -> mechanism``, one file each."""
 
 from pufferfish.calibration.calibrate import calibrate
-from pufferfish.calibration.registry import DEFAULT, REGISTRY, Method, method_named
+from pufferfish.calibration.registry import (
+    DEFAULT,
+    DEFAULT_FOR_LEVELS,
+    NOISE,
+    REGISTRY,
+    Method,
+    applicable,
+    default_for,
+    method_named,
+    why_not,
+)
 
-__all__ = ["DEFAULT", "REGISTRY", "Method", "calibrate", "method_named"]
+__all__ = [
+    "DEFAULT",
+    "DEFAULT_FOR_LEVELS",
+    "NOISE",
+    "REGISTRY",
+    "Method",
+    "applicable",
+    "calibrate",
+    "default_for",
+    "method_named",
+    "why_not",
+]

@@ -1,34 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""calibrate: a scenario becomes a plan whose scale has been proved, not merely computed."""
+"""calibrate: a scenario becomes a plan whose mechanism has been proved, not merely computed."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
-from pufferfish.calibration.registry import DEFAULT, method_named
-from pufferfish.certificate import Certificate, certify
-from pufferfish.errors import InputError, PufferfishError
-from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.calibration.certified import certified
+from pufferfish.calibration.channel import ChannelSolution
+from pufferfish.calibration.registry import (
+    ChannelMethod,
+    NoiseMethod,
+    default_for,
+    method_named,
+    why_not,
+)
+from pufferfish.certificate import prove
+from pufferfish.distortion import Distortion
+from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
-from pufferfish.rationals import parse_epsilon, show
-from pufferfish.regions import has_region
+from pufferfish.rationals import float_up, parse_epsilon, show
+from pufferfish.regions import Concrete, has_region, regions_of
 from pufferfish.scenario import Scenario
-
-#: Beyond this relative rise of the scale the user is told.
-_UNNOTICED = 1e-9
-#: Each try doubles the units in the last place; 50 of them reach any scale.
-_TRIES = 50
-#: A calibrator that is further off than this is broken.
-_LARGEST_RISE = 0.1
+from pufferfish.support import Levels
 
 
-def calibrate(scenario: Scenario | Prior, epsilon: object, mechanism: str = DEFAULT) -> Plan:
-    """Return a plan: the noise of one mechanism for one epsilon, certified.
+def calibrate(
+    scenario: Scenario | Prior,
+    epsilon: object,
+    mechanism: str | None = None,
+    *,
+    cost: object = None,
+    outputs: int | str | None = None,
+    invariant: bool = False,
+    unbiased: bool = False,
+    min_keep: object = None,
+    weights: Sequence[object] | Mapping[Any, object] | None = None,
+) -> Plan:
+    """Return a plan: one mechanism for one epsilon, certified.
 
-    The calibrator's scale is only a proposal. Its loss is recomputed by the certificate, which
-    shares no code with it, and the scale is raised until the certificate holds.
+    What a calibrator finds is only a proposal. Its loss is recomputed by the certificate, which
+    shares no code with it; the scale of noise is raised until the certificate holds. Where a prior
+    carries a region (``confidence`` or ``tv_radius``), the plan holds for every prior of it.
 
     Parameters
     ----------
@@ -37,8 +52,26 @@ def calibrate(scenario: Scenario | Prior, epsilon: object, mechanism: str = DEFA
     epsilon : number
         Above 0: int, float, Decimal, Fraction, or a string such as "0.1" or "1/3"; floats are
         read as the decimal they print as.
-    mechanism : str
-        ``l1``, ``wasserstein``, ``relaxed``, ``one-sided`` or ``exact``.
+    mechanism : str, optional
+        ``l1``, ``wasserstein``, ``relaxed``, ``one-sided``, ``exact`` or ``channel``. By default
+        ``exact``, or ``channel`` for levels without an order.
+    cost : str, mapping or matrix, optional
+        For ``channel``, like all that follow. What to make least: ``hamming`` (the share of
+        changed values; the default for levels without an order), ``squared`` (the default for
+        numbers and ordered levels), ``absolute``, or c(x, y) as a mapping ``{x: {y: cost}}`` or
+        rows of numbers.
+    outputs : int or "fine:K", optional
+        Publish also K further values between every two neighbours; for numbers and ordered levels.
+    invariant : bool
+        The expected frequencies of the values stay what they are (to 1e-9).
+    unbiased : bool
+        The expected output is the value (to 1e-9); widens the outputs.
+    min_keep : number, optional
+        Each value stays itself at least that often (to 1e-9); above 1/2 the frequencies can be
+        estimated from a release.
+    weights : sequence or mapping of numbers, optional
+        How often each value occurs; by default the pooled counts of the secrets in the pairs, or
+        the mean of their distributions.
 
     Returns
     -------
@@ -47,13 +80,14 @@ def calibrate(scenario: Scenario | Prior, epsilon: object, mechanism: str = DEFA
     Raises
     ------
     InputError
-        If epsilon or the mechanism is not of that kind, or levels without an order are given.
+        If epsilon, the mechanism or an option is not of that kind, does not go with the scenario,
+        or asks for what no channel can do.
     PufferfishError
-        If no scale near the calibrator's can be certified: never a plan that was not proved.
+        If nothing near the calibrator's answer can be certified: never a plan that was not proved.
 
     Notes
     -----
-    Theory, sections 2, 3 and 8.
+    Theory, sections 2 to 5 and 8.
     """
     if isinstance(scenario, Prior):
         scenario = Scenario(scenario)
@@ -61,60 +95,74 @@ def calibrate(scenario: Scenario | Prior, epsilon: object, mechanism: str = DEFA
         raise InputError(
             f"calibrate needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
         )
-    if has_region(scenario):
-        raise InputError(
-            "the prior carries a region (confidence or tv_radius), which plans do not honour yet; "
-            "pufferfish.robust and pufferfish.calibration.channel do, or leave the region out"
-        )
     exact_epsilon = parse_epsilon(epsilon)
-    method = method_named(mechanism)
-    noise = method.calibrate(scenario, exact_epsilon)
-    noise, certificate, notes = _certified(scenario, noise, exact_epsilon)
-    return Plan.of(scenario, method.name, noise, exact_epsilon, certificate, notes)
+    method = method_named(default_for(scenario) if mechanism is None else mechanism)
+    reason = why_not(method, scenario)
+    if reason is not None:
+        raise InputError(reason)
+    options = {
+        "cost": cost,
+        "outputs": outputs,
+        "invariant": invariant,
+        "unbiased": unbiased,
+        "min_keep": min_keep,
+        "weights": weights,
+    }
+    regions = regions_of(scenario) if has_region(scenario) else None
+    if isinstance(method, ChannelMethod):
+        return _channel(scenario, exact_epsilon, method, regions, options)
+    _refuse(options, method.name)
+    return _noise(scenario, exact_epsilon, method, regions)
 
 
-def _certified(
-    scenario: Scenario, proposal: DiscreteLaplace, epsilon: Fraction
-) -> tuple[DiscreteLaplace, Certificate, tuple[str, ...]]:
-    """Raise the scale, by as little as it takes, until the certificate holds."""
-    # Where the floating-point bound stays too coarse for epsilon, balls are worth their time.
-    for method, tries in (("auto", 5), ("thorough", _TRIES)):
-        found = _raised(scenario, proposal, epsilon, method, tries)
-        if found is not None:
-            noise, certificate = found
-            notes: tuple[str, ...] = ()
-            if noise.scale > proposal.scale * (1 + _UNNOTICED):
-                notes = (
-                    f"the scale was raised by {noise.scale / proposal.scale - 1:.1e} of itself, "
-                    "until its loss could be proved",
-                )
-            return noise, certificate, notes
-    raise PufferfishError(
-        f"no scale near {proposal.scale!r} could be certified at epsilon {show(epsilon)}; "
-        "please report it"
+def _noise(
+    scenario: Scenario, epsilon: Fraction, method: NoiseMethod, regions: Sequence[Concrete] | None
+) -> Plan:
+    if regions is None or method.robust is None:
+        proposal = method.calibrate(scenario, epsilon)
+    else:
+        proposal = method.robust(scenario, epsilon, regions)
+    noise, certificate, notes = certified(scenario, proposal, epsilon, regions)
+    return Plan.of(scenario, method.name, noise, epsilon, certificate, notes)
+
+
+def _channel(
+    scenario: Scenario,
+    epsilon: Fraction,
+    method: ChannelMethod,
+    regions: Sequence[Concrete] | None,
+    options: Mapping[str, Any],
+) -> Plan:
+    solution = method.calibrate(scenario, epsilon, regions=regions, **options)
+    made = solution.channel
+    certificate = prove(scenario, made, epsilon, regions)
+    if not certificate.holds:
+        raise PufferfishError(
+            f"the channel could not be certified at epsilon {show(epsilon)}; please report it"
+        )
+    distortion = distortion_of(solution)
+    return Plan.of(scenario, method.name, made, epsilon, certificate, solution.notes, distortion)
+
+
+def distortion_of(solution: ChannelSolution) -> Distortion:
+    """Return what a channel does to values as frequent as the weights it was computed for."""
+    made, weights = solution.channel, solution.weights
+    ordered = not isinstance(made.inputs, Levels) or made.inputs.ordered
+    return Distortion(
+        name=solution.cost_name,
+        cost=float_up(solution.cost),
+        keep_rate=made.keep_rate(weights),
+        mse=made.mse(weights) if ordered else None,
+        repair=solution.repair,
+        conditions=solution.conditions,
     )
 
 
-def _raised(
-    scenario: Scenario, proposal: DiscreteLaplace, epsilon: Fraction, method: str, tries: int
-) -> tuple[DiscreteLaplace, Certificate] | None:
-    """Return the first certified scale at or above the proposed one, or None after some tries."""
-    scale = proposal.scale
-    for attempt in range(tries):
-        noise = DiscreteLaplace(scale, proposal.step)
-        certificate = certify(scenario, noise, epsilon, method)
-        if certificate.holds:
-            return noise, certificate
-        # A rise of the scale lowers the loss by about as much, relative to each.
-        missing = certificate.loss / float(epsilon) - 1
-        rise = 1.5 * missing if math.isfinite(missing) and missing > 0 else 0.0
-        scale = max(scale * (1 + min(rise, 0.01)), _ulps_up(scale, 1 << attempt))
-        if scale == 0 or scale > proposal.scale * (1 + _LARGEST_RISE):
-            break
-    return None
-
-
-def _ulps_up(scale: float, ulps: int) -> float:
-    if scale == 0:
-        return 0.0  # a wrong 0 is no rounding error
-    return min(scale + ulps * math.ulp(scale), 1.7976931348623157e308)
+def _refuse(options: Mapping[str, object], method: str) -> None:
+    """Refuse what only a channel understands."""
+    given = [name for name, value in options.items() if value is not None and value is not False]
+    if given:
+        raise InputError(
+            f"{listed(given)} {'is' if len(given) == 1 else 'are'} for the mechanism channel, "
+            f"but {method} was asked for"
+        )

@@ -8,48 +8,40 @@ channel of integers that satisfies every privacy inequality in exact arithmetic.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import flint
-import numpy as np
 
-from pufferfish.calibration.channel_program import (
-    Infeasible,
-    Program,
-    Row,
-    privacy_rows,
-    refined,
-    solve,
-)
+from pufferfish.calibration.channel_program import check_size
+from pufferfish.calibration.channel_task import Answer, Task
 from pufferfish.calibration.conditions import Conditions
-from pufferfish.calibration.costs import (
-    ObjectArray,
-    cost_matrix,
-    output_alphabet,
-    weights_of,
-    widened,
-)
-from pufferfish.calibration.region_program import region_rows
-from pufferfish.calibration.repair import repaired
+from pufferfish.calibration.costs import cost_matrix, default_cost, weights_of
+from pufferfish.calibration.dyadic import log2
+from pufferfish.calibration.highs import Infeasible
+from pufferfish.calibration.outputs import output_alphabet, widened
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.precision import precision
 from pufferfish.rationals import show
 from pufferfish.regions import Concrete
 from pufferfish.scenario import Scenario
+from pufferfish.support import Levels
 
-#: A repair that costs more than this, relative to the optimum, is made again from a finer answer.
-_FINE = 1e-9
-#: Bits of the refined answer beyond the channel's own.
-_GUARD = 40
-
-
-#: Where the solver's doubles suffice: e^epsilon is one of its coefficients.
-SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), 15
-#: To this the side conditions hold.
-CONDITION_TOLERANCE = Fraction(1, 10**9)
+#: Up to so many values a channel takes no more than some seconds.
+MOST_VALUES_FOR_ALL = 200
+#: Above it the channel of this epsilon is used, which costs at most about 2e-9 of the largest cost
+#: more: e^epsilon is one of the solver's coefficients.
+LARGEST_EPSILON = Fraction(20)
+#: Below it the program of epsilon 0 is tried first; up to the other, where need be.
+_TINY, _SMALL = Fraction(1, 10**6), Fraction(1, 100)
+#: Above it the program of this epsilon is tried where need be.
+_LARGE = Fraction(12)
+#: Up to it e^epsilon is computed, to see whether values may be published unchanged.
+_MOST = Fraction(5000)
+_LARGEST_COST = Fraction(2**1000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +55,19 @@ class ChannelSolution:
     cost : Fraction
         Its expected cost, exact.
     lp_bound : float
-        The optimum of the linear program, to the solver's tolerance.
+        No channel costs less: from the solver's duals, whatever its tolerance.
     repair : float
-        What exactness cost, relative to the optimum.
+        What exactness (and all else) may have cost, relative to that bound.
     solver_seconds : float
         What the solver alone took.
+    weights : tuple of Fraction
+        mu, one per value; they sum to 1.
+    cost_name : str
+        ``hamming``, ``squared``, ``absolute``, or ``own``.
+    conditions : tuple of str
+        The side conditions that hold, each to 1e-9: ``invariant``, ``unbiased``, ``min_keep 0.6``.
+    notes : tuple of str
+        What the user should know of the answer.
     """
 
     channel: Channel
@@ -75,18 +75,22 @@ class ChannelSolution:
     lp_bound: float
     repair: float
     solver_seconds: float
+    weights: tuple[Fraction, ...]
+    cost_name: str
+    conditions: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def channel(
     scenario: Scenario,
     epsilon: Fraction,
     *,
-    cost: object = "hamming",
-    outputs: int | None = None,
+    cost: object = None,
+    outputs: int | str | None = None,
     invariant: bool = False,
     unbiased: bool = False,
     min_keep: object = None,
-    weights: Sequence[object] | None = None,
+    weights: Sequence[object] | Mapping[Any, object] | None = None,
     regions: Sequence[Concrete] | None = None,
 ) -> ChannelSolution:
     """Return the channel of least expected cost that is epsilon-Pufferfish private.
@@ -96,10 +100,12 @@ def channel(
     scenario : Scenario
         Numbers or levels, ordered or not.
     epsilon : Fraction
-        From 1e-6 to 15.
-    cost : str, mapping or matrix
-        ``hamming``, ``squared``, ``absolute``, or c(x, y).
-    outputs : int, optional
+        Above 0. For tiny and for huge ones the channel of another epsilon may be returned, of
+        which it is private too; ``notes`` say so, and what it costs.
+    cost : str, mapping or matrix, optional
+        ``hamming`` (the default for levels without an order), ``squared`` (the default for numbers
+        and ordered levels), ``absolute``, or c(x, y).
+    outputs : int or "fine:K", optional
         So many further outputs between every two neighbours; by default outputs are the values.
     invariant : bool
         The frequencies mu stay what they are: mu M = mu (to 1e-9).
@@ -107,7 +113,7 @@ def channel(
         The expected output is the value (to 1e-9); adds outputs beyond the range.
     min_keep : number, optional
         Each value stays itself at least that often (to 1e-9).
-    weights : sequence of numbers, optional
+    weights : sequence of numbers, or mapping by value, optional
         mu; by default pooled counts.
     regions : sequence of Box or Ball, optional
         Where the priors may lie, one per adversary (:func:`pufferfish.regions.regions_of`).
@@ -115,7 +121,8 @@ def channel(
     Raises
     ------
     InputError
-        If an option is wrong, or no channel meets the side conditions; says what would.
+        If an option is wrong, the program would be too large, or no channel meets the side
+        conditions; says what would.
     PufferfishError
         If the solver fails, or meets the side conditions less well than to 1e-9: never a channel
         that was not checked.
@@ -124,67 +131,113 @@ def channel(
     -----
     Source: theory, sections 4 and 5.
     """
-    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        raise InputError(
-            f"a channel can be computed for epsilon from {float(SMALLEST_EPSILON):g} to "
-            f"{LARGEST_EPSILON} (beyond, the solver's doubles do not suffice), but "
-            f"{show(epsilon)} was given"
-        )
     conditions = Conditions.checked(invariant, unbiased, min_keep)
     inputs = scenario.support
-    bound = exponential_below(epsilon)
+    used = min(epsilon, LARGEST_EPSILON)
     alphabet = output_alphabet(inputs, outputs)
     if unbiased:
-        alphabet = widened(alphabet, _coth_above(epsilon / 2))
-    costs = cost_matrix(inputs, alphabet, cost)
-    mu = weights_of(scenario, weights)
-    privacy = (
-        privacy_rows(scenario, alphabet.size, bound)
-        if regions is None
-        else region_rows(scenario, regions, alphabet.size, bound)
+        if isinstance(inputs, Levels) and not inputs.ordered:
+            raise InputError(
+                "unbiased needs numbers or levels with an order: other levels have no expectation"
+            )
+        alphabet = widened(alphabet, _coth_above(used / 2))
+    check_size(scenario, alphabet.size, regions)
+    name = default_cost(inputs) if cost is None else cost
+    task = Task(
+        scenario,
+        regions,
+        alphabet,
+        cost_matrix(inputs, alphabet, name),
+        weights_of(scenario, weights),
+        conditions,
+        exponential_below(used),
     )
-    program = _program(privacy, costs, mu)
-    conditions.add_to(program, inputs, alphabet, mu)
-    try:
-        solution = solve(program)
-    except Infeasible:
-        if not conditions.any:
-            # A constant channel is always private.
-            raise PufferfishError("the solver could not solve the program") from None
-        raise InputError(conditions.why_infeasible(epsilon)) from None
-    n_x, n_y = program.shape
-    bits = 64 + max(0, math.ceil(-math.log2(float(bound - 1))))
-    plain = solution.values[: n_x * n_y].reshape(n_x, n_y)
-    entries = {
-        (int(x), int(y)): Fraction(float(plain[x, y]))
-        for x, y in zip(*np.nonzero(plain > 0), strict=True)
-    }
-    rows = repaired(scenario, entries, (n_x, n_y), bound, bits, regions)
-    exact = expected_cost(rows, bits, costs, mu)
-    if float(exact) > solution.objective * (1 + _FINE) + 1e-300 and exact != 0:
-        fine = refined(program, solution, bits + _GUARD)
-        one = 1 << (bits + _GUARD)
-        entries = {
-            divmod(c, n_y): Fraction(v, one) for c, v in enumerate(fine[: n_x * n_y]) if v > 0
-        }
-        finer = repaired(scenario, entries, (n_x, n_y), bound, bits, regions)
-        finer_cost = expected_cost(finer, bits, costs, mu)
-        if finer_cost < exact:
-            rows, exact = finer, finer_cost
-    made = Channel(inputs, alphabet, rows, (1 << bits,) * n_x)
-    missed = conditions.missed_by(made, mu)
-    if missed > CONDITION_TOLERANCE:
-        raise PufferfishError(
-            f"the side conditions could be met only to {float(missed):.0e}, not to "
-            f"{float(CONDITION_TOLERANCE):.0e}; a larger epsilon or fewer conditions help"
+    if task.unit > _LARGEST_COST:
+        raise InputError(
+            f"the costs of a channel reach {log2(task.unit) * math.log10(2):.0f} digits, which is "
+            "more than doubles can hold; use the cost hamming, or other units"
         )
-    repair = float(exact) / solution.objective - 1 if solution.objective > 1e-12 else float(exact)
-    return ChannelSolution(made, exact, solution.objective, max(0.0, repair), solution.seconds)
+    answer, notes = _answered(task, epsilon)
+    unit, cost_as_float = float(task.unit), float(answer.cost)
+    least = min(task.at_least * unit, cost_as_float)
+    return ChannelSolution(
+        answer.channel,
+        answer.cost,
+        least,
+        cost_as_float / least - 1 if least > 1e-12 * unit else cost_as_float,
+        task.seconds,
+        tuple(task.mu),
+        name.strip().lower() if isinstance(name, str) else "own",
+        conditions.names,
+        notes,
+    )
+
+
+def _answered(task: Task, epsilon: Fraction) -> tuple[Answer, tuple[str, ...]]:
+    """Return the best answer of all ways, and what the user should know of it."""
+    conditions = task.conditions
+    plainest = task.plainest(exponential_below(min(epsilon, _MOST)))
+    if plainest is not None:
+        task.at_least = task.scaled(plainest.cost)
+        return plainest, ()
+    if conditions.only_unchanged and all(w or x in task.free for x, w in enumerate(task.mu)):
+        raise InputError(conditions.why_infeasible(epsilon))
+    best: tuple[Answer, Fraction | None] | None = None
+    failures: list[PufferfishError] = []
+    for way in _ways(epsilon):
+        try:
+            answer = task.solved(exponential_below(way) if way else Fraction(1))
+        except PufferfishError as error:
+            # What the program of epsilon itself ran into counts most.
+            failures.insert(0 if way == epsilon else len(failures), error)
+            continue
+        if best is None or answer.cost < best[0].cost:
+            best = answer, way
+        if not task.is_poor(best[0]):
+            break
+    if best is None:
+        simplest = task.simplest()
+        if simplest is None:
+            if isinstance(failures[0], Infeasible):
+                raise InputError(conditions.why_infeasible(epsilon)) from None
+            raise failures[0]
+        best = simplest, None
+    if epsilon > LARGEST_EPSILON:
+        # The duals tell what the least cost is at the smaller epsilon only.
+        task.at_least = task.at_least_anywhere
+    return best[0], _notes(task, epsilon, *best)
+
+
+def _ways(epsilon: Fraction) -> tuple[Fraction, ...]:
+    """Return the epsilons to compute a channel for, one after the other where need be."""
+    if epsilon < _SMALL:
+        return (Fraction(0), epsilon) if epsilon < _TINY else (epsilon, Fraction(0))
+    used = min(epsilon, LARGEST_EPSILON)
+    return (used, _LARGE) if used > _LARGE else (used,)
+
+
+def _notes(task: Task, epsilon: Fraction, answer: Answer, way: Fraction | None) -> tuple[str, ...]:
+    excess = float(task.excess(answer)) * float(task.unit)
+    most = f"it costs at most {excess:.2g} more than the least that is possible"
+    if way is None:
+        return (
+            "the solver's doubles do not suffice for this program, so that the channel is of a "
+            f"simple form that is always private; {most}",
+        )
+    if way != epsilon:
+        leaves = " (what is published does not depend on the secret)" if way == 0 else ""
+        return (
+            f"the channel was computed for epsilon {show(way)}{leaves} and is therefore private "
+            f"for every larger one; {most}",
+        )
+    if task.is_poor(answer):
+        return (f"the channel is private, but perhaps not the cheapest: {most}",)
+    return ()
 
 
 def exponential_below(epsilon: Fraction) -> Fraction:
     """Return a rational E with 1 < E <= e^epsilon, to about 128 bits of E - 1."""
-    bits = 160 + max(0, math.ceil(-math.log2(epsilon)))
+    bits = 160 + max(0, math.ceil(-log2(epsilon)))
     with precision(bits + 32):
         ball = (flint.arb(epsilon.numerator) / epsilon.denominator).exp()
         man, exp = ball.lower().man_exp()
@@ -192,30 +245,6 @@ def exponential_below(epsilon: Fraction) -> Fraction:
     # Fewer bits make the exact checks quicker; rounding down keeps them right.
     scale = 1 << bits
     return Fraction(value.numerator * scale // value.denominator, scale)
-
-
-def expected_cost(
-    rows: ObjectArray, bits: int, costs: ObjectArray, mu: Sequence[Fraction]
-) -> Fraction:
-    """Return sum_x mu(x) sum_y c(x, y) M(y|x), exactly."""
-    total = Fraction(0)
-    for x, weight in enumerate(mu):
-        if weight:
-            row = sum(
-                (c * m for c, m in zip(costs[x], rows[x], strict=True) if m and c), Fraction(0)
-            )
-            total += weight * row
-    return total / (1 << bits)
-
-
-def _program(privacy: tuple[list[Row], int], costs: ObjectArray, mu: Sequence[Fraction]) -> Program:
-    n, outputs = costs.shape
-    rows, further = privacy
-    one = Fraction(1)
-    ones = [one] * outputs
-    rows += [Row(list(range(x * outputs, (x + 1) * outputs)), ones, one, one) for x in range(n)]
-    doubles = np.array([[float(w)] for w in mu]) * costs.astype(np.float64)
-    return Program((n, outputs), np.concatenate([doubles.ravel(), np.zeros(further)]), rows, {})
 
 
 def _coth_above(half: Fraction) -> Fraction:

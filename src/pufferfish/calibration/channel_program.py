@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The linear program of the optimal channel, and its solution by HiGHS.
+"""The linear program of the optimal channel, exact.
 
 Variables are M(y|x), x-major. For every output y, adversary and ordered pair,
 
@@ -12,19 +12,20 @@ l_y <= sum_x M(y|x) P_s(x) <= E l_y for every secret s (theory, section 4).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-import highspy
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import PufferfishError
+from pufferfish.errors import InputError
+from pufferfish.regions import Concrete
 from pufferfish.scenario import Scenario
+from pufferfish.support import Levels
 
+#: Larger programs take more than some minutes, or more memory than there is.
+MOST_COEFFICIENTS = 4_000_000
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -55,40 +56,56 @@ class Program:
     Attributes
     ----------
     shape : (int, int)
-        n_x, n_y: the first n_x * n_y variables are the channel.
+        n_x, n_y: the first n_x * n_y variables are the channel; further ones lie between 0 and 1
+        in some solution.
     cost : float64 array
-        One entry per variable; only the solver uses it.
+        One entry per variable, the largest about 1; only the solver uses it.
     rows : list of Row
+        Among them for every x that its row sums to 1, from row ``sums`` on.
     least : dict of int to Fraction
         Lower bounds other than 0.
+    sums : int
+    weights : list of Fraction
+        For each row before ``sums`` how much it may come to, in units of E - 1, where it must be
+        0 at most at epsilon 0.
     """
 
     shape: tuple[int, int]
     cost: FloatArray
     rows: list[Row]
     least: dict[int, Fraction]
+    sums: int
+    weights: list[Fraction]
 
 
-@dataclass(frozen=True)
-class Solution:
-    """What the solver found.
+def check_size(scenario: Scenario, outputs: int, regions: Sequence[Concrete] | None) -> None:
+    """Refuse a program that is too large, before anything of it is built.
 
-    Attributes
-    ----------
-    values : float64 array
-        The variables, to the solver's tolerance.
-    objective : float
-        Their cost.
-    seconds : float
-        What the solver alone took.
-    solver : highspy.Highs
-        Holds the basis, for the refinement.
+    Raises
+    ------
+    InputError
+        If it would have more than ``MOST_COEFFICIENTS``.
     """
-
-    values: FloatArray
-    objective: float
-    seconds: float
-    solver: Any
+    n, secrets, pairs = scenario.support.size, len(scenario.protected), len(scenario.pairs)
+    if regions is not None:
+        # Two duals, each with about four coefficients per value.
+        each = 8 * secrets
+    elif scenario.is_all_pairs and secrets > 2:
+        each = 2 * secrets
+    else:
+        each = 2 * pairs
+    coefficients = n * outputs * (1 + each * len(scenario.priors))
+    if coefficients > MOST_COEFFICIENTS:
+        support = scenario.support
+        advice = "merge levels" if isinstance(support, Levels) else "give a coarser step (--step)"
+        if outputs > n:
+            advice += ", ask for fewer outputs"
+        if not isinstance(support, Levels) or support.ordered:
+            advice += ", or use the mechanism exact"
+        raise InputError(
+            f"a channel from {n} values to {outputs} outputs needs a linear program of "
+            f"{coefficients:,} coefficients, more than {MOST_COEFFICIENTS:,}; {advice}"
+        )
 
 
 def privacy_rows(scenario: Scenario, outputs: int, bound: Fraction) -> tuple[list[Row], int]:
@@ -125,143 +142,3 @@ def privacy_rows(scenario: Scenario, outputs: int, bound: Fraction) -> tuple[lis
                     for y in range(outputs)
                 ]
     return rows, further
-
-
-def _new_solver() -> Any:
-    """Return a solver that prints nothing: the public class greets on standard output."""
-    make: Any = getattr(highspy._core, "_Highs", highspy.Highs)
-    solver = make()
-    solver.setOptionValue("output_flag", False)
-    return solver
-
-
-def solve(program: Program) -> Solution:
-    """Solve a program with HiGHS.
-
-    Raises
-    ------
-    PufferfishError
-        If HiGHS does not report an optimum; ``Infeasible`` where it says that there is none.
-    """
-    variables = len(program.cost)
-    solver = _new_solver()
-    solver.setOptionValue("primal_feasibility_tolerance", 1e-10)
-    solver.setOptionValue("dual_feasibility_tolerance", 1e-10)
-    solver.setOptionValue("threads", 1)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = variables, len(program.rows)
-    lp.col_cost_ = program.cost
-    least = np.zeros(variables)
-    for column, bound in program.least.items():
-        least[column] = float(bound)
-    lp.col_lower_ = least
-    lp.col_upper_ = np.full(variables, highspy.kHighsInf)
-    lp.row_lower_ = np.array(
-        [-highspy.kHighsInf if r.lower is None else float(r.lower) for r in program.rows]
-    )
-    lp.row_upper_ = np.array(
-        [highspy.kHighsInf if r.upper is None else float(r.upper) for r in program.rows]
-    )
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.cumsum([0, *(len(r.columns) for r in program.rows)])
-    lp.a_matrix_.index_ = np.concatenate([np.array(r.columns, np.int32) for r in program.rows])
-    doubles: dict[int, FloatArray] = {}
-    for r in program.rows:
-        if id(r.coefficients) not in doubles:
-            doubles[id(r.coefficients)] = np.array([float(a) for a in r.coefficients])
-    lp.a_matrix_.value_ = np.concatenate([doubles[id(r.coefficients)] for r in program.rows])
-    solver.passModel(lp)
-    solver.run()
-    status = solver.getModelStatus()
-    if status in (
-        highspy.HighsModelStatus.kInfeasible,
-        highspy.HighsModelStatus.kUnboundedOrInfeasible,
-    ):
-        raise Infeasible("no channel meets all the conditions")
-    if status != highspy.HighsModelStatus.kOptimal:
-        raise PufferfishError(
-            f"the solver found no optimal channel ({solver.modelStatusToString(status)})"
-        )
-    values = np.array(solver.getSolution().col_value)
-    objective = float(solver.getInfo().objective_function_value)
-    return Solution(values, objective, solver.getRunTime(), solver)
-
-
-class Infeasible(PufferfishError):
-    """The program has no solution."""
-
-    exit_status = 2
-
-
-def refined(program: Program, solution: Solution, bits: int) -> Sequence[int]:
-    """Return the basic solution with ``bits`` fractional bits, as integers over 2**bits.
-
-    Iterative refinement: residuals exact, corrections by the solver's factors of the basis.
-    """
-    status, basic = solution.solver.getBasicVariables()
-    if status != highspy.HighsStatus.kOk:
-        raise PufferfishError("the solver gave no basis")
-    one = 1 << bits
-    columns = [int(v) for v in basic]
-    where = {v: k for k, v in enumerate(columns) if v >= 0}
-    slack_of = {-1 - v for v in columns if v < 0}
-    highs_basis = solution.solver.getBasis()
-    at_lower = highspy.HighsBasisStatus.kLower
-    target: list[int] = []
-    for r, row in enumerate(program.rows):
-        if r in slack_of:
-            target.append(0)
-            continue
-        lower = highs_basis.row_status[r] == at_lower and row.lower is not None
-        bound = row.lower if lower or row.upper is None else row.upper
-        assert bound is not None  # a row without bounds is always basic
-        target.append(int(bound * one))
-    fixed = {c: b for c, b in program.least.items() if c not in where}
-    matrix: list[list[tuple[int, int]]] = []
-    scales: list[int] = []
-    integers: dict[int, tuple[int, list[int]]] = {}
-    for r, row in enumerate(program.rows):
-        key = id(row.coefficients)
-        if key not in integers:
-            scale = math.lcm(*{a.denominator for a in row.coefficients})
-            integers[key] = (
-                scale,
-                [a.numerator * (scale // a.denominator) for a in row.coefficients],
-            )
-        scale, whole = integers[key]
-        scales.append(scale)
-        entries = []
-        for c, a in zip(row.columns, whole, strict=True):
-            if c in where:
-                entries.append((where[c], a))
-            elif c in fixed:
-                target[r] -= int(fixed[c] * Fraction(a, scale) * one)
-        matrix.append(entries)
-    slack_place = {-1 - v: k for k, v in enumerate(columns) if v < 0}
-    z = [0] * len(columns)
-    for k, v in enumerate(columns):
-        if v >= 0:
-            z[k] = int(Fraction(float(solution.values[v])) * one)
-    for r, k in slack_place.items():
-        z[k] = target[r] - sum(a * z[q] for q, a in matrix[r]) // scales[r]
-    for _ in range(8):
-        residual = []
-        for r, entries in enumerate(matrix):
-            total = sum(a * z[q] for q, a in entries)
-            if r in slack_place:
-                total += z[slack_place[r]] * scales[r]
-            residual.append(target[r] - total // scales[r])
-        size = max(abs(v) for v in residual)
-        if size <= 1 << 8:
-            break
-        shift = max(size.bit_length() - 60, 0)
-        rhs = np.array([float(v >> shift) for v in residual])
-        _, step = solution.solver.getBasisSolve(rhs)
-        correction = [int(Fraction(float(s)) * (1 << shift)) for s in step]
-        z = [a + b for a, b in zip(z, correction, strict=True)]
-    result = [0] * len(program.cost)
-    for c, b in program.least.items():
-        result[c] = int(b * one)
-    for v, k in where.items():
-        result[v] = z[k]
-    return result

@@ -51,8 +51,32 @@ class Conditions:
         """Whether there is any condition."""
         return self.invariant or self.unbiased or self.min_keep is not None
 
+    @property
+    def only_unchanged(self) -> bool:
+        """Whether every value that counts must be published unchanged.
+
+        Where the output has the distribution of X and X as its expectation, the expected square
+        of their difference is E Y^2 - E X^2 = 0.
+        """
+        return self.invariant and self.unbiased
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The conditions as they are listed: ``invariant``, ``unbiased``, ``min_keep 0.6``."""
+        return tuple(
+            name
+            for name, wanted in (
+                ("invariant", self.invariant),
+                ("unbiased", self.unbiased),
+                (f"min_keep {show(self.min_keep or Fraction(0))}", self.min_keep is not None),
+            )
+            if wanted
+        )
+
     def missed_by(self, made: Channel, mu: Sequence[Fraction]) -> Fraction:
         """Return by how much a channel misses the conditions at worst, exactly."""
+        if not self.any:
+            return Fraction(0)
         rows = [
             [Fraction(int(m), d) for m in row]
             for row, d in zip(made.rows.tolist(), made.denominators, strict=True)
@@ -103,15 +127,13 @@ class Conditions:
 
     def why_infeasible(self, epsilon: Fraction) -> str:
         """Return one line on what cannot be met, and what would make it feasible."""
-        asked = [
-            name
-            for name, wanted in (
-                ("invariant", self.invariant),
-                ("unbiased", self.unbiased),
-                (f"min_keep {show(self.min_keep or Fraction(0))}", self.min_keep is not None),
+        if self.only_unchanged:
+            return (
+                "a channel that is invariant and unbiased publishes every value unchanged, which "
+                f"is not private at epsilon {_brief(epsilon)}; leave out one of the two, or ask "
+                "for a larger epsilon"
             )
-            if wanted
-        ]
+        asked = self.names
         advice = (
             "a larger epsilon"
             if self.min_keep is None
@@ -120,6 +142,11 @@ class Conditions:
         if len(asked) > 1:
             advice += ", or fewer conditions"
         return (
-            f"no channel is private at epsilon {show(epsilon)} and {' and '.join(asked)}; "
+            f"no channel is private at epsilon {_brief(epsilon)} and {' and '.join(asked)}; "
             f"feasible with {advice}"
         )
+
+
+def _brief(epsilon: Fraction) -> str:
+    text = show(epsilon)
+    return text if len(text) <= 12 else f"{float(epsilon):.6g}"

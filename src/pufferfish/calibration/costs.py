@@ -3,73 +3,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.rationals import parse_number
+from pufferfish.rationals import parse_number, show
 from pufferfish.scenario import Scenario
-from pufferfish.support import Lattice, Support, lattice_of
+from pufferfish.support import Lattice, Levels, Support, lattice_of
+from pufferfish.texts import text_of
 
 #: Costs that are known by name.
 NAMED = ("hamming", "squared", "absolute")
 ObjectArray = npt.NDArray[np.object_]
 
 
-def output_alphabet(support: Support, outputs: object) -> Support:
-    """Return the alphabet of a channel's outputs.
-
-    Parameters
-    ----------
-    support : Lattice or Levels
-        The alphabet of X.
-    outputs : None or int
-        None: the same alphabet. K: also K lattice points between every two neighbours, for
-        numbers and ordered levels.
-
-    Raises
-    ------
-    InputError
-        If K is no whole number above 0, or the levels have no order.
-    """
-    if outputs is None:
-        return support
-    if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:
-        raise InputError(
-            "finer outputs need a whole number of points between neighbours, at least 1, "
-            f"but {outputs!r} was given"
-        )
-    lattice = lattice_of(support)
-    places = lattice.index.tolist()
-    fine: set[Fraction] = set()
-    for a, b in pairwise(places):
-        fine.update(a + Fraction((b - a) * k, outputs + 1) for k in range(outputs + 1))
-    fine.add(Fraction(places[-1]))
-    denominator = int(np.lcm.reduce([f.denominator for f in fine]))
-    index = np.array(sorted(int(f * denominator) for f in fine), dtype=np.int64)
-    return Lattice(lattice.step / denominator, lattice.origin * denominator, index)
-
-
-def widened(outputs: Support, factor: Fraction) -> Support:
-    """Return numeric outputs with points c -+ (d / 2) * factor added (theory, section 4)."""
-    lattice = lattice_of(outputs)
-    low, high = lattice.value(0), lattice.value(lattice.size - 1)
-    middle, half = (low + high) / 2, (high - low) / 2
-    reach = half * factor
-    below = (middle - reach) // lattice.step
-    above = -((-(middle + reach)) // lattice.step)
-    units = sorted({int(below), int(above), *(lattice.origin + int(k) for k in lattice.index)})
-    index = np.array([unit - units[0] for unit in units], dtype=np.int64)
-    return Lattice(lattice.step, units[0], index)
+def default_cost(support: Support) -> str:
+    """Return the cost that is used where none is asked for; only an order makes distances."""
+    return "hamming" if isinstance(support, Levels) and not support.ordered else "squared"
 
 
 def cost_matrix(inputs: Support, outputs: Support, cost: object) -> ObjectArray:
-    """Return c(x, y) as exact rationals, shape (n_x, n_y).
+    """Return c(x, y) as integers and fractions, shape (n_x, n_y).
 
     Parameters
     ----------
@@ -86,15 +45,66 @@ def cost_matrix(inputs: Support, outputs: Support, cost: object) -> ObjectArray:
         matrix has a wrong shape or a negative entry.
     """
     if isinstance(cost, str):
-        return _named(inputs, outputs, cost)
+        return _named(inputs, outputs, cost.strip().lower())
     if isinstance(cost, Mapping):
-        names_in = [inputs.name(k) for k in range(inputs.size)]
-        names_out = [outputs.name(k) for k in range(outputs.size)]
-        rows = {str(key).strip(): row for key, row in cost.items()}
-        return _checked(
-            [[_entry(rows, x, y) for y in names_out] for x in names_in], inputs, outputs
-        )
+        rows = by_value(inputs, cost, "the cost matrix", "row")
+        entries = []
+        for x, row in enumerate(rows):
+            name = inputs.name(x)
+            if not isinstance(row, Mapping):
+                raise InputError(f"the row of {name!r} in the cost matrix must be a mapping")
+            what = f"the row of {name!r} in the cost matrix"
+            entries.append(by_value(outputs, row, what, "entry"))
+        return _checked(entries, inputs, outputs)
     return _checked(cost, inputs, outputs)
+
+
+def by_value(
+    support: Support, given: Mapping[Any, Any], what: str, entry: str, strict: bool = False
+) -> list[Any]:
+    """Return the entries of a mapping by values, in the order of a support.
+
+    Parameters
+    ----------
+    support : Lattice or Levels
+        Numbers are found by their value ("1", 1 and 1.0 are the same), levels by their name.
+    given : mapping
+    what, entry : str
+        What the mapping and its entries are, for the error messages.
+    strict : bool
+        Refuse entries of values that are not in the support.
+
+    Raises
+    ------
+    InputError
+        If a value has no entry, or one is given twice.
+    """
+    keys: list[Any] = [support.name(k) for k in range(support.size)]
+    names = list(keys)
+    if isinstance(support, Lattice):
+        keys = list(support.values)
+    place = {key: k for k, key in enumerate(keys)}
+    found: dict[int, Any] = {}
+    others: list[str] = []
+    for key, value in given.items():
+        text = text_of(key).strip()
+        known = parse_number(key, f"a value in {what}") if isinstance(support, Lattice) else text
+        at = place.get(known)
+        if at is None:
+            others.append(text)
+        elif at in found:
+            raise InputError(f"{what} has the {entry} of {names[at]!r} twice")
+        else:
+            found[at] = value
+    missing = next((name for k, name in enumerate(names) if k not in found), None)
+    if missing is not None:
+        raise InputError(f"{what} has no {entry} for {missing!r}{did_you_mean(missing, others)}")
+    if strict and others:
+        raise InputError(
+            f"{what} has the {entry} of {others[0]!r}, which is none of the values"
+            f"{did_you_mean(others[0], names)}"
+        )
+    return [found[k] for k in range(support.size)]
 
 
 def _named(inputs: Support, outputs: Support, name: str) -> ObjectArray:
@@ -107,28 +117,34 @@ def _named(inputs: Support, outputs: Support, name: str) -> ObjectArray:
         names = [outputs.name(k) for k in range(outputs.size)]
         rows = [[int(inputs.name(k) != y) for y in names] for k in range(inputs.size)]
         return np.array(rows, dtype=object)
-    first, second = lattice_of(inputs), lattice_of(outputs)
-    xs, ys = first.values, second.values
-    if name == "hamming":
-        return np.array([[int(x != y) for y in ys] for x in xs], dtype=object)
-    power = 2 if name == "squared" else 1
-    return np.array([[abs(x - y) ** power for y in ys] for x in xs], dtype=object)
-
-
-def _entry(rows: Mapping[str, Any], x: str, y: str) -> Any:
-    row = rows.get(x)
-    if not isinstance(row, Mapping):
-        raise InputError(f"the cost matrix has no row for {x!r}{did_you_mean(x, rows)}")
-    entries = {str(key).strip(): value for key, value in row.items()}
-    if y not in entries:
+    if name != "hamming" and isinstance(inputs, Levels) and not inputs.ordered:
         raise InputError(
-            f"the row of {x!r} in the cost matrix has no entry for {y!r}{did_you_mean(y, entries)}"
+            f"the cost {name} needs numbers or levels with an order, but the levels "
+            f"{listed(inputs.names)} have none; state it with order=[...] (--order), or use the "
+            "cost hamming"
         )
-    return entries[y]
+    first, second = lattice_of(inputs), lattice_of(outputs)
+    # Whole numbers of a common step: they are quicker than fractions.
+    step = Fraction(1, math.lcm(first.step.denominator, second.step.denominator))
+    xs, ys = (
+        np.array([int(v / step) for v in lattice.values], dtype=object)
+        for lattice in (first, second)
+    )
+    apart = np.abs(xs[:, None] - ys[None, :])
+    if name == "hamming":
+        return np.where(apart != 0, 1, 0).astype(object)
+    power = 2 if name == "squared" else 1
+    return np.asarray(apart**power if step == 1 else apart**power * step**power)
 
 
 def _checked(rows: Any, inputs: Support, outputs: Support) -> ObjectArray:
-    listed_rows = [list(row) for row in rows]
+    try:
+        listed_rows = [list(row) for row in rows]
+    except TypeError:
+        raise InputError(
+            f"a cost is {listed(NAMED)}, a mapping {{x: {{y: cost}}}} or rows of numbers, but "
+            f"{rows!r} was given"
+        ) from None
     if len(listed_rows) != inputs.size or any(len(row) != outputs.size for row in listed_rows):
         raise InputError(
             f"the cost matrix must have {inputs.size} rows of {outputs.size} numbers, one for "
@@ -140,11 +156,13 @@ def _checked(rows: Any, inputs: Support, outputs: Support) -> ObjectArray:
             entry = parse_number(value, "an entry of the cost matrix")
             if entry < 0:
                 raise InputError(f"the cost matrix has the negative entry {value}")
-            matrix[i, j] = entry
+            matrix[i, j] = entry.numerator if entry.denominator == 1 else entry
     return matrix
 
 
-def weights_of(scenario: Scenario, weights: Sequence[object] | None) -> list[Fraction]:
+def weights_of(
+    scenario: Scenario, weights: Sequence[object] | Mapping[Any, object] | None
+) -> list[Fraction]:
     """Return mu(x): how much each value counts in the expected cost; sums to 1.
 
     By default the pooled counts of the secrets in the pairs, over all adversaries; the mean of
@@ -153,13 +171,24 @@ def weights_of(scenario: Scenario, weights: Sequence[object] | None) -> list[Fra
     Raises
     ------
     InputError
-        If given weights are of the wrong number, negative, or all 0.
+        If given weights are of the wrong number, lack a value, are negative, or all 0.
     """
     n = scenario.support.size
     if weights is not None:
-        exact = [parse_number(w, "a weight") for w in weights]
-        if len(exact) != n or min(exact) < 0 or sum(exact) == 0:
-            raise InputError(f"weights must be {n} numbers, none negative, not all 0")
+        if isinstance(weights, Mapping):
+            weights = by_value(
+                scenario.support, weights, "the mapping of weights", "weight", strict=True
+            )
+        try:
+            exact = [parse_number(w, "a weight") for w in weights]
+        except TypeError:
+            raise InputError(f"weights must be {n} numbers, but {weights!r} was given") from None
+        if len(exact) != n:
+            raise InputError(f"weights must be {n} numbers, one for each value, not {len(exact)}")
+        if min(exact) < 0 or not any(exact):
+            raise InputError(
+                f"weights must not be negative nor all 0, but the least is {show(min(exact))}"
+            )
         total = sum(exact)
         return [w / total for w in exact]
     pooled = [Fraction(0)] * n
@@ -173,3 +202,66 @@ def weights_of(scenario: Scenario, weights: Sequence[object] | None) -> list[Fra
                     pooled[k] += int(c) * unit
     total = sum(pooled)
     return [w / total for w in pooled]
+
+
+def cheapest_row(
+    costs: Sequence[Fraction],
+    kept: int | None,
+    least_kept: Fraction | None = None,
+    mean: tuple[Sequence[Fraction], Fraction] | None = None,
+) -> dict[int, Fraction]:
+    """Return the cheapest distribution over the outputs of one value, where privacy is no matter.
+
+    Parameters
+    ----------
+    costs : sequence of numbers, shape (n_y,)
+        c(x, y) of one x.
+    kept : int or None
+        The output that equals x; taken wherever nothing is cheaper.
+    least_kept : Fraction, optional
+        Its least probability.
+    mean : (outputs, value), optional
+        The expected output must be this value, which must not lie outside the outputs.
+
+    Returns
+    -------
+    dict of int to Fraction
+        The positive probabilities.
+    """
+    least = min(costs)
+    best = kept if kept is not None and costs[kept] == least else costs.index(least)
+    rest = {best: Fraction(1)}
+    if mean is not None and (kept is None or best != kept):
+        rest = _cheapest_of_mean(costs, *mean)
+    share = Fraction(0) if least_kept is None or kept is None else least_kept
+    row = {y: (1 - share) * p for y, p in rest.items()}
+    if share and kept is not None:
+        row[kept] = row.get(kept, Fraction(0)) + share
+    return {y: p for y, p in row.items() if p}
+
+
+def _cheapest_of_mean(
+    costs: Sequence[Fraction], outputs: Sequence[Fraction], value: Fraction
+) -> dict[int, Fraction]:
+    """Return the cheapest of all mixtures of at most two outputs: those are the vertices."""
+    found: tuple[Fraction, dict[int, Fraction]] | None = None
+    for a, low in enumerate(outputs):
+        for b, high in enumerate(outputs):
+            if low == high == value or low < value < high:
+                p = Fraction(1) if a == b else (high - value) / (high - low)
+                price = p * costs[a] + (1 - p) * costs[b]
+                if found is None or price < found[0]:
+                    found = price, ({a: p} if a == b else {a: p, b: 1 - p})
+    assert found is not None  # the value lies among the outputs
+    return found[1]
+
+
+def expected_cost(
+    rows: ObjectArray, bits: int, costs: ObjectArray, mu: Sequence[Fraction]
+) -> Fraction:
+    """Return sum_x mu(x) sum_y c(x, y) M(y|x), exactly."""
+    total = Fraction(0)
+    for weight, prices, row in zip(mu, costs.tolist(), rows.tolist(), strict=True):
+        if weight:
+            total += weight * sum(c * m for c, m in zip(prices, row, strict=True) if m and c)
+    return total / (1 << bits)

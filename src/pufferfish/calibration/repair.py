@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import PufferfishError
-from pufferfish.regions import Concrete
+from pufferfish.regions import Box, Concrete
 from pufferfish.robust.columns import extreme_prior, ordered_pairs
 from pufferfish.scenario import Scenario
 
@@ -56,12 +56,8 @@ def repaired(
     whole = 1 << bits
     room = 0
     for _ in range(_ROUNDS):
-        rows = _rounded(entries, shape, whole - room)
-        added = (
-            _needed(scenario, rows, bound)
-            if regions is None
-            else _needed_in(regions, scenario, rows, bound)
-        )
+        rows = rounded(entries, shape, whole - room)
+        added = _added(scenario, rows, bound, regions)
         total = sum(added)
         if total <= room:
             # What is left of the room goes where mass is added anyway.
@@ -76,16 +72,45 @@ def repaired(
     raise PufferfishError("the solver's channel is too far from private to be repaired")
 
 
-def _rounded(
-    entries: Mapping[tuple[int, int], Fraction], shape: tuple[int, int], whole: int
+def is_private(
+    scenario: Scenario,
+    rows: npt.NDArray[np.object_],
+    bound: Fraction,
+    regions: Sequence[Concrete] | None = None,
+) -> bool:
+    """Whether a channel of integers, with one denominator for all rows, needs no repair."""
+    return not any(_added(scenario, rows, bound, regions))
+
+
+def rounded(
+    entries: Mapping[tuple[int, int], Fraction],
+    shape: tuple[int, ...],
+    whole: int,
+    only: Sequence[int] | None = None,
 ) -> npt.NDArray[np.object_]:
-    """Return the entries as integers whose rows sum to ``whole``."""
-    n_x = shape[0]
+    """Return the entries as integers whose rows sum to ``whole``.
+
+    Parameters
+    ----------
+    entries : mapping
+        (x, y) -> M(y|x).
+    shape : (int, int)
+    whole : int
+    only : sequence of int, optional
+        Just these rows; the others are 0.
+
+    Raises
+    ------
+    PufferfishError
+        If a row has no entry above 0.
+    """
     rows = np.zeros(shape, dtype=object)
-    by_row: list[list[tuple[int, Fraction]]] = [[] for _ in range(n_x)]
+    by_row: dict[int, list[tuple[int, Fraction]]] = {
+        x: [] for x in (range(shape[0]) if only is None else only)
+    }
     for (x, y), p in entries.items():
         by_row[x].append((y, p))
-    for x, row in enumerate(by_row):
+    for x, row in by_row.items():
         total = sum((p for _, p in row), Fraction(0))
         if total <= 0:
             raise PufferfishError("the solver's channel has an empty row")
@@ -95,6 +120,17 @@ def _rounded(
         largest = max(row, key=lambda pair: pair[1])[0]
         rows[x, largest] += whole - sum(rows[x, y] for y, _ in row)
     return rows
+
+
+def _added(
+    scenario: Scenario,
+    rows: npt.NDArray[np.object_],
+    bound: Fraction,
+    regions: Sequence[Concrete] | None,
+) -> list[int]:
+    if regions is None:
+        return _needed(scenario, rows, bound)
+    return _needed_in(regions, scenario, rows, bound)
 
 
 def _needed(scenario: Scenario, rows: npt.NDArray[np.object_], bound: Fraction) -> list[int]:
@@ -156,3 +192,18 @@ def _needed_in(
                 if violation > 0:
                     needed[y] = max(needed[y], math.ceil(violation / (num - den)))
     return needed
+
+
+def possible(scenario: Scenario, regions: Sequence[Concrete] | None) -> npt.NDArray[np.bool_]:
+    """Return which values some protected secret can take: privacy says nothing of other rows."""
+    masses = np.zeros(scenario.support.size, dtype=bool)
+    for rho, prior in enumerate(scenario.priors):
+        region = None if regions is None else regions[rho]
+        if isinstance(region, Box):
+            masses |= (region.upper != 0).any(axis=0)
+        elif region is not None and region.radius > 0:
+            masses[:] = True
+        else:
+            at = [prior.row(s) for s in scenario.protected]
+            masses |= (prior.counts[at] != 0).any(axis=0)
+    return masses

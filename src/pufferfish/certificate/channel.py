@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from pufferfish.certificate.statement import no_row_statement, statement_of
 from pufferfish.certificate.unchanged import unchanged_finding
 from pufferfish.errors import InputError
 from pufferfish.prior import Prior
-from pufferfish.rationals import float_up, show
+from pufferfish.rationals import show
 from pufferfish.scenario import Scenario
 from pufferfish.support import Lattice, Support
 
@@ -34,6 +34,7 @@ _BITS = 128
 _TRIES = 6
 
 
+@runtime_checkable
 class IntegerRows(Protocol):
     """What a certificate needs to know of a channel."""
 
@@ -84,7 +85,7 @@ def certify_channel(
     """
     if epsilon is not None and epsilon <= 0:
         raise InputError(f"epsilon must be above 0, but {show(epsilon)} was given")
-    _check_rows(channel)
+    check_rows(channel)
     places = _row_of_atoms(scenario, channel)
     missing = _without_row(scenario, places)
     if missing is not None:
@@ -94,7 +95,7 @@ def certify_channel(
     holds = epsilon is not None and not finding.refuted
     loss = finding.upper
     if epsilon is not None and holds:
-        loss = min(loss, float_up(epsilon))
+        loss = min(loss, float(epsilon))
     witness = None
     if finding.case is not None and finding.atom is not None:
         rho, pair = finding.case
@@ -169,7 +170,14 @@ def _enough(finding: Finding, epsilon: Fraction | None) -> bool:
     return tight or math.isinf(finding.lower)
 
 
-def _check_rows(channel: IntegerRows) -> None:
+def check_rows(channel: IntegerRows) -> None:
+    """Check that integers are a channel, whatever made them.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, or a row holds anything but whole numbers that sum to its denominator.
+    """
     shape = channel.inputs.size, channel.outputs.size
     if channel.rows.shape != shape or len(channel.denominators) != shape[0]:
         raise InputError(f"a channel of shape {shape} has rows of shape {channel.rows.shape}")

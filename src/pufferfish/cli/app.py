@@ -8,6 +8,7 @@ import click
 
 from pufferfish._version import __version__
 from pufferfish.cli.calibrate import calibrate
+from pufferfish.cli.estimate import estimate
 from pufferfish.cli.release import release
 from pufferfish.cli.reproduce import reproduce
 from pufferfish.cli.verify import verify
@@ -86,10 +87,11 @@ def cli(ctx: click.Context) -> None:
           --order no,yes --epsilon 0.1 --save plan.json
       pufferfish release table.csv --plan plan.json -o released.csv
       pufferfish verify plan.json table.csv
+      pufferfish estimate released.csv --plan plan.json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
-for command in (calibrate, release, verify, reproduce):
+for command in (calibrate, release, verify, estimate, reproduce):
     cli.add_command(command)

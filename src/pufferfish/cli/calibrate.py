@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``pufferfish calibrate``: how much noise hides the secret, for every mechanism side by side."""
+"""``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pufferfish.cli import signals
+from pufferfish.cli.channeling import channel_options, make_channel_options
+from pufferfish.cli.choice import mechanisms
 from pufferfish.cli.commands import WithMechanisms
 from pufferfish.cli.files import check_not_input, check_plan_target, writing
 from pufferfish.cli.messages import Messages
@@ -13,34 +16,25 @@ from pufferfish.cli.options import (
     Source,
     check_given,
     epsilons,
-    exactly_one,
     format_option,
     make_source,
-    mechanisms,
     source_options,
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from pufferfish.cli.results import Result
     from pufferfish.scenario import Scenario
 
 _CSV_COLUMNS = (
     "epsilon", "mechanism", "scale", "loss", "mse", "std", "certified", "certified_by",
-    "unchanged", "reduction_vs_wasserstein", "reduction_vs_l1",
+    "unchanged", "reduction_vs_wasserstein", "reduction_vs_l1", "cost", "keep_rate", "loss_at_95",
+    "robustness_radius", "robustness_radius_at_double", "robust",
 )  # fmt: skip
-#: The columns of the table for people, and those that a narrow terminal goes without, in turn.
-_COLUMNS = {
-    "epsilon": "right", "mechanism": "left", "scale": "right", "loss": "right", "std": "right",
-    "mse": "right", "below\nwasserstein": "right", "below\nl1": "right",
-}  # fmt: skip
-_DISPENSABLE = ("mse", "below\nl1", "below\nwasserstein", "std")
-#: What is said of a column that needs no noise.
-UNCHANGED = "the column would be PUBLISHED UNCHANGED"
 
 
-@click.command(cls=WithMechanisms, short_help="Compute the noise that hides the secret.")
+@click.command(
+    cls=WithMechanisms, short_help="Compute the noise or the channel that hides the secret."
+)
 @click.argument("table", required=False)
 @source_options
 @click.option(
@@ -49,8 +43,10 @@ UNCHANGED = "the column would be PUBLISHED UNCHANGED"
 )  # fmt: skip
 @click.option(
     "--mechanism", "mechanism", multiple=True, metavar="M1,M2,...|all",
-    help="Mechanisms to compute; by default 'exact'.",
+    help="Mechanisms to compute; by default 'exact', or 'channel' for levels without an order. "
+    "'all': every one that applies.",
 )  # fmt: skip
+@channel_options
 @format_option
 @click.option(
     "--save", metavar="FILE",
@@ -62,7 +58,8 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     """Compute the least noise that keeps every pair of secrets within epsilon.
 
     TABLE is a CSV, TSV, Parquet or JSON file. What the public column tells about the secret is
-    counted in it, or read from a prior file.
+    counted in it, or read from a prior file. Numbers and ordered levels get noise; levels without
+    an order go through a channel, which publishes one of them.
 
     \b
     Examples:
@@ -71,23 +68,31 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
       pufferfish calibrate adult.csv --secret marital-status \\
           --public hours-per-week --pair Married-civ-spouse Never-married \\
           --missing "?" --epsilon 0.5 --save plan.json
+      pufferfish calibrate adult.csv --secret marital-status \\
+          --public workclass --pair Married-civ-spouse Never-married \\
+          --epsilon 0.5 --min-keep 0.6 --confidence 0.95
       pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     source = make_source(table, options)
     check_given(source)
     wanted = epsilons(options["epsilon"])
-    names = mechanisms(options["mechanism"])
+    request = mechanisms(options["mechanism"])
+    channel = make_channel_options(options)
+    request.check_options(channel)
     target = options["save"]
     if target is not None:
         wanted.only("--save")
-        exactly_one(names, "mechanism", "--save")
-        check_not_input(target, (table, *source.priors), "the plan")
+        request.check_one("--save")
+        check_not_input(target, (table, *source.priors, *channel.files), "the plan")
         check_plan_target(target, options["force"])
     from pufferfish.cli.results import compare
     from pufferfish.cli.scenarios import scenario_of, unfound_missing
 
     scenario = scenario_of(source)
-    results = compare(scenario, wanted.texts, names)
+    chosen = request.resolve(scenario, channel)
+    arguments, notes = channel.arguments(scenario)
+    found = compare(scenario, wanted.texts, chosen, arguments)
+    results = found.results
     if target is not None:
         signals.check()
         with writing(target, messages):
@@ -96,41 +101,78 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
         messages.note(wanted.hint)
     for text in unfound_missing(scenario):
         messages.warning(text)
-    _print(scenario, source, results, options["form"], messages)
+    report = Report(scenario, source, (*chosen.notes, *notes, *found.notes), results)
+    report.print(options["form"], messages)
     if target is not None:
         private = "; it is private: keep it with the table" if results[0].plan.from_rows else ""
         messages.note(f"the plan is saved as {target}{private}")
 
 
-def _print(
-    scenario: "Scenario",
-    source: Source,
-    results: "list[Result]",
-    form: str,
-    messages: Messages,
-) -> None:
-    from pufferfish.cli import describe
-    from pufferfish.cli.output import print_csv, print_json
+@dataclass(frozen=True)
+class Report:
+    """What is printed.
 
-    if form == "table":
-        _print_table(scenario, source, results)
-        return
-    rows = [_to_dict(result) for result in results]
-    said = [note for r in results for note in (r.plan.assumption, *r.plan.notes)]
-    notes = list(dict.fromkeys([*describe.notes_of(scenario), *said]))
-    if form == "json":
-        data = describe.to_dict(scenario, source)
-        print_json({"scenario": data | {"notes": notes}, "results": rows})
-    else:
-        for note in notes:
-            messages.note(note)
-        print_csv(_CSV_COLUMNS, rows)
-    for line in _notices(results):
-        messages.warning(line)
+    Attributes
+    ----------
+    scenario : Scenario
+    source : Source
+    notes : tuple of str
+        What was decided about the options.
+    results : list of Result
+    """
+
+    scenario: "Scenario"
+    source: Source
+    notes: tuple[str, ...]
+    results: "list[Result]"
+
+    def print(self, form: str, messages: Messages) -> None:
+        """Print the results as a table for people, or as JSON or CSV for programs."""
+        from pufferfish.cli import describe
+        from pufferfish.cli.comparison import notices
+        from pufferfish.cli.output import print_csv, print_json
+
+        if form == "table":
+            self._print_table()
+            return
+        rows = [_to_dict(result) for result in self.results]
+        said = [note for r in self.results for note in (r.plan.assumption, *r.plan.notes)]
+        notes = list(dict.fromkeys([*describe.notes_of(self.scenario), *self.notes, *said]))
+        if form == "json":
+            data = describe.to_dict(self.scenario, self.source)
+            print_json({"scenario": data | {"notes": notes}, "results": rows})
+        else:
+            for note in notes:
+                messages.note(note)
+            print_csv(_CSV_COLUMNS, rows)
+        for line in notices(self.results):
+            messages.warning(line)
+
+    def _print_table(self) -> None:
+        from pufferfish.cli import describe
+        from pufferfish.cli.comparison import lines_below, notices, print_results
+        from pufferfish.cli.output import print_lines, stdout_console
+
+        console = stdout_console()
+        print_lines(console, describe.lines_of(self.scenario, self.source))
+        print_lines(console, (f"note: {note}" for note in self.notes))
+        console.print()
+        hidden = print_results(console, self.scenario, self.results)
+        console.print()
+        lines = lines_below(self.scenario, self.results, hidden)
+        known = describe.notes_of(self.scenario)
+        lines += dict.fromkeys(n for r in self.results for n in r.plan.notes if n not in known)
+        lines += dict.fromkeys(result.plan.assumption for result in self.results)
+        print_lines(console, lines)
+        noticed = notices(self.results)
+        if noticed:
+            console.print()
+            print_lines(console, (f"NOTICE: {line}" for line in noticed), "bold red")
 
 
 def _to_dict(result: "Result") -> dict[str, Any]:
     plan = result.plan
+    found = plan.sensitivity
     return {
         "epsilon": plan.epsilon,
         "mechanism": plan.mechanism,
@@ -143,80 +185,10 @@ def _to_dict(result: "Result") -> dict[str, Any]:
         "unchanged": plan.unchanged,
         "reduction_vs_wasserstein": result.reductions[0],
         "reduction_vs_l1": result.reductions[1],
+        "cost": plan.cost,
+        "keep_rate": plan.keep_rate,
+        "loss_at_95": None if found is None else found.loss_at_95,
+        "robustness_radius": None if found is None else found.radius,
+        "robustness_radius_at_double": None if found is None else found.radius_at_double,
+        "robust": plan.robust,
     }
-
-
-def _notices(results: "list[Result]") -> list[str]:
-    """Return what is said of every column that noise leaves as it is, or nearly so."""
-    from pufferfish.cli.describe import nearly_unchanged
-
-    lines = []
-    for result in results:
-        plan = result.plan
-        share = nearly_unchanged(plan.noise)
-        if plan.unchanged:
-            lines.append(
-                f"at epsilon {result.epsilon} the {plan.mechanism} scale is 0: {UNCHANGED}, which "
-                "keeps within epsilon; release needs --allow-unchanged or --min-scale"
-            )
-        elif share:
-            lines.append(
-                f"at epsilon {result.epsilon} the {plan.mechanism} noise is 0 {share} of the "
-                "values, which would be published as they are"
-            )
-    return lines
-
-
-def _print_table(scenario: "Scenario", source: Source, results: "list[Result]") -> None:
-    from pufferfish.cli import describe
-    from pufferfish.cli.output import fits, print_lines, print_table, stdout_console
-
-    console = stdout_console()
-    print_lines(console, describe.lines_of(scenario, source))
-    console.print()
-    table, dropped = _table(results), 0
-    while not fits(console, table) and dropped < len(_DISPENSABLE):
-        dropped += 1
-        table = _table(results, _DISPENSABLE[:dropped])
-    print_table(console, table)
-    console.print()
-    methods = dict.fromkeys(describe.proved_by(r.plan.certificate.method) for r in results)
-    certified = "certified" if all(r.plan.certificate.holds for r in results) else "NOT certified"
-    lines = [f"Every loss is {certified} to be within epsilon (proved by {', '.join(methods)})."]
-    if dropped:
-        hidden = ", ".join(name.replace("\n", " ") for name in _DISPENSABLE[:dropped])
-        lines.append(f"Not shown, as this terminal is narrow: {hidden}.")
-    known = describe.notes_of(scenario)
-    lines += dict.fromkeys(n for r in results for n in r.plan.notes if n not in known)
-    lines += dict.fromkeys(result.plan.assumption for result in results)
-    print_lines(console, lines)
-    notices = _notices(results)
-    if notices:
-        console.print()
-        print_lines(console, (f"NOTICE: {line}" for line in notices), "bold red")
-
-
-def _table(results: "list[Result]", without: tuple[str, ...] = ()) -> "Table":
-    """Return the results as a table, without some of its columns."""
-    from pufferfish.cli.digits import at_most, per_cent, rounded_up, short
-    from pufferfish.cli.output import make_table
-
-    table = make_table((name, side) for name, side in _COLUMNS.items() if name not in without)
-    before = results[0].epsilon
-    for result in results:
-        if result.epsilon != before:
-            table.add_section()
-            before = result.epsilon
-        plan = result.plan
-        cells = (
-            result.epsilon,
-            plan.mechanism,
-            rounded_up(plan.scale),
-            at_most(plan.loss, plan.epsilon_exact),
-            short(plan.std),
-            short(plan.mse),
-            *(per_cent(value) for value in result.reductions),
-        )
-        shown = (cell for name, cell in zip(_COLUMNS, cells, strict=True) if name not in without)
-        table.add_row(*shown, style="bold red" if plan.unchanged else "")
-    return table

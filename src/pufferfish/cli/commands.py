@@ -121,14 +121,15 @@ class WithMechanisms(StrictCommand):
     """A command whose help lists the mechanisms from the registry."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of mechanisms, from the most noise to the least."""
-        from pufferfish.calibration import DEFAULT, REGISTRY
+        """Write the list of mechanisms, noise from the most to the least."""
+        from pufferfish.calibration import DEFAULT, DEFAULT_FOR_LEVELS, REGISTRY
 
-        with formatter.section("Mechanisms, from the most noise to the least"):
+        defaults = {
+            DEFAULT_FOR_LEVELS: " (the default for levels without an order)",
+            DEFAULT: " (the default for numbers and ordered levels)",
+        }
+        with formatter.section("Mechanisms"):
             formatter.write_dl(
-                [
-                    (name, method.summary + (" (the default)" if name == DEFAULT else ""))
-                    for name, method in REGISTRY.items()
-                ]
+                [(name, m.summary + defaults.get(name, "")) for name, m in REGISTRY.items()]
             )
         super().format_epilog(ctx, formatter)

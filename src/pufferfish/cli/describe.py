@@ -5,13 +5,15 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from pufferfish.cli.digits import share
 from pufferfish.cli.options import Source
 from pufferfish.errors import InputError, listed
 from pufferfish.rationals import parse_number, show
 from pufferfish.texts import counted
 
 if TYPE_CHECKING:
-    from pufferfish.mechanisms import DiscreteLaplace
+    from pufferfish.mechanisms import Channel, Mechanism
+    from pufferfish.plan import Plan
     from pufferfish.scenario import Scenario
     from pufferfish.tables import Rules, TableReport
 
@@ -27,25 +29,94 @@ def notes_of(scenario: "Scenario") -> tuple[str, ...]:
 
 def proved_by(method: str) -> str:
     """Return how a certificate was proved, in words."""
-    words = {"ball": "ball arithmetic", "float-bound": "a floating-point bound"}
+    words = {
+        "ball": "ball arithmetic",
+        "float-bound": "a floating-point bound",
+        "exact": "exact rationals",
+    }
     how, _, more = method.partition("+")
     return words.get(how, how) + (" and exact rationals" if more == "rational" else "")
 
 
-def nearly_unchanged(noise: "DiscreteLaplace") -> str:
-    """Return in words how often the noise is 0, or nothing where that is at most nine in ten times.
+def nearly_unchanged(mechanism: "Mechanism", keep_rate: float | None) -> str:
+    """Return in words how often values are published as they are, where that is for most of them.
 
-    P(noise = 0) = (1 - a) / (1 + a) with a = exp(-step / scale) (theory, section 1).
+    That is for more than nine in ten. P(noise = 0) = (1 - a) / (1 + a) with
+    a = exp(-step / scale) (theory, section 1); a channel's share is ``keep_rate``, if known.
     """
-    if noise.scale == 0:
+    from pufferfish.mechanisms import DiscreteLaplace
+
+    kept = keep_rate or 0.0
+    if isinstance(mechanism, DiscreteLaplace):
+        if mechanism.scale == 0:
+            return ""
+        rate = mechanism.step / Fraction(mechanism.scale)
+        a = math.exp(-float(min(rate, Fraction(700))))
+        # As a double it may be 1, but the noise is never 0 for all of the values.
+        kept = min((1 - a) / (1 + a), math.nextafter(1, 0))
+    return share(kept) if kept > 0.9 else ""
+
+
+def channel_words(plan: "Plan") -> str:
+    """Return what a channel's cost and kept share mean, and which conditions it meets."""
+    from pufferfish.support import Levels
+
+    distortion = plan.distortion
+    if distortion is None:
         return ""
-    rate = noise.step / Fraction(noise.scale)
-    a = math.exp(-float(min(rate, Fraction(700))))
-    if (1 - a) / (1 + a) <= 0.9:
+    codes = " of the codes" if isinstance(plan.support, Levels) else ""
+    what = {
+        "hamming": "share of values that change",
+        "squared": f"squared difference{codes}",
+        "absolute": f"absolute difference{codes}",
+    }.get(distortion.name, "cost by the file that was given")
+    words = f"the channel keeps the share 'kept' of the values; 'cost' is the expected {what}"
+    told = []
+    for condition in distortion.conditions:
+        name, _, number = condition.partition(" ")
+        kept = f"keeps each value with a chance of at least {number}"
+        told.append(kept if name == "min_keep" else f"is {condition}")
+    return words + (f"; it {' and '.join(told)} (to 1e-9)" if told else "")
+
+
+def constant_words(channel: "Channel") -> str:
+    """Return what a channel publishes in every row, or nothing where it publishes more."""
+    from pufferfish.support import Levels
+
+    used = _used(channel)
+    if len(used) != 1 or channel.inputs.size == 1:
         return ""
-    # Cut off, not rounded: the noise is never 0 for 100 % of the values.
-    share = math.floor(1000 * (1 - a) / (1 + a)) / 10
-    return f"for {share:.1f} %" if share < 99.9 else "for more than 99.9 %"
+    if isinstance(channel.outputs, Levels):
+        return repr(channel.outputs.name(used[0]))
+    return "one and the same number"
+
+
+def never_published(channel: "Channel") -> str:
+    """Return which values a channel publishes in no row, or nothing where there is none.
+
+    Levels are named; numbers may be many, and are counted. Where others than the values may be
+    published it says nothing of that kind.
+    """
+    from pufferfish.support import Levels
+
+    used = set(_used(channel))
+    lost = [x for x, y in enumerate(channel.same) if y not in used]
+    if not lost or len(used) == 1 or not channel.inputs.same_as(channel.outputs):
+        return ""
+    if isinstance(channel.inputs, Levels):
+        return listed(channel.inputs.name(x) for x in lost)
+    return f"{len(lost)} of the {channel.inputs.size} values"
+
+
+def _used(channel: "Channel") -> list[int]:
+    return [y for y, column in enumerate(channel.rows.T.tolist()) if any(column)]
+
+
+def region_words(scenario: "Scenario") -> str:
+    """Return the regions that the priors may lie in, or nothing where they are taken as exact."""
+    rules = [prior.region for prior in scenario.priors]
+    names = ["an exact prior" if rule is None else rule.describe() for rule in rules]
+    return "; ".join(dict.fromkeys(names)) if any(rules) else ""
 
 
 def lines_of(scenario: "Scenario", source: Source) -> list[str]:
@@ -60,6 +131,9 @@ def lines_of(scenario: "Scenario", source: Source) -> list[str]:
         lines = [f"{listed(source.priors)}: {adversaries}"]
     lines.append(_support_line(scenario))
     lines.append(_pairs_line(scenario))
+    region = region_words(scenario)
+    if region:
+        lines.append(f"region of the prior: {region}")
     return [*lines, *(f"note: {note}" for note in notes_of(scenario))]
 
 
@@ -74,6 +148,7 @@ def to_dict(scenario: "Scenario", source: Source) -> dict[str, Any]:
         "secrets": list(scenario.priors[0].secrets),
         "pairs": [list(pair) for pair in scenario.pairs],
         "adversaries": len(scenario.priors),
+        "regions": _regions(scenario),
         "rows": None,
         "set_aside": None,
         "coding": None,
@@ -97,6 +172,23 @@ def to_dict(scenario: "Scenario", source: Source) -> dict[str, Any]:
     return data
 
 
+def _regions(scenario: "Scenario") -> list[dict[str, str] | None] | None:
+    """Return the rule of each adversary's region as JSON values; None where all are exact."""
+    from pufferfish.regions import Confidence
+
+    rules = [prior.region for prior in scenario.priors]
+    if not any(rules):
+        return None
+    return [
+        None
+        if rule is None
+        else {"confidence": show(rule.level)}
+        if isinstance(rule, Confidence)
+        else {"tv_radius": show(rule.radius)}
+        for rule in rules
+    ]
+
+
 def _report(scenario: "Scenario") -> "TableReport | None":
     return scenario.priors[0].report
 
@@ -106,8 +198,12 @@ def _support(scenario: "Scenario") -> dict[str, Any]:
 
     support = scenario.support
     if isinstance(support, Levels):
-        kind = "ordered levels" if support.ordered else "unordered levels"
-        return {"kind": kind, "size": support.size, "step": 1, "levels": list(support.names)}
+        return {
+            "kind": "ordered levels" if support.ordered else "unordered levels",
+            "size": support.size,
+            "step": 1 if support.ordered else None,
+            "levels": list(support.names),
+        }
     return {
         "kind": "numbers",
         "size": support.size,
@@ -131,8 +227,8 @@ def _support_line(scenario: "Scenario") -> str:
 
     support = scenario.support
     if isinstance(support, Levels):
-        order = "with an order" if support.ordered else "without an order"
-        return f"support: {support.size} levels {order}, step 1: {listed(support.names)}"
+        order = "with an order, step 1" if support.ordered else "without an order"
+        return f"support: {support.size} levels {order}: {listed(support.names)}"
     if support.size == 1:
         return f"support: the number {support.name(0)} alone, step {show(support.step)}"
     return (

@@ -21,6 +21,9 @@ _PYTHON = tuple(
         (r" \((?:force|other_prior|allow_unchanged)=True\)", ""),
         (r" \((?:min_scale|step|order|levels|missing|keep|bounds|exclude_secrets|public|secret)"
          r"=[^()\s]*\)", ""),
+        (r"(--(?:min-scale|round|bounds)) \((?:min_scale|round|bounds)\)", r"\1"),
+        (r"\(confidence or tv_radius\)", "(--confidence or --tv-radius)"),
+        (r"\bmin_keep(?= \d| or a larger epsilon)", "--min-keep"),
         (r" \(out_of_support='\w+'\)", ""),
         (r"(?:order=\[\.\.\.\] )?\((--[a-z-]+) on the command line\)", r"\1"),
         (r"; counts go into Prior\.from_counts$", "; give probabilities, not counts"),

@@ -54,6 +54,9 @@ class Source:
     levels : list of str or None
     missing, exclude_secrets : tuple of str
     step : str or None
+    missing_as_level : bool
+    confidence, tv_radius : str or None
+        How far the true distributions may be from the prior.
     """
 
     table: str | None = None
@@ -66,6 +69,9 @@ class Source:
     missing: tuple[str, ...] = ()
     exclude_secrets: tuple[str, ...] = ()
     step: str | None = None
+    missing_as_level: bool = False
+    confidence: str | None = None
+    tv_radius: str | None = None
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -80,8 +86,11 @@ class Source:
             "--missing": self.missing,
             "--exclude-secret": self.exclude_secrets,
             "--step": self.step,
+            "--missing-as-level": self.missing_as_level,
+            "--confidence": self.confidence,
+            "--tv-radius": self.tv_radius,
         }
-        return tuple(name for name, value in used.items() if value not in (None, ()))
+        return tuple(name for name, value in used.items() if value not in (None, (), False))
 
 
 def source_options(function: Function) -> Function:
@@ -103,15 +112,21 @@ def source_options(function: Function) -> Function:
             click.option(
                 "--order", metavar="V1,V2,...",
                 help="Order of the levels, least first; or 'appearance' or 'alphabetical'. Noise "
-                "on text needs one.",
+                "on text needs one; without it levels go through a channel.",
             ),
             click.option(
                 "--levels", metavar="V1,...",
-                help="Read the public column as these levels, even where they look like numbers.",
+                help="Read the public column as these levels, even where they look like numbers, "
+                "and those that no row has.",
             ),
             click.option(
                 "--missing", multiple=True, metavar="TEXT",
                 help="Text that means a missing value, beside the empty cell; may be repeated.",
+            ),
+            click.option(
+                "--missing-as-level", is_flag=True,
+                help="Make missing a level of the public column, released like any other; by "
+                "default its rows are left out.",
             ),
             click.option(
                 "--exclude-secret", "exclude_secrets", multiple=True, metavar="LEVEL",
@@ -120,6 +135,16 @@ def source_options(function: Function) -> Function:
             click.option(
                 "--step", metavar="G",
                 help="Step of the lattice; values are rounded to it before they are counted.",
+            ),
+            click.option(
+                "--confidence", metavar="C",
+                help="Hold for every prior that the rows of TABLE leave possible with this "
+                "confidence, such as 0.95; for 'exact' and 'channel'.",
+            ),
+            click.option(
+                "--tv-radius", metavar="R",
+                help="Hold for every prior within this total-variation distance, such as 0.01; "
+                "for 'exact' and 'channel'.",
             ),
         )
     ):  # fmt: skip
@@ -159,6 +184,9 @@ def make_source(table: str | None, options: dict[str, Any]) -> Source:
         missing=options["missing"],
         exclude_secrets=options["exclude_secrets"],
         step=options["step"],
+        missing_as_level=options["missing_as_level"],
+        confidence=options["confidence"],
+        tv_radius=options["tv_radius"],
     )
 
 
@@ -236,33 +264,6 @@ def epsilons(given: Iterable[str]) -> Epsilons:
     if not found:
         raise InputError("--epsilon is missing: give one or several, as in --epsilon 0.1,0.5,1")
     return Epsilons(tuple(found.values()), "; ".join(hint for hint in hints if hint))
-
-
-def mechanisms(given: Iterable[str]) -> list[str]:
-    """Return the names of the mechanisms that were asked for, each once.
-
-    Raises
-    ------
-    InputError
-        If one is unknown.
-    """
-    from pufferfish.calibration import DEFAULT, REGISTRY, method_named
-
-    found: dict[str, None] = {}
-    for text in given:
-        for part in text.split(","):
-            word = part.strip()
-            if word.casefold() == "all":
-                found.update(dict.fromkeys(REGISTRY))
-                continue
-            try:
-                found[method_named(word).name] = None
-            except InputError:
-                raise InputError(
-                    f"there is no mechanism {word!r}{did_you_mean(word, (*REGISTRY, 'all'))}; "
-                    f"the mechanisms are {listed(REGISTRY)}, or all of them with 'all'"
-                ) from None
-    return list(found) or [DEFAULT]
 
 
 def one_text(option: str, given: Iterable[str], error: str) -> str:

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pufferfish.cli.channeling import (
+    ChannelOptions,
+    channel_given,
+    channel_options,
+    make_channel_options,
+)
+from pufferfish.cli.choice import mechanisms
 from pufferfish.cli.commands import WithMechanisms
-from pufferfish.cli.digits import at_most, shown_epsilon, shown_scale
+from pufferfish.cli.digits import at_most, rounded_up, share, shown_epsilon, shown_scale
 from pufferfish.cli.files import check_not_input, check_there, load_plan, writing
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import (
     Source,
     epsilons,
-    exactly_one,
     make_source,
-    mechanisms,
     one_of,
     one_text,
     source_options,
@@ -24,6 +29,7 @@ from pufferfish.cli.options import (
 from pufferfish.errors import InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
+    from pufferfish.mechanisms import Mechanism
     from pufferfish.plan import Plan
 
 
@@ -38,8 +44,10 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--mechanism", "mechanism", multiple=True, metavar="M",
-    help="Mechanism, where no plan is given; by default 'exact'.",
+    help="Mechanism, where no plan is given; by default 'exact', or 'channel' for levels without "
+    "an order.",
 )  # fmt: skip
+@channel_options
 @click.option(
     "--keep", multiple=True, metavar="COL",
     help="Column to write beside the released one, as it is; may be repeated. The guarantee does "
@@ -62,7 +70,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--allow-unchanged", is_flag=True,
-    help="Publish the column unchanged where the scale is 0.",
+    help="Publish the column unchanged where the scale is 0 or the channel changes nothing.",
 )  # fmt: skip
 @click.option("--min-scale", metavar="T", help="Add at least the noise of this scale.")
 @click.option("--force", is_flag=True, help="Replace an output that exists.")
@@ -72,7 +80,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.pass_obj
 def release(messages: Messages, /, table: str, **options: Any) -> None:
-    """Add the noise to the public column of TABLE and write it to OUT.
+    """Add the noise to the public column of TABLE, or send it through the channel, and write OUT.
 
     Only the released column is written, unless --keep names more; rows without a public value are
     left out and counted. Nothing appears under the name OUT before it is complete.
@@ -82,6 +90,8 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
       pufferfish release student.csv --plan plan.json -o released.csv
       pufferfish release student.csv --secret higher --public romantic \\
           --order no,yes --epsilon 0.1 -o released.csv --round --bounds no yes
+      pufferfish release wards.csv --secret diagnosis --public ward \\
+          --epsilon 0.5 --min-keep 0.6 -o released.csv
       pufferfish release numbers.csv --prior prior.json --public days \\
           --epsilon 1 -o released.csv
     """  # noqa: D301  # \b keeps click from wrapping the examples
@@ -92,14 +102,17 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     check_not_input(output, (table, options["plan_file"], *source.priors), "the release")
     check_there(table, "file")
     state = None
+    channel = ChannelOptions()
     if options["plan_file"] is not None:
         plan = _loaded(options, source)
     else:
+        channel = make_channel_options(options)
+        check_not_input(output, channel.files, "the release")
         from pufferfish.release import file_state
 
         # Taken before counting: a table that changes until it is released is refused.
         state = None if source.priors else file_state(table)
-        plan = _calibrated(table, output, options, source, messages)
+        plan = _calibrated(table, output, options, source, channel, messages)
     spec = plan.release_spec(
         out_of_support=options["out_of_support"],
         bounds=_bounds(plan, options["bounds"], messages),
@@ -120,7 +133,7 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
                 force=options["force"],
                 seed=options["seed"],
                 progress=done,
-                inputs=[path for path in (options["plan_file"], *source.priors) if path],
+                inputs=[p for p in (options["plan_file"], *source.priors, *channel.files) if p],
                 state=state,
             )
     except InputError as error:
@@ -144,7 +157,7 @@ def _bounds(
     from pufferfish.rationals import parse_number
     from pufferfish.support import Levels
 
-    if not given or not isinstance(plan.support, Levels):
+    if not given or not isinstance(plan.support, Levels) or not plan.support.ordered:
         return given or None
     names = plan.support.names
     codes = listed(f"{name} = {code}" for code, name in enumerate(names))
@@ -166,42 +179,76 @@ def _bounds(
 
 
 def _print(plan: "Plan", report: Any, plan_file: str | None, messages: Messages) -> None:
-    from pufferfish.cli.describe import nearly_unchanged
+    from pufferfish.cli.describe import never_published
     from pufferfish.cli.output import print_lines, stdout_console
+    from pufferfish.mechanisms import DiscreteLaplace
 
-    exact, shown = report.noise.scale, shown_scale(report.noise.scale)
-    first, *rest = report.lines()
-    # Ten digits are for people; the plan and --format json hold them all.
-    lines = [first.replace(f"of scale {exact!r} on", f"of scale {shown} on"), *rest]
+    lines = list(report.lines())
+    applied = report.mechanism
+    if isinstance(applied, DiscreteLaplace):
+        # Ten digits are for people; the plan and --format json hold them all.
+        shown = shown_scale(applied.scale)
+        lines[0] = lines[0].replace(f"of scale {applied.scale!r} on", f"of scale {shown} on")
+        raised = " (raised by --min-scale)" if applied.scale > (plan.scale or 0) else ""
+        what = f"scale {shown}{raised}"
+    else:
+        what = _channel(plan)
     if report.outside_promise is None and (plan.rules is None or plan.rules.secret is None):
         messages.note(
             "rows outside the promise were not counted; give --secret COL to have them counted"
         )
-    raised = " (raised by --min-scale)" if exact > plan.scale else ""
-    lines.append(
-        f"mechanism {plan.mechanism}, epsilon {shown_epsilon(plan)}, scale {shown}{raised}"
-    )
+    lines.append(f"mechanism {plan.mechanism}, epsilon {shown_epsilon(plan)}, {what}")
+    lost = "" if plan.channel is None or plan.unchanged else never_published(plan.channel)
+    if lost:
+        lines.append(f"never published: {lost}")
     if report.seeded:
         pass  # the report says so already, and there is nothing to promise
     elif report.keep:
         lines.append("no certificate: the kept columns are not in the prior, and may give it away")
     else:
         # A plan file may have been edited, and the prior that would tell is not at hand.
+        where = " for every prior of the region" if plan.robust else ""
         lines.append(
-            f"certified loss at most {at_most(plan.loss, plan.epsilon_exact)}"
+            f"certified loss at most {at_most(plan.loss, plan.epsilon_exact)}{where}"
             if plan_file is None
             else f"not proved again here: see pufferfish verify {plan_file}"
         )
         lines.append(plan.assumption)
-    share = nearly_unchanged(report.noise)
-    if exact == 0:
-        lines.append("NOTICE: the scale is 0: the column was PUBLISHED UNCHANGED")
-    elif share:
-        lines.append(
-            f"NOTICE: at epsilon {shown_epsilon(plan)} the noise is 0 {share} of the values: "
-            "these were published as they are"
-        )
+    lines += _notices(plan, applied)
     print_lines(stdout_console(), lines)
+
+
+def _channel(plan: "Plan") -> str:
+    """Return in a few words what the channel of a plan does to values."""
+    found = plan.distortion
+    if found is None:  # a plan file that does not say so
+        return "a channel"
+    conditions = "".join(f", {condition}" for condition in found.conditions)
+    return (
+        f"keeps {share(found.keep_rate)} of the values (expected), {found.name} cost "
+        f"{rounded_up(found.cost, 5)}{conditions}"
+    )
+
+
+def _notices(plan: "Plan", applied: "Mechanism") -> list[str]:
+    from pufferfish.cli.describe import constant_words, nearly_unchanged
+    from pufferfish.mechanisms import DiscreteLaplace
+
+    noise = isinstance(applied, DiscreteLaplace)
+    constant = "" if isinstance(applied, DiscreteLaplace) else constant_words(applied)
+    if constant:
+        return [f"NOTICE: every row holds {constant}: nothing of the column is left"]
+    if (applied.scale == 0) if isinstance(applied, DiscreteLaplace) else applied.unchanged:
+        why = "the scale is 0" if noise else "the channel changes nothing"
+        return [f"NOTICE: {why}: the column was PUBLISHED UNCHANGED"]
+    often = nearly_unchanged(applied, plan.keep_rate)
+    if not often:
+        return []
+    what = f"the noise is 0 for {often}" if noise else f"the channel keeps {often}"
+    return [
+        f"NOTICE: at epsilon {shown_epsilon(plan)} {what} of the values: these were published as "
+        "they are"
+    ]
 
 
 def _loaded(options: dict[str, Any], source: Source) -> "Plan":
@@ -209,6 +256,7 @@ def _loaded(options: dict[str, Any], source: Source) -> "Plan":
     named = ("--secret", "--public", "--missing", "--step")
     given = [*source.given]
     given += [f"--{name}" for name in ("epsilon", "mechanism") if options[name]]
+    given += channel_given(options)
     # Checked before the file is read: these never go with a plan.
     wrong = [name for name in given if name not in named]
     if wrong:
@@ -224,11 +272,17 @@ def _loaded(options: dict[str, Any], source: Source) -> "Plan":
 
 
 def _calibrated(
-    table: str, output: str, options: dict[str, Any], source: Source, messages: Messages
+    table: str,
+    output: str,
+    options: dict[str, Any],
+    source: Source,
+    channel: ChannelOptions,
+    messages: Messages,
 ) -> "Plan":
     """Return a plan made from the options of calibrate."""
     from pufferfish.atomic import checked_target
     from pufferfish.calibration import calibrate
+    from pufferfish.calibration.registry import NOISE
     from pufferfish.cli.describe import notes_of
     from pufferfish.cli.scenarios import scenario_of, unfound_missing
     from pufferfish.release.sinks import checked_extension
@@ -238,7 +292,9 @@ def _calibrated(
             "give --plan FILE, or the options of calibrate with one epsilon and one mechanism"
         )
     epsilon = epsilons(options["epsilon"]).only("release")
-    mechanism = exactly_one(mechanisms(options["mechanism"]), "mechanism", "release")
+    request = mechanisms(options["mechanism"])
+    request.check_one("release")
+    request.check_options(channel)
     # Before anything long is computed.
     checked_extension(output)
     checked_target(output, Path(table), options["force"])
@@ -248,8 +304,10 @@ def _calibrated(
         _public(source)  # before anything long is computed
         # The columns are those of the table that is released, and say nothing of the prior.
         scenario = scenario_of(replace(source, secret=None, public=None, missing=()))
-    plan = calibrate(scenario, epsilon, mechanism)
-    for note in (*notes_of(scenario), *plan.notes):
+    (mechanism,) = request.resolve(scenario, channel).names
+    arguments, notes = channel.arguments(scenario)
+    plan = calibrate(scenario, epsilon, mechanism, **({} if mechanism in NOISE else arguments))
+    for note in (*notes_of(scenario), *notes, *plan.notes):
         messages.note(note)
     for text in unfound_missing(scenario):
         messages.warning(text)

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of ``calibrate``: one plan per epsilon and mechanism, and how much noise it saves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pufferfish.cli.choice import Chosen
 from pufferfish.cli.progress import steps
+from pufferfish.errors import PufferfishError
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
     from pufferfish.scenario import Scenario
 
-#: The mechanisms that every other one is compared with, chosen or not.
-BASELINES = ("wasserstein", "l1")
+_NOTHING = (None, None)
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,10 @@ class Result:
     epsilon : str
         As the user wrote it.
     plan : Plan
-        The calibrated mechanism.
+        The calibrated mechanism, with its sensitivity.
     reductions : tuple of (float or None), shape (2,)
         By how many per cent its scale is below those of wasserstein and l1; None where these are
-        0 themselves.
+        0 themselves, for a channel, and where the prior has a region, which they cannot honour.
     """
 
     epsilon: str
@@ -36,46 +37,92 @@ class Result:
     reductions: tuple[float | None, ...]
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that was calibrated.
+
+    Attributes
+    ----------
+    results : list of Result
+        At least one.
+    notes : list of str
+        What could not be had, and why.
+    """
+
+    results: list[Result]
+    notes: list[str]
+
+
 def compare(
-    scenario: "Scenario", epsilons: Sequence[str], mechanisms: Sequence[str]
-) -> list[Result]:
+    scenario: "Scenario", epsilons: Sequence[str], chosen: Chosen, channel: Mapping[str, Any]
+) -> Comparison:
     """Calibrate every mechanism for every epsilon.
 
     Parameters
     ----------
     scenario : Scenario
         What is protected.
-    epsilons, mechanisms : sequences of str
+    epsilons : sequence of str
         What was asked for, each once.
+    chosen : Chosen
+        The mechanisms, each of which applies to the scenario.
+    channel : mapping
+        Arguments for the mechanism channel.
 
     Raises
     ------
     InputError
-        If the scenario has no lattice, or a scale would overflow.
+        If a scale would overflow, or a channel that was asked for by name cannot be had.
     """
-    from pufferfish.calibration import calibrate, method_named
+    from pufferfish.calibration import calibrate
+    from pufferfish.calibration.registry import NOISE
 
-    # Levels without an order end here, before anything is computed.
-    _ = scenario.lattice
-    results = []
-    with steps("calibrating", len(epsilons) * len(mechanisms)) as done:
-        # These two scales are a distance over epsilon: epsilon 1 gives the distance.
-        distances = [
-            Fraction(method_named(name).calibrate(scenario, Fraction(1)).scale)
-            for name in BASELINES
-        ]
+    found = Comparison([], [])
+    failed: PufferfishError | None = None
+    with steps("calibrating", len(epsilons) * len(chosen.names)) as done:
+        distances = _distances(scenario, chosen.names)
         for epsilon in epsilons:
-            for mechanism in mechanisms:
-                plan = calibrate(scenario, epsilon, mechanism)
-                reductions = tuple(_reduction(plan, distance) for distance in distances)
-                results.append(Result(epsilon, plan, reductions))
+            for mechanism in chosen.names:
+                options = {} if mechanism in NOISE else channel
+                try:
+                    plan = calibrate(scenario, epsilon, mechanism, **options)
+                except PufferfishError as error:
+                    if mechanism in NOISE or mechanism not in chosen.by_all:
+                        raise
+                    found.notes.append(f"'all' leaves out {mechanism} at {epsilon}: {error}")
+                    failed = error
+                else:
+                    plan = plan.with_sensitivity(scenario)
+                    reductions = _reductions(plan, distances)
+                    found.results.append(Result(epsilon, plan, reductions))
                 done()
-    return results
+    if failed is not None and not found.results:
+        raise failed
+    return found
 
 
-def _reduction(plan: "Plan", distance: Fraction) -> float | None:
+def _distances(scenario: "Scenario", mechanisms: Sequence[str]) -> tuple[Fraction, ...]:
+    """Return the distances that the baselines divide by epsilon, or nothing to compare with."""
+    from pufferfish.calibration.l1 import l1
+    from pufferfish.calibration.registry import NOISE
+    from pufferfish.calibration.wasserstein import wasserstein
+    from pufferfish.regions import has_region
+
+    if has_region(scenario) or not any(name in NOISE for name in mechanisms):
+        return ()
+    # Both scales are a distance over epsilon: epsilon 1 gives the distance.
+    return tuple(Fraction(f(scenario, Fraction(1)).scale) for f in (wasserstein, l1))
+
+
+def _reductions(plan: "Plan", distances: tuple[Fraction, ...]) -> tuple[float | None, ...]:
+    if plan.scale is None or not distances:
+        return _NOTHING
+    return tuple(_reduction(plan.scale, plan.epsilon_exact, distance) for distance in distances)
+
+
+def _reduction(scale: float, epsilon: Fraction, distance: Fraction) -> float | None:
     if distance == 0:
         return None
-    saved = 1 - Fraction(plan.scale) * plan.epsilon_exact / distance
+    saved = 1 - Fraction(scale) * epsilon / distance
     # The last bit of a scale that was rounded up is no reduction, and no increase either.
     return float(100 * saved) if abs(saved) > Fraction(1, 10**12) else 0.0

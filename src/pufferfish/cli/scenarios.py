@@ -138,6 +138,8 @@ def scenario_of(source: Source) -> "Scenario":
     InputError
         If options are missing or do not go together, or the input cannot be read.
     """
+    if source.confidence is not None and source.tv_radius is not None:
+        raise InputError("give either --confidence or --tv-radius, not both: each is a region")
     if source.priors:
         return _from_files(source)
     check_given(source)
@@ -165,6 +167,9 @@ def scenario_of(source: Source) -> "Scenario":
             missing=source.missing,
             exclude_secrets=source.exclude_secrets,
             step=source.step,
+            missing_as_level=source.missing_as_level,
+            confidence=source.confidence,
+            tv_radius=source.tv_radius,
         )
         scenario = Scenario(prior, source.pairs or "all")
     except InputError as error:
@@ -192,17 +197,22 @@ def _from_files(source: Source) -> "Scenario":
 
     if source.table is not None:
         raise InputError("give either a TABLE or --prior, not both: the prior would come from two")
-    wrong = [
-        name
-        for name in source.given
-        if name in ("--secret", "--public", "--levels", "--missing", "--exclude-secret")
-    ]
+    of_tables = ("--secret", "--public", "--levels", "--missing", "--missing-as-level",
+                 "--exclude-secret")  # fmt: skip
+    wrong = [name for name in source.given if name in of_tables]
     if wrong:
         raise InputError(
             f"{listed(wrong)} says how to read a TABLE, but the prior comes from a file"
         )
+    if source.confidence is not None:
+        raise InputError(
+            "--confidence needs the numbers of rows of a TABLE, but the prior comes from a file of "
+            "probabilities; give --tv-radius R, by how much each of its distributions may be wrong"
+        )
     files = [read_prior_file(path) for path in source.priors]
     priors = [prior_of(file, source.order, source.step) for file in files]
+    if source.tv_radius is not None:
+        priors = [prior.with_region(tv_radius=source.tv_radius) for prior in priors]
     pairs = source.pairs or _agreed_pairs(files)
     try:
         return Scenario(priors, pairs)

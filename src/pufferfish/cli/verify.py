@@ -2,6 +2,7 @@
 """``pufferfish verify``: the loss of a saved plan, recomputed from scratch."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from pufferfish.cli.files import check_there, load_plan
 from pufferfish.errors import CheckFailed, InputError, listed
 
 if TYPE_CHECKING:
+    from pufferfish.cli.scenarios import PriorFile
     from pufferfish.plan import Plan
     from pufferfish.prior import Prior
     from pufferfish.scenario import Scenario
@@ -39,9 +41,10 @@ OTHER_PRIOR = (
 def verify(plan: str, table: str | None, priors: tuple[str, ...], other_prior: bool) -> None:
     """Recompute the loss of PLAN under the prior of TABLE, or of prior files.
 
-    The loss and the certificate in the plan file are ignored; cleaning, coding and pairs are taken
-    from it. Whether the scale is the least is not checked. Exit status 1 says that the plan does
-    not keep within epsilon, or that the prior is another one than the plan's.
+    The loss and the certificate in the plan file are ignored; cleaning, coding, pairs and the
+    region of the prior are taken from it. Whether the mechanism is the best is not checked. Exit
+    status 1 says that the plan does not keep within epsilon, or that the prior is another one than
+    the plan's.
 
     \b
     Examples:
@@ -50,7 +53,7 @@ def verify(plan: str, table: str | None, priors: tuple[str, ...], other_prior: b
       pufferfish verify plan.json other.csv --other-prior
     """  # noqa: D301  # \b keeps click from wrapping the examples
     from pufferfish.cli.describe import proved_by
-    from pufferfish.cli.digits import at_most, shown_epsilon, shown_scale
+    from pufferfish.cli.digits import at_most, shown_epsilon
     from pufferfish.cli.output import print_lines, stdout_console
 
     if (table is None) == (not priors):
@@ -70,16 +73,32 @@ def verify(plan: str, table: str | None, priors: tuple[str, ...], other_prior: b
     same = scenario.digest == loaded.digest
     under = "the prior that it was computed from" if same else "another prior than its own"
     loss = at_most(certificate.loss, loaded.epsilon_exact)
+    # Which region it is stands in the statement.
+    region = " for every prior of the region" if loaded.robust else ""
     print_lines(
         stdout_console(),
         [
             f"{plan}: verified under {under}",
-            f"scale {shown_scale(loaded.scale)}, loss at most {loss}, "
+            f"{_mechanism(loaded)}, loss at most {loss}{region}, "
             f"within epsilon {shown_epsilon(loaded)} (proved by {proved_by(certificate.method)})",
             certificate.statement,
             loaded.assumption if same else OTHER_PRIOR,
         ],
     )
+
+
+def _mechanism(plan: "Plan") -> str:
+    """Return what was judged, as far as the file says it in a way that can be relied on."""
+    from pufferfish.cli.digits import shown_scale
+    from pufferfish.support import Lattice
+
+    if plan.channel is None:
+        return f"scale {shown_scale(plan.scale or 0.0)}"
+    kinds = [
+        f"{s.size} {'values' if isinstance(s, Lattice) else 'levels'}"
+        for s in (plan.channel.inputs, plan.channel.outputs)
+    ]
+    return f"channel from {kinds[0]} to {kinds[1]}"
 
 
 def _from_table(plan: "Plan", table: str) -> "Scenario":
@@ -93,11 +112,14 @@ def _from_table(plan: "Plan", table: str) -> "Scenario":
             "--prior FILE"
         )
     check_there(table, "file")
-    names = _order(plan)
+    names = _levels(plan)
     if names is None:
         return _scenario(plan, [count_table(table, rules)])
+    ordered = _order(plan) is not None
     try:
-        prior = count_table(table, replace(rules, order=names))
+        prior = count_table(
+            table, replace(rules, order=names) if ordered else replace(rules, levels=names)
+        )
     except InputError as error:
         if not _can_be_counted(table, rules):
             raise
@@ -126,6 +148,9 @@ def _from_files(plan: "Plan", paths: tuple[str, ...]) -> "Scenario":
     files = [read_prior_file(path) for path in paths]
     order = _order(plan)
 
+    if order is None:
+        files = [_with_all_levels(file, _levels(plan) or ()) for file in files]
+
     def scenario(step: object) -> "Scenario":
         return _scenario(plan, [prior_of(file, order, step) for file in files])
 
@@ -140,12 +165,33 @@ def _from_files(plan: "Plan", paths: tuple[str, ...]) -> "Scenario":
     return as_it_is
 
 
+def _levels(plan: "Plan") -> tuple[str, ...] | None:
+    """Return the plan's levels, by which a release codes values; None for numbers."""
+    from pufferfish.support import Levels
+
+    return plan.support.names if isinstance(plan.support, Levels) else None
+
+
 def _order(plan: "Plan") -> tuple[str, ...] | None:
-    """Return the order of the plan's levels, by which a release codes them; None for numbers."""
+    """Return the order of the plan's levels, if they have one."""
     from pufferfish.support import Levels
 
     support = plan.support
     return support.names if isinstance(support, Levels) and support.ordered else None
+
+
+def _with_all_levels(file: "PriorFile", levels: tuple[str, ...]) -> "PriorFile":
+    """Return a prior file in which levels of the plan that it does not name have mass 0."""
+    rows = [row for row in file.secrets.values() if isinstance(row, Mapping)]
+    named = {name.strip() for row in rows for name in row}
+    lost = {name: "0" for name in levels if name not in named}
+    if not lost:
+        return file
+    secrets = {
+        secret: {**row, **lost} if isinstance(row, Mapping) else row
+        for secret, row in file.secrets.items()
+    }
+    return replace(file, secrets=secrets)
 
 
 def _scenario(plan: "Plan", priors: "list[Prior]") -> "Scenario":

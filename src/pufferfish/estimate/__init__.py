@@ -8,6 +8,7 @@ from pufferfish.estimate.channel import estimate_channel
 from pufferfish.estimate.figures import CONDITION_LIMIT
 from pufferfish.estimate.laplace import estimate_laplace
 from pufferfish.estimate.record import LEVEL, Estimate, Figure, Frequency
+from pufferfish.estimate.released import estimate_released
 
 __all__ = [
     "CONDITION_LIMIT",
@@ -17,4 +18,5 @@ __all__ = [
     "Frequency",
     "estimate_channel",
     "estimate_laplace",
+    "estimate_released",
 ]

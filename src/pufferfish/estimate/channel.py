@@ -25,6 +25,8 @@ from pufferfish.support import Levels, Support, lattice_of
 
 #: A standard deviation per row above it needs 10**12 rows for one digit: as good as merged.
 _USELESS = 1e6
+#: Levels that a note names.
+_NAMED = 20
 
 
 def estimate_channel(counts: Any, channel: Channel) -> Estimate:
@@ -192,8 +194,8 @@ def _merging_notes(
 ) -> list[str]:
     notes = []
     if rest:
-        sums = [f"{listed(entry.labels)}" for entry in entries if len(entry.labels) > 1]
-        lost = listed(inputs.name(x) for x in rest)
+        sums = [listed(entry.labels, _NAMED) for entry in entries if len(entry.labels) > 1]
+        lost = listed((inputs.name(x) for x in rest), _NAMED)
         notes.append(
             f"the channel merges levels: the frequencies of {lost} cannot be estimated one by one"
             + (
@@ -201,11 +203,13 @@ def _merging_notes(
                 if sums
                 else ", nor any sum of some of them"
             )
+            + "; all can with a channel that keeps each level more often than not (--min-keep "
+            "above 0.5 in calibrating)"
         )
     if weak:
         notes.append(
-            f"{listed(inputs.name(x) for x in weak)}: the channel tells these apart so little that "
-            "no table has enough rows"
+            f"{listed((inputs.name(x) for x in weak), _NAMED)}: the channel tells these apart so "
+            "little that no table has enough rows"
         )
     if not structure.searched:
         notes.append("more sums may be estimable: not every grouping of the levels was looked at")

@@ -2,13 +2,24 @@
 """What an analyst gets back: each number with its standard error, and what cannot be had."""
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from pufferfish.errors import listed
 
 #: How often an interval covers the truth.
 LEVEL = 0.95
 #: Half the length of an interval, in standard errors.
 REACH = statistics.NormalDist().inv_cdf((1 + LEVEL) / 2)
+#: Less than this outside the range of a number is the rounding of doubles.
+_TINY = 1e-9
+#: Standard errors within which noise keeps, as good as always.
+_HARDLY = 6
+_OUTSIDE = (
+    "some estimates lie outside of what is possible (a frequency below 0 or above 1, a variance "
+    "below 0): they are unbiased, and the noise alone takes them there; their intervals show how "
+    "far"
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,15 @@ class Frequency(Figure):
 
     labels: tuple[str, ...] = ()
 
+    @property
+    def telling(self) -> bool:
+        """Whether the interval is shorter than from 0 to 1, where every frequency lies.
+
+        Judged by its length alone: to pick by the estimate would be to pick the largest errors.
+        """
+        low, high = self.interval
+        return high - low < 1
+
     def to_dict(self) -> dict[str, Any]:
         """Return the frequency as JSON values."""
         return {"labels": list(self.labels)} | super().to_dict()
@@ -100,6 +120,33 @@ class Estimate:
     variance: Figure | None
     condition_number: float | None
     notes: tuple[str, ...]
+
+    def with_notes_on_range(self) -> "Estimate":
+        """Return the same with notes on numbers and intervals beyond what is possible."""
+        notes = []
+        beyond = [max(-e.estimate, e.estimate - 1.0) for e in self.entries]
+        if any(amount > _TINY for amount in beyond) or (
+            self.variance is not None and self.variance.estimate < 0
+        ):
+            notes.append(_OUTSIDE)
+        silent = sum(not entry.telling for entry in self.entries)
+        if silent:
+            notes.append(
+                f"{silent:,} of the {len(self.entries):,} frequencies are lost in the noise: their "
+                "intervals are longer than from 0 to 1"
+            )
+        far = [
+            entry
+            for entry, amount in zip(self.entries, beyond, strict=True)
+            if amount > _TINY and amount > _HARDLY * entry.standard_error
+        ]
+        if far:
+            notes.append(
+                f"the frequency of {listed(far[0].labels)} lies more than {_HARDLY} standard "
+                "errors outside, which the noise hardly ever does: was the column released by "
+                "this plan, with these options?"
+            )
+        return replace(self, notes=(*self.notes, *notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON values."""

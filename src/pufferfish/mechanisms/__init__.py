@@ -4,4 +4,7 @@
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 
-__all__ = ["Channel", "DiscreteLaplace"]
+#: What can be applied to every value of a column.
+Mechanism = DiscreteLaplace | Channel
+
+__all__ = ["Channel", "DiscreteLaplace", "Mechanism"]

@@ -152,6 +152,14 @@ class Channel:
         """
         return same_places(self.inputs, self.outputs)
 
+    @property
+    def unchanged(self) -> bool:
+        """Whether every value is published as it is, always."""
+        return all(
+            y is not None and self.rows[x, y] == self.denominators[x]
+            for x, y in enumerate(self.same)
+        )
+
     def keep_rate(self, weights: Sequence[Any] | NDArray[Any]) -> float:
         """Return the chance that a value is published unchanged.
 

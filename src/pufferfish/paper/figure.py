@@ -219,8 +219,9 @@ def figure_one(path: Any, epsilon: Any = 1, bins: int = 100, age: Any = 29) -> F
     -----
     Source: the paper's first figure; theory, section 3.
     """
-    from pufferfish.calibration import method_named
+    from pufferfish.calibration.relaxed import relaxed as relaxed_noise
     from pufferfish.calibration.roots import sides
+    from pufferfish.calibration.wasserstein import wasserstein
 
     exact_epsilon = parse_epsilon(epsilon)
     if exact_epsilon > _LARGEST_EPSILON:
@@ -236,8 +237,7 @@ def figure_one(path: Any, epsilon: Any = 1, bins: int = 100, age: Any = 29) -> F
         for u in sides(coupling, float_down(exact_epsilon))
     ]
     scales = [
-        method_named(name).calibrate(table.scenario, exact_epsilon).scale
-        for name in ("wasserstein", "relaxed")
+        method(table.scenario, exact_epsilon).scale for method in (wasserstein, relaxed_noise)
     ]
     strict, relaxed = (condition(coupling, scale, exact_epsilon) for scale in scales)
     index = view.index

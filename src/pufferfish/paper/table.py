@@ -247,9 +247,11 @@ def _row(block: Block, k: int, epsilon: Fraction) -> Row:
     cells = {}
     for mechanism in MECHANISMS:
         plan = calibrate(block.scenario, epsilon, mechanism)
+        scale = plan.scale
+        assert scale is not None  # these mechanisms add noise
         printed = block.printed[mechanism][k] if mechanism in block.printed else None
         cells[mechanism] = Cell(
-            block.name, epsilon, mechanism, printed, plan.scale, plan.loss, plan.certificate.holds
+            block.name, epsilon, mechanism, printed, scale, plan.loss, plan.certificate.holds
         )
     return Row(block.name, block.title, epsilon, MappingProxyType(cells))
 

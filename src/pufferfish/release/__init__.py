@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Release: noise is added to arrays, dataframes and files, exactly as it was calibrated."""
+"""Release: arrays, dataframes and files through a mechanism, exactly as it was calibrated."""
 
 from pufferfish.release.arrays import release_array
 from pufferfish.release.files import FileState, Progress, file_state, release_file

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
 from pufferfish.release.job import ReleaseSpec
@@ -36,15 +37,15 @@ def release_array(
     spec : ReleaseSpec
         What is released, and how.
     seed : int, optional
-        Makes the noise repeatable, for tests only.
+        Makes the release repeatable, for tests only.
     entropy : Entropy, optional
         Where random bits come from, for tests only; by default the operating system.
 
     Returns
     -------
     array, shape (n,)
-        int64 if every released value is an integer, otherwise the nearest doubles; text where
-        ordered levels are rounded into bounds.
+        int64 if every released value is an integer, otherwise the nearest doubles; text where a
+        channel publishes levels, and where ordered levels are rounded into bounds.
 
     Raises
     ------
@@ -59,6 +60,14 @@ def release_array(
     SeededWarning
         For a seed.
     """
+    releaser, drawn = draw_array(values, spec, seed, entropy)
+    return releaser.numpy(drawn)
+
+
+def draw_array(
+    values: Any, spec: ReleaseSpec, seed: int | None, entropy: Entropy | None
+) -> tuple[Releaser, IntArray]:
+    """Return what was drawn for an array, shape (n,), and the releaser that shows it."""
     cells = _as_cells(values)
     releaser = Releaser(spec)
     if seed is not None:
@@ -67,11 +76,11 @@ def release_array(
     coded, clamped = _atoms(cells, spec)
     warn_about_clamped(clamped)
     chunks = [releaser.draw(atoms, entropy) for atoms in coded]
-    return releaser.numpy(np.concatenate([np.empty(0, dtype=np.int64), *chunks]))
+    return releaser, np.concatenate([np.empty(0, dtype=np.int64), *chunks])
 
 
 def _atoms(cells: pa.Array | pa.ChunkedArray, spec: ReleaseSpec) -> tuple[list[IntArray], int]:
-    """Return the atoms chunk by chunk, and how many are clamped, before any noise is drawn."""
+    """Return the atoms chunk by chunk, and how many are clamped, before anything is drawn."""
     coder = Coder(spec.support, spec.rules)
     chunks, clamped = [], 0
     for start in range(0, len(cells), _CHUNK):
@@ -95,9 +104,9 @@ def _as_cells(values: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, str | bytes):
         raise InputError(f"an array or a list of values is needed, but {values!r} was given")
     if isinstance(values, np.ma.MaskedArray):
-        if np.ma.is_masked(values):
-            raise _missing(int(np.ma.getmaskarray(values).argmax()))
-        values = values.data
+        present = pa.array(~np.ma.getmaskarray(values))
+        cells = _as_cells(values.data)
+        return pc.if_else(present, cells, pa.scalar(None, cells.type))
     if isinstance(values, range | map | filter | Iterator):
         values = list(values)
     try:

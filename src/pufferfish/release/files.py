@@ -50,6 +50,8 @@ def release_file(
     output : str or Path
         Where to write; the name ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet. Text files hold
         exact decimals; Parquet files hold int64 for integers, and otherwise the nearest doubles.
+        Levels are text in both; in text files one that a spreadsheet would take for a formula gets
+        an apostrophe in front.
     spec : ReleaseSpec
         What is released, and how.
     keep : sequence of str
@@ -59,7 +61,7 @@ def release_file(
     force : bool
         Whether an existing output is replaced.
     seed : int, optional
-        Makes the noise repeatable, for tests only: the output's name must contain ``test``, and
+        Makes the release repeatable, for tests only: the output's name must contain ``test``, and
         so must that of the file which it links to.
     progress : callable, optional
         Called with the rows done and the rows in all; these are None while reading the first time.

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError
-from pufferfish.release.arrays import release_array
+from pufferfish.release.arrays import draw_array, release_array
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import warn_about_missing, warn_about_promise, warn_seeded
 from pufferfish.release.releaser import Releaser
@@ -40,7 +40,7 @@ def release_frame(
         Further columns to keep as they are. The guarantee does not cover a release with them
         (theory, section 7).
     seed : int, optional
-        Makes the noise repeatable, for tests only.
+        Makes the release repeatable, for tests only.
     entropy : Entropy, optional
         Where random bits come from, for tests only; by default the operating system.
 
@@ -102,7 +102,7 @@ def release_frame_with_report(
     column = np.concatenate([np.empty(0, dtype=np.int64), *values])
     native = nw.get_native_namespace(eager)
     series = nw.new_series(
-        names[columns.public], releaser.numpy(column), _dtype(releaser), backend=native
+        names[columns.public], releaser.column(column), _dtype(releaser), backend=native
     )
     if columns.keep:
         usable = np.concatenate([batch.usable for batch in batches])
@@ -142,9 +142,9 @@ def release_series(
         column does.
     """
     wrapped = nw.from_native(series, series_only=True)
-    released = release_array(series, spec, seed=seed, entropy=entropy)
-    dtype = nw.String() if released.dtype.kind == "U" else None
-    answer = nw.new_series(wrapped.name, released, dtype, backend=nw.get_native_namespace(wrapped))
+    releaser, drawn = draw_array(series, spec, seed, entropy)
+    native = nw.get_native_namespace(wrapped)
+    answer = nw.new_series(wrapped.name, releaser.column(drawn), _dtype(releaser), backend=native)
     return answer.to_native()
 
 

@@ -2,12 +2,12 @@
 """ReleaseSpec: what a release is asked to do."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 from pufferfish.errors import InputError, did_you_mean
-from pufferfish.mechanisms import DiscreteLaplace
+from pufferfish.mechanisms import Mechanism
 from pufferfish.rationals import float_up, parse_number, show
 from pufferfish.support import Support
 from pufferfish.tables.rules import Rules
@@ -24,8 +24,9 @@ class ReleaseSpec:
     rules : Rules or None
         The cleaning and the names of the two columns, the same as in calibrating; None where the
         prior did not come from a table: then only arrays can be released.
-    noise : DiscreteLaplace
-        What is added; its step is that of the support.
+    mechanism : DiscreteLaplace or Channel
+        The noise that is added, its step being that of the support; or the channel that values are
+        released through, its inputs being the support.
     protected : tuple of str or None
         The secrets that occur in the pairs; None where nobody counts rows outside the promise.
     out_of_support : "refuse" or "clamp"
@@ -33,16 +34,18 @@ class ReleaseSpec:
         written, or the nearest atom (the lesser of two) takes its place, which the guarantee does
         not cover.
     bounds : (Fraction, Fraction) or None
-        The released value is moved into these after the noise, which is free (theory, section 7);
-        it is never drawn again.
+        The released number is moved into these after it was drawn, which is free (theory,
+        section 7); it is never drawn again. Not for a channel that publishes levels.
     round : bool
-        Whether the released value, the sum and never the noise alone, is rounded to the nearest
-        integer (ties to the even one).
+        Whether the released number, the sum and never the noise alone, is rounded to the nearest
+        integer (ties to the even one). Not for a channel that publishes levels.
     allow_unchanged : bool
-        Whether a scale of 0, which publishes the column as it is, is what the user wants.
+        Whether a scale of 0, or a channel that keeps every value, is what the user wants: either
+        publishes the column as it is.
     min_scale : float or None
-        The scale is raised to this; given as any number, kept as the least double that is not
-        below it. A larger scale never costs more privacy (theory, section 2).
+        The scale of noise is raised to this; given as any number, kept as the least double that
+        is not below it. A larger scale never costs more privacy (theory, section 2). Not for a
+        channel.
 
     Raises
     ------
@@ -52,7 +55,7 @@ class ReleaseSpec:
 
     support: Support
     rules: Rules | None
-    noise: DiscreteLaplace
+    mechanism: Mechanism
     protected: tuple[str, ...] | None = None
     out_of_support: Literal["refuse", "clamp"] = "refuse"
     bounds: tuple[Fraction, Fraction] | None = None
@@ -70,25 +73,6 @@ class ReleaseSpec:
             object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
         if self.min_scale is not None:
             object.__setattr__(self, "min_scale", _checked_min_scale(self.min_scale))
-
-
-def effective_noise(spec: ReleaseSpec) -> DiscreteLaplace:
-    """Return the noise with its scale raised to ``min_scale``.
-
-    Raises
-    ------
-    InputError
-        If its scale is 0 and nobody said that the column may be published unchanged.
-    """
-    noise = spec.noise
-    if spec.min_scale is not None and spec.min_scale > noise.scale:
-        return replace(noise, scale=spec.min_scale)
-    if noise.scale == 0 and not spec.allow_unchanged:
-        raise InputError(
-            "the scale is 0: the column would be published unchanged; if that is wanted say so "
-            "with --allow-unchanged (allow_unchanged=True), or give --min-scale T (min_scale=T)"
-        )
-    return noise
 
 
 def _checked_bounds(bounds: Any) -> tuple[Fraction, Fraction]:

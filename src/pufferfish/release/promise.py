@@ -102,11 +102,13 @@ def warn_about_missing(set_aside: tuple[tuple[str, int], ...]) -> None:
     for reason, rows in set_aside:
         warn_user(
             f"{rows} row{'s were' if rows > 1 else ' was'} left out ({reason}); which rows are "
-            "left out shows in the output, and no noise covers it",
+            "left out shows in the output, and no mechanism covers it",
             OutsidePromiseWarning,
         )
 
 
 def warn_seeded() -> None:
-    """Warn that the noise came from a seed."""
-    warn_user("the noise was drawn from a seed: for tests only, it protects nobody", SeededWarning)
+    """Warn that a release was drawn from a seed."""
+    warn_user(
+        "the release was drawn from a seed: for tests only, it protects nobody", SeededWarning
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Releaser: atoms in, released values out: noise, then rounding of the sum, then bounds."""
+"""Releaser: atoms in, released values out: drawn, then rounded, moved into bounds, and shown."""
 
 from fractions import Fraction
 from typing import Any
@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pufferfish.errors import InputError, UnchangedWarning, warn_user
+from pufferfish.errors import InputError
 from pufferfish.rationals import show
 from pufferfish.release import arithmetic
-from pufferfish.release.job import ReleaseSpec, effective_noise
+from pufferfish.release.drawing import drawing_of
+from pufferfish.release.job import ReleaseSpec
 from pufferfish.sampling import Entropy
-from pufferfish.support import IntArray, Levels, lattice_of
+from pufferfish.support import IntArray, Levels
 
 
 class Releaser:
@@ -26,48 +27,45 @@ class Releaser:
 
     Attributes
     ----------
-    noise : DiscreteLaplace
-        What is added, with the scale that is in force.
+    mechanism : DiscreteLaplace or Channel
+        What is in force: the noise with its scale raised where that was asked for, or the channel.
     protected : tuple of str or None
         The secrets that occur in the pairs; None where nobody counts rows outside the promise.
     step : Fraction
-        The step of the released values: that of the support, or 1 where they are rounded to
-        integers.
+        The step of the released values: that of the mechanism's outputs, or 1 where they are
+        rounded to integers, or are levels.
     levels : Levels or None
-        Where released codes are turned back into the names of levels: ordered levels, rounded,
-        with bounds inside the codes.
+        Where released values are the names of levels: those that a channel publishes, or codes
+        that are turned back because they are rounded, with bounds inside the codes.
 
     Raises
     ------
     InputError
-        If the noise is off the lattice, the column would be published unchanged, the
-        bounds are not on the lattice, the support is beyond 64 bits, or levels have no order.
+        If the mechanism does not fit the support, an option does not fit the mechanism, the column
+        would be published unchanged, the bounds are not on the lattice, or the outputs are beyond
+        64 bits.
     """
 
     def __init__(self, spec: ReleaseSpec) -> None:
-        lattice = lattice_of(spec.support)
-        if spec.noise.step != lattice.step:
-            raise InputError(
-                f"the noise has the step {show(spec.noise.step)}, but the support has "
-                f"{show(lattice.step)}; noise belongs on the lattice of the support"
-            )
-        self.noise = effective_noise(spec)
-        if self.noise.scale == 0:
-            warn_user("the scale is 0: the column is published unchanged", UnchangedWarning)
+        self._drawing = drawing_of(spec)
+        self.mechanism = self._drawing.mechanism
         self.protected = spec.protected
-        self._lattice_step = lattice.step
-        self._round = spec.round and lattice.step.denominator != 1
-        self.step = Fraction(1) if self._round else lattice.step
-        self._units = arithmetic.atom_units(lattice)
-        self._bounds = None if spec.bounds is None else _on_lattice(spec.bounds, self.step)
+        outputs = self._drawing.outputs
         self.levels: Levels | None = None
+        if isinstance(outputs, Levels):
+            self.levels, self._lattice_step = outputs, Fraction(1)
+        else:
+            self._lattice_step = outputs.step
+        self._round = spec.round and self._lattice_step.denominator != 1
+        self.step = Fraction(1) if self._round else self._lattice_step
+        self._bounds = None if spec.bounds is None else _on_lattice(spec.bounds, self.step)
         if isinstance(spec.support, Levels) and spec.round and spec.bounds is not None:
             low, high = spec.bounds
             if low >= 0 and high <= spec.support.size - 1:
                 self.levels = spec.support
 
     def draw(self, atoms: IntArray, entropy: Entropy | None = None) -> IntArray:
-        """Return released values in units of ``step``.
+        """Return released values in units of ``step``, or as positions among ``levels``.
 
         Parameters
         ----------
@@ -85,12 +83,12 @@ class Releaser:
         InputError
             If a value is beyond 64 bits.
         """
-        drawn = self.noise.noise(len(atoms), entropy)
-        return self.finish(arithmetic.add(self._units[atoms], drawn))
+        return self.finish(self._drawing.draw(atoms, entropy))
 
-    def finish(self, sums: IntArray) -> IntArray:
-        """Round sums (in steps of the support) where asked for, then move them into the bounds."""
-        values = arithmetic.rounded(sums, self._lattice_step) if self._round else sums
+    def finish(self, values: IntArray) -> IntArray:
+        """Round results (in steps of the lattice) where asked for, then move them into bounds."""
+        if self._round:
+            values = arithmetic.rounded(values, self._lattice_step)
         if self._bounds is not None:
             values = np.clip(values, *self._bounds)
         return values
@@ -108,6 +106,15 @@ class Releaser:
             return arithmetic.scaled(values, self.step.numerator)
         doubles: npt.NDArray[Any] = arithmetic.to_doubles(values, self.step)
         return doubles
+
+    def column(self, values: IntArray) -> npt.NDArray[Any]:
+        """Return the same for a dataframe, where the names of levels are Python's own texts.
+
+        Every row then takes the room of a reference, and not that of the longest name.
+        """
+        if self.levels is not None:
+            return np.array(self.levels.names, dtype=object)[values]
+        return self.numpy(values)
 
     def arrow(self, values: IntArray) -> pa.Array:
         """Return the same as an Arrow array: int64, double or string."""

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from pufferfish.errors import PufferfishError
-from pufferfish.mechanisms import DiscreteLaplace
+from pufferfish.mechanisms import Channel, Mechanism
 from pufferfish.release.releaser import Releaser
 from pufferfish.release.rows import Columns, Tally
 from pufferfish.tables import Table
@@ -24,8 +24,8 @@ class ReleaseReport:
         Name of the released column.
     keep : tuple of str
         The kept columns.
-    noise : DiscreteLaplace
-        What was added.
+    mechanism : DiscreteLaplace or Channel
+        The noise that was added, or the channel that values were released through.
     rows_read, rows_released : int
         Rows of the table, and those of them that were released.
     set_aside : tuple of (reason, rows)
@@ -37,14 +37,14 @@ class ReleaseReport:
         Released rows whose secret is in no pair, whatever their value; None where the table has no
         such column, or the pairs are not known.
     seeded : bool
-        Whether the noise came from a seed, for tests only.
+        Whether it was drawn from a seed, for tests only.
     """
 
     source: str
     output: str | None
     column: str
     keep: tuple[str, ...]
-    noise: DiscreteLaplace
+    mechanism: Mechanism
     rows_read: int
     rows_released: int
     set_aside: tuple[tuple[str, int], ...] = ()
@@ -73,14 +73,15 @@ class ReleaseReport:
 
     def lines(self) -> tuple[str, ...]:
         """Return the report as plain lines of text, for people."""
+        how = "through" if isinstance(self.mechanism, Channel) else "with"
         lines = [
-            f"{self.source}: column {self.column!r} released with {self.noise.describe()}",
+            f"{self.source}: column {self.column!r} released {how} {self.mechanism.describe()}",
             f"rows read {self.rows_read}, released {self.rows_released}, "
             f"set aside {self.rows_set_aside}",
             *(f"  set aside, {reason}: {rows}" for reason, rows in self.set_aside),
         ]
         if self.set_aside:
-            lines.append("which rows are left out shows in the output, and no noise covers it")
+            lines.append("which rows are left out shows in the output, and no mechanism covers it")
         if self.clamped:
             lines.append(f"moved to the nearest value of the support: {self.clamped}")
         if self.outside_promise is not None:
@@ -119,7 +120,7 @@ def report_on(
     tally : Tally
         The rows that were counted.
     seeded : bool
-        Whether the noise came from a seed.
+        Whether it was drawn from a seed.
     """
     known = columns.secret is not None and releaser.protected is not None
     return ReleaseReport(
@@ -127,7 +128,7 @@ def report_on(
         output=output,
         column=columns.public,
         keep=columns.keep,
-        noise=releaser.noise,
+        mechanism=releaser.mechanism,
         rows_read=tally.rows,
         rows_released=tally.released,
         set_aside=tally.set_aside,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pufferfish.loss import Attained
 from pufferfish.regions import Box, Concrete
 from pufferfish.scenario import Scenario
 
@@ -137,14 +138,45 @@ def columns_loss(
     -----
     Theory, section 5. Outputs that no prior of a pair can cause are skipped.
     """
-    worst = 0.0
-    for region in regions:
+    pairs = ordered_pairs(scenario)
+    found = []
+    for rho, region in enumerate(regions):
         top, bottom = extreme_values(region, likelihoods)
-        for i, j in ordered_pairs(scenario):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = top[i] / bottom[j]
-            worst = max(worst, float(np.max(np.where(np.isnan(ratio), 1.0, ratio), initial=1.0)))
-    return max(0.0, math.log(worst)) if worst else 0.0
+        found.append(worst_output(top, bottom, pairs, rho)[0])
+    return max(found)
+
+
+def worst_output(
+    top: npt.NDArray[np.float64],
+    bottom: npt.NDArray[np.float64],
+    pairs: Sequence[tuple[int, int]],
+    rho: int,
+) -> tuple[float, Attained]:
+    """Return the largest ln top[i] / bottom[j] over ordered pairs and outputs, and where it is.
+
+    Parameters
+    ----------
+    top, bottom : float64 arrays, shape (m, n_y)
+        From :func:`extreme_values`, for the adversary in position ``rho``.
+    pairs : sequence of (int, int)
+        Rows of the two, each pair in both orders.
+    rho : int
+
+    Returns
+    -------
+    float
+        At least 0; 0/0 is skipped, and x/0 is ``inf``.
+    Attained
+        Its ``atom`` is the position of the output.
+    """
+    worst, at = 1.0, Attained(rho, *pairs[0], 0)
+    for i, j in pairs:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = top[i] / bottom[j]
+        y = int(np.argmax(np.where(np.isnan(ratio), 0.0, ratio)))
+        if ratio[y] > worst:
+            worst, at = float(ratio[y]), Attained(rho, i, j, y)
+    return math.log(worst), at
 
 
 def ordered_pairs(scenario: Scenario) -> list[tuple[int, int]]:
@@ -154,8 +186,12 @@ def ordered_pairs(scenario: Scenario) -> list[tuple[int, int]]:
 
 
 def doubles(numerators: Any, denominator: int) -> npt.NDArray[np.float64]:
-    """Return integers over a denominator as doubles, each correctly rounded."""
-    return np.array([int(c) / denominator for c in numerators], dtype=np.float64)
+    """Return integers over a denominator as doubles, each within two units in the last place."""
+    try:
+        whole = np.asarray(numerators, dtype=object).astype(np.float64)
+        return np.asarray(whole / float(denominator), dtype=np.float64)
+    except OverflowError:
+        return np.array([int(c) / denominator for c in numerators], dtype=np.float64)
 
 
 def _rows(region: Concrete) -> int:

@@ -99,14 +99,16 @@ class RobustLoss:
                 best = (float(gap[atom]), Attained(rho, i, j, atom))
         return best
 
+    def extremes_of(self, witness: Attained) -> tuple[Extreme, Extreme]:
+        """Return the extreme likelihoods of a witness's two secrets: largest, and smallest."""
+        rows = self.extremes[witness.adversary]
+        return rows[witness.numerator][0], rows[witness.denominator][1]
+
     def priors_at(self, witness: Attained) -> tuple[FloatArray, FloatArray]:
         """Return the two extreme priors of a witness, shape (n,) each."""
         if witness not in self._priors:
-            rows = self.extremes[witness.adversary]
-            self._priors[witness] = (
-                rows[witness.numerator][0].prior_at(witness.atom),
-                rows[witness.denominator][1].prior_at(witness.atom),
-            )
+            high, low = self.extremes_of(witness)
+            self._priors[witness] = high.prior_at(witness.atom), low.prior_at(witness.atom)
         return self._priors[witness]
 
     def at(self, witness: Attained, u: float) -> tuple[float, float]:

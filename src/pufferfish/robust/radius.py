@@ -2,135 +2,107 @@
 """The robustness radius: how wrong the prior may be before a plan's loss reaches a limit.
 
 It is the largest tau for which the loss stays within the limit for all distributions within total
-variation tau of the prior's. The loss grows with tau (the balls do), so bisection finds it, and
-what is returned was proved by the certificate.
+variation tau of the prior's. A tau at which one witness reaches the limit is never too small. So
+the search starts from the prior's own worst witness and walks down: to the tau of the witness that
+is worst there, until none exceeds the limit. What is returned was proved by the certificate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-import numpy as np
-
-from pufferfish.certificate.robust import certify_robust, certify_robust_columns
+from pufferfish.certificate import prove
 from pufferfish.errors import InputError
-from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.mechanisms import DiscreteLaplace, Mechanism
 from pufferfish.rationals import parse_epsilon, parse_number
-from pufferfish.robust.columns import columns_loss
-from pufferfish.robust.loss import RobustLoss, ball_around, log_of
+from pufferfish.robust.balls import BallLoss, ball_loss
+from pufferfish.robust.loss import ball_around
 from pufferfish.scenario import Scenario
 
-_STEPS = 60
-#: The radius is a whole multiple of this.
-_GRID = Fraction(1, 2**64)
-_TRIES = 40
+#: A loss this near to the limit leaves no room but that of rounding.
+_ROUNDING = 1e-9
+_ROUNDS = 60
+#: The radius is this far below the one that was found in doubles, relative to it; the first for
+#: which the certificate holds.
+_SAFETY = (1e-12, 1e-9, 1e-6, 1e-3)
 
 
-def robustness_radius(scenario: Scenario, scale: object, limit: object) -> Fraction:
-    """Return the total-variation radius at which the loss of Laplace noise reaches a limit.
+def robustness_radius(
+    scenario: Scenario, mechanism: Mechanism | float | str | Fraction, limit: object
+) -> float:
+    """Return the total-variation radius at which the loss of a mechanism reaches a limit.
 
     Parameters
     ----------
     scenario : Scenario
-        Numbers, or ordered levels; only the priors, not their regions, are looked at.
-    scale : number
-        theta, not negative.
+        Only the priors, not their regions, are looked at.
+    mechanism : DiscreteLaplace, Channel or number
+        A number is a scale of Laplace noise, theta, not negative.
     limit : number
         The loss that must not be exceeded, for example 1.1 times epsilon.
 
     Returns
     -------
-    Fraction
+    float
         From 0 to 1, rounded down: for this radius the loss was proved to be at most the limit.
-        0 where the prior itself leaves no room.
+        0 where the prior itself leaves no more room than rounding does, as the scale of ``exact``
+        does at its own epsilon.
 
     Raises
     ------
     InputError
-        If the loss exceeds the limit for the prior itself.
+        If the loss exceeds the limit for the prior itself, or the mechanism does not fit.
 
     Notes
     -----
-    Theory, section 5. The scale of ``exact`` leaves no room at its own epsilon: its radius is a
-    matter of rounding there.
+    Theory, section 5.
     """
-    theta = parse_number(scale, "the scale")
-    if theta < 0:
-        raise InputError(f"the scale must not be negative, but {scale} was given")
+    if not isinstance(mechanism, Mechanism):
+        theta = parse_number(mechanism, "the scale")
+        if theta < 0:
+            raise InputError(f"the scale must not be negative, but {mechanism} was given")
+        mechanism = DiscreteLaplace(float(theta), scenario.lattice.step)
     bound = parse_epsilon(limit)
-    lattice = scenario.lattice
-    noise = DiscreteLaplace(float(theta), lattice.step)
-
-    def loss(radius: Fraction) -> float:
-        robust = RobustLoss(scenario, ball_around(scenario, radius))
-        if theta == 0:
-            ratio, _ = robust.unchanged()
-            return float("inf") if ratio is None else log_of(ratio)
-        return robust.worst(float(lattice.step / theta))[0]
-
-    def proved(radius: Fraction) -> bool:
-        return certify_robust(scenario, noise, ball_around(scenario, radius), bound).holds
-
-    return _largest(loss, proved, bound)
-
-
-def robustness_radius_of_columns(
-    scenario: Scenario,
-    columns: Sequence[Sequence[Fraction]],
-    limit: object,
-) -> Fraction:
-    """Return the total-variation radius at which the loss of a channel reaches a limit.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    columns : nested sequence of Fraction, shape (n_y, n_x)
-        M(y | x), a row for every output.
-    limit : number
-        The loss that must not be exceeded.
-
-    Returns
-    -------
-    Fraction
-        As for :func:`robustness_radius`.
-    """
-    bound = parse_epsilon(limit)
-    rough = np.array([[float(value) for value in column] for column in columns])
-
-    def loss(radius: Fraction) -> float:
-        return columns_loss(scenario, ball_around(scenario, radius), rough)
-
-    def proved(radius: Fraction) -> bool:
-        regions = ball_around(scenario, radius)
-        return certify_robust_columns(scenario, columns, regions, bound).holds
-
-    return _largest(loss, proved, bound)
-
-
-def _largest(
-    loss: Callable[[Fraction], float], proved: Callable[[Fraction], bool], limit: Fraction
-) -> Fraction:
-    goal = float(limit)
-    if loss(Fraction(0)) > goal * (1 + 1e-9):
+    loss = ball_loss(scenario, mechanism)
+    itself = loss.worst(0.0)[0]
+    if itself > float(bound) * (1 + _ROUNDING):
         raise InputError(
-            f"the loss is {loss(Fraction(0)):.6g} for the prior itself, above the limit "
-            f"{goal:.6g}: there is no radius"
+            f"the loss is {itself:.6g} for the prior itself, above the limit {float(bound):.6g}: "
+            "there is no radius"
         )
-    low, high = 0, int(1 / _GRID)
-    if loss(Fraction(1)) <= goal and proved(Fraction(1)):
-        return Fraction(1)
-    for _ in range(_STEPS):
-        middle = (low + high) // 2
-        if loss(middle * _GRID) <= goal:
-            low = middle
-        else:
-            high = middle
-    step = max(1, low >> 50)
-    for _ in range(_TRIES):
-        if low <= 0:
-            break
-        if proved(low * _GRID):
-            return low * _GRID
-        low, step = low - step, 2 * step
-    return Fraction(0)
+    return proved_radius(scenario, mechanism, bound, loss)
+
+
+def proved_radius(
+    scenario: Scenario, mechanism: Mechanism, limit: Fraction, loss: BallLoss
+) -> float:
+    """Return the radius at which the loss reaches a limit, rounded down; 0 where it has already."""
+
+    def holds(radius: float) -> bool:
+        return prove(scenario, mechanism, limit, ball_around(scenario, Fraction(radius))).holds
+
+    # A loss that reaches the limit may stay there, whatever the prior: ask for all of them first.
+    if loss.worst(1.0)[0] <= float(limit) * (1 + _ROUNDING) and holds(1.0):
+        return 1.0
+    radius = _largest(loss, float(limit))
+    safe = (radius * (1 - share) for share in _SAFETY)
+    return next((tau for tau in safe if tau == 0 or holds(tau)), 0.0)
+
+
+def _largest(loss: BallLoss, limit: float) -> float:
+    """Return the largest radius for which the loss in doubles is within the limit."""
+    value, witness = loss.worst(0.0)
+    if value >= limit * (1 - _ROUNDING):
+        return 0.0
+    radius = loss.root(witness, limit)
+    for _ in range(_ROUNDS):
+        if radius == 0:
+            return 0.0
+        value, witness = loss.worst(radius)
+        if value <= limit:
+            return radius
+        lower = loss.root(witness, limit)
+        if lower >= radius * (1 - 1e-13):
+            return min(lower, radius)
+        radius = lower
+    return 0.0  # pragma: no cover - every round leaves one witness behind; and 0 is always right

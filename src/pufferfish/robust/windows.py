@@ -11,7 +11,9 @@ cost linear in the support.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -30,27 +32,29 @@ IntArray = npt.NDArray[np.int64]
 class Shells:
     """The part of some weights that is nearest to each output, up to a given mass.
 
+    Masses are exact: numerators over one denominator, Python integers.
+
     Attributes
     ----------
-    weights : float64 array, shape (n,)
+    weights : list of int, shape (n,)
     first, last : int64 arrays, shape (n,)
         For every output, the slice of the atoms that are wholly within.
     beyond_first, beyond_last : int64 arrays, shape (n,)
         The slice of those that are within or on the shell.
     distance : int64 array, shape (n,)
         Of the shell from the output, in lattice steps.
-    on, off : float64 arrays, shape (n,)
+    on, off : arrays of int, shape (n,)
         The mass of the shell that counts as near, and that which counts as far.
     """
 
-    weights: FloatArray
+    weights: list[int]
     first: IntArray
     last: IntArray
     beyond_first: IntArray
     beyond_last: IntArray
     distance: IntArray
-    on: FloatArray
-    off: FloatArray
+    on: Any
+    off: Any
 
 
 def shells_of(index: IntArray, numerators: Any, denominator: int, mass: int) -> Shells:
@@ -79,14 +83,14 @@ def shells_of(index: IntArray, numerators: Any, denominator: int, mass: int) -> 
         first, last, beyond_first, beyond_last, within, shell = _around(index, sums, low, high)
     on = np.minimum(goal - within, shell)
     return Shells(
-        doubles(whole, denominator),
+        whole,
         first,
         last,
         beyond_first,
         beyond_last,
         np.minimum(high, index[-1]),
-        doubles(on, denominator),
-        doubles(shell - on, denominator),
+        on,
+        shell - on,
     )
 
 
@@ -120,6 +124,9 @@ def _around(index: IntArray, sums: Any, low: IntArray, high: IntArray) -> tuple[
 
 def _within(index: IntArray, places: IntArray, distance: IntArray) -> tuple[IntArray, IntArray]:
     """Return the slice of atoms within a distance of each place; empty for a negative one."""
+    if index[-1] == len(index) - 1:  # without a gap places are positions
+        ends = np.maximum(places - distance, 0), np.minimum(places + distance, index[-1]) + 1
+        return np.minimum(*ends), ends[1]
     first = np.searchsorted(index, places - distance, side="left")
     last = np.searchsorted(index, places + distance, side="right")
     return np.minimum(first, last), last
@@ -130,30 +137,48 @@ class Extreme:
     """<P, k_y> for the extreme P of one secret, at every output y.
 
     It is the sum of ``base`` over all atoms, of the near or the far part of the shells' weights,
-    and of a ``jump`` of mass that was moved to the atom ``target[y]``.
+    and of a ``jump`` of mass that was moved to the atom ``target[y]``; all over ``unit``.
     """
 
     index: IntArray
-    base: FloatArray | None
+    base: list[int] | None
     shells: Shells
     near: bool
-    jump: float
+    jump: int
     target: IntArray
+    unit: int
+
+    @property
+    def rest(self) -> Any:
+        """What the shell of every output adds, shape (n,)."""
+        return self.shells.on if self.near else self.shells.off
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return doubles(self.shells.weights, self.unit)
+
+    @cached_property
+    def _rest(self) -> FloatArray:
+        return doubles(self.rest, self.unit)
+
+    @cached_property
+    def _base(self) -> FloatArray | None:
+        return None if self.base is None else doubles(self.base, self.unit)
 
     def logs(self, u: float) -> FloatArray:
         """Return ln <P, k_y> at every atom y, shape (n,)."""
         index, shells = self.index, self.shells
         with np.errstate(divide="ignore", over="ignore"):
-            weights = shells.weights[None, :]
+            weights = self._weights[None, :]
             left = _pass(index, weights, u)[0]
             right = _pass((index[-1] - index)[::-1], weights[:, ::-1], u)[0][::-1]
             part = self._near(left, right, u) if self.near else self._far(left, right, u)
-            rest = shells.on if self.near else shells.off
-            part = np.logaddexp(part, np.log(rest) - shells.distance * u)
-            if self.base is not None:
-                part = np.logaddexp(part, log_likelihoods(index, self.base[None, :], u)[0])
+            part = np.logaddexp(part, np.log(self._rest) - shells.distance * u)
+            if self._base is not None:
+                part = np.logaddexp(part, log_likelihoods(index, self._base[None, :], u)[0])
             if self.jump:
-                part = np.logaddexp(part, np.log(self.jump) - abs(index - index[self.target]) * u)
+                moved = math.log(self.jump) - math.log(self.unit)
+                part = np.logaddexp(part, moved - abs(index - index[self.target]) * u)
         return np.asarray(part, dtype=np.float64)
 
     def _far(self, left: FloatArray, right: FloatArray, u: float) -> FloatArray:
@@ -185,22 +210,27 @@ class Extreme:
 
     def prior_at(self, y: int) -> FloatArray:
         """Return the extreme P for the output at atom y, in doubles, shape (n,)."""
-        shells = self.shells
-        p = np.zeros(len(self.index)) if self.base is None else self.base.copy()
-        w = shells.weights.copy()
-        inside = np.zeros(len(w), dtype=bool)
-        inside[shells.first[y] : shells.last[y]] = True
-        shell = np.zeros(len(w), dtype=bool)
-        shell[shells.beyond_first[y] : shells.beyond_last[y]] = True
-        shell &= ~inside
-        w[inside if not self.near else ~(inside | shell)] = 0.0
+        masses, shell = self.masses_at(y)
+        p = doubles(masses, self.unit)
         # All of a shell is equally far: share what counts among its atoms.
-        whole = float(shells.on[y] + shells.off[y])
-        counted = float(shells.on[y] if self.near else shells.off[y])
-        w[shell] *= counted / whole if whole > 0 else 0.0
-        p += w
-        p[self.target[y]] += self.jump
+        rest = int(self.rest[y])
+        if rest:
+            weights = doubles([self.shells.weights[x] for x in shell], self.unit)
+            p[shell] += weights * (rest / self.unit / weights.sum())
         return p
+
+    def masses_at(self, y: int) -> tuple[list[int], list[int]]:
+        """Return the extreme masses for the output at atom y but for the shell, and its atoms."""
+        shells = self.shells
+        first, last = int(shells.first[y]), int(shells.last[y])
+        start, stop = int(shells.beyond_first[y]), int(shells.beyond_last[y])
+        shell = [x for x in range(start, stop) if not first <= x < last]
+        whole = range(first, last) if self.near else (*range(start), *range(stop, len(self.index)))
+        masses = [0] * len(self.index) if self.base is None else list(self.base)
+        for x in whole:
+            masses[x] += shells.weights[x]
+        masses[int(self.target[y])] += self.jump
+        return masses, shell
 
 
 def extremes(region: Concrete, row: int, index: IntArray) -> tuple[Extreme, Extreme]:
@@ -218,25 +248,24 @@ def extremes(region: Concrete, row: int, index: IntArray) -> tuple[Extreme, Extr
     itself = np.arange(n, dtype=np.int64)
     if isinstance(region, Box):
         d = region.denominator
-        lower = doubles(region.lower[row], d)
+        lower: list[int] = region.lower[row].tolist()
         room = region.upper[row] - region.lower[row]
-        rest = d - sum(region.lower[row])
+        rest = d - sum(lower)
         poured = shells_of(index, room, d, rest)
         spared = shells_of(index, room, d, sum(room) - rest)
         return (
-            Extreme(index, lower, poured, True, 0.0, itself),
-            Extreme(index, lower, spared, False, 0.0, itself),
+            Extreme(index, lower, poured, True, 0, itself, d),
+            Extreme(index, lower, spared, False, 0, itself, d),
         )
     total = region.totals[row] * region.radius.denominator
     masses = region.centre[row] * region.radius.denominator
     moved = region.radius.numerator * region.totals[row]
     stays = shells_of(index, masses, total, total - moved)
     taken = shells_of(index, masses, total, moved)
-    tau = float(region.radius)
     farthest = np.where(index * 2 >= index[-1], 0, n - 1).astype(np.int64)
     return (
-        Extreme(index, None, stays, True, tau, itself),
-        Extreme(index, None, taken, False, tau, farthest),
+        Extreme(index, None, stays, True, moved, itself, total),
+        Extreme(index, None, taken, False, moved, farthest, total),
     )
 
 

@@ -10,13 +10,13 @@ from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.rationals import NotFinite
 from pufferfish.tables.cells import BOOLEANS, Cells
 from pufferfish.tables.numerals import Numbers, Ratio, number, parse_comma, parse_point
-from pufferfish.tables.rules import DecimalMark, Rules
+from pufferfish.tables.rules import MISSING_LEVEL, DecimalMark, Rules
 from pufferfish.texts import counted
 
 #: Texts that often mean "missing"; they are levels unless the user says so, but we mention them.
 LOOKS_MISSING = frozenset(
     {"?", "-", "--", ".", "..", "na", "n/a", "#n/a", "<na>", "nan", "nil", "none", "null"}
-    | {"missing", "unknown"}
+    | {"missing", "unknown", MISSING_LEVEL}
 )
 _ENDLESS = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
 
@@ -259,7 +259,9 @@ def _stated_levels(
 
 def _note_on_order(cells: Cells, rules: Rules) -> tuple[str, ...]:
     """Return a note where an order alone turns a column of numbers into levels."""
-    if rules.levels is not None or not all(_reads(parse_point, text) for text in cells.texts):
+    if rules.levels is not None or not cells.texts:
+        return ()
+    if not all(_reads(parse_point, text) for text in cells.texts):
         return ()
     return (
         f"{rules.public!r} holds numbers, but with an order they are levels: what is released are "

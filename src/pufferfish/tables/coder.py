@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pufferfish.errors import InputError
 from pufferfish.rationals import NotFinite
 from pufferfish.support import Lattice, Support, nearest_unit
 from pufferfish.tables.arrow import integers, strings, to_list
@@ -56,6 +57,11 @@ class Coder:
     table : Table, optional
         The table that the cells come from: where a comma may be a decimal mark and the rules do
         not say which mark is in use, a cell with a comma is unreadable.
+
+    Raises
+    ------
+    InputError
+        If missing is a level of the rules, but not of the support.
     """
 
     def __init__(self, support: Support, rules: Rules | None = None, table: Table | None = None):
@@ -74,6 +80,16 @@ class Coder:
             self._truths = {support.value(0), support.value(support.size - 1)} <= {0, 1}
         else:
             self._levels = {name: k for k, name in enumerate(support.names)}
+        self._absent_code: _Code = (-1, MISSING)
+        # The name of this level is no cell's own: only cells that mean "missing" are of it.
+        self._missing_level = rules.missing_level if rules else None
+        if self._missing_level is not None:
+            if isinstance(support, Lattice) or self._missing_level not in self._levels:
+                raise InputError(
+                    f"missing values are to be the level {self._missing_level!r}, but the support "
+                    "has none of that name"
+                )
+            self._absent_code = self._levels[self._missing_level], OK
 
     def code(self, cells: pa.Array | pa.ChunkedArray) -> Coded:
         """Return the atom and the state of every cell of an Arrow array of raw cells.
@@ -111,6 +127,11 @@ class Coder:
         if state == UNREADABLE:
             return "is no finite number"
         if not isinstance(self.support, Lattice):
+            if cleaned.texts[0] == self._missing_level:
+                return (
+                    f"holds the text {self._missing_level!r}, the name of the level of missing "
+                    "values, but is not said to mean one"
+                )
             return "is none of the levels"
         return "is outside the support"
 
@@ -119,10 +140,10 @@ class Coder:
         if not isinstance(self.support, Lattice):
             levels = self._levels
             return [
-                (-1, MISSING)
+                self._absent_code
                 if text in self._absent
                 else (levels[text], OK)
-                if text in levels
+                if text in levels and text != self._missing_level
                 else (-1, OUTSIDE)
                 for text in cells.texts
             ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pufferfish.errors import PufferfishError
 from pufferfish.rationals import show
+from pufferfish.support import Levels, Support
 from pufferfish.tables.rules import Rules
 from pufferfish.texts import counted
 
@@ -54,6 +55,8 @@ class TableReport:
         What else was decided about the cells.
     warnings : tuple of str
         What the user should look at; each was also given as a PriorWarning.
+    missing_rows : int or None
+        Rows used whose public value is the level of missing ones; None where it is no level.
     """
 
     source: str
@@ -68,6 +71,7 @@ class TableReport:
     rounded: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    missing_rows: int | None = None
 
     def __post_init__(self) -> None:
         aside = sum(rows for _, rows in self.set_aside)
@@ -98,6 +102,9 @@ class TableReport:
                 for m in self.missing
             ),
         ]
+        if self.missing_rows is not None:
+            level = repr(rules.missing_level)
+            lines.insert(2, f"  used, no public value, as the level {level}: {self.missing_rows}")
         if self.coding is not None:
             how = rules.order if isinstance(rules.order, str) else "as stated"
             codes = ", ".join(f"{level} = {code}" for level, code in self.coding)
@@ -108,3 +115,17 @@ class TableReport:
             moved = f"{counted(self.rounded, 'distinct value')} rounded"
             lines.append(f"step {show(rules.step)}: {moved}")
         return (*lines, *(f"note: {note}" for note in self.notes))
+
+
+def kind_of(support: Support) -> str:
+    """Return what a support holds, in words."""
+    if isinstance(support, Levels):
+        return "ordered levels" if support.ordered else "unordered levels"
+    return "numbers"
+
+
+def coding_of(support: Support) -> tuple[tuple[str, int], ...] | None:
+    """Return the code of every ordered level; None for all other supports."""
+    if isinstance(support, Levels) and support.ordered:
+        return tuple((name, code) for code, name in enumerate(support.names))
+    return None

@@ -15,6 +15,9 @@ from pufferfish.texts import text_of
 
 DecimalMark = Literal[".", ","] | None
 
+#: The name of the level that rows without a public value have, where missing is a level.
+MISSING_LEVEL = "(missing)"
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -41,6 +44,9 @@ class Rules:
     support : tuple of Fraction or None
         All numbers that may occur, those that no row has (structural ones) too; None: those that
         do occur.
+    missing_level : str or None
+        The level of public cells that mean "missing" (always :data:`MISSING_LEVEL`), which makes
+        missing a level of its own; None: rows with such a cell are set aside.
     """
 
     secret: str | None
@@ -52,6 +58,7 @@ class Rules:
     step: Fraction | None = None
     decimal: DecimalMark = None
     support: tuple[Fraction, ...] | None = None
+    missing_level: str | None = None
 
     @cached_property
     def absent(self) -> tuple[str, ...]:
@@ -70,6 +77,7 @@ class Rules:
             "step": None if self.step is None else show(self.step),
             "decimal": self.decimal,
             "support": None if self.support is None else [show(v) for v in self.support],
+            "missing_level": self.missing_level,
         }
 
     @classmethod
@@ -93,7 +101,14 @@ class Rules:
         lost = [name for name in known if name not in data]
         if lost:
             raise InputError(f"the cleaning rules lack the key {lost[0]!r}")
-        return make_rules(**data)
+        given = dict(data)
+        level = given.pop("missing_level")
+        if level not in (None, MISSING_LEVEL):
+            raise InputError(
+                f"the missing level of the cleaning rules must be null or {MISSING_LEVEL!r}, but "
+                f"it is {level!r}"
+            )
+        return make_rules(**given, missing_as_level=level is not None)
 
 
 def make_rules(
@@ -107,14 +122,19 @@ def make_rules(
     step: Any = None,
     decimal: str | None = None,
     support: Iterable[Any] | None = None,
+    missing_as_level: bool = False,
 ) -> Rules:
     """Return checked rules; see :class:`Rules` for what each one means.
+
+    With ``missing_as_level`` cells that mean "missing" are the level :data:`MISSING_LEVEL`: the
+    last one, unless a stated order names it elsewhere. Levels need not name it.
 
     Raises
     ------
     InputError
         If a name is empty, the two columns are the same one, an order or the levels name one
-        level twice, they contradict each other, or the step is not above 0.
+        level twice, they contradict each other, or the step is not above 0; if missing is to be a
+        level, but numbers are meant or a stated order does not say where that level belongs.
     """
     secret_name = None if secret is None else _name(secret, "secret")
     public_name = _name(public, "public")
@@ -127,11 +147,14 @@ def make_rules(
     if checked_levels == ():
         raise InputError("levels needs at least one level, but none was given")
     absent = _texts(missing or (), "missing")
+    if missing_as_level:
+        checked_levels = _with_missing_level(checked_order, checked_levels)
+    own = {MISSING_LEVEL} if missing_as_level else set()
     for what, stated in (("order", checked_order), ("levels", checked_levels)):
         named = stated if isinstance(stated, tuple) else ()
         for text in named:
             _check_utf8(text, what)
-        clash = [text for text in named if text in ("", *absent)]
+        clash = [text for text in named if text in ("", *absent) and text not in own]
         if clash:
             raise InputError(f"{what} names {clash[0]!r}, which means a missing value")
     if checked_levels is not None and isinstance(checked_order, tuple):
@@ -147,6 +170,11 @@ def make_rules(
             "a support is for numbers, but an order or levels are for levels; declare levels "
             "that no row has with levels"
         )
+    if missing_as_level and (exact is not None or numbers is not None):
+        raise InputError(
+            "missing as a level of its own is for levels, but a "
+            f"{'support' if exact is None else 'step'} is for numbers"
+        )
     if decimal not in (None, ".", ","):
         raise InputError(f"the decimal mark must be '.' or ',', but {decimal!r} was given")
     return Rules(
@@ -159,7 +187,24 @@ def make_rules(
         exact,
         decimal,  # type: ignore[arg-type]  # just checked
         numbers,
+        MISSING_LEVEL if missing_as_level else None,
     )
+
+
+def _with_missing_level(order: Order, levels: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the stated levels with the one of missing values among them.
+
+    Raises
+    ------
+    InputError
+        If a stated order does not name that level: its place decides how far it is from others.
+    """
+    if isinstance(order, tuple) and MISSING_LEVEL not in order:
+        raise InputError(
+            f"the order {listed(order)} does not say where the level of missing values belongs; "
+            f"name {MISSING_LEVEL!r} in it, for example as the last one (--order)"
+        )
+    return levels if levels is None or MISSING_LEVEL in levels else (*levels, MISSING_LEVEL)
 
 
 def _name(value: object, what: str) -> str:

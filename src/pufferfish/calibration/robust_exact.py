@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -15,10 +16,17 @@ from pufferfish.precision import precision
 from pufferfish.rationals import float_up
 from pufferfish.regions import Concrete, regions_of
 from pufferfish.robust.loss import RobustLoss
+from pufferfish.robust.precise import PreciseExcess
 from pufferfish.scenario import Scenario
 
 #: What rounding may do to a log-likelihood in doubles, relative to 1.
 _FLOAT_ERROR = 3e-14
+#: Cells up to which balls are cheap, and up to which they are worth their time where doubles know
+#: the scale no better than to a billionth.
+_CHEAP, _MOST = 1_000, 200_000
+_COARSE = 1e-9
+#: How far the scale lies above the root: in doubles at least, and in balls.
+_MARGIN, _PRECISE_MARGIN = 2e-13, 1e-15
 
 
 def robust_exact(
@@ -42,9 +50,9 @@ def robust_exact(
 
     Notes
     -----
-    Theory, section 5. A few evaluations, each linear in n. The scale is on the private side by
-    what doubles may be wrong, about 1e-13 / epsilon of itself; the certificate judges it
-    afterwards.
+    Theory, section 5. A few evaluations, each linear in n. The scale lies above the least one by a
+    relative 2e-15 for small supports, and by what doubles may be wrong for large ones, about
+    1e-13 / epsilon; the certificate judges it afterwards.
     """
     step = scenario.lattice.step
     loss = RobustLoss(scenario, regions_of(scenario) if regions is None else regions)
@@ -54,9 +62,15 @@ def robust_exact(
     # Any two distributions on the support: the diameter over epsilon is private for all of them.
     low = budget / max(1, int(loss.index[-1]))
     error = _FLOAT_ERROR / budget
-    found = find_root(_Relative(loss, budget), low, low, max(1e-13, error))
-    margin = min(max(2e-13, 2 * error / max(found.slope, 1e-3)), 1e-3)
-    return DiscreteLaplace(float_up(step / Fraction(found.u) * (1 + Fraction(margin))), step)
+    u, margin = low, math.inf
+    if error < 1e-3:
+        found = find_root(_Relative(loss, budget), low, low, max(1e-13, error))
+        u, margin = found.u, max(_MARGIN, 2 * error / max(found.slope, 1e-3))
+    if scenario.cells <= (_MOST if margin > _COARSE else _CHEAP):
+        u = find_root(PreciseExcess(loss, epsilon), low, u, 1e-15, noise=0.0).u
+        margin = _PRECISE_MARGIN
+    scale = step / Fraction(u) * (1 + Fraction(min(margin, 1e-3)))
+    return DiscreteLaplace(float_up(scale), step)
 
 
 def _unchanged_is_private(loss: RobustLoss, epsilon: Fraction) -> bool:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distortion: what a calibrated channel does to the values, as its plan states it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pufferfish.errors import InputError
+from pufferfish.jsonfile import entry, texts
+
+
+@dataclass(frozen=True)
+class Distortion:
+    """What a channel costs, for values as frequent as the weights say.
+
+    Attributes
+    ----------
+    name : str
+        The cost that was made least: ``hamming``, ``squared``, ``absolute``, or ``own``.
+    cost : float
+        The expected cost, rounded up.
+    keep_rate : float
+        The chance that a value is published unchanged.
+    mse : float or None
+        The mean squared difference of output and value; None for levels without an order.
+    repair : float
+        What exactness added to the cost, relative to the linear program's optimum.
+    conditions : tuple of str
+        The side conditions that hold, each to 1e-9.
+    """
+
+    name: str
+    cost: float
+    keep_rate: float
+    mse: float | None
+    repair: float
+    conditions: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict for JSON."""
+        return asdict(self) | {"conditions": list(self.conditions)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Distortion:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If an entry is missing or not of the right kind.
+        """
+        return cls(
+            name=entry(data, "name", str),
+            cost=_number(data, "cost"),
+            keep_rate=_number(data, "keep_rate"),
+            mse=None if data.get("mse") is None else _number(data, "mse"),
+            repair=_number(data, "repair"),
+            conditions=texts(data, "conditions"),
+        )
+
+
+def _number(data: Mapping[str, Any], key: str) -> float:
+    value = data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"its {key!r} is missing or no number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or number < 0:
+        raise InputError(f"its {key!r} must be a finite number, not negative, but is {value!r}")
+    return number
