@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pufferfish._version import __version__
 
 if TYPE_CHECKING:
-    from pufferfish.calibration import calibrate
+    from pufferfish.accountant import joint_loss
+    from pufferfish.calibration import calibrate, calibrate_together
     from pufferfish.certificate import Certificate, certify
     from pufferfish.errors import CheckFailed, InputError, PufferfishError
     from pufferfish.mechanisms import Channel, DiscreteLaplace
@@ -33,7 +34,9 @@ _HOMES = {
     "PufferfishError": "pufferfish.errors",
     "Scenario": "pufferfish.scenario",
     "calibrate": "pufferfish.calibration",
+    "calibrate_together": "pufferfish.calibration",
     "certify": "pufferfish.certificate",
+    "joint_loss": "pufferfish.accountant",
     "privacy_loss": "pufferfish.privacy",
 }
 
@@ -49,7 +52,9 @@ __all__ = [
     "Scenario",
     "__version__",
     "calibrate",
+    "calibrate_together",
     "certify",
+    "joint_loss",
     "privacy_loss",
 ]
 

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pufferfish.errors import InputError
-from pufferfish.jsonfile import entry, texts
+from pufferfish.jsonfile import entry, number, texts
 
 
 @dataclass(frozen=True)
@@ -54,22 +52,9 @@ class Distortion:
         """
         return cls(
             name=entry(data, "name", str),
-            cost=_number(data, "cost"),
-            keep_rate=_number(data, "keep_rate"),
-            mse=None if data.get("mse") is None else _number(data, "mse"),
-            repair=_number(data, "repair"),
+            cost=number(data, "cost"),
+            keep_rate=number(data, "keep_rate"),
+            mse=None if data.get("mse") is None else number(data, "mse"),
+            repair=number(data, "repair"),
             conditions=texts(data, "conditions"),
         )
-
-
-def _number(data: Mapping[str, Any], key: str) -> float:
-    value = data.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"its {key!r} is missing or no number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number) or number < 0:
-        raise InputError(f"its {key!r} must be a finite number, not negative, but is {value!r}")
-    return number

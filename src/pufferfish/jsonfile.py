@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,26 @@ def entry(data: Mapping[str, Any], key: str, kind: type) -> Any:
     if not isinstance(value, kind):
         raise InputError(f"its {key!r} is missing or not of the right kind")
     return value
+
+
+def number(data: Mapping[str, Any], key: str) -> float:
+    """Return an entry that is a finite number, not negative.
+
+    Raises
+    ------
+    InputError
+        If it is missing or something else.
+    """
+    value = data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"its {key!r} is missing or no number")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found) or found < 0:
+        raise InputError(f"its {key!r} must be a finite number, not negative, but is {value!r}")
+    return found
 
 
 def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pufferfish.beside import Beside
 from pufferfish.certificate import Certificate
 from pufferfish.columns import common_rules, rules_for
 from pufferfish.distortion import Distortion
@@ -80,6 +81,8 @@ class Plan:
         How far each adversary's prior may be from the one given; empty where all are exact.
     sensitivity : Sensitivity or None
         What errors of the prior would do, where :meth:`with_sensitivity` found it out.
+    beside : Beside or None
+        What was out when this was calibrated to fit beside it; epsilon is that of all together.
     """
 
     mechanism: str
@@ -96,6 +99,7 @@ class Plan:
     distortion: Distortion | None = None
     regions: tuple[Region | None, ...] = ()
     sensitivity: Sensitivity | None = None
+    beside: Beside | None = None
 
     @classmethod
     def of(

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pufferfish._version import __version__
+from pufferfish.beside import Beside
 from pufferfish.certificate import Certificate
 from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError
@@ -69,6 +70,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "rules": None if plan.rules is None else plan.rules.to_dict(),
         "certificate": plan.certificate.to_dict(),
         "sensitivity": None if plan.sensitivity is None else plan.sensitivity.to_dict(),
+        "beside": None if plan.beside is None else plan.beside.to_dict(),
         "digest": plan.digest,
         "notes": list(plan.notes),
     }
@@ -105,9 +107,10 @@ def plan_entries(data: Any) -> dict[str, Any]:
         "digest": entry(data, "digest", str),
         "from_rows": entry(data, "from_rows", bool),
         "notes": texts(data, "notes"),
-        "distortion": _claimed_distortion(data.get("distortion"), applied),
+        "distortion": _claim(Distortion, data.get("distortion")),
         "regions": _regions(entry(data, "regions", list)),
-        "sensitivity": _claimed_sensitivity(data.get("sensitivity")),
+        "sensitivity": _claim(Sensitivity, data.get("sensitivity")),
+        "beside": _claim(Beside, data.get("beside")),
     }
 
 
@@ -214,19 +217,13 @@ def _check_lists(rules: Mapping[str, Any]) -> None:
         raise InputError("the 'step' of its rules must be a number written as text")
 
 
-def _claimed_distortion(data: Any, applied: Mechanism) -> Distortion | None:
-    """Return what a file claims of a channel, or nothing; like the certificate it is no input."""
-    if isinstance(applied, DiscreteLaplace):
-        return None
-    try:
-        return Distortion.from_dict(data)
-    except (AttributeError, InputError):
-        return None
+_Claim = TypeVar("_Claim", Beside, Distortion, Sensitivity)
 
 
-def _claimed_sensitivity(data: Any) -> Sensitivity | None:
+def _claim(kind: type[_Claim], data: Any) -> _Claim | None:
+    """Return what a file claims, or nothing; like the certificate it is no input."""
     try:
-        return None if data is None else Sensitivity.from_dict(data)
+        return None if data is None else kind.from_dict(data)
     except (AttributeError, InputError):
         return None
 

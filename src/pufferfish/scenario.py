@@ -157,6 +157,25 @@ class Scenario:
         m = len(self.protected)
         return len(self.pairs) == m * (m - 1) // 2
 
+    def of_column(self, column: str | None) -> Scenario:
+        """Return the scenario of one of several columns, summed over the others.
+
+        A scenario of one column is returned as it is.
+
+        Raises
+        ------
+        InputError
+            If there are several columns and none or an unknown one is named.
+        """
+        if self.product is None:
+            return self
+        if column is None:
+            raise InputError(
+                "noise and channels are calibrated for one column at a time: name one of "
+                f"{listed(self.product.columns)} with column="
+            )
+        return Scenario([prior.marginal(column) for prior in self.priors], self.pairs)
+
     def with_regions(self, rules: Sequence[Region | None]) -> Scenario:
         """Return the same scenario, its priors known to lie in these regions and no better."""
         priors = [replace(p, region=rule) for p, rule in zip(self.priors, rules, strict=True)]

@@ -13,6 +13,7 @@ from pufferfish.calibration.registry import (
     method_named,
     why_not,
 )
+from pufferfish.calibration.together import calibrate_together
 
 __all__ = [
     "DEFAULT",
@@ -22,6 +23,7 @@ __all__ = [
     "Method",
     "applicable",
     "calibrate",
+    "calibrate_together",
     "default_for",
     "method_named",
     "why_not",

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from pufferfish.accountant import Item
+from pufferfish.beside import Beside
 from pufferfish.calibration.certified import certified
 from pufferfish.calibration.channel import ChannelSolution
 from pufferfish.calibration.registry import (
+    DEFAULT,
     ChannelMethod,
     NoiseMethod,
     default_for,
@@ -19,6 +23,7 @@ from pufferfish.calibration.registry import (
 from pufferfish.certificate import prove
 from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError, PufferfishError, listed
+from pufferfish.mechanisms import Mechanism
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.rationals import float_up, parse_epsilon, show
@@ -38,6 +43,8 @@ def calibrate(
     unbiased: bool = False,
     min_keep: object = None,
     weights: Sequence[object] | Mapping[Any, object] | None = None,
+    already: Iterable[Item] | None = None,
+    column: str | None = None,
 ) -> Plan:
     """Return a plan: one mechanism for one epsilon, certified.
 
@@ -72,6 +79,11 @@ def calibrate(
     weights : sequence or mapping of numbers, optional
         How often each value occurs; by default the pooled counts of the secrets in the pairs, or
         the mean of their distributions.
+    already : iterable of Plan or (str, Plan or mechanism), optional
+        What is out already, of this column or of others: epsilon is then what all of it and this
+        release together may cost (theory, section 6).
+    column : str, optional
+        The column to calibrate for, where the scenario is about several together.
 
     Returns
     -------
@@ -82,6 +94,8 @@ def calibrate(
     InputError
         If epsilon, the mechanism or an option is not of that kind, does not go with the scenario,
         or asks for what no channel can do.
+    CheckFailed
+        If nothing fits beside what is out.
     PufferfishError
         If nothing near the calibrator's answer can be certified: never a plan that was not proved.
 
@@ -96,6 +110,7 @@ def calibrate(
             f"calibrate needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
         )
     exact_epsilon = parse_epsilon(epsilon)
+    together, scenario = scenario, scenario.of_column(column)
     method = method_named(default_for(scenario) if mechanism is None else mechanism)
     reason = why_not(method, scenario)
     if reason is not None:
@@ -108,10 +123,13 @@ def calibrate(
         "min_keep": min_keep,
         "weights": weights,
     }
+    if not isinstance(method, ChannelMethod):
+        _refuse(options, method.name)
+    if already is not None:
+        return _beside(together, scenario, exact_epsilon, method, options, already, column)
     regions = regions_of(scenario) if has_region(scenario) else None
     if isinstance(method, ChannelMethod):
         return _channel(scenario, exact_epsilon, method, regions, options)
-    _refuse(options, method.name)
     return _noise(scenario, exact_epsilon, method, regions)
 
 
@@ -142,6 +160,60 @@ def _channel(
         )
     distortion = distortion_of(solution)
     return Plan.of(scenario, method.name, made, epsilon, certificate, solution.notes, distortion)
+
+
+def _beside(
+    together: Scenario,
+    scenario: Scenario,
+    epsilon: Fraction,
+    method: NoiseMethod | ChannelMethod,
+    options: Mapping[str, Any],
+    already: Iterable[Item],
+    column: str | None,
+) -> Plan:
+    """Return a plan that keeps within epsilon together with what is out."""
+    from pufferfish.calibration.further import further
+
+    if has_region(scenario):
+        raise InputError(
+            "a region (confidence or tv_radius) and releases that are already out cannot be had "
+            "together: the joint loss is that of the priors themselves"
+        )
+    solutions: dict[int, ChannelSolution] = {}
+
+    def calibrated(own: Fraction) -> Mechanism:
+        if isinstance(method, NoiseMethod):
+            return method.calibrate(scenario, own)
+        solution = method.calibrate(scenario, own, **options)
+        solutions[id(solution.channel)] = solution
+        return solution.channel
+
+    noise = isinstance(method, NoiseMethod)
+    applied, bound, count = further(
+        together,
+        epsilon,
+        already,
+        column,
+        calibrated,
+        noise=noise,
+        least=method.name == DEFAULT,
+    )
+    certificate = prove(scenario, applied, epsilon)
+    if not certificate.holds:
+        raise PufferfishError(
+            f"what was found could not be certified at epsilon {show(epsilon)}; please report it"
+        )
+    solution = solutions.get(id(applied))
+    plan = Plan.of(
+        scenario,
+        method.name,
+        applied,
+        epsilon,
+        certificate,
+        () if solution is None else solution.notes,
+        None if solution is None else distortion_of(solution),
+    )
+    return replace(plan, beside=Beside(count, bound.value, bound.how))
 
 
 def distortion_of(solution: ChannelSolution) -> Distortion:

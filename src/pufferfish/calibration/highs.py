@@ -30,6 +30,7 @@ _OPTIONS: dict[str, Any] = {
     "presolve": "choose",
     "simplex_strategy": 1,
     "solver": "choose",
+    "ipm_iteration_limit": 500,
 }
 #: What is changed where the solver loses its way among small numbers; refinement makes up for it.
 _TRIES: tuple[dict[str, Any], ...] = (
@@ -258,6 +259,9 @@ class Solver:
         highs = self._highs
         for option, value in (_OPTIONS | dict(options)).items():
             highs.setOptionValue(option, value)
+        # Far more than is ever needed; among tiny numbers the solver may go round in circles.
+        limit = 5 * (1000 + self._lp.num_row_ + self._lp.num_col_)
+        highs.setOptionValue("simplex_iteration_limit", limit)
         before = highs.getRunTime()
         highs.clearSolver()
         highs.passModel(self._lp)

@@ -75,6 +75,27 @@ class Bound:
         """The bound as a double, rounded up; may be infinite."""
         return float("inf") if self.upper is None else float_up(self.upper)
 
+    @property
+    def how(self) -> str:
+        """What the bound is made of, in words."""
+        if self.joint is None:
+            return "the sum of the worst cases of all releases"
+        words = {
+            "none": "nothing was released",
+            "exact": "exact whole numbers",
+            "ball": "ball arithmetic",
+            "float-bound": "a floating-point bound",
+        }
+        how, _, more = self.joint.method.partition("+")
+        proved = words.get(how, how) + (" and exact rationals" if more else "")
+        if not self.terms:
+            return f"the joint loss, proved by {proved}"
+        within = "none" if not self.within else ", ".join(self.within)
+        return (
+            f"the joint loss of the releases {within}, proved by {proved}, and the worst cases of "
+            f"the others: {', '.join(term.label for term in self.terms)}"
+        )
+
     def __float__(self) -> float:
         return self.value
 
@@ -116,7 +137,7 @@ def smallest_bound(
     -------
     Bound
         Of the worst-case sum and, for each known prior, the joint loss of as many releases as can
-        be computed plus the worst cases of the others; of equal ones the first.
+        be computed plus the worst cases of the others; of equal ones that with fewer worst cases.
 
     Raises
     ------
@@ -139,7 +160,11 @@ def smallest_bound(
     best = Bound(total(every), "worst-case sum", None, (), every)
     for known in knowns:
         mixed = _mixture(axes, known, terms, limit)
-        if mixed is not None and _less(mixed.upper, best.upper):
+        # Of two that are equal the one with fewer worst cases says more.
+        if mixed is not None and (
+            _less(mixed.upper, best.upper)
+            or (mixed.upper == best.upper and len(mixed.terms) < len(best.terms))
+        ):
             best = mixed
     return best
 

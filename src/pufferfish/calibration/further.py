@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One further release, beside what is out: everything together has to stay within epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fractions import Fraction
+
+from pufferfish.accountant import Gathered, Item, gathered
+from pufferfish.errors import InputError
+from pufferfish.joint import (
+    Axis,
+    Bound,
+    DoesNotFit,
+    GridTooLarge,
+    Term,
+    fit,
+    least_scales,
+    next_scale,
+    smallest_bound,
+    worst_case,
+)
+from pufferfish.mechanisms import DiscreteLaplace, Mechanism
+from pufferfish.rationals import float_up, show
+from pufferfish.scenario import Scenario
+from pufferfish.support import lattice_of
+
+#: Tries to raise a scale, by doubling units in the last place, until everything is proved.
+_TRIES = 40
+#: A release whose worst case is a smaller share of epsilon says nothing any more.
+_NOTHING = Fraction(1, 10**9)
+
+
+def further(
+    scenario: Scenario,
+    epsilon: Fraction,
+    already: Iterable[Item],
+    column: str | None,
+    calibrate: Callable[[Fraction], Mechanism],
+    *,
+    noise: bool,
+    least: bool,
+) -> tuple[Mechanism, Bound, int]:
+    """Return a mechanism for one column, such that it fits beside what is out.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of one column or several together.
+    epsilon : Fraction
+        What everything together may cost.
+    already : iterable of Plan or (str, Plan or mechanism)
+        What is out.
+    column : str or None
+        The column of the scenario that the mechanism is for.
+    calibrate : callable
+        Returns the mechanism for an epsilon of its own.
+    noise : bool
+        Whether that is Laplace noise.
+    least : bool
+        Whether the noise is to be the least there is, whatever ``calibrate`` returns.
+
+    Returns
+    -------
+    mechanism : DiscreteLaplace or Channel
+    bound : Bound
+        Of everything together; at most epsilon.
+    releases : int
+        How many were out.
+
+    Raises
+    ------
+    DoesNotFit
+        If nothing fits.
+    InputError
+        If a release does not fit its column.
+
+    Notes
+    -----
+    Theory, section 6. In one column with noise only, 1/theta is what is left of 1/theta(epsilon).
+    With several columns the least scale is found on the joint loss; a channel, and noise that is
+    not the least, by halving its own epsilon. Columns that the scenario does not know count with
+    their worst cases, and so does everything that is out where the grid is too large.
+    """
+    out = gathered(scenario, already)
+    at = out.position(column)
+    before = smallest_bound(out.axes, [out.known], out.labels)
+    count = sum(len(axis.releases) for axis in out.axes)
+    if not before.at_most(epsilon):
+        raise DoesNotFit(
+            f"what is already out ({count} releases) has a joint loss of up to "
+            f"{before.value:.6g}, which leaves nothing of epsilon {show(epsilon)}"
+        )
+    left = epsilon - sum((_finite(term.upper) for term in _unknown(out)), Fraction(0))
+    only_noise = all(isinstance(m, DiscreteLaplace) for m in out.axes[at].releases)
+    mechanism: Mechanism
+    if noise and only_noise and len(out.columns) == 1:
+        proposal = calibrate(epsilon)
+        scales = [m.scale for m in out.axes[at].releases if isinstance(m, DiscreteLaplace)]
+        mechanism = _noise(out, at, next_scale(_scale(proposal), scales))
+    else:
+        known = len(out.known.columns)
+        try:
+            if left <= 0:
+                raise DoesNotFit("the worst cases of unknown columns use up epsilon")
+            if noise and least:
+                mechanism = least_scales(
+                    out.masses, out.axes[:known], out.pairs, [(at, Fraction(1))], left
+                ).mechanisms[0]
+            else:
+                mechanism = fit(
+                    out.masses, out.axes[:known], out.pairs, at, left, calibrate
+                ).mechanism
+        except (GridTooLarge, DoesNotFit):
+            if not noise:
+                raise
+            mechanism = _by_the_worst_case(out, at, before, epsilon)
+    mechanism, bound = _proved(out, at, mechanism, epsilon)
+    if isinstance(mechanism, DiscreteLaplace) and mechanism.scale > 0:
+        own = worst_case(mechanism, out.axes[at].support).upper
+        if own is not None and own < epsilon * _NOTHING:
+            # What rounding left over is no budget.
+            raise DoesNotFit(
+                f"what is already out ({count} releases) leaves less than a billionth of epsilon "
+                f"{show(epsilon)}"
+            )
+    return mechanism, bound, count
+
+
+def _unknown(out: Gathered) -> list[Term]:
+    """Return the worst cases of all columns that the scenario does not know."""
+    known = len(out.known.columns)
+    return [
+        worst_case(release, axis.support) for axis in out.axes[known:] for release in axis.releases
+    ]
+
+
+def _finite(upper: Fraction | None) -> Fraction:
+    if upper is None:
+        raise DoesNotFit(
+            "a release of a column that the scenario does not know has no finite worst case: count "
+            "the columns together, as in Prior.from_table(..., public=[...])"
+        )
+    return upper
+
+
+def _scale(mechanism: Mechanism) -> float:
+    if not isinstance(mechanism, DiscreteLaplace):
+        raise InputError("only noise has a scale")
+    return mechanism.scale
+
+
+def _noise(out: Gathered, at: int, scale: float) -> DiscreteLaplace:
+    return DiscreteLaplace(scale, lattice_of(out.axes[at].support).step)
+
+
+def _by_the_worst_case(out: Gathered, at: int, before: Bound, epsilon: Fraction) -> DiscreteLaplace:
+    """Return noise whose own worst case is what is left."""
+    room = epsilon - (before.upper or Fraction(0))
+    unit = worst_case(_noise(out, at, 1.0), out.axes[at].support).upper
+    if room <= 0 or unit is None:
+        raise DoesNotFit(
+            f"what is already out has a joint loss of up to {before.value:.6g}, which leaves "
+            f"nothing of epsilon {show(epsilon)}"
+        )
+    return _noise(out, at, float_up(unit / room))
+
+
+def _proved(
+    out: Gathered, at: int, mechanism: Mechanism, epsilon: Fraction
+) -> tuple[Mechanism, Bound]:
+    """Return a mechanism with the bound of everything; noise is raised until that is proved."""
+    for attempt in range(_TRIES):
+        axes = list(out.axes)
+        axes[at] = Axis(axes[at].support, (*axes[at].releases, mechanism))
+        labels = list(out.labels)
+        labels[at] = (*labels[at], "this one")
+        bound = smallest_bound(axes, [out.known], labels)
+        if bound.at_most(epsilon):
+            return mechanism, bound
+        if not isinstance(mechanism, DiscreteLaplace) or mechanism.scale == 0:
+            break
+        scale = float_up(Fraction(mechanism.scale) * (1 + Fraction(2) ** (attempt - 52)))
+        mechanism = replace(mechanism, scale=scale)
+    raise DoesNotFit(
+        f"no further release was found that is proved to fit within epsilon {show(epsilon)}"
+    )
