@@ -30,10 +30,9 @@ from pufferfish.regions import Concrete
 from pufferfish.scenario import Scenario
 from pufferfish.support import Levels
 
-#: Up to so many values a channel takes no more than some seconds.
-MOST_VALUES_FOR_ALL = 200
-#: Above it the channel of this epsilon is used, which costs at most about 2e-9 of the largest cost
-#: more: e^epsilon is one of the solver's coefficients.
+#: Above it the channel of this epsilon is used, for e^epsilon is one of the solver's coefficients.
+#: Without side conditions that costs at most m / (e^20 - 1 + m) of the largest cost more, 4e-9 for
+#: two secrets (theory, section 4).
 LARGEST_EPSILON = Fraction(20)
 #: Below it the program of epsilon 0 is tried first; up to the other, where need be.
 _TINY, _SMALL = Fraction(1, 10**6), Fraction(1, 100)

@@ -47,8 +47,6 @@ _INFEASIBLE = (
 )
 #: Duals above this, relative to the cost, tell that a bound is tight in every optimum.
 _TIGHT = 1e-9
-#: Bits that a round of refinement may add, and what it should leave of the error.
-_GAIN = 45
 #: A magnified bound beyond this is none.
 _FAR = 1e17
 
