@@ -12,10 +12,10 @@ from pufferfish.tables.arrow import one_array, to_numpy
 from pufferfish.tables.atoms import own_order, place_cells
 from pufferfish.tables.column import Column, missing_texts, notes_on_missing, numeric_missing
 from pufferfish.tables.lookalikes import lookalikes
+from pufferfish.tables.named import check_secrets, secrets_of
 from pufferfish.tables.opening import open_table
 from pufferfish.tables.report import TableReport, coding_of, kind_of
 from pufferfish.tables.rules import Rules
-from pufferfish.tables.secrets import check_secrets, secrets_of
 
 #: A dense array of more counts than this (2 GiB) is refused.
 MAX_COUNTS = 2**28

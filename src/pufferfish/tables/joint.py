@@ -24,10 +24,10 @@ from pufferfish.tables.count import MAX_COUNTS
 from pufferfish.tables.jointreport import ColumnReport, JointReport
 from pufferfish.tables.jointrules import JointRules
 from pufferfish.tables.lookalikes import lookalikes
+from pufferfish.tables.named import check_secrets, secrets_of
 from pufferfish.tables.opening import open_table
 from pufferfish.tables.report import MissingText, coding_of, kind_of
 from pufferfish.tables.rules import Rules
-from pufferfish.tables.secrets import check_secrets, secrets_of
 from pufferfish.tables.source import Table
 
 
