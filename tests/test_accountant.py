@@ -236,3 +236,26 @@ def test_order_of_releases_does_not_matter() -> None:
     plans.append(("x", pf.calibrate(PAIR, "0.7", "channel", column="x", min_keep=".6")))
     values = {float(pf.joint_loss(PAIR, order)) for order in itertools.permutations(plans)}
     assert max(values) - min(values) < 1e-12
+
+
+def test_a_scenario_without_a_name_is_about_one_column_only() -> None:
+    """The first name is that of its column; another name is another column."""
+    masses = {"a": {"0": ".6", "1": ".4"}, "b": {"0": ".3", "1": ".7"}}
+    one = pf.Scenario(pf.Prior.from_mapping(masses))
+    noise = pf.calibrate(one, "0.2")
+    same = pf.joint_loss(one, [("x", noise), ("x", noise)])
+    other = pf.joint_loss(one, [("x", noise), ("z", noise)])
+    assert same.name == "joint loss"
+    assert other.name == "joint loss + worst cases"
+    assert float(other) > float(same)
+
+
+def test_releases_of_an_unknown_column_count_each_with_its_own_values() -> None:
+    one = pf.Scenario(pf.Prior.from_counts({"a": [3, 5], "b": [5, 3]}, support={"x": [0, 1]}))
+    near = pf.Prior.from_counts({"a": [3, 5], "b": [5, 3]}, support=[0, 1])
+    far = pf.Prior.from_counts({"a": [3, 5], "b": [5, 3]}, support=[0, 100])
+    plans = [pf.calibrate(near, "0.2"), pf.calibrate(far, "0.2")]
+    items = [("z", plan) for plan in plans]
+    most = 1 / Fraction(plans[0].scale) + 100 / Fraction(plans[1].scale)
+    assert pf.joint_loss(one, items).upper == most
+    assert pf.joint_loss(one, items[::-1]).upper == most

@@ -211,12 +211,12 @@ def test_one_rule_for_each_adversary() -> None:
     )
     both = pf.Scenario([NUMBERS.with_region(confidence=".9"), given])
     plan = pf.calibrate(both, 1)
-    assert plan.regions == (Confidence(Fraction(9, 10)), TVBall(Fraction(1, 100)))
+    assert set(plan.regions) == {Confidence(Fraction(9, 10)), TVBall(Fraction(1, 100))}
     assert plan.verify(both).holds
-    with pytest.raises(CheckFailed, match="2 adversaries with regions of their own, but 1"):
+    with pytest.raises(CheckFailed, match="2 adversaries with regions of their own, and it cannot be told"):
         plan.verify(NUMBERS, other_prior=True)
     mixed = pf.calibrate(pf.Scenario([NUMBERS, given]), 1)
-    assert mixed.regions == (None, TVBall(Fraction(1, 100)))
+    assert set(mixed.regions) == {None, TVBall(Fraction(1, 100))}
     with pytest.raises(InputError, match="confidence needs counts"):
         pf.calibrate(NUMBERS.with_region(confidence=".9"), 1).verify(
             pf.Prior.from_mapping({"ill": {0: 1}, "well": {1: ".5", 2: ".5"}}), other_prior=True
@@ -257,3 +257,84 @@ def test_sensitivity_is_found_on_demand() -> None:
     of_given = pf.calibrate(given, 1).with_sensitivity(pf.Scenario(given)).sensitivity
     assert of_given is not None
     assert of_given.loss_at_95 is None
+
+
+HAMMING = {"cost": "hamming"}
+SKEW = {"a": {0: ".6", 1: ".3", 2: ".1"}, "b": {0: ".3", 1: ".3", 2: ".4"}}
+FLAT = pf.Prior.from_mapping({"a": {0: ".5", 1: ".3", 2: ".2"}, "b": {0: ".45", 1: ".35", 2: ".2"}})
+
+
+def test_a_region_belongs_to_its_prior_in_whatever_order_they_come() -> None:
+    loose = pf.Prior.from_mapping(SKEW, tv_radius=".05")
+    plan = pf.calibrate(pf.Scenario([loose, FLAT]), ".5")
+    low = replace(plan, applied=pf.calibrate(loose.with_region(), ".5").applied)
+    for order in ([loose, FLAT], [FLAT, loose]):
+        bare = [prior.with_region() for prior in order]
+        for priors in (order, bare):
+            assert plan.verify(pf.Scenario(priors)).holds
+            with pytest.raises(CheckFailed, match="for some prior of the region"):
+                low.verify(pf.Scenario(priors))
+    with pytest.raises(CheckFailed, match="cannot be told which"):
+        plan.verify(pf.Scenario([FLAT, FLAT]), other_prior=True)
+
+
+def test_a_robust_plan_is_judged_for_its_region_under_any_number_of_priors() -> None:
+    loose = pf.Prior.from_mapping(SKEW, tv_radius=".05")
+    plan = pf.calibrate(loose, ".5")
+    low = replace(plan, applied=pf.calibrate(loose.with_region(), ".5").applied)
+    twice = pf.Scenario([loose.with_region(), FLAT])
+    assert plan.verify(twice, other_prior=True).holds
+    with pytest.raises(CheckFailed, match="for some prior of the region"):
+        low.verify(twice, other_prior=True)
+
+
+def test_a_wider_region_that_is_asked_for_is_not_left_out() -> None:
+    loose = pf.Prior.from_mapping(SKEW, tv_radius=".01")
+    plan = pf.calibrate(loose, ".5")
+    assert plan.verify(loose).holds
+    with pytest.raises(CheckFailed, match="for some prior of the region"):
+        plan.verify(loose.with_region(tv_radius=".3"))
+
+
+def test_a_radius_of_0_is_an_exact_prior() -> None:
+    plan = pf.calibrate(pf.Prior.from_mapping(SKEW, tv_radius=0), ".5", "relaxed")
+    assert not plan.robust
+    assert plan.regions == ()
+
+
+def test_certify_and_privacy_loss_know_regions_and_channels() -> None:
+    loose = pf.Scenario(pf.Prior.from_mapping(SKEW, tv_radius=".05"))
+    exact = loose.with_regions([None])
+    for mechanism in ("exact", "channel"):
+        plan = pf.calibrate(exact, ".5", mechanism, **({} if mechanism == "exact" else HAMMING))
+        assert pf.certify(exact, plan.applied, ".5").holds
+        certificate = pf.certify(loose, plan.applied, ".5")
+        assert not certificate.holds
+        assert certificate.loss > 0.6
+    scale = pf.calibrate(exact, ".5").scale
+    assert pf.privacy_loss(loose, scale) == pytest.approx(pf.certify(loose, scale).loss, rel=1e-12)
+    assert pf.privacy_loss(loose, scale) > 0.6
+    with pytest.raises(InputError, match="the joint loss is that of exact priors"):
+        pf.joint_loss(loose, [pf.calibrate(exact, ".5")])
+    with pytest.raises(InputError, match="the joint loss is that of exact priors"):
+        pf.calibrate_together(loose, ".5", 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_channel_costs_is_rounded_to_the_worse_side(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = {s: rng.integers(1, 1000, 4).tolist() for s in "abc"}
+    plan = pf.calibrate(pf.Prior.from_counts(counts, support=range(4)), ".4", "channel")
+    made = plan.channel
+    assert made is not None
+    pooled = [sum(row[x] for row in counts.values()) for x in range(4)]
+    total = sum(pooled)
+    cells = [(x, y) for x in range(4) for y in range(4)]
+    mu = [Fraction(c, total) for c in pooled]
+    cost = sum(mu[x] * (x - y) ** 2 * made.probability(x, y) for x, y in cells)
+    kept = sum(mu[x] * made.probability(x, x) for x in range(4))
+    assert Fraction(plan.cost) >= cost
+    assert Fraction(plan.mse) >= cost
+    assert Fraction(plan.keep_rate) <= kept
+    assert plan.cost == pytest.approx(float(cost), rel=1e-14)
+    assert plan.keep_rate == pytest.approx(float(kept), rel=1e-14)

@@ -200,7 +200,8 @@ def test_a_cell_that_was_never_seen_needs_noise() -> None:
         {"a": [50, 50, 0], "b": [50, 50, 0]}, support=[0, 1, 2], confidence=0.95
     )
     scenario = Scenario(prior)
-    assert privacy_loss(scenario, 0) == 0
+    assert privacy_loss(scenario.with_regions([None]), 0) == 0
+    assert math.isinf(privacy_loss(scenario, 0))
     assert math.isinf(robust_loss(scenario, 0))
     assert robust_exact(scenario, Fraction(5)).scale > 0
 

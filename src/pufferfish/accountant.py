@@ -17,6 +17,7 @@ from pufferfish.joint import LARGEST_GRID, Axis, Bound, Known, smallest_bound
 from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
+from pufferfish.regions import has_region
 from pufferfish.scenario import Scenario
 from pufferfish.support import Lattice, Support
 
@@ -134,12 +135,19 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
         raise InputError(
             f"a Scenario or a Prior is needed, but a {type(scenario).__name__} was given"
         )
+    if has_region(scenario):
+        raise InputError(
+            "the joint loss is that of exact priors, but a prior carries a region (confidence or "
+            "tv_radius); leave the region out with prior.with_region()"
+        )
     columns, supports = _columns_of(scenario)
     known = len(columns)
     releases: list[list[Mechanism]] = [[] for _ in columns]
     labels: list[list[str]] = [[] for _ in columns]
     for number, item in enumerate(_listed_items(items), 1):
         column, mechanism, support = _parts(item, number)
+        if column is not None and known == 1 and columns[0] is None:
+            columns[0] = column  # from now on another name is another column
         at = _place(columns, known, column, number)
         if at is None:
             if support is None:
@@ -147,6 +155,7 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
                     f"release {number} is of the column {column!r}, of which the scenario knows "
                     "nothing: give a plan, which knows the values of its column"
                 )
+            # An axis of its own: what a plan released lies within that plan's own support.
             columns.append(column)
             supports.append(support)
             releases.append([])
@@ -224,10 +233,7 @@ def _place(
                 f"{listed(str(name) for name in columns[:known])}"
             )
         return 0
-    if column in columns:
-        return columns.index(column)
-    # A scenario that does not know its column's name is about the one that is released.
-    return 0 if known == 1 and columns[0] is None else None
+    return columns[:known].index(column) if column in columns[:known] else None
 
 
 def _check_fits(mechanism: Mechanism, support: Support | None, axis: Support, number: int) -> None:

@@ -21,9 +21,10 @@ class Distortion:
     cost : float
         The expected cost, rounded up.
     keep_rate : float
-        The chance that a value is published unchanged.
+        The chance that a value is published unchanged, rounded down.
     mse : float or None
-        The mean squared difference of output and value; None for levels without an order.
+        The mean squared difference of output and value, rounded up; None for levels without an
+        order, and where it is beyond every double.
     repair : float
         What exactness added to the cost, relative to the linear program's optimum.
     conditions : tuple of str

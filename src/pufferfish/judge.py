@@ -9,7 +9,7 @@ from pufferfish.certificate import Certificate, prove
 from pufferfish.digits import rounded_up
 from pufferfish.errors import CheckFailed
 from pufferfish.rationals import show
-from pufferfish.regions import Region, regions_of
+from pufferfish.regions import Region, has_region, regions_of
 from pufferfish.scenario import Scenario
 from pufferfish.support import Levels, lattice_of
 
@@ -40,8 +40,23 @@ def judge(plan: Plan, scenario: Scenario, other_prior: bool) -> Certificate:
             "the plan under them all the same use --other-prior (other_prior=True)"
         )
     _check_support(plan, scenario, other_prior)
-    rules = _rules(plan, scenario)
-    regions = regions_of(scenario.with_regions(rules)) if any(rules) else None
+    certificate = None
+    # What the plan promises, and what whoever verifies asks for beyond it.
+    for rules in dict.fromkeys((scenario.regions, _promised(plan, scenario))):
+        if any(rules):
+            certificate = _proved(plan, scenario.with_regions(rules))
+    return _proved(plan, scenario) if certificate is None else certificate
+
+
+def _proved(plan: Plan, scenario: Scenario) -> Certificate:
+    """Return the certificate for the priors' regions.
+
+    Raises
+    ------
+    CheckFailed
+        If the loss was not proved to be at most epsilon.
+    """
+    regions = regions_of(scenario) if has_region(scenario) else None
     certificate = prove(scenario, plan.applied, plan.epsilon_exact, regions, "thorough")
     if not certificate.holds:
         epsilon = show(plan.epsilon_exact)
@@ -73,16 +88,22 @@ def _check_support(plan: Plan, scenario: Scenario, other_prior: bool) -> None:
         )
 
 
-def _rules(plan: Plan, scenario: Scenario) -> tuple[Region | None, ...]:
-    """Return the regions to verify with: the plan's own, or else those of the priors."""
+def _promised(plan: Plan, scenario: Scenario) -> tuple[Region | None, ...]:
+    """Return the regions that the plan is to hold for, in the order of the scenario's.
+
+    Raises
+    ------
+    CheckFailed
+        If it cannot be told which region belongs to which prior.
+    """
     count = len(scenario.priors)
     if not plan.regions:
-        return tuple(prior.region for prior in scenario.priors)
-    if len(plan.regions) == count:
-        return plan.regions
-    if len(set(plan.regions)) > 1:
+        return (None,) * count
+    if len(set(plan.regions)) == 1:
+        return plan.regions[:1] * count
+    if len(plan.regions) != count or scenario.digest != plan.digest:
         raise CheckFailed(
-            f"the plan holds for {len(plan.regions)} adversaries with regions of their own, "
-            f"but {count} priors were given"
+            f"the plan holds for {len(plan.regions)} adversaries with regions of their own, and "
+            "it cannot be told which of them belongs to which of the priors given"
         )
-    return plan.regions[:1] * count
+    return plan.regions

@@ -20,7 +20,7 @@ from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.planfile import plan_entries, plan_to_dict
 from pufferfish.prior import Prior
 from pufferfish.rationals import show
-from pufferfish.regions import Region
+from pufferfish.regions import Region, has_region
 from pufferfish.robust.sensitivity import Sensitivity, sensitivity_of
 from pufferfish.scenario import Pair, Scenario
 from pufferfish.support import Support
@@ -78,7 +78,8 @@ class Plan:
     distortion : Distortion or None
         For a channel: what it costs.
     regions : tuple of (Confidence, TVBall or None)
-        How far each adversary's prior may be from the one given; empty where all are exact.
+        How far each adversary's prior may be from the one given, in the order of
+        :attr:`pufferfish.Scenario.regions`; empty where all are exact.
     sensitivity : Sensitivity or None
         What errors of the prior would do, where :meth:`with_sensitivity` found it out.
     beside : Beside or None
@@ -119,7 +120,6 @@ class Plan:
         InputError
             If the priors came from tables that were cleaned in different ways.
         """
-        rules = tuple(prior.region for prior in scenario.priors)
         return cls(
             mechanism=mechanism,
             applied=applied,
@@ -133,7 +133,7 @@ class Plan:
             from_rows=any(prior.from_rows for prior in scenario.priors),
             notes=tuple(dict.fromkeys(n for p in scenario.priors for n in p.notes)) + notes,
             distortion=distortion,
-            regions=rules if any(rules) else (),
+            regions=scenario.regions if has_region(scenario) else (),
         )
 
     @property

@@ -5,6 +5,8 @@ from pufferfish.errors import InputError
 from pufferfish.loss import LARGEST_U, FloatLoss, fits_doubles
 from pufferfish.precise import PRECISE_CELLS, PreciseLoss
 from pufferfish.rationals import float_up, parse_number
+from pufferfish.regions import has_region
+from pufferfish.robust import robust_loss
 from pufferfish.scenario import Scenario
 
 
@@ -12,7 +14,7 @@ def privacy_loss(scenario: Scenario, scale: object) -> float:
     """Return the exact privacy loss of Laplace noise of a given scale.
 
     It is the same for continuous Laplace noise and for discrete Laplace noise on any lattice that
-    contains the atoms.
+    contains the atoms. Where a prior carries a region it is the largest over all of its priors.
 
     Parameters
     ----------
@@ -34,11 +36,13 @@ def privacy_loss(scenario: Scenario, scale: object) -> float:
 
     Notes
     -----
-    Theory, section 2.
+    Theory, sections 2 and 5.
     """
     theta = parse_number(scale, "the scale")
     if theta < 0:
         raise InputError(f"the scale must not be negative, but {scale} was given")
+    if has_region(scenario):
+        return robust_loss(scenario, theta)
     if scenario.cells <= PRECISE_CELLS or not fits_doubles(scenario):
         return PreciseLoss(scenario, bits=128).loss(theta)
     loss = FloatLoss.of(scenario)

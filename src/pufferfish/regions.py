@@ -210,7 +210,7 @@ def regions_of(
 
 def has_region(scenario: Scenario) -> bool:
     """Whether any adversary's prior is only known to lie in a region."""
-    return any(prior.region is not None for prior in scenario.priors)
+    return any(prior.region not in (None, TVBall(Fraction(0))) for prior in scenario.priors)
 
 
 def describe_regions(regions: Sequence[Concrete]) -> str:

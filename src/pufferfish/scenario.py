@@ -176,9 +176,27 @@ class Scenario:
             )
         return Scenario([prior.marginal(column) for prior in self.priors], self.pairs)
 
+    @cached_property
+    def _order(self) -> tuple[int, ...]:
+        """The adversaries sorted by what they believe, in whatever order they were given."""
+        keys = [(self._fingerprint(prior), prior.totals) for prior in self.priors]
+        return tuple(sorted(range(len(keys)), key=lambda rho: keys[rho]))
+
+    @property
+    def regions(self) -> tuple[Region | None, ...]:
+        """The regions of all adversaries, in an order that does not depend on the one given."""
+        return tuple(self.priors[rho].region for rho in self._order)
+
     def with_regions(self, rules: Sequence[Region | None]) -> Scenario:
-        """Return the same scenario, its priors known to lie in these regions and no better."""
-        priors = [replace(p, region=rule) for p, rule in zip(self.priors, rules, strict=True)]
+        """Return the same scenario, its priors known to lie in these regions and no better.
+
+        Parameters
+        ----------
+        rules : sequence of (Confidence, TVBall or None)
+            In the order of :attr:`regions`.
+        """
+        at = dict(zip(self._order, rules, strict=True))
+        priors = [replace(prior, region=at[rho]) for rho, prior in enumerate(self.priors)]
         return Scenario(priors, self.pairs)
 
     @property

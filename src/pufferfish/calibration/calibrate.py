@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -220,11 +221,12 @@ def distortion_of(solution: ChannelSolution) -> Distortion:
     """Return what a channel does to values as frequent as the weights it was computed for."""
     made, weights = solution.channel, solution.weights
     ordered = not isinstance(made.inputs, Levels) or made.inputs.ordered
+    mse = made.mse(weights) if ordered else math.inf
     return Distortion(
         name=solution.cost_name,
         cost=float_up(solution.cost),
         keep_rate=made.keep_rate(weights),
-        mse=made.mse(weights) if ordered else None,
+        mse=mse if math.isfinite(mse) else None,
         repair=solution.repair,
         conditions=solution.conditions,
     )

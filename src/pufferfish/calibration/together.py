@@ -11,7 +11,7 @@ from pufferfish.accountant import Gathered, Item, gathered
 from pufferfish.beside import Beside
 from pufferfish.calibration.exact import exact
 from pufferfish.certificate import prove
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, PufferfishError
 from pufferfish.joint import Axis, DoesNotFit, least_scales, next_scale, smallest_bound
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.plan import Plan
@@ -87,6 +87,8 @@ def calibrate_together(
     for (_, name, _), noise in zip(wanted, noises, strict=True):
         own = scenario.of_column(name)
         certificate = prove(own, noise, budget)
+        if not certificate.holds:  # one release never costs more than all of them
+            raise PufferfishError("a scale could not be certified by itself; please report it")
         plans.append(replace(Plan.of(own, "exact", noise, budget, certificate), beside=said))
     return tuple(plans)
 

@@ -6,8 +6,16 @@ believed because two independent pieces of code agree (theory, section 8).
 """
 
 from pufferfish.certificate.channel import certify_channel
-from pufferfish.certificate.decide import certify, loss_ball
-from pufferfish.certificate.prove import prove
+from pufferfish.certificate.decide import certify_noise, loss_ball
+from pufferfish.certificate.prove import certify, prove
 from pufferfish.certificate.record import Certificate, Witness
 
-__all__ = ["Certificate", "Witness", "certify", "certify_channel", "loss_ball", "prove"]
+__all__ = [
+    "Certificate",
+    "Witness",
+    "certify",
+    "certify_channel",
+    "certify_noise",
+    "loss_ball",
+    "prove",
+]

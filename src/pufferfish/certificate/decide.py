@@ -45,7 +45,7 @@ class AdditiveNoise(Protocol):
         """Step of the lattice of the noise, in the same units."""
 
 
-def certify(
+def certify_noise(
     scenario: Scenario,
     mechanism: AdditiveNoise | Number,
     epsilon: Number | None = None,
@@ -58,7 +58,7 @@ def certify(
     Parameters
     ----------
     scenario : Scenario
-        The priors (exact) and pairs.
+        The priors, taken as exact (a region of a prior is not looked at), and pairs.
     mechanism : DiscreteLaplace or number
         The noise; only its scale and step are looked at. A number is the scale of noise on the
         scenario's own lattice; a float is taken as the exact value of the double, and what is no
@@ -91,7 +91,7 @@ def certify(
             f"{did_you_mean(str(method), _METHODS)}"
         )
     lattice = scenario.lattice
-    scale, step = _scale_and_step(mechanism, lattice)
+    scale, step = scale_and_step(mechanism, lattice)
     exact = None if epsilon is None else parse_epsilon(epsilon)
     if step <= 0 or (lattice.step / step).denominator != 1:
         # Noise on a lattice that misses some of the values tells these apart for certain.
@@ -107,7 +107,7 @@ def certify(
     return _by_ball(scenario, scale, exact) if unknown else bounded
 
 
-def _scale_and_step(mechanism: AdditiveNoise | Number, lattice: Lattice) -> tuple[float, Fraction]:
+def scale_and_step(mechanism: AdditiveNoise | Number, lattice: Lattice) -> tuple[float, Fraction]:
     """Return theta as a double, and the step of the noise's lattice."""
     step = getattr(mechanism, "step", None)
     if isinstance(step, Fraction | int):

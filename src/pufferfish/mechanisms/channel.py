@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pufferfish.errors import InputError
 from pufferfish.jsonfile import entry
-from pufferfish.rationals import parse_number
+from pufferfish.rationals import float_down, float_up, parse_number
 from pufferfish.sampling import Entropy
 from pufferfish.sampling.categorical import RowTable
 from pufferfish.support import Lattice, Levels, Support, lattice_of
@@ -161,7 +161,7 @@ class Channel:
         )
 
     def keep_rate(self, weights: Sequence[Any] | NDArray[Any]) -> float:
-        """Return the chance that a value is published unchanged.
+        """Return the chance that a value is published unchanged, rounded down.
 
         Parameters
         ----------
@@ -177,10 +177,12 @@ class Channel:
         for x, y in enumerate(self.same):
             if y is not None:
                 kept[x, y] = 1
-        return float(self._expected(weights, kept))
+        return float_down(self._expected(weights, kept))
 
     def mse(self, weights: Sequence[Any] | NDArray[Any]) -> float:
         """Return the mean squared difference of output and value, in squared units of the data.
+
+        Rounded up; infinite where it is beyond every double.
 
         Parameters
         ----------
@@ -194,7 +196,7 @@ class Channel:
         """
         step, values, outputs = self._places()
         squared = (values[:, None] - outputs[None, :]) ** 2
-        return float(step**2 * self._expected(weights, squared))
+        return float_up(step**2 * self._expected(weights, squared, up=True))
 
     def describe(self) -> str:
         """Return one line that names the channel."""
@@ -265,15 +267,19 @@ class Channel:
             ends = [int(v / step) for v in first.values], [int(v / step) for v in second.values]
         return step, np.array(ends[0], dtype=object), np.array(ends[1], dtype=object)
 
-    def _expected(self, weights: Any, costs: NDArray[np.object_]) -> Fraction:
-        """Return the expected cost for whole numbers c(x, y), at most 2**-256 max c below it."""
+    def _expected(self, weights: Any, costs: NDArray[np.object_], up: bool = False) -> Fraction:
+        """Return the expected cost for whole numbers c(x, y), to 2**-256 of the largest c.
+
+        It is rounded down, or up where asked for.
+        """
         masses = _masses(weights, self.inputs.size)
         total = 0
         for mass, row, cost, denominator in zip(
             masses, self.rows.tolist(), costs.tolist(), self.denominators, strict=True
         ):
             spent = sum(v * c for v, c in zip(row, cost, strict=True) if v and c)
-            total += (mass * spent << _BITS) // denominator
+            units = mass * spent << _BITS
+            total += -(-units // denominator) if up else units // denominator
         return Fraction(total, sum(masses) << _BITS)
 
 
