@@ -19,6 +19,8 @@ ALL = {
     "table": ["bench_table.py"],
     "channel": ["bench_channel.py"],
     "channel-draws": ["bench_channel_draws.py"],
+    "joint": ["bench_joint.py"],
+    "ledger": ["bench_ledger.py"],
 }
 
 

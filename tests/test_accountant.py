@@ -259,3 +259,55 @@ def test_releases_of_an_unknown_column_count_each_with_its_own_values() -> None:
     most = 1 / Fraction(plans[0].scale) + 100 / Fraction(plans[1].scale)
     assert pf.joint_loss(one, items).upper == most
     assert pf.joint_loss(one, items[::-1]).upper == most
+
+
+def test_what_judges_single_rows_refuses_the_rows_of_one_person() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"who": [1, 1, 2, 2], "s": list("aabb"), "x": [0, 0, 0, 1]})
+    by_person = pf.Prior.from_table(table, secret="s", public="x", unit="who")
+    scenario = pf.Scenario(by_person)
+    plan = pf.calibrate(pf.Prior.from_table(table, secret="s", public="x"), 1)
+    for call in (
+        lambda: pf.joint_loss(scenario, [plan]),
+        lambda: pf.calibrate_together(scenario, 1, 2),
+        lambda: pf.certify(scenario, 1.0, 1),
+        lambda: pf.privacy_loss(scenario, 1.0),
+    ):
+        with pytest.raises(InputError, match="one person"):
+            call()
+    together = pf.calibrate(scenario, 1)
+    with pytest.raises(InputError, match="one person"):
+        pf.joint_loss(pf.Prior.from_table(table, secret="s", public="x"), [together])
+
+
+def test_a_crumb_that_rounding_left_is_nothing(tmp_path: Path) -> None:
+    """Also with several columns: no search for a scale that nobody could use."""
+    first = pf.calibrate(PAIR, "0.05", column="x")
+    assert (first.scale or 0) > 0
+    for mechanism in ("exact", "relaxed", "channel"):
+        with pytest.raises(CheckFailed, match="less than a billionth"):
+            pf.calibrate(PAIR, "0.05", mechanism, column="z", already=[("x", first)])
+    with pytest.raises(CheckFailed, match="leaves nothing"):
+        pf.calibrate_together(PAIR, "0.05", ["z"], already=[("x", first)])
+    # What costs nothing more still fits.
+    alone = pf.Prior.from_counts(
+        {"A": [[3, 3], [5, 5]], "B": [[5, 5], [3, 3]]}, support={"x": [0, 1], "z": [0, 1]}
+    )
+    spent = pf.calibrate(alone, "0.05", column="x")
+    assert pf.calibrate(alone, "0.05", column="z", already=[("x", spent)]).unchanged
+
+
+def test_a_plan_of_one_of_several_columns_knows_its_column() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(
+        {"s": list("aabbab"), "x": [0, 1, 2, 0, 1, 2], "z": ["l", "h", "l", "h", None, "l"]}
+    )
+    joint = pf.Prior.from_table(
+        table, secret="s", public=["x", "z"], order={"z": ["l", "h"]}, missing=["?"]
+    )
+    plan = pf.calibrate(joint, 1, column="z")
+    assert plan.rules is not None
+    assert (plan.rules.public, plan.rules.secret) == ("z", "s")
+    assert plan.rules.order == ("l", "h")
+    assert float(pf.joint_loss(joint, [plan])) == float(pf.joint_loss(joint, [("z", plan)]))
+    assert pf.joint_loss(joint, [plan]).at_most("1")

@@ -244,7 +244,8 @@ def test_unbiased_channels() -> None:
 def test_min_keep() -> None:
     solution = channel(block("census"), Fraction(1, 2), min_keep="0.55")
     assert np.diag(solution.channel.matrix).min() >= 0.55 - 1e-9
-    with pytest.raises(InputError, match="feasible with a smaller min_keep"):
+    # e^0.5 / (1 + e^0.5) = 0.62246.
+    with pytest.raises(InputError, match=r"with min_keep 0\.6224 or less, or with a larger"):
         channel(BIT, HALF, min_keep=0.7)
     with pytest.raises(InputError, match="between 0 and 1"):
         channel(BIT, HALF, min_keep=1.5)
@@ -324,7 +325,9 @@ def test_a_hopeless_answer_is_an_error() -> None:
 def test_expected_cost_is_exact() -> None:
     rows = np.array([[3, 1], [0, 4]], dtype=object)
     costs = np.array([[0, 1], [1, 0]], dtype=object)
-    assert expected_cost(rows, 2, costs, [HALF, HALF]) == Fraction(1, 8)
+    assert expected_cost(rows, [4, 4], costs, [HALF, HALF]) == Fraction(1, 8)
+    rows[1] = [0, 8]
+    assert expected_cost(rows, [4, 8], costs, [HALF, HALF]) == Fraction(1, 8)
 
 
 @given(scenarios(), st.sampled_from(("0.9", "0.99")))

@@ -52,7 +52,25 @@ def test_a_bit_at_any_epsilon(epsilon: str) -> None:
         assert "computed for epsilon 20" in solution.notes[0]
     else:
         assert excess <= 1e-6 * least
-        assert (solution.notes != ()) == (Fraction(epsilon) < Fraction(1, 10**6))
+        told = solution.lp_bound * (1 + 1e-6) < float(solution.cost)
+        assert (solution.notes != ()) == (Fraction(epsilon) < Fraction(1, 10**6) or told)
+
+
+@pytest.mark.parametrize("epsilon", ["12.5", "16", "19", "19.5", "20"])
+def test_what_the_bound_leaves_open_is_told(epsilon: str) -> None:
+    """Where the least cost is near what doubles resolve, so is the proof that it is the least."""
+    for scenario in (BIT, NEAR, random_scenario(random.Random(3))):
+        solution = channel(scenario, Fraction(epsilon), cost="hamming")
+        assert (solution.repair > 1e-6) == (solution.notes != ())
+    assert (channel(BIT, Fraction(epsilon), cost="hamming").notes != ()) == (float(epsilon) > 18)
+
+
+def test_an_excess_over_nothing_is_the_cost_itself() -> None:
+    """No relative figure can be had there."""
+    solution = channel(BIT, Fraction(25), cost="absolute", weights=[1, 1])
+    assert solution.lp_bound == 0
+    assert solution.repair == float(solution.cost) > 0
+    assert solution.notes != ()
 
 
 def test_near_priors_are_not_touched() -> None:
@@ -119,6 +137,9 @@ def check(seed: int, epsilon: Fraction) -> None:
     assert excess >= -1e-15 * float(solution.cost)
     if epsilon <= 15:
         assert excess <= 1e-6 * float(solution.cost) + 1e-11
+    # Costs are at most 64 here.
+    if solution.repair > 1e-6 and excess > 64e-15:
+        assert solution.notes != ()
 
 
 @pytest.mark.parametrize("epsilon", [*EPSILONS, *HUGE])

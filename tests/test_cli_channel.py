@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import pufferfish as pf
 from cli_runner import Outcome, check_refused, rows, run, write
+from pufferfish.cli import comparison, describe
 from pufferfish.cli.costfile import read_cost_file
 from pufferfish.errors import InputError
 
@@ -93,9 +95,10 @@ def test_the_table_for_people_shows_what_a_channel_has() -> None:
     assert f"{int(1000 * (plan.keep_rate or 0)) / 10:.1f} %" in out
     for part in (
         "support: 3 levels without an order: east, north, west",
-        "'cost' is the expected share of values that change",
+        "Kept: the expected share of values that stay; cost: the expected share of values that "
+        "change.\n",
         "Loss at 95 %: ",
-        "Robustness radius: the prior may be wrong by 0 before",
+        "Robustness radius (total variation): 0 before",
     ):
         assert part in out, out
     assert "below" not in out
@@ -117,7 +120,7 @@ def test_noise_beside_a_channel() -> None:
     lines = [line.split() for line in out.splitlines() if line.strip().startswith("0.5 ")]
     assert len(lines) == 6
     assert lines[-1][:3] == ["0.5", "channel", "-"]
-    assert "--format json has each" in out
+    assert "Radius at twice: " in out
     rows_found = list(csv.DictReader(io.StringIO(run(*N, "--mechanism", "all", "--format",
                                                      "csv").out)))  # fmt: skip
     assert rows_found[-1]["scale"] == ""
@@ -150,8 +153,28 @@ def test_what_a_channel_cannot_do_does_not_hinder_all() -> None:
     assert len(outcome.data["results"]) == 11
     notes = [n for n in outcome.data["scenario"]["notes"] if "leaves out channel at 0.1: " in n]
     assert len(notes) == 1
-    check_refused(run(*options, "--mechanism", "channel"), "--min-keep 0.9", "epsilon")
-    check_refused(run(*W, "--mechanism", "all", "--min-keep", ".99"), "--min-keep 0.99", "epsilon")
+    check_refused(run(*W, "--mechanism", "all", "--min-keep", ".99"), "0.99", "epsilon")
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_infeasible_epsilon_does_not_hinder_the_others() -> None:
+    start = (*W[:-1], "0.1,0.5,5", "--min-keep", "0.9")
+    outcome = run(*start, "--format", "json")
+    assert outcome.status == 0, outcome.err
+    assert [r["epsilon"] for r in outcome.data["results"]] == [5]
+    notes = outcome.data["scenario"]["notes"]
+    for epsilon in ("0.1", "0.5"):
+        assert (
+            sum(n.startswith(f"left out is channel at {epsilon}: no channel") for n in notes) == 1
+        )
+    out = run(*start).out
+    assert "note: left out is channel at 0.5: no channel" in out
+    assert "note: left out is channel at 0.5" in run(*start, "--format", "csv").err
+    # In vain at every epsilon: an error, even where another mechanism has results.
+    check_refused(run(*W[:-1], "0.1,0.2", "--min-keep", "0.9"), "0.9", "epsilon")
+    number = (*N[:-1], "0.1,0.2", "--min-keep", "0.9", "--mechanism")
+    check_refused(run(*number, "exact,channel"), "0.9", "epsilon")
+    assert len(run(*number, "all", "--format", "json").data["results"]) == 10
 
 
 @pytest.mark.usefixtures("folder")
@@ -269,7 +292,7 @@ def test_numbers_that_a_cost_file_names_twice() -> None:
         ((*W, "--min-keep", "-1"), ["--min-keep"]),
         ((*W, "--min-keep", "most"), ["--min-keep", "'most'"]),
         ((*W, "--min-keep", "--force"), ["--min-keep needs a value"]),
-        ((*W, "--min-keep", "0.9"), ["--min-keep 0.9", "smaller --min-keep"]),
+        ((*W, "--min-keep", "0.9"), ["at least 0.9 of the time", "--min-keep"]),
         ((*N, "--cost", "hamming"), ["--cost is for the mechanism channel", "exact is computed",
                                      "--mechanism channel"]),
         ((*N, "--mechanism", "l1,exact", "--invariant", "--min-keep", ".5"),
@@ -306,7 +329,7 @@ def test_side_conditions_and_finer_outputs() -> None:
     assert channel is not None
     assert min(channel.matrix[x, x] for x in range(3)) >= 0.6 - 1e-9
     out = run(*W, "--min-keep", "0.6", "--invariant").out
-    assert "it is invariant and keeps each value with a chance of at least 0.6 (to 1e-9)" in out
+    assert "The channel is invariant and keeps each value with a chance of at least 0.6" in out
     number = (*N, "--mechanism", "channel")
     fine, coarse = results(*number, "--outputs", "fine:9")[0], results(*number)[0]
     assert fine["cost"] < coarse["cost"]
@@ -450,7 +473,7 @@ def test_a_channel_that_changes_nothing() -> None:
     assert (found["cost"], found["keep_rate"], found["unchanged"]) == (0, 1, True)
     out = run("calibrate", "same.csv", *start).out
     assert "the channel changes nothing: the column would be PUBLISHED UNCHANGED" in out
-    assert "100.0 %" in out
+    assert " 100 % " in out
     check_refused(run("release", "same.csv", *start, "-o", "o.csv"), "--allow-unchanged")
     done = run("release", "same.csv", *start, "-o", "o.csv", "--allow-unchanged")
     assert "NOTICE: the channel changes nothing: the column was PUBLISHED UNCHANGED" in done.out
@@ -460,15 +483,19 @@ def test_a_channel_that_changes_nothing() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_channel_that_keeps_nearly_everything() -> None:
     start = ("calibrate", "wards.csv", *COLUMNS, "--epsilon")
-    found = results(*start, "1.5")[0]
-    assert 0.9 < found["keep_rate"] < 1
-    shown = f"{int(1000 * found['keep_rate']) / 10:.1f} %"
-    said = f"at epsilon 1.5 the channel would publish {shown} of the values as they are"
-    assert f"NOTICE: {said}" in run(*start, "1.5").out
-    assert f"warning: {said}" in run(*start, "1.5", "--format", "json").err
-    assert "NOTICE" not in run(*start, "0.1").out
+    assert 0.9 < results(*start, "1.5")[0]["keep_rate"] < 0.999
+    # To keep much is what a channel is for: the table shows it, and nothing is wrong with it.
+    assert "NOTICE" not in run(*start, "1.5").out
+    assert "warning" not in run(*start, "1.5", "--format", "json").err
     done = run("release", "wards.csv", *COLUMNS, "--epsilon", "1.5", "-o", "o.csv")
-    assert f"the channel keeps {shown} of the values" in done.out
+    assert "NOTICE" not in done.out
+    lines = ["flu,east"] * 2000 + ["flu,west"] * 2 + ["hiv,east"] * 2000 + ["hiv,west"]
+    Path("near.csv").write_text(rows(*lines, header="diagnosis,ward"))
+    near = ("calibrate", "near.csv", *COLUMNS, "--epsilon", "0.5")
+    assert 0.999 < results(*near)[0]["keep_rate"] < 1
+    said = "at epsilon 0.5 the channel would publish more than 99.9 % of the values as they are"
+    assert f"NOTICE: {said}" in run(*near).out
+    assert f"warning: {said}" in run(*near, "--format", "json").err
 
 
 @pytest.mark.usefixtures("folder")
@@ -549,3 +576,174 @@ def test_outcome_is_strict(folder: Path) -> None:
     assert outcome.status == 0, outcome.err
     (found,) = outcome.data["results"]
     assert found["loss_at_95"] == "inf" or found["loss_at_95"] > 1
+
+
+@pytest.mark.parametrize("name", ["line\nbreak", "a\u2028b", "x\x85y", "a\x0cb"], ids=ascii)
+def test_a_cost_file_may_name_any_level(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "cost.csv"
+    path.write_text(f',"{name}",b\n"{name}",0,1\nb,1,0\n', encoding="utf-8", newline="")
+    assert read_cost_file(str(path)).rows == {name: {name: 0, "b": 1}, "b": {name: 1, "b": 0}}
+
+
+def shown(capsys: pytest.CaptureFixture[str], *epsilons: str, order: bool = False) -> str:
+    """Return what is printed of the channels of the wards, or of ordered ones."""
+    from pufferfish.cli.choice import Chosen
+    from pufferfish.cli.comparison import check_shown, print_channels
+    from pufferfish.cli.output import stdout_console
+    from pufferfish.cli.results import compare
+
+    prior = pf.Prior.from_table("wards.csv", secret="diagnosis", public="ward",
+                                order="alphabetical" if order else None)  # fmt: skip
+    names = ("exact", "channel") if order else ("channel",)
+    found = compare(pf.Scenario(prior), epsilons, Chosen(names), {}).results
+    check_shown(found, "table")
+    print_channels(stdout_console(), found)
+    return capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_channel_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line.split() for line in shown(capsys, "0.1").splitlines() if line]
+    channel = the_plan("0.1").channel
+    assert channel is not None
+    assert " ".join(lines[0]) == (
+        "Channel at epsilon 0.1: for each value the chance of each output."
+    )
+    assert lines[1] == ["value", "east", "north", "west"]
+    for x, (name, row) in enumerate(zip(("east", "north", "west"), channel.matrix, strict=True)):
+        assert lines[3 + x][0] == name
+        for text, value in zip(lines[3 + x][1:], row, strict=True):
+            assert float(text.lstrip("<>")) == pytest.approx(value, abs=1.01e-4)
+            assert (text == "0") == (value == 0)
+    both = shown(capsys, "0.1", "0.5", order=True)
+    assert both.count("Channel at epsilon") == 2
+
+
+@pytest.mark.parametrize(
+    "part, whole, text",
+    [(0, 7, "0"), (7, 7, "1"), (1, 3, "0.3333"), (1, 10**9, "<0.0001"), (1, 10**400, "<0.0001"),
+     (10**9 - 1, 10**9, ">0.9999"), (10**30 - 1, 10**30, ">0.9999"), (1, 10**4, "0.0001")],
+)  # fmt: skip
+def test_a_chance_is_not_printed_as_none_or_all(part: int, whole: int, text: str) -> None:
+    assert comparison._chance(part, whole) == text
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_channel_as_json_values() -> None:
+    channel = the_plan().channel
+    assert channel is not None
+    data = describe.channel_to_dict(channel)
+    assert data["inputs"] == data["outputs"] == ["east", "north", "west"]
+    assert data["rows"] == channel.matrix.tolist()
+    prior = pf.Prior.from_table("n.csv", secret="s", public="x")
+    fine = pf.calibrate(prior, "0.5", "channel", outputs=1).channel
+    assert fine is not None
+    data = describe.channel_to_dict(fine)
+    assert (data["inputs"], data["outputs"]) == ([0, 1, 2], [0, 0.5, 1, 1.5, 2])
+    assert [sum(row) for row in data["rows"]] == pytest.approx([1, 1, 1])
+    assert len(data["rows"][0]) == 5
+
+
+@pytest.mark.usefixtures("folder")
+def test_channels_that_cannot_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pufferfish.cli.results import Result
+
+    noise = Result("1", pf.calibrate(pf.Prior.from_table("n.csv", secret="s", public="x"), 1), ())
+    channel = Result("0.5", the_plan(), ())
+    comparison.check_shown([noise, channel], "json")
+    with pytest.raises(InputError, match="--show-channel is for the mechanism channel, but exact"):
+        comparison.check_shown([noise], "table")
+    with pytest.raises(InputError, match="csv was asked for"):
+        comparison.check_shown([channel], "csv")
+    monkeypatch.setattr(comparison, "MOST_SHOWN", 2)
+    with pytest.raises(InputError, match="has 3 and 3; use --format json"):
+        comparison.check_shown([noise, channel], "table")
+    comparison.check_shown([channel], "json")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_beside_others_is_judged_alone_and_says_so() -> None:
+    prior = pf.Prior.from_table("n.csv", secret="s", public="x")
+    first = pf.calibrate(prior, "0.2", "exact")
+    said = "Judged is this release alone. The plan was calibrated to fit beside "
+    for already, what in (([first], "the release that was"), ([first] * 2, "the 2 releases that")):
+        pf.calibrate(prior, "1", "exact", already=already).save("beside.json", force=True)
+        out = run("verify", "beside.json", "n.csv").out
+        assert f"{said}{what}" in out
+        assert "the joint loss of all of them was NOT judged." in out
+    first.save("alone.json")
+    assert "joint" not in run("verify", "alone.json", "n.csv").out
+
+
+def check_cost_is_explained(columns: int) -> None:
+    """Check that the cost is explained where it is shown, on a console of so many columns."""
+    from rich.console import Console
+
+    from pufferfish.cli.choice import Chosen
+    from pufferfish.cli.results import compare
+
+    scenario = pf.Scenario(pf.Prior.from_table("n.csv", secret="s", public="x"))
+    found = compare(scenario, ["0.5"], Chosen(("exact", "channel")), {}).results
+    console = Console(width=columns, file=io.StringIO(), force_terminal=True)
+    hidden = comparison.print_results(console, scenario, found)
+    lines = comparison.lines_below(scenario, found, hidden)
+    assert ("cost" in hidden) == (columns < 90)
+    assert any("cost:" in line for line in lines) == ("cost" not in hidden)
+    assert any(line.startswith("Kept: the expected share of values that stay") for line in lines)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("columns", [50, 200])
+def test_a_cost_that_is_not_shown_is_not_explained(columns: int) -> None:
+    check_cost_is_explained(columns)
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_a_plan_assumes_in_one_line() -> None:
+    plan = the_plan()
+    assert describe.assumed(plan) == (
+        "The prior is taken as public knowledge, each row as one person; the plan depends on every "
+        "row: keep it private. The losses of several releases do not add up."
+    )
+    assert plan.rules is not None
+    by_unit = replace(plan, rules=replace(plan.rules, unit="id"))
+    assert "all rows with the same 'id' as one person" in describe.assumed(by_unit)
+    given = pf.calibrate(pf.Prior.from_mapping(PRIOR["secrets"]), "0.5")
+    assert "the plan is as private as that prior" in describe.assumed(given)
+    for said in map(describe.assumed, (plan, by_unit, given)):
+        assert len(said) < 230
+
+
+@pytest.mark.usefixtures("folder")
+def test_show_channel_prints_it() -> None:
+    plain = run(*W)
+    shown = run(*W, "--show-channel")
+    assert shown.status == 0, shown.err
+    assert "Channel at epsilon 0.5: for each value the chance of each output." in shown.out
+    assert "chance" not in plain.out
+    (found,) = results(*W, "--show-channel")
+    channel = the_plan().channel
+    assert channel is not None
+    assert found["channel"] == describe.channel_to_dict(channel)
+    assert "channel" not in results(*W)[0]
+    both = results(*N, "--mechanism", "exact,channel", "--show-channel")
+    assert ["channel" in r for r in both] == [False, True]
+    check_refused(run(*N, "--show-channel"), "--show-channel is for the mechanism channel", "exact")
+    check_refused(run(*W, "--show-channel", "--format", "csv"), "csv")
+    fine = (*N, "--mechanism", "channel", "--outputs", "fine:20", "--show-channel")
+    check_refused(run(*fine, "--save", "p.json"), "3 and 43", "--format json")
+    assert not Path("p.json").exists()
+    assert len(results(*fine)[0]["channel"]["outputs"]) == 43
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_release_without_a_plan_says_that_estimates_need_one() -> None:
+    said = "no plan was saved, and estimate needs one"
+    assert said in run(*R, "o.csv").err
+    plan_file()
+    assert said not in run("release", "wards.csv", "--plan", "plan.json", "-o", "p.csv").err
+    for command in ("calibrate", "release"):
+        text = " ".join(run(command, "--help").out.split())
+        assert ("--show-channel" in text) == (command == "calibrate")
+        assert ("least noise, or the cheapest channel" in text) == (command == "calibrate")
+        assert ("of this scale; not for a channel" in text) == (command == "release")

@@ -4,6 +4,7 @@
 import csv
 import dataclasses
 import io
+import json
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +19,7 @@ from pufferfish.cli.estimate import MOST_LINES
 from pufferfish.estimate import Estimate
 from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.plan import Plan
-from pufferfish.support import Lattice
+from pufferfish.support import Lattice, Levels
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +140,12 @@ def test_sums_are_named(folder: Path) -> None:
     )
     assert re.search(r"^r +-?[\d.]+ ", done.out, re.M)
     assert not re.search(r"^[pq] ", done.out, re.M)
-    assert "the frequencies of p, q cannot be estimated one by one; only the sums over" in done.out
+    assert "the frequencies of p, q cannot be estimated one by one; only their sum can" in done.out
     lines = list(csv.DictReader(io.StringIO(
         run(*estimated(folder, "merging", "--format", "csv", plan="sums")).out
     )))  # fmt: skip
     assert [(line["figure"], line["levels"]) for line in lines] == [
-        ("sum of frequencies", "p,q"), ("frequency", "r"), ("frequency", "t"),
+        ("sum of frequencies", '["p", "q"]'), ("frequency", "r"), ("frequency", "t"),
         ("frequency", "p"), ("frequency", "q"), ("mean", ""), ("variance", ""),
     ]  # fmt: skip
     assert all(line["estimate"] == "" for line in lines[3:])
@@ -158,7 +159,10 @@ def test_an_ill_conditioned_channel(folder: Path) -> None:
     assert done.err.startswith("pufferfish: warning: the channel is ill-conditioned (condition")
     assert done.err.count("\n") == 1
     assert "ill-conditioned" not in done.out
-    assert "4 frequencies, of which 4 are lost in the noise" in done.out
+    # A small table is printed as a whole, however uncertain.
+    assert all(re.search(rf"^{name} +-?[\d.]+ ", done.out, re.M) for name in "pqrt")
+    assert "4 of the 4 frequencies are too uncertain to say anything" in done.out
+    assert "prints all of them" not in done.out
     data = run(*estimated(folder, "merging", "--format", "json", plan="poor")).data
     assert data["condition_number"] > 100
     assert any("ill-conditioned" in note for note in data["notes"])
@@ -195,11 +199,29 @@ def test_frequencies_that_the_noise_hides_are_not_printed(folder: Path) -> None:
     many(folder, 40.0, 50)
     done = run(*estimated(folder, "many"))
     assert "frequency of" not in done.out
-    assert "50 frequencies, of which 50 are lost in the noise" in done.out
+    assert "50 frequencies, of which 50 have a 95 % interval longer than 1; --format" in done.out
     assert re.search(r"^mean +[\d.]+ ", done.out, re.M)
 
 
 # --- for programs ---
+
+
+def test_levels_with_commas_in_a_sum(folder: Path) -> None:
+    names = ("a, b", 'c "d"', "e", "ü")
+    plan = Plan.load(folder / "merging.json")
+    levels = Levels(names)
+    rows = [[6, 2, 1, 1], [6, 2, 1, 1], [1, 1, 6, 2], [1, 1, 2, 6]]
+    rules = dataclasses.replace(plan.rules, levels=names)
+    plan = dataclasses.replace(
+        plan, support=levels, rules=rules, applied=Channel.of(levels, levels, rows)
+    )
+    plan.save(folder / "commas.json", force=True)
+    text = "\n".join(["x", *(['"a, b"', '"c ""d"""', "e", "ü"] * 9), ""])
+    write(folder, "commas.csv", text)
+    out = run(*estimated(folder, "commas", "--format", "csv")).out
+    lines = list(csv.DictReader(io.StringIO(out)))
+    assert json.loads(lines[0]["levels"]) == list(names[:2])
+    assert [line["levels"] for line in lines[1:5]] == ["e", "ü", *names[:2]]
 
 
 @pytest.mark.parametrize("name", ["noise", "keep", "merging"])
@@ -233,7 +255,10 @@ def test_csv(folder: Path) -> None:
 
 
 def test_what_is_refused(folder: Path) -> None:
-    check_refused(run("estimate", folder / "noise.csv"), "--plan FILE")
+    check_refused(
+        run("estimate", folder / "noise.csv"), "--plan FILE", "estimate.estimate_channel",
+        "estimate_laplace",
+    )  # fmt: skip
     check_refused(run("estimate"), "RELEASED")
     check_refused(
         run("estimate", folder / "nose.csv", "--plan", folder / "noise.json"), "'noise.csv'"

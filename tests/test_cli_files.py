@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli_runner import check_refused, rows, run, run_process, write
-from pufferfish.cli import files, release
+from pufferfish.cli import files
+from pufferfish.cli.digits import shown_scale
 from pufferfish.cli.messages import Messages
 
 TABLE = rows("a,0", "a,1", "b,1", "b,2")
@@ -167,9 +168,9 @@ def test_the_scale_is_shown_to_ten_digits(folder: Path) -> None:
     done = run("release", "t.csv", "--plan", "plan.csv", "-o", "o.csv")
     scale = json.loads(Path("plan.csv").read_text())["scale"]
     assert repr(scale) not in done.out
-    assert done.out.count(release.shown_scale(scale)) == 2
+    assert done.out.count(shown_scale(scale)) == 2
     done = run("verify", "plan.csv", "t.csv")
-    assert f"scale {release.shown_scale(scale)}, loss" in done.out
+    assert f"scale {shown_scale(scale)}, loss" in done.out
     assert "proved by ball arithmetic" in done.out
 
 

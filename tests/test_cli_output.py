@@ -220,7 +220,7 @@ def on_a_terminal(columns: int, *arguments: object) -> str:
 def test_nothing_is_cut_on_a_terminal(student: Path, columns: int) -> None:
     seen = on_a_terminal(columns, *student_options(student))
     assert "…" not in seen
-    for part in ("wasserstein ", "3.390722632", "0.015649857", "199.83", "84.3 %"):
+    for part in ("wasserstein ", "3.390722632", "0.015649857", "199.84", "84.3 %"):
         assert part in seen
     shown = [line for line in seen.replace("\r", "\n").split("\n") if "calibrating" not in line]
     assert max(map(len, shown)) <= columns
@@ -246,23 +246,41 @@ def test_no_number_and_no_name_is_broken(tmp_path: Path, columns: int) -> None:
         loss = digits.at_most(result["loss"], Fraction(epsilon))
         assert any(line[:4] == [epsilon, result["mechanism"], scale, loss] for line in lines)
         if columns > 100:
-            assert any(digits.short(result["mse"]) in line for line in lines)
+            assert any(digits.error_up(result["mse"]) in line for line in lines)
     hidden = re.search(r"as this terminal is narrow: ([^.]*)\.", " ".join(seen.split()))
     assert (hidden is not None) == (columns <= 80)
     # What can be told from the other columns goes first.
     assert hidden is None or hidden[1].startswith("below l1, std")
     # Every mse is 1e7 and more.
-    assert all("e+" in digits.short(result["mse"]) for result in found if columns > 100)
+    assert all("e+" in digits.error_up(result["mse"]) for result in found if columns > 100)
 
 
 @pytest.mark.parametrize(
     "value, text",
-    [(65027e6, "6.5027e+10"), (7258712.0, "7258700"), (22.8284, "22.828"), (0.0, "0"),
-     (0.0862101, "0.08621"), (math.inf, "inf"), (1e-9, "1.000e-9")],
+    [(65027e6, "6.5027e+10"), (7258712.0, "7258800"), (22.8284, "22.829"), (0.0, "0"),
+     (0.0862101, "0.086211"), (math.inf, "inf"), (1e-9, "1.0001e-9"), (1.23456e10, "1.2346e+10"),
+     (0.3453511, "0.34536")],
 )  # fmt: skip
-def test_short_numbers(value: float, text: str) -> None:
-    assert digits.short(value) == text
-    assert len(digits.short(value)) <= 11
+def test_errors_are_rounded_up_and_short(value: float, text: str) -> None:
+    assert digits.error_up(value) == text
+    assert len(digits.error_up(value)) <= 11
+
+
+@pytest.mark.parametrize(
+    "value, text", [(0.8789, "87.8 %"), (0.65465, "65.4 %"), (1.0, "100.0 %"), (0.0, "0.0 %")]
+)
+def test_what_is_kept_is_rounded_down(value: float, text: str) -> None:
+    assert digits.share(value) == text
+
+
+def test_a_cost_that_is_an_mse_prints_like_it(student: Path) -> None:
+    out = run(*student_options(student)[:-4], "--epsilon", "0.1,0.2", "--mechanism", "channel").out
+    found = run(*student_options(student)[:-4], "--epsilon", "0.1,0.2", "--mechanism", "channel",
+                "--format", "json").data["results"]  # fmt: skip
+    for epsilon, result in zip(("0.1 ", "0.2 "), found, strict=True):
+        (line,) = [x.split() for x in out.splitlines() if x.strip().startswith(epsilon)]
+        assert result["cost"] == pytest.approx(result["mse"], rel=1e-9)
+        assert line.count(digits.error_up(result["cost"])) == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")

@@ -397,6 +397,122 @@ def test_the_variance_of_two_equally_frequent_values_is_covered_more_often() -> 
     assert missed[3] <= 0.065
 
 
+@pytest.mark.parametrize("shown", [300, 290, 260])
+def test_the_interval_of_a_variance_holds_the_estimate(shown: int) -> None:
+    """Two values have the variance 1/4 at most, but unbiased estimates are above it at times."""
+    ch = of([[7, 3], [3, 7]])
+    estimate = estimate_channel([shown, 600 - shown], ch)
+    assert estimate.variance is not None
+    low, high = estimate.variance.interval
+    assert low < estimate.variance.estimate <= high
+    assert (shown == 260) == (estimate.variance.estimate < 0.25)
+    noise, support = DiscreteLaplace(3.0, ONE), lattice(0, 1)
+    bounded = estimate_laplace([0, 1], [shown, 600 - shown], noise, support, bounds=(0 * ONE, ONE))
+    assert bounded.variance is not None
+    low, high = bounded.variance.interval
+    assert low < bounded.variance.estimate <= high
+
+
+def laplace_coverage(
+    scale: float,
+    counts: Sequence[int],
+    bounded: bool,
+    monkeypatch: pytest.MonkeyPatch | None = None,
+) -> tuple[np.ndarray, list[Estimate]]:
+    """How often intervals miss where few rows of neighbouring atoms change."""
+    if monkeypatch is not None:
+        monkeypatch.setattr(figures, "FEW_CHANGES", 0)
+    last = len(counts) - 1
+    noise, support = DiscreteLaplace(scale, ONE), lattice(*range(last + 1))
+    atoms = np.repeat(np.arange(last + 1), counts)
+    entropy = seeded_entropy(41)
+    found = []
+    for _ in range(RELEASES):
+        released = atoms + noise.noise(len(atoms), entropy)
+        if bounded:
+            released = np.clip(released, 0, last)
+        values, shown = np.unique(released, return_counts=True)
+        bounds = (0 * ONE, ONE * last) if bounded else None
+        found.append(estimate_laplace(values, shown, noise, support, bounds=bounds))
+    return misses(truth(found[0], atoms.tolist(), support), found), found
+
+
+FEW = [(0.2, (300, 300)), (0.25, (300, 300)), (0.2, (570, 30)), (0.2, (100, 200, 200, 100))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("scale, counts", FEW)
+def test_intervals_cover_where_few_rows_change(
+    scale: float, counts: tuple[int, ...], bounded: bool
+) -> None:
+    missed, found = laplace_coverage(scale, counts, bounded)
+    assert (missed <= 0.065).all()
+    assert all(any("changed rows" in note for note in e.notes) for e in found)
+
+
+@pytest.mark.slow
+def test_mutant_without_one_more_row_does_not_cover(monkeypatch: pytest.MonkeyPatch) -> None:
+    missed, _ = laplace_coverage(0.2, (300, 300), False, monkeypatch)
+    assert missed[0] > 0.065
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("odds", [99, 300, 6000])
+def test_intervals_of_channels_cover_where_few_rows_change(odds: int) -> None:
+    ch = of([[odds, 1, 0], [1, odds, 1], [0, 1, odds]])
+    missed = channel_coverage(ch, [300, 200, 100], estimate_channel, seed=13)
+    assert (missed <= 0.065).all()
+
+
+def test_few_changed_rows_are_said_so() -> None:
+    few = of([[99, 1], [1, 99]])
+    noted = estimate_channel([200, 400], few)
+    assert [n for n in noted.notes if "fewer than some 20 changed rows" in n] == [*noted.notes]
+    for figure in (*noted.entries, noted.mean):
+        assert figure is not None
+        low, high = figure.interval
+        # The frequencies and the mean are one figure; about 6 rows change, and one more counts.
+        assert (high - low) / figure.standard_error / 2 == pytest.approx(
+            1.96 * (7 / 6) ** 0.5, 0.01
+        )
+        assert (low + high) / 2 == pytest.approx(figure.estimate)
+    assert estimate_channel([2000, 4000], few).notes == ()
+    # Hardly ever is any row changed, and nothing needs to be longer.
+    none = estimate_channel([200, 400], of([[10**8 - 1, 1], [1, 10**8 - 1]]))
+    assert none.notes == ()
+    assert none.entries[0].ends is None
+    assert none.entries[0].standard_error < 1e-5
+    rounded = estimate_laplace(
+        [0, 1], [300, 300], DiscreteLaplace(0.1, ONE / 2), lattice(0, 2, step=ONE / 2), rounded=True
+    )
+    assert any("changed rows" in note for note in rounded.notes)
+    assert all(entry.ends is not None for entry in rounded.entries)
+
+
+def test_one_row_more_is_no_move_over_the_whole_range() -> None:
+    """With thirty atoms noise moves a row to a neighbour; bounds do not change that."""
+    noise, support = DiscreteLaplace(0.3, ONE), lattice(*range(30))
+    kinds = (None, (0 * ONE, 29 * ONE))
+    means = [
+        estimate_laplace(range(30), [20] * 30, noise, support, bounds=bounds).mean
+        for bounds in kinds
+    ]
+    lengths = [mean.interval[1] - mean.interval[0] for mean in means if mean is not None]
+    assert lengths[1] == pytest.approx(lengths[0], rel=0.1)
+
+
+def test_a_jump_is_that_of_one_row() -> None:
+    rows = [[98, 2, 0, 0], [1, 98, 1, 0], [0, 1, 98, 1], [0, 0, 2, 98]]
+    matrix = of(rows).matrix
+    mean = figures.Weighted.on(np.array([0.0, 1.0, 2.0, 3.0]), matrix)
+    assert mean.jump == pytest.approx(1, abs=0.03)  # and not the range of 3
+    assert figures.Weighted.on(np.array([5.0, 6.0, 7.0, 8.0]), matrix).jump == pytest.approx(
+        mean.jump
+    )
+    assert figures.Weighted.on(np.array([0.1, 0.7]), np.eye(2)).jump == 0
+
+
 # --- what is said ---
 
 
@@ -414,7 +530,23 @@ def test_merged_levels_are_named() -> None:
     assert estimate.entries[0].estimate == pytest.approx((50 / 80 - 0.2) / 0.6)
     assert estimate.not_estimable == ("a", "b")
     assert (estimate.mean, estimate.variance, estimate.condition_number) == (None, None, None)
-    assert "a, b cannot be estimated one by one; only the sums over a, b" in estimate.notes[0]
+    assert (
+        "the frequencies of a, b cannot be estimated one by one; only their sum can; a channel "
+        in estimate.notes[0]
+    )
+    assert "but at a small epsilon there may be none" in estimate.notes[0]
+
+
+def test_what_is_merged_is_named_once() -> None:
+    rows = [[8, 1, 1], [8, 1, 1], [1, 8, 1], [1, 8, 1], [1, 1, 8]]
+    merged = estimate_channel([5000, 3000, 2000], of(rows)).notes[0]
+    assert "one by one, only their sums over these: a, b; c, d; a channel" in merged
+    lone = estimate_channel([5000, 3000], of([[8, 2], [8, 2], [8, 2], [1, 9]])).notes[0]
+    assert "the frequencies of a, b, c cannot be estimated one by one; only their sum can;" in lone
+    assert lone.count("a, b, c") == 1
+    nothing = estimate_channel([4, 4], of([[1, 3], [1, 3], [2, 6]])).notes[0]
+    assert nothing.count("a, b, c") == 1
+    assert "only" not in nothing
 
 
 def test_a_mean_can_be_estimable_where_no_frequency_is() -> None:
@@ -505,9 +637,9 @@ def test_frequencies_of_laplace_noise_sum_to_one(
 
 
 def test_json() -> None:
-    estimate = estimate_channel([50, 30, 20], of([[8, 1, 1], [1, 8, 1], [1, 1, 8]]))
+    estimate = estimate_channel([500, 300, 200], of([[8, 1, 1], [1, 8, 1], [1, 1, 8]]))
     written = json.loads(json.dumps(estimate.to_dict(), allow_nan=False))
-    assert written["rows"] == 100
+    assert written["rows"] == 1000
     first = written["frequencies"][0]
     assert first["labels"] == ["a"]
     assert first["low"] < first["estimate"] < first["high"]

@@ -408,9 +408,33 @@ def test_frequencies_that_are_lost_in_the_noise(base: Plan) -> None:
     plan = noisy(base, numbers(0, 1, 2), 20.0)
     found = plan.estimate(plan.release(original(plan.support)["x"]))
     assert not any(entry.telling for entry in found.entries)
-    assert any("3 of the 3 frequencies are lost in the noise" in note for note in found.notes)
+    said = "3 of the 3 frequencies are too uncertain to say anything: their 95 % intervals are long"
+    assert any(note.startswith(said) for note in found.notes)
     assert not Frequency(1.5, 0.5).telling  # by its length alone
     assert Frequency(0.5, 0.2).telling
+
+
+def weights(plan: Plan) -> list[float]:
+    """The frequencies that an invariant channel keeps: the left eigenvector of 1."""
+    assert plan.channel is not None
+    values, vectors = np.linalg.eig(plan.channel.matrix.T)
+    found = vectors[:, np.argmax(values.real)].real
+    return (found / found.sum()).tolist()
+
+
+def test_an_invariant_release_says_that_plain_frequencies_do(scenario: pf.Scenario) -> None:
+    plan = pf.calibrate(scenario, 1, "channel", invariant=True)
+    column = plan.release(np.repeat([0, 1, 2, 3], [220, 180, 120, 80]))
+    note = next(n for n in plan.estimate(column).notes if "the channel is invariant" in n)
+    assert "plain frequencies of the released column are unbiased, too" in note
+    assert "standard errors of 0.02 at most" in note  # 0.5 / sqrt(600)
+    # What it says: these are the frequencies that the released column is expected to have.
+    assert weights(plan) == pytest.approx([220 / 600, 180 / 600, 120 / 600, 80 / 600], abs=1e-8)
+    assert pf.calibrate(scenario, 1, "channel").distortion.conditions == ()
+    other = pf.calibrate(scenario, 1, "channel")
+    assert not any("invariant" in n for n in other.estimate(other.release(VALUES)).notes)
+    inside = plan.estimate(plan.release(VALUES, bounds=(1, 2)), bounds=(1, 2))
+    assert not any("invariant" in n for n in inside.notes)  # bounds moved what was released
 
 
 # --- intervals cover, by the public way from a calibrated plan to its estimates ---

@@ -21,6 +21,7 @@ from scipy import stats
 import pufferfish as pf
 from pufferfish.errors import InputError, OutsidePromiseWarning, SeededWarning, UnchangedWarning
 from pufferfish.mechanisms import Channel
+from pufferfish.rationals import float_down
 from pufferfish.release import (
     ReleaseReport,
     ReleaseSpec,
@@ -88,6 +89,13 @@ def law_p(atoms: Any, outputs: Any, channel: Channel) -> float:
         freedom += len(pairs) - 1
     return float(stats.chi2.sf(statistic, freedom))
 
+
+def sure_job(support: Support, rows: Any, outputs: Support | None = None, **o: Any) -> ReleaseSpec:
+    """A release that leaves nothing to chance, as was allowed."""
+    return channel_job(support, rows, outputs, allow_unchanged=True, **o)
+
+
+readable = pytest.mark.filterwarnings("ignore::pufferfish.errors.UnchangedWarning")
 
 # The law of what is released.
 
@@ -279,12 +287,13 @@ def test_ordered_levels_are_published_by_name() -> None:
     assert codes.dtype == np.int64
 
 
+@readable
 def test_ordered_levels_with_outputs_between_them() -> None:
     between = make_lattice([Fraction(k, 2) for k in range(5)])
     rows = [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0]]
-    released = release_array(ORDERED.names, channel_job(ORDERED, rows, between))
+    released = release_array(ORDERED.names, sure_job(ORDERED, rows, between))
     assert released.tolist() == [0.0, 0.5, 1.5]
-    back = channel_job(ORDERED, rows, between, round=True, bounds=(0, 1))
+    back = sure_job(ORDERED, rows, between, round=True, bounds=(0, 1))
     assert release_array(ORDERED.names, back).tolist() == ["low", "low", "mid"]  # ties to even
 
 
@@ -294,40 +303,43 @@ def test_levels_may_become_other_levels() -> None:
     assert released.tolist() == ["white", "white", "blue"]
 
 
+@readable
 def test_names_that_need_care_in_text(tmp_path: Path) -> None:
     odd = Levels((' "quoted"', "=1+1", "a,b", "né"))
     table = pl.DataFrame({"s": ["a"] * 4, "x": odd.names})
-    spec = channel_job(odd, [[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]])
-    spec = channel_job(odd, spec.mechanism.rows, rules=None)
+    spec = sure_job(odd, [[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]])
+    spec = sure_job(odd, spec.mechanism.rows, rules=None)
     assert release_array(odd.names[1:], spec).tolist() == ["a,b", "=1+1", ' "quoted"']
     table = pl.DataFrame({"s": ["a"] * 3, "x": odd.names[1:]})
-    named = channel_job(odd, spec.mechanism.rows)
+    named = sure_job(odd, spec.mechanism.rows)
     quiet(release_file, table, tmp_path / "o.csv", named)
     assert (tmp_path / "o.csv").read_text("utf-8") == 'x\n"a,b"\n\'=1+1\n" ""quoted"""\n'
     quiet(release_file, table, tmp_path / "o.parquet", named)
     assert pq.read_table(tmp_path / "o.parquet")["x"].to_pylist() == ["a,b", "=1+1", ' "quoted"']
 
 
+@readable
 def test_fine_outputs_are_exact_decimals(tmp_path: Path) -> None:
     fine = make_lattice([Fraction(k, 10) for k in range(11)])
     rows = [[0] * 3 + [1] + [0] * 7, [0] * 7 + [1] + [0] * 3]
     table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", 1)])
-    spec = channel_job(BIT, rows, fine)
+    spec = sure_job(BIT, rows, fine)
     release_file(table, tmp_path / "o.csv", spec)
     assert (tmp_path / "o.csv").read_text() == "x\n0.3\n0.7\n"
     release_file(table, tmp_path / "o.parquet", spec)
     assert pq.read_table(tmp_path / "o.parquet")["x"].to_pylist() == [0.3, 0.7]
-    assert release_array([0, 1], channel_job(BIT, rows, fine, round=True)).tolist() == [0, 1]
-    assert release_array([0, 1], channel_job(BIT, rows, fine, bounds=("0.5", 1))).tolist() == [
+    assert release_array([0, 1], sure_job(BIT, rows, fine, round=True)).tolist() == [0, 1]
+    assert release_array([0, 1], sure_job(BIT, rows, fine, bounds=("0.5", 1))).tolist() == [
         0.5, 0.7
     ]  # fmt: skip
     with pytest.raises(InputError, match=r"multiples of 0\.1"):
-        release_array([0, 1], channel_job(BIT, rows, fine, bounds=("0.55", 1)))
+        release_array([0, 1], sure_job(BIT, rows, fine, bounds=("0.55", 1)))
 
 
+@readable
 def test_integers_above_2_to_53_stay_integers(tmp_path: Path) -> None:
     large = make_lattice([Fraction(2**53), Fraction(2**53 + 1)])
-    spec = channel_job(large, [[0, 1], [1, 0]])
+    spec = sure_job(large, [[0, 1], [1, 0]])
     assert release_array([2**53, 2**53 + 1], spec).tolist() == [2**53 + 1, 2**53]
     table = write_csv(tmp_path / "in.csv", [("a", 2**53), ("b", 2**53 + 1)])
     release_file(table, tmp_path / "o.csv", spec)
@@ -443,12 +455,13 @@ def test_what_changes_something_is_not_unchanged(rows: Any) -> None:
     Releaser(channel_job(JOBS, rows))  # would warn
 
 
+@readable
 def test_values_outside_the_support(tmp_path: Path) -> None:
     swap = [[0, 1], [1, 0]]
     with pytest.raises(InputError, match=r"outside the support, which goes from 0 to 1; clamp"):
-        release_array([0, 9], channel_job(BIT, swap))
+        release_array([0, 9], sure_job(BIT, swap))
     with pytest.warns(OutsidePromiseWarning, match="2 released values were not in the support"):
-        clamped = release_array([-5, 9, 1], channel_job(BIT, swap, out_of_support="clamp"))
+        clamped = release_array([-5, 9, 1], sure_job(BIT, swap, out_of_support="clamp"))
     assert clamped.tolist() == [1, 0, 0]
     table = write_csv(tmp_path / "in.csv", [("a", "Private"), ("b", "private")])
     for choice, end in (("refuse", ""), ("clamp", "; levels cannot be clamped, .*")):
@@ -492,14 +505,16 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
         rows_released=5,
         set_aside=(("no public value", 1),),
         outside_promise=(("no secret value", 1), ("secret in no pair", 1)),
+        keep_rate=float_down(Fraction(3 * 7 + 5, 50) + Fraction(3, 20)),
     )
     released = (tmp_path / "out.csv").read_text().split()
     assert len(released) == 6
     assert set(released[1:]) <= set(ORDERED.names)
-    first, second, *_ = report.lines()
+    first, second, *more = report.lines()
     assert first.endswith("in.csv: column 'x' released through " + spec.mechanism.describe())
     assert first.partition(" released ")[2].startswith("through a channel from 3 levels to 3 ")
     assert second == "rows read 6, released 5, set aside 1"
+    assert "expected share of the released rows kept as they are: 67.0 %" in more
     _, in_frame = quiet(release_frame_with_report, pl.read_csv(table), spec)
     assert (in_frame.rows_read, in_frame.rows_released, in_frame.set_aside) == (
         6, 5, (("no public value", 1),)
@@ -507,9 +522,10 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
     assert in_frame.mechanism is spec.mechanism
 
 
+@readable
 def test_kept_columns_stay_with_their_rows() -> None:
     frame = pl.DataFrame({"s": list("abab"), "x": ["low", None, "mid", "high"], "k": [1, 2, 3, 4]})
-    spec = channel_job(ORDERED, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    spec = sure_job(ORDERED, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
     with pytest.warns(OutsidePromiseWarning, match="no longer protected|left out"):
         released = release_any(frame, spec, keep=["k"])
     assert cells(released) == {"x": ["mid", "high", "low"], "k": [1, 3, 4]}
@@ -534,9 +550,10 @@ def missing_job() -> ReleaseSpec:
     )
     assert rules.missing_level is not None
     support = Levels(("no", "yes", rules.missing_level))
-    return channel_job(support, [[0, 1, 0], [1, 0, 0], [0, 0, 1]], rules=rules)
+    return sure_job(support, [[0, 1, 0], [1, 0, 0], [0, 0, 1]], rules=rules)
 
 
+@readable
 def test_where_missing_is_a_level_nothing_is_left_out(tmp_path: Path) -> None:
     spec = missing_job()
     frame = pl.DataFrame({"s": list("abab"), "x": ["no", None, " ? ", "yes"], "k": [1, 2, 3, 4]})

@@ -3,6 +3,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from pufferfish.errors import (
     UnchangedWarning,
 )
 from pufferfish.release import (
+    files,
+    frames,
     release_any,
     release_file,
     release_frame,
@@ -137,7 +140,7 @@ def test_columns_that_cannot_be_kept(keep: Any, message: str) -> None:
 
 
 def keeps_a_renamed_secret(name: str) -> bool:
-    frame = pl.DataFrame({"x": [0], name: ["a"]})
+    frame = pl.DataFrame({"strasse": ["a"], "x": [0], name: ["a"]})
     spec = job([0, 1], rules=make_rules(secret="strasse", public="x"))
     try:
         with warnings.catch_warnings():
@@ -155,6 +158,60 @@ def test_a_renamed_secret_cannot_be_kept() -> None:
 def test_mutant_names_compared_as_they_are_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release_rows, "_folded", str.strip)
     assert keeps_a_renamed_secret("Straße")
+
+
+def kept_without_the_secret(tmp_path: Path) -> list[str]:
+    """What comes out of a table that lacks the secret column, where columns are to be kept."""
+    frame = pl.DataFrame({"diagnosis ": ["a", "b"], "x": [0, 1], "k": [5, 6]})
+    frame.write_csv(tmp_path / "in.csv")
+    spec = job([0, 1], 1e-3, rules=make_rules(secret="diagnose", public="x"))
+    said = []
+    calls: list[Callable[[str], Any]] = [
+        lambda name: release_file(tmp_path / "in.csv", tmp_path / "out.csv", spec, [name]),
+        lambda name: release_file(frame, tmp_path / "out.csv", spec, [name]),
+        lambda name: release_any(frame, spec, [name]),
+        lambda name: release_any(frame.lazy(), spec, [name]),
+        lambda name: release_any(frame.to_pandas(), spec, [name]),
+    ]
+    for call in calls:
+        for name in ("diagnosis", "k"):
+            try:
+                call(name)
+                said.append("kept")
+            except InputError as error:
+                said.append(str(error))
+    return said
+
+
+def test_nothing_is_kept_of_a_table_without_the_secret_column(tmp_path: Path) -> None:
+    """Any column might be the secret under another name: a name was mistyped, or was changed."""
+    for text in kept_without_the_secret(tmp_path):
+        assert text.startswith("the secret column 'diagnose' is not in ")
+        assert " (did you mean 'diagnosis'?), so no column can be kept: " in text
+        assert text.endswith("leave out --keep (keep=[...]); the other columns are diagnosis, k")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+    # Without kept columns a warning is all that there is.
+    spec = job([0, 1], 1e-3, rules=make_rules(secret="diagnose", public="x"))
+    with pytest.warns(OutsidePromiseWarning, match="'diagnose' is not in the table, so rows outs"):
+        released = release_any(pl.read_csv(tmp_path / "in.csv"), spec)
+    assert released.columns == ["x"]
+
+
+def test_mutant_a_secret_that_is_not_there_is_taken_as_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = release_rows.choose_columns
+
+    def trusting(table: Any, rules: Any, keep: Any) -> Any:
+        found = real(table, rules, ())
+        order = [c for c in table.columns if c == found.public or c in keep]
+        return replace(found, keep=tuple(keep), written=tuple(order))
+
+    for module in (frames, files):
+        monkeypatch.setattr(module, "choose_columns", trusting)
+    monkeypatch.setattr(frames, "warn_about_promise", lambda *_: None)
+    monkeypatch.setattr(files, "warn_about_promise", lambda *_: None)
+    assert "kept" in kept_without_the_secret(tmp_path)
 
 
 @pytest.mark.parametrize("rows, text", [(1, "1 released value was"), (3, "3 released values were")])

@@ -120,13 +120,16 @@ def test_one_value_needs_no_noise() -> None:
             assert plan.loss == 0
 
 
-def test_declared_levels_are_never_published_unchanged() -> None:
+def test_a_declared_level_is_not_published_as_it_is() -> None:
+    """What was seen may be: the column then is unchanged, although the channel is not."""
     counts = {"a": [50, 50, 0], "b": [50, 50, 0]}
     prior = pf.Prior.from_counts(counts, support=["x", "y", "z"], confidence=0.95)
     plan = pf.calibrate(prior, 5)
     assert plan.mechanism == "channel"
-    assert not plan.unchanged
-    assert pf.calibrate(prior.with_region(), 5).unchanged
+    assert plan.channel is not None
+    assert not plan.channel.unchanged
+    assert plan.channel.probability(2, 2) == 0
+    assert plan.unchanged
 
 
 def test_adversaries_with_rules_of_their_own() -> None:

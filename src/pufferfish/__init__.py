@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pufferfish.calibration import calibrate, calibrate_together
     from pufferfish.certificate import Certificate, certify
     from pufferfish.errors import CheckFailed, InputError, PufferfishError
+    from pufferfish.ledger import Ledger
     from pufferfish.mechanisms import Channel, DiscreteLaplace
     from pufferfish.plan import Plan
     from pufferfish.prior import Prior
@@ -29,6 +30,7 @@ _HOMES = {
     "CheckFailed": "pufferfish.errors",
     "DiscreteLaplace": "pufferfish.mechanisms",
     "InputError": "pufferfish.errors",
+    "Ledger": "pufferfish.ledger",
     "Plan": "pufferfish.plan",
     "Prior": "pufferfish.prior",
     "PufferfishError": "pufferfish.errors",
@@ -46,6 +48,7 @@ __all__ = [
     "CheckFailed",
     "DiscreteLaplace",
     "InputError",
+    "Ledger",
     "Plan",
     "Prior",
     "PufferfishError",

@@ -140,6 +140,11 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
             "the joint loss is that of exact priors, but a prior carries a region (confidence or "
             "tv_radius); leave the region out with prior.with_region()"
         )
+    if any(prior.units is not None for prior in scenario.priors):
+        raise InputError(
+            "the joint loss is that of single rows, but the prior was counted by the rows of one "
+            "person (unit=...); count it without unit"
+        )
     columns, supports = _columns_of(scenario)
     known = len(columns)
     releases: list[list[Mechanism]] = [[] for _ in columns]
@@ -206,6 +211,11 @@ def _parts(item: object, number: int) -> tuple[str | None, Mechanism, Support | 
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
         column, item = item
     if isinstance(item, Plan):
+        if item.rules is not None and item.rules.unit is not None:
+            raise InputError(
+                f"the plan of release {number} is for the rows of one person together (unit "
+                f"{item.rules.unit!r}), and the joint loss is that of single rows"
+            )
         own = None if item.rules is None else item.rules.public
         if column is not None and own is not None and column != own:
             raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -50,14 +51,20 @@ def aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
         union, found = _union(single)
         places = [(place,) for place in found]
     return tuple(
-        Prior.from_numerators(
-            union,
-            first.secrets,
-            _placed(prior, first, union, place),
-            from_rows=prior.from_rows,
-            notes=prior.notes,
-            report=prior.report,
-            region=prior.region,
+        replace(
+            Prior.from_numerators(
+                union,
+                first.secrets,
+                _placed(prior, first, union, place),
+                from_rows=prior.from_rows,
+                notes=prior.notes,
+                report=prior.report,
+                region=prior.region,
+            ),
+            # Units are of one column only.
+            units=None
+            if prior.units is None
+            else prior.units.moved(place[0], [prior.row(secret) for secret in first.secrets]),
         )
         for prior, place in zip(priors, places, strict=True)
     )

@@ -90,3 +90,8 @@ def listed(names: Iterable[str], limit: int = 8) -> str:
     items = list(names)
     text = ", ".join(items[:limit])
     return text if len(items) <= limit else f"{text}, ... ({len(items)} in all)"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is one: ``1 row``, ``2 rows``."""
+    return f"{number} {noun}{'s' * (number != 1)}"

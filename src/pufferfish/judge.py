@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from pufferfish.certificate import Certificate, prove
 from pufferfish.digits import rounded_up
-from pufferfish.errors import CheckFailed
+from pufferfish.errors import CheckFailed, counted
 from pufferfish.rationals import show
 from pufferfish.regions import Region, has_region, regions_of
 from pufferfish.scenario import Scenario
 from pufferfish.support import Levels, lattice_of
+from pufferfish.unitloss import digest_of, together, units_loss, units_of
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
@@ -34,18 +35,73 @@ def judge(plan: Plan, scenario: Scenario, other_prior: bool) -> Certificate:
     CheckFailed
         If the loss exceeds epsilon, or the scenario is another one than the plan's.
     """
-    if not other_prior and scenario.digest != plan.digest:
+    if not other_prior and not is_for(plan, scenario):
         raise CheckFailed(
             "the prior or the pairs are not those that the plan was computed from; to judge "
             "the plan under them all the same use --other-prior (other_prior=True)"
         )
     _check_support(plan, scenario, other_prior)
+    by_units = _by_units(plan, scenario, other_prior)
     certificate = None
     # What the plan promises, and what whoever verifies asks for beyond it.
     for rules in dict.fromkeys((scenario.regions, _promised(plan, scenario))):
         if any(rules):
             certificate = _proved(plan, scenario.with_regions(rules))
-    return _proved(plan, scenario) if certificate is None else certificate
+    if certificate is None:
+        certificate = _proved(plan, scenario)
+    return _all_rows(plan, scenario, certificate) if by_units else certificate
+
+
+def is_for(plan: Plan, scenario: Scenario) -> bool:
+    """Whether a scenario is the one that a plan was computed from, its regions aside."""
+    count = len(scenario.priors)
+    rules = plan.regions or (None,) * count
+    return len(rules) == count and scenario.with_regions(rules).digest == plan.digest
+
+
+def _by_units(plan: Plan, scenario: Scenario, other_prior: bool) -> bool:
+    """Whether rows of one person are judged together: the plan says so, or the scenario does.
+
+    Raises
+    ------
+    CheckFailed
+        If the plan says so, but the scenario does not know which rows are one person's, or knows
+        others than those that the plan was computed from.
+    """
+    unit = None if plan.rules is None else plan.rules.unit
+    units = units_of(scenario)
+    if unit is None:
+        return bool(units)
+    if not units:
+        raise CheckFailed(
+            f"the plan is for the rows of one person together (by column {unit!r}), but the prior "
+            "does not say which rows these are; verify it with a table that has this column"
+        )
+    if not other_prior and plan.units is not None and plan.units.digest != digest_of(scenario):
+        raise CheckFailed(
+            "the rows of one person, or their order, are not those that the plan was computed "
+            "from; to judge the plan under them all the same use --other-prior (other_prior=True)"
+        )
+    return True
+
+
+def _all_rows(plan: Plan, scenario: Scenario, certificate: Certificate) -> Certificate:
+    """Return the certificate for all rows of a person, however many the plan lets pass.
+
+    Raises
+    ------
+    CheckFailed
+        If their loss was not proved to be at most epsilon.
+    """
+    found = units_loss(scenario, plan.applied, () if plan.units is None else plan.units.rows)
+    if not found.at_most(plan.epsilon_exact):
+        number = "infinite" if found.upper is None else f"up to {rounded_up(found.value, 5)}"
+        raise CheckFailed(
+            f"the loss of all rows of one person together is {number} for "
+            f"{counted(found.rows, 'row')} ({found.name}), above epsilon "
+            f"{show(plan.epsilon_exact)}"
+        )
+    return together(certificate, found, plan.epsilon_exact)
 
 
 def _proved(plan: Plan, scenario: Scenario) -> Certificate:
@@ -101,7 +157,7 @@ def _promised(plan: Plan, scenario: Scenario) -> tuple[Region | None, ...]:
         return (None,) * count
     if len(set(plan.regions)) == 1:
         return plan.regions[:1] * count
-    if len(plan.regions) != count or scenario.digest != plan.digest:
+    if not is_for(plan, scenario):
         raise CheckFailed(
             f"the plan holds for {len(plan.regions)} adversaries with regions of their own, and "
             "it cannot be told which of them belongs to which of the priors given"

@@ -15,7 +15,7 @@ from pufferfish.columns import common_rules, rules_for
 from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError
 from pufferfish.jsonfile import read_strict, write_private
-from pufferfish.judge import judge
+from pufferfish.judge import is_for, judge
 from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.planfile import plan_entries, plan_to_dict
 from pufferfish.prior import Prior
@@ -25,23 +25,28 @@ from pufferfish.robust.sensitivity import Sensitivity, sensitivity_of
 from pufferfish.scenario import Pair, Scenario
 from pufferfish.support import Support
 from pufferfish.tables.rules import Rules
+from pufferfish.unitcounts import UnitsClaim
 
 if TYPE_CHECKING:
     from pufferfish.estimate import Estimate
     from pufferfish.release import ReleaseSpec
 
-#: What every plan from a table says (theory, section 7).
-ASSUMPTION = (
+#: What every plan says that knows no unit (theory, section 6).
+EACH_ROW = " Each row is taken as a person of its own (--unit COL if not)."
+_FROM_TABLE = (
     "The prior is taken as public knowledge. This plan was computed from the table itself and "
     "depends on every row of it: keep it private, or calibrate from another table. The losses of "
     "several releases do not add up."
 )
-#: What a plan from a given prior says.
-GIVEN_PRIOR = (
+#: What every plan from a table says (theory, section 7).
+ASSUMPTION = _FROM_TABLE + EACH_ROW
+_FROM_GIVEN = (
     "The guarantee is against adversaries with the given prior, for rows that are independent "
     "given it. This plan was computed from the given prior and is as private as that prior. The "
     "losses of several releases do not add up."
 )
+#: What a plan from a given prior says.
+GIVEN_PRIOR = _FROM_GIVEN + EACH_ROW
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +89,9 @@ class Plan:
         What errors of the prior would do, where :meth:`with_sensitivity` found it out.
     beside : Beside or None
         What was out when this was calibrated to fit beside it; epsilon is that of all together.
+    units : UnitsClaim or None
+        How many rows one person may have, and what all of them together cost, where the rules
+        name a unit.
     """
 
     mechanism: str
@@ -101,6 +109,7 @@ class Plan:
     regions: tuple[Region | None, ...] = ()
     sensitivity: Sensitivity | None = None
     beside: Beside | None = None
+    units: UnitsClaim | None = None
 
     @classmethod
     def of(
@@ -192,13 +201,21 @@ class Plan:
     def unchanged(self) -> bool:
         """Whether a release publishes the column as it is."""
         if isinstance(self.applied, Channel):
-            return self.applied.unchanged
+            # Rows of values that never occur are not looked at where the plan knows them.
+            return self.applied.unchanged or self.keep_rate == 1
         return self.applied.scale == 0
 
     @property
     def assumption(self) -> str:
         """What the guarantee assumes, and how private the plan itself is."""
-        return ASSUMPTION if self.from_rows else GIVEN_PRIOR
+        said = _FROM_TABLE if self.from_rows else _FROM_GIVEN
+        unit = None if self.rules is None else self.rules.unit
+        if unit is None:
+            return said + EACH_ROW
+        return (
+            f"{said} The rows with the same {unit!r} are taken as one person's, in the order of "
+            "the table; how many rows a person has is not protected."
+        )
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -336,6 +353,13 @@ class Plan:
             )
         return judge(self, scenario, other_prior)
 
+    def is_for(self, scenario: Scenario) -> bool:
+        """Whether this plan was computed from that scenario (regions of its priors aside).
+
+        For a plan that holds with a confidence, the numbers of rows have to be the same too.
+        """
+        return is_for(self, scenario)
+
     def with_sensitivity(self, scenario: Scenario) -> Plan:
         """Return the same plan, with what errors of the prior would do to its loss.
 
@@ -343,7 +367,14 @@ class Plan:
         ----------
         scenario : Scenario
             The one that the plan was calibrated for.
+
+        Notes
+        -----
+        A plan for the rows of one person is returned as it is: what errors of their joint prior
+        would do is not known.
         """
+        if self.units is not None:
+            return self
         found = sensitivity_of(scenario, self.applied, self.epsilon_exact)
         return replace(self, sensitivity=found)
 
@@ -407,7 +438,10 @@ class Plan:
         """Return what the release layer needs of this plan, with the given options."""
         from pufferfish.release import ReleaseSpec
 
-        return ReleaseSpec(self.support, self.rules, self.applied, self.protected, **options)
+        units = () if self.units is None else self.units.rows
+        return ReleaseSpec(
+            self.support, self.rules, self.applied, self.protected, units=units, **options
+        )
 
     def estimate(
         self,

@@ -9,6 +9,7 @@ a plan unreadable.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,10 +27,12 @@ from pufferfish.robust.sensitivity import Sensitivity
 from pufferfish.support import Lattice, Levels, Support
 from pufferfish.supportfile import support_from_dict, support_to_dict
 from pufferfish.tables.rules import Rules
+from pufferfish.unitcounts import UnitsClaim
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
 
+_NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 #: Version of the plan file.
 FORMAT = 1
 _FROM_ROWS = (
@@ -71,6 +74,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "certificate": plan.certificate.to_dict(),
         "sensitivity": None if plan.sensitivity is None else plan.sensitivity.to_dict(),
         "beside": None if plan.beside is None else plan.beside.to_dict(),
+        "units": None if plan.units is None else plan.units.to_dict(),
         "digest": plan.digest,
         "notes": list(plan.notes),
     }
@@ -96,7 +100,7 @@ def plan_entries(data: Any) -> dict[str, Any]:
     if not secrets or len(set(secrets)) < len(secrets):
         raise InputError("its 'secrets' must name each secret once, at least one")
     return {
-        "mechanism": entry(data, "mechanism", str),
+        "mechanism": _mechanism(entry(data, "mechanism", str)),
         "applied": applied,
         "epsilon_exact": parse_epsilon(data.get("epsilon")),
         "certificate": _claimed(data.get("certificate")),
@@ -111,7 +115,16 @@ def plan_entries(data: Any) -> dict[str, Any]:
         "regions": _regions(entry(data, "regions", list)),
         "sensitivity": _claim(Sensitivity, data.get("sensitivity")),
         "beside": _claim(Beside, data.get("beside")),
+        # Without it a release by units is refused, and verify proves the loss anyway.
+        "units": _claim(UnitsClaim, data.get("units")),
     }
+
+
+def _mechanism(name: str) -> str:
+    """Check that a name is one that a mechanism could have: it is printed as it stands."""
+    if not _NAME.fullmatch(name):
+        raise InputError(f"its mechanism has the impossible name {name!r}")
+    return name
 
 
 def _applied(scale: Any, channel: Any, support: Support) -> Mechanism:
@@ -217,7 +230,7 @@ def _check_lists(rules: Mapping[str, Any]) -> None:
         raise InputError("the 'step' of its rules must be a number written as text")
 
 
-_Claim = TypeVar("_Claim", Beside, Distortion, Sensitivity)
+_Claim = TypeVar("_Claim", Beside, Distortion, Sensitivity, UnitsClaim)
 
 
 def _claim(kind: type[_Claim], data: Any) -> _Claim | None:

@@ -24,6 +24,13 @@ from pufferfish.support import AnySupport, Product
 if TYPE_CHECKING:
     from pufferfish.regions import Region
     from pufferfish.tables.report import TableReport
+    from pufferfish.unitcounts import Units
+
+
+_NO_REGION_OF_UNITS = (
+    "a region (confidence or tv_radius) is not supported together with a unit: what the rows of "
+    "one person reveal is computed for the joint prior as it is"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,8 @@ class Prior:
         JointReport for several columns).
     region : Confidence, TVBall or None
         How far the true distributions may be from this prior; None: it is exact.
+    units : Units or None
+        Which rows are one person's, where that was counted (``unit``).
     """
 
     support: AnySupport
@@ -61,8 +70,11 @@ class Prior:
     notes: tuple[str, ...] = ()
     report: TableReport | None = field(default=None, repr=False)
     region: Region | None = None
+    units: Units | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if self.region is not None and self.units is not None:
+            raise InputError(_NO_REGION_OF_UNITS)
         if self.region is not None and isinstance(self.support, Product):
             raise InputError(
                 "a region (confidence or tv_radius) is not supported for several columns together: "
@@ -115,8 +127,14 @@ class Prior:
         at = support.position(column)
         others = tuple(k for k in range(len(support.axes)) if k != at)
         rows = [row.reshape(support.shape).sum(axis=others) for row in self.counts]
+        of_column = getattr(self.report, "of_column", None)
         return Prior.from_numerators(
-            support.axes[at], self.secrets, rows, from_rows=self.from_rows, notes=self.notes
+            support.axes[at],
+            self.secrets,
+            rows,
+            from_rows=self.from_rows,
+            notes=self.notes,
+            report=None if of_column is None else of_column(at),
         )
 
     def with_region(self, *, confidence: Any = None, tv_radius: Any = None) -> Prior:
@@ -242,6 +260,7 @@ class Prior:
         step: Any = None,
         support: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         missing_as_level: bool | Mapping[str, bool] = False,
+        unit: str | None = None,
         confidence: Any = None,
         tv_radius: Any = None,
     ) -> Prior:
@@ -275,6 +294,9 @@ class Prior:
         missing_as_level : bool
             Counts rows without a public value as the level "(missing)", instead of setting them
             aside: the last one, unless ``order`` names it elsewhere. For levels only.
+        unit : str, optional
+            The column whose equal values mark the rows of one person; without it each row is a
+            person of its own. For a single public column, without a region.
         confidence, tv_radius : number, optional
             A region for the prior (:meth:`with_region`).
 
@@ -286,7 +308,8 @@ class Prior:
         Raises
         ------
         InputError
-            If the file or a column cannot be read, or a secret has no usable row.
+            If the file or a column cannot be read, or a secret has no usable row; if a row has a
+            public value but no unit, or a unit has several secrets.
 
         Notes
         -----
@@ -315,10 +338,18 @@ class Prior:
                     f"{by_column[0]} by column is for several columns, public=[...], but public is "
                     f"{public!r}"
                 )
-            prior = count_table(table, make_rules(secret=secret, public=public, **options))
+            if unit is not None and region is not None:
+                raise InputError(_NO_REGION_OF_UNITS)
+            rules = make_rules(secret=secret, public=public, unit=unit, **options)
+            prior = count_table(table, rules)
         else:
-            rules = make_joint_rules(secret=secret, public=public, **options)
-            prior = count_joint_table(table, rules)
+            if unit is not None:
+                raise InputError(
+                    f"a unit ({unit!r}) is for one public column, but several are counted together "
+                    "(public=[...])"
+                )
+            joint = make_joint_rules(secret=secret, public=public, **options)
+            prior = count_joint_table(table, joint)
         return replace(prior, region=region)
 
     @classmethod

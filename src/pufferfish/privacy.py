@@ -32,7 +32,8 @@ def privacy_loss(scenario: Scenario, scale: object) -> float:
     Raises
     ------
     InputError
-        If the scale is negative or no number, or the levels have no order.
+        If the scale is negative or no number, the levels have no order, or the prior was counted
+        by the rows of one person.
 
     Notes
     -----
@@ -41,6 +42,11 @@ def privacy_loss(scenario: Scenario, scale: object) -> float:
     theta = parse_number(scale, "the scale")
     if theta < 0:
         raise InputError(f"the scale must not be negative, but {scale} was given")
+    if any(prior.units is not None for prior in scenario.priors):
+        raise InputError(
+            "this is the loss of single rows, but the prior was counted by the rows of one person "
+            "(unit=...); count it without unit, or see the loss of a plan"
+        )
     if has_region(scenario):
         return robust_loss(scenario, theta)
     if scenario.cells <= PRECISE_CELLS or not fits_doubles(scenario):

@@ -59,7 +59,7 @@ class TVBall:
 
     def describe(self) -> str:
         """Return one line that names the region."""
-        return f"total-variation balls of radius {_brief(self.radius)}"
+        return f"total-variation balls of radius {brief(self.radius)}"
 
 
 #: What a prior carries.
@@ -248,6 +248,7 @@ def _ends(counts: npt.NDArray[Any], totals: Sequence[int], alpha: Fraction) -> t
     return lower, upper
 
 
-def _brief(number: Fraction) -> str:
+def brief(number: Fraction) -> str:
+    """Return a number for a message: exactly where that is short, or six digits of it."""
     text = show(number)
     return text if len(text) <= 24 else f"{float(number):.6g}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,9 @@ from pufferfish.alignment import aligned
 from pufferfish.arrays import INT64_SAFE, CountArray
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.prior import Prior
+from pufferfish.regions import Confidence, Region
 from pufferfish.support import Lattice, Product, Support, lattice_of, one_column
 from pufferfish.texts import text_of
-
-if TYPE_CHECKING:
-    from pufferfish.regions import Region
 
 Pair = tuple[str, str]
 
@@ -172,7 +170,7 @@ class Scenario:
         if column is None:
             raise InputError(
                 "noise and channels are calibrated for one column at a time: name one of "
-                f"{listed(self.product.columns)} with column="
+                f"{listed(map(repr, self.product.columns))} with column="
             )
         return Scenario([prior.marginal(column) for prior in self.priors], self.pairs)
 
@@ -225,7 +223,8 @@ class Scenario:
     def digest(self) -> str:
         """SHA-256 of support, pairs and exact probabilities; equal scenarios have equal digests.
 
-        It depends on the counts of the table and is therefore as private as they are.
+        It depends on the counts of the table and is therefore as private as they are. Counts
+        themselves, and not only frequencies, count where a prior is to hold with a confidence.
         """
         h = hashlib.sha256()
         product = self.product
@@ -237,9 +236,16 @@ class Scenario:
                 h.update(f"column {name!r} {axis.size}\n".encode())
                 h.update(_written(axis))
         h.update(repr(sorted(tuple(sorted(pair)) for pair in self.pairs)).encode())
-        for fingerprint in sorted(self._fingerprint(prior) for prior in self.priors):
+        for fingerprint in sorted(map(self._identity, self.priors)):
             h.update(fingerprint)
         return f"sha256:{h.hexdigest()}"
+
+    def _identity(self, prior: Prior) -> bytes:
+        """Return a prior's fingerprint, with its numbers of rows where its region needs them."""
+        if not isinstance(prior.region, Confidence):
+            return self._fingerprint(prior)
+        totals = [prior.totals[prior.row(secret)] for secret in sorted(self.protected)]
+        return self._fingerprint(prior) + repr(totals).encode()
 
     def _fingerprint(self, prior: Prior) -> bytes:
         h = hashlib.sha256()

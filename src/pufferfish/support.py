@@ -82,10 +82,24 @@ class Levels:
         The levels, in their order where there is one, else sorted as text.
     ordered : bool
         Whether the user stated the order.
+
+    Raises
+    ------
+    InputError
+        If a name is empty, or holds half a character (a surrogate).
     """
 
     names: tuple[str, ...]
     ordered: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            if not name:
+                raise InputError(
+                    "a level needs a name, but one is empty; an empty cell means a missing value"
+                )
+            if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
+                raise InputError(f"a level must be UTF-8 text, but {name!a} was given")
 
     @property
     def size(self) -> int:

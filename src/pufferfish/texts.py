@@ -48,11 +48,6 @@ def text_of(value: Any) -> str:
     return str(value).strip()
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it is one: ``1 row``, ``2 rows``."""
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def _integer_text(value: int) -> str:
     # Python refuses to print more than 4,300 digits, and no number of so many is read.
     if value.bit_length() > 4 * MOST_DIGITS:

@@ -13,6 +13,7 @@ from pufferfish.accountant import Item
 from pufferfish.beside import Beside
 from pufferfish.calibration.certified import certified
 from pufferfish.calibration.channel import ChannelSolution
+from pufferfish.calibration.costs import weights_of
 from pufferfish.calibration.registry import (
     DEFAULT,
     ChannelMethod,
@@ -21,6 +22,7 @@ from pufferfish.calibration.registry import (
     method_named,
     why_not,
 )
+from pufferfish.calibration.units import FittedChannel, channel_for_units, noise_for_units
 from pufferfish.certificate import prove
 from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError, PufferfishError, listed
@@ -31,6 +33,7 @@ from pufferfish.rationals import float_up, parse_epsilon, show
 from pufferfish.regions import Concrete, has_region, regions_of
 from pufferfish.scenario import Scenario
 from pufferfish.support import Levels
+from pufferfish.unitloss import claim_of, together, units_of
 
 
 def calibrate(
@@ -51,7 +54,8 @@ def calibrate(
 
     What a calibrator finds is only a proposal. Its loss is recomputed by the certificate, which
     shares no code with it; the scale of noise is raised until the certificate holds. Where a prior
-    carries a region (``confidence`` or ``tv_radius``), the plan holds for every prior of it.
+    carries a region (``confidence`` or ``tv_radius``), the plan holds for every prior of it. Where
+    the rows of one person are known (``unit``), it holds for all of them together.
 
     Parameters
     ----------
@@ -96,7 +100,8 @@ def calibrate(
         If epsilon, the mechanism or an option is not of that kind, does not go with the scenario,
         or asks for what no channel can do.
     CheckFailed
-        If nothing fits beside what is out.
+        If nothing fits beside what is out, or no channel keeps the rows of one person together
+        within epsilon.
     PufferfishError
         If nothing near the calibrator's answer can be certified: never a plan that was not proved.
 
@@ -116,6 +121,12 @@ def calibrate(
     reason = why_not(method, scenario)
     if reason is not None:
         raise InputError(reason)
+    units = units_of(scenario)
+    if units and already is not None:
+        raise InputError(
+            f"what is already out (already, or a ledger) and rows of one person (unit "
+            f"{units[0].column!r}) cannot be had together: their joint prior is not counted"
+        )
     options = {
         "cost": cost,
         "outputs": outputs,
@@ -124,6 +135,9 @@ def calibrate(
         "min_keep": min_keep,
         "weights": weights,
     }
+    for name, value in (("invariant", invariant), ("unbiased", unbiased)):
+        if not isinstance(value, bool):
+            raise InputError(f"{name} must be True or False, but {value!r} was given")
     if not isinstance(method, ChannelMethod):
         _refuse(options, method.name)
     if already is not None:
@@ -142,7 +156,17 @@ def _noise(
     else:
         proposal = method.robust(scenario, epsilon, regions)
     noise, certificate, notes = certified(scenario, proposal, epsilon, regions)
-    return Plan.of(scenario, method.name, noise, epsilon, certificate, notes)
+    if not units_of(scenario):
+        return Plan.of(scenario, method.name, noise, epsilon, certificate, notes)
+    raised, certificate, found = noise_for_units(scenario, noise, epsilon)
+    if raised.scale > noise.scale:
+        notes += (
+            "the scale is above what single rows need, for all rows of one person together: the "
+            f"{found.how} decides",
+        )
+    certificate = together(certificate, found, epsilon)
+    plan = Plan.of(scenario, method.name, raised, epsilon, certificate, notes)
+    return replace(plan, units=claim_of(scenario, found))
 
 
 def _channel(
@@ -152,7 +176,12 @@ def _channel(
     regions: Sequence[Concrete] | None,
     options: Mapping[str, Any],
 ) -> Plan:
-    solution = method.calibrate(scenario, epsilon, regions=regions, **options)
+    fitted = None
+    if units_of(scenario):
+        fitted = _channel_for_units(scenario, epsilon, method, options)
+        solution = fitted.solution
+    else:
+        solution = method.calibrate(scenario, epsilon, regions=regions, **options)
     made = solution.channel
     certificate = prove(scenario, made, epsilon, regions)
     if not certificate.holds:
@@ -160,7 +189,28 @@ def _channel(
             f"the channel could not be certified at epsilon {show(epsilon)}; please report it"
         )
     distortion = distortion_of(solution)
-    return Plan.of(scenario, method.name, made, epsilon, certificate, solution.notes, distortion)
+    notes = solution.notes
+    if fitted is None:
+        return Plan.of(scenario, method.name, made, epsilon, certificate, notes, distortion)
+    certificate = together(certificate, fitted.found, epsilon)
+    notes += (fitted.note,) if fitted.note else ()
+    plan = Plan.of(scenario, method.name, made, epsilon, certificate, notes, distortion)
+    return replace(plan, units=claim_of(scenario, fitted.found))
+
+
+def _channel_for_units(
+    scenario: Scenario, epsilon: Fraction, method: ChannelMethod, options: Mapping[str, Any]
+) -> FittedChannel:
+    """Return the channel that keeps all rows of one person together within epsilon."""
+    given = dict(options)
+    weights = weights_of(scenario, given.pop("weights"))
+
+    def calibrated(
+        values: Scenario, own: Fraction, frequencies: Sequence[Fraction]
+    ) -> ChannelSolution:
+        return method.calibrate(values, own, regions=None, weights=list(frequencies), **given)
+
+    return channel_for_units(scenario, epsilon, calibrated, weights)
 
 
 def _beside(

@@ -9,31 +9,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import flint
 
 from pufferfish.calibration.channel_program import check_size
-from pufferfish.calibration.channel_task import Answer, Task
-from pufferfish.calibration.conditions import Conditions
+from pufferfish.calibration.channel_task import NOTHING, Answer, Task
+from pufferfish.calibration.conditions import LARGEST_EPSILON, Conditions
 from pufferfish.calibration.costs import cost_matrix, default_cost, weights_of
-from pufferfish.calibration.dyadic import log2
+from pufferfish.calibration.dyadic import as_double, log2
+from pufferfish.calibration.forbidden import ceiling_of
 from pufferfish.calibration.highs import Infeasible
+from pufferfish.calibration.most_kept import most_kept
 from pufferfish.calibration.outputs import output_alphabet, widened
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.precision import precision
 from pufferfish.rationals import show
-from pufferfish.regions import Concrete
+from pufferfish.regions import Ball, Concrete
 from pufferfish.scenario import Scenario
 from pufferfish.support import Levels
 
-#: Above it the channel of this epsilon is used, for e^epsilon is one of the solver's coefficients.
-#: Without side conditions that costs at most m / (e^20 - 1 + m) of the largest cost more, 4e-9 for
-#: two secrets (theory, section 4).
-LARGEST_EPSILON = Fraction(20)
+#: An answer, and the epsilon whose program it is of.
+Found = tuple[Answer, Fraction | None]
 #: Below it the program of epsilon 0 is tried first; up to the other, where need be.
 _TINY, _SMALL = Fraction(1, 10**6), Fraction(1, 100)
 #: Above it the program of this epsilon is tried where need be.
@@ -56,7 +56,9 @@ class ChannelSolution:
     lp_bound : float
         No channel costs less: from the solver's duals, whatever its tolerance.
     repair : float
-        What exactness (and all else) may have cost, relative to that bound.
+        By how much the cost exceeds ``lp_bound``: what exactness, and all else, added at most.
+        Relative to the bound where that is positive. Where it is 0 (below 1e-15 of the largest
+        term of the cost) no relative figure can be had, and this is the cost itself, in its unit.
     solver_seconds : float
         What the solver alone took.
     weights : tuple of Fraction
@@ -66,7 +68,9 @@ class ChannelSolution:
     conditions : tuple of str
         The side conditions that hold, each to 1e-9: ``invariant``, ``unbiased``, ``min_keep 0.6``.
     notes : tuple of str
-        What the user should know of the answer.
+        What the user should know of the answer: among other things whenever it is proved only to
+        more than 1e-6, relative to the bound, that it is the cheapest; an excess below 1e-15 of
+        the largest term of the cost counts as none.
     """
 
     channel: Channel
@@ -128,7 +132,9 @@ def channel(
 
     Notes
     -----
-    Source: theory, sections 4 and 5.
+    Source: theory, sections 4 and 5. The row of a value that no protected secret can take is not
+    the cheapest but the average row, so that whoever has it is protected too; it tells nothing of
+    the value (:mod:`pufferfish.calibration.unseen`, with a theorem and its limits).
     """
     conditions = Conditions.checked(invariant, unbiased, min_keep)
     inputs = scenario.support
@@ -156,14 +162,14 @@ def channel(
             f"the costs of a channel reach {log2(task.unit) * math.log10(2):.0f} digits, which is "
             "more than doubles can hold; use the cost hamming, or other units"
         )
-    answer, notes = _answered(task, epsilon)
-    unit, cost_as_float = float(task.unit), float(answer.cost)
+    task, answer, notes = _answered(task, epsilon)
+    unit, cost_as_float = float(task.unit), as_double(answer.cost)
     least = min(task.at_least * unit, cost_as_float)
     return ChannelSolution(
         answer.channel,
         answer.cost,
         least,
-        cost_as_float / least - 1 if least > 1e-12 * unit else cost_as_float,
+        cost_as_float / least - 1 if least > NOTHING * unit else cost_as_float,
         task.seconds,
         tuple(task.mu),
         name.strip().lower() if isinstance(name, str) else "own",
@@ -172,17 +178,50 @@ def channel(
     )
 
 
-def _answered(task: Task, epsilon: Fraction) -> tuple[Answer, tuple[str, ...]]:
-    """Return the best answer of all ways, and what the user should know of it."""
+def _answered(task: Task, epsilon: Fraction) -> tuple[Task, Answer, tuple[str, ...]]:
+    """Return the best answer of all ways, and what the user should know of it.
+
+    With it the task that knows most of the least cost.
+    """
     conditions = task.conditions
     plainest = task.plainest(exponential_below(min(epsilon, _MOST)))
     if plainest is not None:
         task.at_least = task.scaled(plainest.cost)
-        return plainest, ()
+        return task, plainest, ()
     if conditions.only_unchanged and all(w or x in task.free for x, w in enumerate(task.mu)):
         raise InputError(conditions.why_infeasible(epsilon))
-    best: tuple[Answer, Fraction | None] | None = None
+    best: Found | None = None
     failures: list[PufferfishError] = []
+    weights, costs = task.priced.weights, task.priced.costs
+    ceiling = ceiling_of(weights, costs)
+    used = task if ceiling is None else replace(task, ceiling=ceiling)
+    if used is not task:
+        best = _tried(used, epsilon, None, [])
+    if best is None or used.is_poor(best[0]):
+        if used is not task:
+            task.learn_from(used)
+        used, best = task, _tried(task, epsilon, best, failures)
+        lower = None if best is None else ceiling_of(weights, costs, best[0].cost)
+        if lower is not None and (ceiling is None or 2 * lower <= ceiling):
+            used = replace(task, ceiling=lower)
+            used.learn_from(task)
+            best = _tried(used, epsilon, best, [])
+    if best is None:
+        simplest = task.simplest()
+        if simplest is None:
+            raise _refusal(task, epsilon, failures[0])
+        best = simplest, None
+    task = used
+    if epsilon > LARGEST_EPSILON:
+        # The duals tell what the least cost is at the smaller epsilon only.
+        task.at_least = task.at_least_anywhere
+    return task, best[0], _notes(task, epsilon, *best)
+
+
+def _tried(
+    task: Task, epsilon: Fraction, best: Found | None, failures: list[PufferfishError]
+) -> Found | None:
+    """Go all ways until an answer is good, and return the best; failures are appended."""
     for way in _ways(epsilon):
         try:
             answer = task.solved(exponential_below(way) if way else Fraction(1))
@@ -194,17 +233,18 @@ def _answered(task: Task, epsilon: Fraction) -> tuple[Answer, tuple[str, ...]]:
             best = answer, way
         if not task.is_poor(best[0]):
             break
-    if best is None:
-        simplest = task.simplest()
-        if simplest is None:
-            if isinstance(failures[0], Infeasible):
-                raise InputError(conditions.why_infeasible(epsilon)) from None
-            raise failures[0]
-        best = simplest, None
-    if epsilon > LARGEST_EPSILON:
-        # The duals tell what the least cost is at the smaller epsilon only.
-        task.at_least = task.at_least_anywhere
-    return best[0], _notes(task, epsilon, *best)
+    return best
+
+
+def _refusal(task: Task, epsilon: Fraction, failure: PufferfishError) -> PufferfishError:
+    """Return the error that says what cannot be met, and what could."""
+    conditions = task.conditions
+    way = _ways(epsilon)[0]
+    most = most_kept(task, exponential_below(way) if way else Fraction(1))
+    robust = any(not isinstance(r, Ball) or not r.is_exact for r in task.regions or ())
+    if isinstance(failure, Infeasible):
+        return InputError(conditions.why_infeasible(epsilon, robust=robust, most=most))
+    return PufferfishError(f"{failure}; {conditions.what_helps(epsilon, robust=robust, most=most)}")
 
 
 def _ways(epsilon: Fraction) -> tuple[Fraction, ...]:
@@ -229,7 +269,7 @@ def _notes(task: Task, epsilon: Fraction, answer: Answer, way: Fraction | None) 
             f"the channel was computed for epsilon {show(way)}{leaves} and is therefore private "
             f"for every larger one; {most}",
         )
-    if task.is_poor(answer):
+    if task.is_told(answer):
         return (f"the channel is private, but perhaps not the cheapest: {most}",)
     return ()
 

@@ -10,9 +10,9 @@ exact, and is compared with a lower bound of the cost that holds whatever the so
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -20,34 +20,38 @@ import numpy as np
 
 from pufferfish.calibration.channel_bound import least_cost
 from pufferfish.calibration.channel_program import FloatArray, Program, Row, privacy_rows
+from pufferfish.calibration.clean_rows import cleaned, of_doubles, of_integers
 from pufferfish.calibration.conditions import Conditions
-from pufferfish.calibration.costs import ObjectArray, cheapest_row, expected_cost
+from pufferfish.calibration.costs import ObjectArray, expected_cost
 from pufferfish.calibration.dyadic import as_double, log2
+from pufferfish.calibration.forbidden import forbidden, prohibition, scaled_costs
 from pufferfish.calibration.highs import Solution, Solver
 from pufferfish.calibration.limit_program import limit_rows
+from pufferfish.calibration.plain_rows import Entries, cheapest_rows, entries_of, simple_rows
 from pufferfish.calibration.region_program import region_rows
-from pufferfish.calibration.repair import is_private, possible, repaired, rounded
+from pufferfish.calibration.repair import is_private, repaired, rounded
+from pufferfish.calibration.unseen import Average, Priced, possible, priced
 from pufferfish.errors import PufferfishError
 from pufferfish.mechanisms.channel import Channel, same_places
 from pufferfish.regions import Concrete
 from pufferfish.scenario import Scenario
-from pufferfish.support import Support, lattice_of
+from pufferfish.support import Support
 
 #: To this the side conditions hold.
 CONDITION_TOLERANCE = Fraction(1, 10**9)
 #: A channel that costs more than this beyond its bound, relative to it, is refined.
 _FINE = 1e-9
 #: What a channel may cost beyond the bound, relative to its cost and in units of the largest cost,
-#: before more is tried and the user is told.
+#: before more is tried.
 _UNNOTICED, _NEGLIGIBLE = 1e-6, 1e-10
+#: An excess of less than this, in ``unit``, is none: below 1e-15 of the largest term of the cost.
+NOTHING = 1e-13
 #: Optima below this, in units of the largest cost, are solved once more with magnified costs.
 _COARSE, _MOST_MAGNIFIED = 1e-3, 30
 #: The largest term of the cost is about 2 to this in the solver's program.
 _HEADROOM = 8
 #: Bits of the refined answer beyond the channel's own.
 _GUARD = 40
-
-Entries = Mapping[tuple[int, int], Fraction]
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class Task:
     conditions : Conditions
     bound : Fraction
         E with 1 < E <= e^epsilon.
+    ceiling : Fraction, optional
+        Entries that cost more are left out (:mod:`pufferfish.calibration.forbidden`).
     at_least : float
         The best lower bound of the cost so far, in units of ``unit``.
     at_least_anywhere : float
@@ -97,6 +103,7 @@ class Task:
     mu: Sequence[Fraction]
     conditions: Conditions
     bound: Fraction
+    ceiling: Fraction | None = None
     at_least: float = field(default=0.0, init=False)
     at_least_anywhere: float = field(default=0.0, init=False)
     seconds: float = field(default=0.0, init=False)
@@ -118,42 +125,58 @@ class Task:
     @cached_property
     def unit(self) -> Fraction:
         """A power of 2 below the largest term of the cost: the solver's tolerances are absolute."""
-        largest = max(w * max(row) for w, row in zip(self.mu, self.costs.tolist(), strict=True))
+        costs = self.priced.costs
+        if self.forbidden:
+            costs = costs.copy()
+            costs.flat[self.forbidden] = 0
+        terms = zip(self.priced.weights, costs.tolist(), strict=True)
+        largest = max(max(w * max(row) for w, row in terms), self.priced.fixed)
         return Fraction(2) ** (math.ceil(log2(largest)) - _HEADROOM) if largest else Fraction(1)
 
     def scaled(self, cost: Fraction) -> float:
         """Return a cost in units of ``unit``."""
-        return float(cost / self.unit)
+        return as_double(cost / self.unit)
+
+    @cached_property
+    def forbidden(self) -> list[int]:
+        """The variables that cost more than the ceiling."""
+        held = {x * self.outputs.size + y for x, y in enumerate(self.same) if y is not None}
+        return forbidden(
+            self.priced.weights,
+            self.priced.costs,
+            self.ceiling,
+            held if self.conditions.min_keep else set(),
+        )
+
+    def learn_from(self, other: Task) -> None:
+        """Take over what another way to solve the same task tells of the least cost."""
+        factor = as_double(other.unit / self.unit) * (1 - 1e-15)
+        if math.isfinite(factor):
+            self.at_least = max(self.at_least, other.at_least * factor)
+            self.at_least_anywhere = max(self.at_least_anywhere, other.at_least_anywhere * factor)
+        self.seconds += other.seconds
+
+    @cached_property
+    def same(self) -> tuple[int | None, ...]:
+        """The output that equals each value."""
+        return same_places(self.inputs, self.outputs)
 
     @cached_property
     def cheapest(self) -> list[dict[int, Fraction]]:
         """The cheapest row of each value, were privacy no matter."""
-        same = same_places(self.inputs, self.outputs)
-        conditions = self.conditions
-        means: list[tuple[Sequence[Fraction], Fraction] | None] = [None] * len(same)
-        if conditions.unbiased:
-            ys = lattice_of(self.outputs).values
-            means = [(ys, value) for value in lattice_of(self.inputs).values]
-        rows = [
-            cheapest_row(row, kept, conditions.min_keep, mean)
-            for row, kept, mean in zip(self.costs.tolist(), same, means, strict=True)
-        ]
-        if conditions.only_unchanged:
-            for x, (w, kept) in enumerate(zip(self.mu, same, strict=True)):
-                if w and kept is not None:
-                    rows[x] = {kept: Fraction(1)}
-        return rows
+        return cheapest_rows(self.conditions, self.inputs, self.outputs, self.priced.costs, self.mu)
 
     @cached_property
     def unconstrained(self) -> Fraction:
         """What the cheapest rows cost: no channel that meets the conditions costs less."""
+        costs = self.priced.costs
         return sum(
             (
-                w * sum((self.costs[x, y] * p for y, p in row.items()), Fraction(0))
-                for x, (w, row) in enumerate(zip(self.mu, self.cheapest, strict=True))
+                w * sum((costs[x, y] * p for y, p in row.items()), Fraction(0))
+                for x, (w, row) in enumerate(zip(self.priced.weights, self.cheapest, strict=True))
                 if w
             ),
-            Fraction(0),
+            self.priced.fixed,
         )
 
     @cached_property
@@ -164,39 +187,37 @@ class Task:
         bound = [bool(w) and self.conditions.invariant for w in self.mu]
         return [x for x, m in enumerate(masses.tolist()) if not m and not bound[x]]
 
+    @cached_property
+    def averaged(self) -> dict[int, tuple[int | None, Fraction]]:
+        """Those of them whose row is avg: the output that is the value, and the share it keeps."""
+        if self.conditions.unbiased:
+            return {}
+        return {x: (self.same[x], self.conditions.min_keep or Fraction(0)) for x in self.free}
+
+    @cached_property
+    def average(self) -> Average:
+        """The mean prior."""
+        return Average.of(self.scenario)
+
+    @cached_property
+    def priced(self) -> Priced:
+        """The cost in terms of the rows that are chosen."""
+        return priced(self.mu, self.costs, self.average, self.averaged)
+
     def plainest(self, bound: Fraction) -> Answer | None:
         """Return the cheapest rows where they are private for an E: nothing can be better."""
-        rows = rounded(self._entries_of(self.cheapest), self.costs.shape, 1 << self.bits)
+        rows = rounded(entries_of(self.cheapest), self.costs.shape, 1 << self.bits)
         if not is_private(self.scenario, rows, bound, self.regions):
             return None
         try:
-            return self._checked(rows)
+            return self.checked(rows)
         except PufferfishError:
             return None  # the frequencies change
 
     def simplest(self) -> Answer | None:
-        """Return a channel that is private by its form alone, or None where none is known.
-
-        Rows that are all the same; for an unbiased channel the two outermost outputs, which are
-        far enough apart for that (theory, section 4).
-        """
-        conditions = self.conditions
-        if conditions.min_keep is not None or (conditions.unbiased and conditions.invariant):
-            return None
-        if conditions.unbiased:
-            ys, last = lattice_of(self.outputs).values, self.outputs.size - 1
-            shares = [(v - ys[0]) / (ys[-1] - ys[0]) for v in lattice_of(self.inputs).values]
-            rows = [{0: 1 - p, last: p} for p in shares]
-        elif conditions.invariant:
-            places = same_places(self.inputs, self.outputs)
-            rows = [{y: w for y, w in zip(places, self.mu, strict=True) if y is not None and w}]
-        else:
-            spent = [
-                sum((w * c for w, c in zip(self.mu, column, strict=True)), Fraction(0))
-                for column in self.costs.T.tolist()
-            ]
-            rows = [{min(range(len(spent)), key=spent.__getitem__): Fraction(1)}]
-        return self._made(self._entries_of(rows * (self.inputs.size // len(rows))))
+        """Return a channel that is private by its form alone, or None where none is known."""
+        rows = simple_rows(self.conditions, self.inputs, self.outputs, self.costs, self.mu)
+        return None if rows is None else self._made(entries_of(rows))
 
     def solved(self, bound: Fraction) -> Answer:
         """Solve the program of an E that is at most the task's own, and return its channel.
@@ -207,8 +228,7 @@ class Task:
             If the solver fails, or its answer cannot be made private: ``Infeasible`` where it
             says that there is none.
         """
-        program = self._program(bound)
-        solver = Solver(program)
+        solver = Solver(self.program(bound))
         try:
             answer = self._solved(bound, solver, 0)
             if self.is_poor(answer) and 0 < self.scaled(answer.cost) < _COARSE:
@@ -223,31 +243,24 @@ class Task:
     def _solved(self, bound: Fraction, solver: Solver, magnified: int) -> Answer:
         solution = solver.solve(magnified)
         self._learn(bound, solver, solution)
-        return self._best_of(solver, self._sensible(solver, solution))
+        chosen = self.sensible(solver, solution)
+        answer = self._best_of(solver, chosen)
+        # What tightening costs is told by the duals of the cost itself.
+        return cleaned(self, solver, replace(chosen, duals=solution.duals), magnified, answer)
 
     def _best_of(self, solver: Solver, solution: Solution) -> Answer:
         """Return the solver's answer as integers, refined where that may help."""
-        n_x, n_y = self.costs.shape
-        plain = solution.values[: n_x * n_y].reshape(n_x, n_y)
-        entries = {
-            (int(x), int(y)): Fraction(float(plain[x, y]))
-            for x, y in zip(*np.nonzero(plain > 0), strict=True)
-        }
         answer: Answer | None = None
         failure: PufferfishError | None = None
         try:
-            answer = self._made(entries)
+            answer = self._made(of_doubles(solution.values, self.costs.shape))
         except PufferfishError as error:
             failure = error
         if answer is None or self.excess(answer) > _FINE * self.scaled(answer.cost):
             bits = self.bits + _GUARD
             fine = solver.refined(solution, bits)
-            one = 1 << bits
-            entries = {
-                divmod(c, n_y): Fraction(v, one) for c, v in enumerate(fine[: n_x * n_y]) if v > 0
-            }
             try:
-                finer = self._made(entries)
+                finer = self._made(of_integers(fine, self.costs.shape, bits))
                 if answer is None or finer.cost < answer.cost:
                     answer = finer
             except PufferfishError as error:
@@ -265,10 +278,15 @@ class Task:
         """Whether an answer may cost noticeably more than the optimum."""
         return self.excess(answer) > _UNNOTICED * self.scaled(answer.cost) + _NEGLIGIBLE
 
-    def _sensible(self, solver: Solver, solution: Solution) -> Solution:
+    def is_told(self, answer: Answer) -> bool:
+        """Whether the user is told that an answer may cost more than the optimum."""
+        excess = self.excess(answer)
+        return excess > NOTHING and excess > _UNNOTICED * self.at_least
+
+    def sensible(self, solver: Solver, solution: Solution) -> Solution:
         """Among optimal channels prefer one whose rows of no weight are cheap as well."""
         free = set(self.free)
-        idle = [x for x, w in enumerate(self.mu) if not w and x not in free]
+        idle = [x for x, w in enumerate(self.priced.weights) if not w and x not in free]
         if not idle:
             return solution
         second = np.zeros(len(solver.program.cost))
@@ -286,7 +304,16 @@ class Task:
     def _learn(self, bound: Fraction, solver: Solver, solution: Solution) -> None:
         """Raise the lower bound of the cost to what the solver's duals tell."""
         program, matrix, duals = solver.program, solver.matrix, solution.duals
-        least = least_cost(program, matrix, duals)
+        if self.forbidden:
+            # Nothing is forbidden here, but all costs are the true ones.
+            true = scaled_costs(self.priced.costs, self.unit).ravel()[self.forbidden]
+            weights = np.array([float(w) for w in self.priced.weights])
+            cost, duals = program.cost.copy(), duals.copy()
+            cost[self.forbidden] = true * weights[np.array(self.forbidden) // self.outputs.size]
+            duals[-1] = 0.0
+            program = replace(program, cost=cost)
+        fixed = self.scaled(self.priced.fixed) * (1 - 1e-15)
+        least = least_cost(program, matrix, duals) + fixed
         if bound == 1:
             # What was 0 is at most (E - 1) Q_j(y), and that at most E - 1.
             weights = np.array([as_double(w) for w in program.weights])
@@ -298,32 +325,45 @@ class Task:
             self.at_least = max(self.at_least, least)
         if self.conditions.any:
             others = np.where(np.arange(len(duals)) < program.sums, 0.0, duals)
-            least = least_cost(program, matrix, others)
+            least = least_cost(program, matrix, others) + fixed
             self.at_least_anywhere = max(self.at_least_anywhere, least)
 
     def _made(self, entries: Entries) -> Answer:
         shape = self.costs.shape
         rows = repaired(self.scenario, entries, shape, self.bound, self.bits, self.regions)
-        if self.free:
-            cheap = {(x, y): p for x in self.free for y, p in self.cheapest[x].items()}
-            rows[self.free] = rounded(cheap, shape, 1 << self.bits, self.free)[self.free]
-        return self._checked(rows)
+        return self.checked(rows)
 
-    def _checked(self, rows: ObjectArray) -> Answer:
-        made = Channel(self.inputs, self.outputs, rows, (1 << self.bits,) * self.inputs.size)
+    def checked(self, rows: ObjectArray) -> Answer:
+        """Return a private channel with its cost.
+
+        Parameters
+        ----------
+        rows : array of integers, shape (n_x, n_y)
+            Each sums to 2**bits; those of values on their own are still put in here.
+
+        Raises
+        ------
+        PufferfishError
+            If the side conditions are missed.
+        """
+        whole = 1 << self.bits
+        sums = [whole] * self.inputs.size
+        for x, (kept, share) in self.averaged.items():
+            rows[x], sums[x] = self.average.row(rows, whole, kept, share)
+        if self.free and not self.averaged:
+            cheap = {(x, y): p for x in self.free for y, p in self.cheapest[x].items()}
+            rows[self.free] = rounded(cheap, rows.shape, whole, self.free)[self.free]
+        made = Channel(self.inputs, self.outputs, rows, tuple(sums))
         missed = self.conditions.missed_by(made, self.mu)
         if missed > CONDITION_TOLERANCE:
             raise PufferfishError(
-                f"the side conditions could be met only to {float(missed):.0e}, not to "
-                f"{float(CONDITION_TOLERANCE):.0e}; a larger epsilon or fewer conditions help"
+                f"the side conditions could be met only to {float(missed):.2g}, not to "
+                f"{float(CONDITION_TOLERANCE):.0e}"
             )
-        return Answer(made, expected_cost(rows, self.bits, self.costs, self.mu))
+        return Answer(made, expected_cost(rows, sums, self.costs, self.mu))
 
-    @staticmethod
-    def _entries_of(rows: Sequence[Mapping[int, Fraction]]) -> Entries:
-        return {(x, y): p for x, row in enumerate(rows) for y, p in row.items()}
-
-    def _program(self, bound: Fraction) -> Program:
+    def program(self, bound: Fraction) -> Program:
+        """Return the linear program of an E, or of epsilon 0 where that is 1."""
         n, outputs = self.costs.shape
         further, weights = 0, None
         if self.regions is not None:
@@ -336,15 +376,16 @@ class Task:
         ones = [one] * outputs
         sums = len(rows)
         rows += [Row(list(range(x * outputs, (x + 1) * outputs)), ones, one, one) for x in range(n)]
-        mu = np.array([[float(w)] for w in self.mu])
+        mu = np.array([[float(w)] for w in self.priced.weights])
         cost = np.concatenate([(mu * self._doubles).ravel(), np.zeros(further)])
         program = Program((n, outputs), cost, rows, {}, sums, weights or [one] * sums)
         self.conditions.add_to(program, self.inputs, self.outputs, self.mu)
+        if self.forbidden:
+            program.rows.append(prohibition(self.forbidden))
+            cost[self.forbidden] = 2.0**_HEADROOM
         return program
 
     @cached_property
     def _doubles(self) -> FloatArray:
         """The costs as doubles, in ``unit``."""
-        if Fraction(1, 2**900) < self.unit < 2**900:
-            return np.asarray(self.costs.astype(np.float64) / float(self.unit))
-        return np.asarray((self.costs / self.unit).astype(np.float64))
+        return scaled_costs(self.priced.costs, self.unit)

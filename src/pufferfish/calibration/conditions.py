@@ -11,7 +11,13 @@ from pufferfish.calibration.channel_program import Program, Row
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel, same_places
 from pufferfish.rationals import parse_number, show
+from pufferfish.regions import brief
 from pufferfish.support import Support, lattice_of
+
+#: Above it the channel of this epsilon is used, for e^epsilon is one of the solver's coefficients.
+#: Without side conditions that costs at most m / (e^20 - 1 + m) of the largest cost more, 4e-9 for
+#: two secrets (theory, section 4).
+LARGEST_EPSILON = Fraction(20)
 
 
 @dataclass(frozen=True)
@@ -125,28 +131,62 @@ class Conditions:
                 if kept is not None:
                     program.least[x * n_y + kept] = self.min_keep
 
-    def why_infeasible(self, epsilon: Fraction) -> str:
-        """Return one line on what cannot be met, and what would make it feasible."""
+    def why_infeasible(
+        self, epsilon: Fraction, *, robust: bool = False, most: Fraction | None = None
+    ) -> str:
+        """Return one line on what cannot be met, and what would make it feasible.
+
+        Parameters
+        ----------
+        epsilon : Fraction
+        robust : bool
+            Whether the channel is to hold for a whole region of priors.
+        most : Fraction, optional
+            A ``min_keep`` that is feasible with all the rest, the largest of some digits.
+        """
         if self.only_unchanged:
             return (
                 "a channel that is invariant and unbiased publishes every value unchanged, which "
-                f"is not private at epsilon {_brief(epsilon)}; leave out one of the two, or ask "
+                f"is not private at epsilon {brief(epsilon)}; leave out one of the two, or ask "
                 "for a larger epsilon"
             )
-        asked = self.names
-        advice = (
-            "a larger epsilon"
-            if self.min_keep is None
-            else ("a smaller min_keep or a larger epsilon")
-        )
-        if len(asked) > 1:
-            advice += ", or fewer conditions"
+        asked = [
+            words
+            for words, wanted in (
+                ("is invariant", self.invariant),
+                ("is unbiased", self.unbiased),
+                (
+                    f"keeps every value at least {show(self.min_keep or Fraction(0))} of the time",
+                    self.min_keep is not None,
+                ),
+            )
+            if wanted
+        ]
         return (
-            f"no channel is private at epsilon {_brief(epsilon)} and {' and '.join(asked)}; "
-            f"feasible with {advice}"
+            f"no channel that is private at epsilon {brief(min(epsilon, LARGEST_EPSILON))} "
+            f"{' and '.join(asked)}; {self.what_helps(epsilon, robust=robust, most=most)}"
         )
 
-
-def _brief(epsilon: Fraction) -> str:
-    text = show(epsilon)
-    return text if len(text) <= 12 else f"{float(epsilon):.6g}"
+    def what_helps(
+        self, epsilon: Fraction, *, robust: bool = False, most: Fraction | None = None
+    ) -> str:
+        """Return what would make the conditions feasible; parameters as above."""
+        ways = []
+        if self.min_keep is not None:
+            ways.append("a smaller min_keep" if most is None else f"min_keep {show(most)} or less")
+        if epsilon < LARGEST_EPSILON:
+            ways.append("a larger epsilon")
+        if len(self.names) > 1:
+            ways.append("fewer conditions")
+        text = f"feasible with {(' or ' if most is None else ', or with ').join(ways)}"
+        if epsilon >= LARGEST_EPSILON:
+            text += (
+                f" (channels are computed for epsilon {show(LARGEST_EPSILON)} at most, unless "
+                "every value may be published unchanged)"
+            )
+        if robust:
+            text += (
+                "; the channel is to hold for a whole region (confidence or tv_radius), without "
+                "which it may be feasible as asked"
+            )
+        return text

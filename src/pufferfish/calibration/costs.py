@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.mechanisms.channel import same_places
 from pufferfish.rationals import parse_number, show
 from pufferfish.scenario import Scenario
 from pufferfish.support import Lattice, Levels, Support, lattice_of
@@ -96,9 +97,13 @@ def by_value(
             raise InputError(f"{what} has the {entry} of {names[at]!r} twice")
         else:
             found[at] = value
-    missing = next((name for k, name in enumerate(names) if k not in found), None)
-    if missing is not None:
-        raise InputError(f"{what} has no {entry} for {missing!r}{did_you_mean(missing, others)}")
+    missing = [name for k, name in enumerate(names) if k not in found]
+    if missing:
+        every = f"; it needs one for each of {listed(map(repr, names))}" if found else ""
+        raise InputError(
+            f"{what} has no {entry} for {listed(map(repr, missing))}"
+            f"{did_you_mean(missing[0], others)}{every}"
+        )
     if strict and others:
         raise InputError(
             f"{what} has the {entry} of {others[0]!r}, which is none of the values"
@@ -113,15 +118,18 @@ def _named(inputs: Support, outputs: Support, name: str) -> ObjectArray:
             f"there is no cost {name!r}{did_you_mean(name, NAMED)}; "
             f"the costs are {listed(NAMED)}, or a matrix"
         )
-    if name == "hamming" and not isinstance(inputs, Lattice):
-        names = [outputs.name(k) for k in range(outputs.size)]
-        rows = [[int(inputs.name(k) != y) for y in names] for k in range(inputs.size)]
-        return np.array(rows, dtype=object)
-    if name != "hamming" and isinstance(inputs, Levels) and not inputs.ordered:
+    if name == "hamming":
+        # Just what counts as kept: outputs between ordered levels are codes, and no names.
+        costs = np.ones((inputs.size, outputs.size), dtype=object)
+        for x, y in enumerate(same_places(inputs, outputs)):
+            if y is not None:
+                costs[x, y] = 0
+        return costs
+    if isinstance(inputs, Levels) and not inputs.ordered:
         raise InputError(
             f"the cost {name} needs numbers or levels with an order, but the levels "
-            f"{listed(inputs.names)} have none; state it with order=[...] (--order), or use the "
-            "cost hamming"
+            f"{listed(inputs.names)} have none; the cost hamming and a cost matrix of your own "
+            "do not need one, or state an order with --order V1,V2,... (order=[...])"
         )
     first, second = lattice_of(inputs), lattice_of(outputs)
     # Whole numbers of a common step: they are quicker than fractions.
@@ -131,8 +139,6 @@ def _named(inputs: Support, outputs: Support, name: str) -> ObjectArray:
         for lattice in (first, second)
     )
     apart = np.abs(xs[:, None] - ys[None, :])
-    if name == "hamming":
-        return np.where(apart != 0, 1, 0).astype(object)
     power = 2 if name == "squared" else 1
     return np.asarray(apart**power if step == 1 else apart**power * step**power)
 
@@ -204,64 +210,13 @@ def weights_of(
     return [w / total for w in pooled]
 
 
-def cheapest_row(
-    costs: Sequence[Fraction],
-    kept: int | None,
-    least_kept: Fraction | None = None,
-    mean: tuple[Sequence[Fraction], Fraction] | None = None,
-) -> dict[int, Fraction]:
-    """Return the cheapest distribution over the outputs of one value, where privacy is no matter.
-
-    Parameters
-    ----------
-    costs : sequence of numbers, shape (n_y,)
-        c(x, y) of one x.
-    kept : int or None
-        The output that equals x; taken wherever nothing is cheaper.
-    least_kept : Fraction, optional
-        Its least probability.
-    mean : (outputs, value), optional
-        The expected output must be this value, which must not lie outside the outputs.
-
-    Returns
-    -------
-    dict of int to Fraction
-        The positive probabilities.
-    """
-    least = min(costs)
-    best = kept if kept is not None and costs[kept] == least else costs.index(least)
-    rest = {best: Fraction(1)}
-    if mean is not None and (kept is None or best != kept):
-        rest = _cheapest_of_mean(costs, *mean)
-    share = Fraction(0) if least_kept is None or kept is None else least_kept
-    row = {y: (1 - share) * p for y, p in rest.items()}
-    if share and kept is not None:
-        row[kept] = row.get(kept, Fraction(0)) + share
-    return {y: p for y, p in row.items() if p}
-
-
-def _cheapest_of_mean(
-    costs: Sequence[Fraction], outputs: Sequence[Fraction], value: Fraction
-) -> dict[int, Fraction]:
-    """Return the cheapest of all mixtures of at most two outputs: those are the vertices."""
-    found: tuple[Fraction, dict[int, Fraction]] | None = None
-    for a, low in enumerate(outputs):
-        for b, high in enumerate(outputs):
-            if low == high == value or low < value < high:
-                p = Fraction(1) if a == b else (high - value) / (high - low)
-                price = p * costs[a] + (1 - p) * costs[b]
-                if found is None or price < found[0]:
-                    found = price, ({a: p} if a == b else {a: p, b: 1 - p})
-    assert found is not None  # the value lies among the outputs
-    return found[1]
-
-
 def expected_cost(
-    rows: ObjectArray, bits: int, costs: ObjectArray, mu: Sequence[Fraction]
+    rows: ObjectArray, sums: Sequence[int], costs: ObjectArray, mu: Sequence[Fraction]
 ) -> Fraction:
-    """Return sum_x mu(x) sum_y c(x, y) M(y|x), exactly."""
+    """Return sum_x mu(x) sum_y c(x, y) M(y|x), exactly; ``sums`` are those of the rows."""
     total = Fraction(0)
-    for weight, prices, row in zip(mu, costs.tolist(), rows.tolist(), strict=True):
+    for weight, whole, prices, row in zip(mu, sums, costs.tolist(), rows.tolist(), strict=True):
         if weight:
-            total += weight * sum(c * m for c, m in zip(prices, row, strict=True) if m and c)
-    return total / (1 << bits)
+            spent = sum(c * m for c, m in zip(prices, row, strict=True) if m and c)
+            total += weight * Fraction(spent) / whole
+    return total

@@ -29,7 +29,7 @@ from pufferfish.support import lattice_of
 #: Tries to raise a scale, by doubling units in the last place, until everything is proved.
 _TRIES = 40
 #: A release whose worst case is a smaller share of epsilon says nothing any more.
-_NOTHING = Fraction(1, 10**9)
+NOTHING = Fraction(1, 10**9)
 
 
 def further(
@@ -92,6 +92,13 @@ def further(
             f"what is already out ({count} releases) has a joint loss of up to "
             f"{before.value:.6g}, which leaves nothing of epsilon {show(epsilon)}"
         )
+    if (before.upper or 0) > epsilon * (1 - NOTHING):
+        # What rounding left over is no budget: only what costs nothing more still fits.
+        rest = _noise(out, at, 0.0) if noise else calibrate(epsilon)
+        try:
+            return *_proved(out, at, rest, epsilon, tries=1), count
+        except DoesNotFit:
+            raise _spent(count, epsilon) from None
     left = epsilon - sum((_finite(term.upper) for term in _unknown(out)), Fraction(0))
     only_noise = all(isinstance(m, DiscreteLaplace) for m in out.axes[at].releases)
     mechanism: Mechanism
@@ -119,13 +126,16 @@ def further(
     mechanism, bound = _proved(out, at, mechanism, epsilon)
     if isinstance(mechanism, DiscreteLaplace) and mechanism.scale > 0:
         own = worst_case(mechanism, out.axes[at].support).upper
-        if own is not None and own < epsilon * _NOTHING:
-            # What rounding left over is no budget.
-            raise DoesNotFit(
-                f"what is already out ({count} releases) leaves less than a billionth of epsilon "
-                f"{show(epsilon)}"
-            )
+        if own is not None and own < epsilon * NOTHING:
+            raise _spent(count, epsilon)
     return mechanism, bound, count
+
+
+def _spent(count: int, epsilon: Fraction) -> DoesNotFit:
+    return DoesNotFit(
+        f"what is already out ({count} releases) leaves less than a billionth of epsilon "
+        f"{show(epsilon)}"
+    )
 
 
 def _unknown(out: Gathered) -> list[Term]:
@@ -168,10 +178,10 @@ def _by_the_worst_case(out: Gathered, at: int, before: Bound, epsilon: Fraction)
 
 
 def _proved(
-    out: Gathered, at: int, mechanism: Mechanism, epsilon: Fraction
+    out: Gathered, at: int, mechanism: Mechanism, epsilon: Fraction, tries: int = _TRIES
 ) -> tuple[Mechanism, Bound]:
     """Return a mechanism with the bound of everything; noise is raised until that is proved."""
-    for attempt in range(_TRIES):
+    for attempt in range(tries):
         axes = list(out.axes)
         axes[at] = Axis(axes[at].support, (*axes[at].releases, mechanism))
         labels = list(out.labels)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +20,7 @@ import highspy
 import numpy as np
 
 from pufferfish.calibration.channel_program import FloatArray, Program
-from pufferfish.calibration.dyadic import double, whole
+from pufferfish.calibration.dyadic import double, shifted, whole
 from pufferfish.calibration.matrix import Matrix
 from pufferfish.errors import PufferfishError
 
@@ -133,6 +135,36 @@ class Solver:
         highest[fixed] = self._least[fixed]
         return self._run(cost, self._least, highest, lower, upper)
 
+    def sizes(self, solution: Solution) -> FloatArray:
+        """Return for each row of the matrix the sum of the sizes of its terms."""
+        matrix = self.matrix
+        terms = np.abs(matrix.value * solution.values[matrix.index])
+        lengths = np.diff(matrix.start)
+        return np.bincount(np.repeat(np.arange(len(lengths)), lengths), terms, len(lengths))
+
+    def tightened(self, solution: Solution, share: float) -> Solver:
+        """Return a solver of a stricter program, which starts from the basis at hand.
+
+        Inequalities before the row ``sums`` ask for more by a share of the size of their terms.
+        """
+        program, matrix = self.program, self.matrix
+        tightened = np.arange(len(program.rows)) < program.sums
+        tightened &= matrix.lower != matrix.upper
+        more = np.where(tightened, share * self.sizes(solution), 0.0)
+        made = copy(self)
+        made.matrix = replace(matrix, lower=matrix.lower + more, upper=matrix.upper - more)
+        rows = list(program.rows)
+        for r in np.flatnonzero(more).tolist():
+            row = rows[r]
+            exact = shifted(Fraction(float(more[r])), int(matrix.exponent[r]))
+            rows[r] = replace(
+                row,
+                lower=None if row.lower is None else row.lower + exact,
+                upper=None if row.upper is None else row.upper - exact,
+            )
+        made.program = replace(program, rows=rows)
+        return made
+
     def refined(self, solution: Solution, bits: int) -> list[int]:
         """Return the variables with ``bits`` fractional bits, as integers over 2**bits.
 
@@ -238,13 +270,9 @@ class Solver:
             if infeasible > 1 or status in _INFEASIBLE:
                 raise Infeasible("no channel meets all the conditions")
             if infeasible:
-                raise PufferfishError(
-                    "the solver cannot tell whether there is such a channel; a larger epsilon or "
-                    "fewer conditions help"
-                )
+                raise PufferfishError("the solver cannot tell whether there is such a channel")
             raise PufferfishError(
-                f"the solver found no optimal channel ({highs.modelStatusToString(status)}); "
-                "a larger epsilon, fewer conditions or fewer values may help"
+                f"the solver found no optimal channel ({highs.modelStatusToString(status)})"
             )
         found = highs.getSolution()
         self._basis = highs.getBasis()

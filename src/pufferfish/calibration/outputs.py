@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from numbers import Integral
@@ -12,11 +13,13 @@ from numbers import Integral
 import numpy as np
 
 from pufferfish.errors import InputError, listed
+from pufferfish.rationals import show
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of
 
 #: Finer alphabets than this make programs that are refused anyway.
 MOST_OUTPUTS = 100_000
-_FINE_OUTPUTS = re.compile(r"fine\s*:\s*(\d{1,18})", re.ASCII)
+#: No text stands for a larger K; that it is too large is told like of any other.
+_FINE_OUTPUTS = re.compile(r"fine\s*:\s*(\d{1,300})", re.ASCII)
 
 
 def output_alphabet(support: Support, outputs: object) -> Support:
@@ -33,8 +36,8 @@ def output_alphabet(support: Support, outputs: object) -> Support:
     Raises
     ------
     InputError
-        If K is no whole number above 0, the levels have no order, or the outputs are too many or
-        too fine.
+        If K is no whole number above 0, the levels have no order, or the outputs are too many, too
+        fine, or such that doubles cannot tell them apart.
     """
     if outputs is None:
         return support
@@ -47,9 +50,11 @@ def output_alphabet(support: Support, outputs: object) -> Support:
     lattice = lattice_of(support)
     many = (lattice.size - 1) * (between + 1) + 1
     if many > MOST_OUTPUTS:
+        most = (MOST_OUTPUTS - 1) // (lattice.size - 1) - 1
+        advice = f"ask for fewer, at most {most:,}" if most > 0 else "these values are too many"
         raise InputError(
-            f"{between} points between neighbours make {many} outputs, more than {MOST_OUTPUTS}; "
-            "ask for fewer"
+            f"{_brief(between)} points between neighbours make {_brief(many)} outputs, more than "
+            f"{MOST_OUTPUTS:,}; {advice}"
         )
     places = lattice.index.tolist()
     fine: set[Fraction] = set()
@@ -64,7 +69,33 @@ def output_alphabet(support: Support, outputs: object) -> Support:
             "for fewer, or give a coarser step (--step)"
         )
     index = np.array(units, dtype=np.int64)
-    return Lattice(lattice.step / denominator, lattice.origin * denominator, index)
+    made = Lattice(lattice.step / denominator, lattice.origin * denominator, index)
+    _check_distinct(made)
+    return made
+
+
+def _check_distinct(outputs: Lattice) -> None:
+    """Refuse outputs that would be published as the same double.
+
+    Multiples of a step with a finite decimal are published as exact decimals, all others as the
+    nearest doubles.
+    """
+    denominator = outputs.step.denominator
+    if pow(10, denominator.bit_length(), denominator) == 0:
+        return
+    for low, high in pairwise(outputs.values):
+        if float(low) == float(high):
+            raise InputError(
+                f"the outputs would be multiples of {show(outputs.step)}, which is no finite "
+                "decimal, so that they are published as doubles, which cannot tell the outputs "
+                f"next to {float(low):.17g} apart: doubles have 53 bits, about 15 digits; ask for "
+                "a number K of points for which the step is a finite decimal (K + 1 with no "
+                "other prime factors than 2 and 5), or for fewer"
+            )
+
+
+def _brief(number: int) -> str:
+    return f"{number:,}" if number < 10**12 else f"{Decimal(number):.0e}"
 
 
 def _points_between(outputs: object) -> int:
@@ -92,7 +123,7 @@ def widened(outputs: Support, factor: Fraction) -> Support:
     Raises
     ------
     InputError
-        If these lie more than 2**53 steps apart.
+        If these lie more than 2**53 steps apart, or doubles cannot tell the outputs apart.
     """
     lattice = lattice_of(outputs)
     low, high = lattice.value(0), lattice.value(lattice.size - 1)
@@ -107,4 +138,6 @@ def widened(outputs: Support, factor: Fraction) -> Support:
         )
     units = sorted({int(below), int(above), *(lattice.origin + int(k) for k in lattice.index)})
     index = np.array([unit - units[0] for unit in units], dtype=np.int64)
-    return Lattice(lattice.step, units[0], index)
+    made = Lattice(lattice.step, units[0], index)
+    _check_distinct(made)
+    return made

@@ -106,7 +106,8 @@ NOISE = tuple(name for name, method in REGISTRY.items() if isinstance(method, No
 DEFAULT, DEFAULT_FOR_LEVELS = "exact", "channel"
 #: The most values for which ``all`` includes the channel: beyond it takes more than some seconds.
 MOST_VALUES_FOR_ALL = 100
-#: The same where it is to hold for a whole region of priors, which takes much longer.
+#: The same where it is to hold for a whole region of priors, or for all rows of one person, which
+#: takes much longer.
 MOST_VALUES_FOR_ALL_ROBUST = 30
 
 
@@ -187,5 +188,6 @@ def _without_order(scenario: Scenario) -> bool:
 
 
 def _takes_long(scenario: Scenario) -> bool:
-    most = MOST_VALUES_FOR_ALL_ROBUST if has_region(scenario) else MOST_VALUES_FOR_ALL
+    longer = has_region(scenario) or any(prior.units for prior in scenario.priors)
+    most = MOST_VALUES_FOR_ALL_ROBUST if longer else MOST_VALUES_FOR_ALL
     return scenario.support.size > most

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import PufferfishError
-from pufferfish.regions import Box, Concrete
+from pufferfish.regions import Concrete
 from pufferfish.robust.columns import extreme_prior, ordered_pairs
 from pufferfish.scenario import Scenario
 
@@ -192,18 +192,3 @@ def _needed_in(
                 if violation > 0:
                     needed[y] = max(needed[y], math.ceil(violation / (num - den)))
     return needed
-
-
-def possible(scenario: Scenario, regions: Sequence[Concrete] | None) -> npt.NDArray[np.bool_]:
-    """Return which values some protected secret can take: privacy says nothing of other rows."""
-    masses = np.zeros(scenario.support.size, dtype=bool)
-    for rho, prior in enumerate(scenario.priors):
-        region = None if regions is None else regions[rho]
-        if isinstance(region, Box):
-            masses |= (region.upper != 0).any(axis=0)
-        elif region is not None and region.radius > 0:
-            masses[:] = True
-        else:
-            at = [prior.row(s) for s in scenario.protected]
-            masses |= (prior.counts[at] != 0).any(axis=0)
-    return masses

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pufferfish.accountant import Gathered, Item, gathered
 from pufferfish.beside import Beside
 from pufferfish.calibration.exact import exact
+from pufferfish.calibration.further import NOTHING
 from pufferfish.certificate import prove
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.joint import Axis, DoesNotFit, least_scales, next_scale, smallest_bound
@@ -67,6 +68,12 @@ def calibrate_together(
     budget = parse_epsilon(epsilon)
     out = gathered(scenario, already)
     wanted = [(out.position(name), name, ratio) for name, ratio in _wanted(columns, out)]
+    before = smallest_bound(out.axes, [out.known], out.labels)
+    if before.upper is None or before.upper > budget * (1 - NOTHING):
+        raise DoesNotFit(
+            f"what is already out has a joint loss of up to {before.value:.6g}, which leaves "
+            f"nothing of epsilon {show(budget)}"
+        )
     noises = _noises(scenario, out, [(at, ratio) for at, _, ratio in wanted], budget)
     bound = None
     for attempt in range(_TRIES):

@@ -56,13 +56,18 @@ def certify(
     Raises
     ------
     InputError
-        If the mechanism is none or does not fit the scenario, epsilon is not above 0, or the
-        method is unknown.
+        If the mechanism is none or does not fit the scenario, epsilon is not above 0, the method
+        is unknown, or the prior was counted by the rows of one person.
 
     Notes
     -----
     Theory, sections 2, 4, 5 and 8.
     """
+    if any(prior.units is not None for prior in scenario.priors):
+        raise InputError(
+            "the loss of single rows would be certified, but the prior was counted by the rows of "
+            "one person (unit=...): Plan.verify judges these together"
+        )
     regions = regions_of(scenario) if has_region(scenario) else None
     exact = None if epsilon is None else parse_epsilon(epsilon)
     if isinstance(mechanism, IntegerRows):

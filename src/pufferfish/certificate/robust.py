@@ -18,7 +18,7 @@ from pufferfish.certificate.decide import AdditiveNoise
 from pufferfish.certificate.ends import Ends, column_ends, laplace_ends, unchanged_ends
 from pufferfish.certificate.fillings import checked_fillings
 from pufferfish.certificate.record import Certificate, Witness
-from pufferfish.certificate.statement import shown_down, shown_up
+from pufferfish.certificate.statement import robust_statement_of
 from pufferfish.errors import InputError
 from pufferfish.precision import precision
 from pufferfish.rationals import show
@@ -190,7 +190,8 @@ def _prove(
         error_bound=None,
         statement="",
     )
-    return replace(bare, statement=_statement(bare, describe_regions(regions)))
+    said = robust_statement_of(bare, len(scenario.priors), describe_regions(regions))
+    return replace(bare, statement=said)
 
 
 def _attempt(
@@ -270,35 +271,3 @@ def _larger(one: tuple[arb, int], other: tuple[arb, int]) -> tuple[arb, int]:
     """Return a ball around the larger of two values, and whose it is by midpoints."""
     who = one[1] if one[0].mid() >= other[0].mid() else other[1]
     return one[0].max(other[0]), who
-
-
-def _statement(certificate: Certificate, regions: str) -> str:
-    finite = math.isfinite(certificate.loss)
-    text = f"at most {shown_up(certificate.loss)}" if finite else "without a finite bound"
-    epsilon = certificate.epsilon
-    if epsilon is None:
-        claim = f"the privacy loss is {text}"
-    elif certificate.holds:
-        shown = min(Fraction(shown_up(certificate.loss)), Fraction(epsilon))
-        text = epsilon if shown == Fraction(epsilon) else shown_up(certificate.loss)
-        claim = f"the privacy loss is at most {text}, within epsilon = {epsilon}"
-    elif certificate.decided:
-        least = certificate.loss_at_least
-        loss = f"at least {shown_down(least)}" if math.isfinite(least) else "infinite"
-        claim = (
-            f"it cannot be said that the loss is within epsilon = {epsilon}: for some it is {loss}"
-        )
-    else:
-        claim = f"it was not decided whether the loss, {text}, is within epsilon = {epsilon}"
-    where = ""
-    if certificate.witness is not None:
-        first, second = certificate.witness.pair
-        where = (
-            f"; the worst output is {certificate.witness.output}, for the pair ({first}, {second})"
-        )
-    rational = ", and in exact rationals where it may equal epsilon"
-    how = rational if certificate.method.endswith("+rational") else ""
-    return (
-        f"For every prior of the region ({regions}) {claim}, in ball arithmetic at "
-        f"{certificate.precision} bits, from the exact ends of the region{how}{where}."
-    )

@@ -14,7 +14,17 @@ _LONG = 24
 
 def statement_of(certificate: Certificate, adversaries: int) -> str:
     """Return the sentence; every printed number is rounded to the safe side."""
-    return f"{_claim(certificate)}, {_how(certificate)}{_where(certificate, adversaries)}."
+    claim = _claim(certificate, "this is not private")
+    how = _how(certificate, "the exact prior")
+    return f"{claim[:1].upper()}{claim[1:]}, {how}{_where(certificate, adversaries)}."
+
+
+def robust_statement_of(certificate: Certificate, adversaries: int, regions: str) -> str:
+    """Return the sentence for every prior of a region, with the names of the regions."""
+    claim = _claim(certificate, "")
+    how = _how(certificate, "the exact ends of the region")
+    where = _where(certificate, adversaries)
+    return f"For every prior of the region ({regions}) {claim}, {how}{where}."
 
 
 def off_lattice_statement(noise_step: Fraction, value_step: Fraction) -> str:
@@ -33,27 +43,31 @@ def no_row_statement(value: str) -> str:
     )
 
 
-def _claim(certificate: Certificate) -> str:
+def _claim(certificate: Certificate, refuted: str) -> str:
+    """Return what was proved; ``refuted``: what a loss above epsilon means, "" for a region."""
     finite = math.isfinite(certificate.loss)
     shown = shown_up(certificate.loss) if finite else ""
     loss = f"at most {shown}" if finite else "without a finite bound"
     if certificate.epsilon is None:
-        return f"The privacy loss is {loss}"
+        return f"the privacy loss is {loss}"
     exact, text = Fraction(certificate.epsilon), certificate.epsilon
     text = text if len(text) <= _LONG else f"about {float(exact)!r}"
     limit = f"epsilon = {text}"
     if certificate.holds:
         # What was proved is at most epsilon, even where the digits shown go beyond it.
         shown = text if Fraction(shown) > exact else shown
-        return f"The privacy loss is at most {shown}, within {limit}"
+        return f"the privacy loss is at most {shown}, within {limit}"
     if certificate.decided:
         least = certificate.loss_at_least
         loss = f"at least {shown_down(least)}" if math.isfinite(least) else "infinite"
-        return f"The privacy loss is {loss}, above {limit}: this is not private"
-    return f"It was not decided whether the privacy loss, {loss}, is within {limit}"
+        if not refuted:
+            return f"it cannot be said that the loss is within {limit}: for some it is {loss}"
+        return f"the privacy loss is {loss}, above {limit}: {refuted}"
+    return f"it was not decided whether the privacy loss, {loss}, is within {limit}"
 
 
-def _how(certificate: Certificate) -> str:
+def _how(certificate: Certificate, source: str) -> str:
+    """Return how it was proved, and from what."""
     error = certificate.error_bound
     if certificate.method == "exact":
         return (
@@ -61,7 +75,7 @@ def _how(certificate: Certificate) -> str:
             f"and exponential in ball arithmetic at {certificate.precision} bits)"
         )
     if error is None:
-        how = f"in ball arithmetic at {certificate.precision} bits, from the exact prior"
+        how = f"in ball arithmetic at {certificate.precision} bits, from {source}"
     else:
         size = f" (error at most {shown_up(error, 2)})" if math.isfinite(error) else ""
         how = (

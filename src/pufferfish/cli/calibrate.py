@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pufferfish.cli import signals
-from pufferfish.cli.channeling import channel_options, make_channel_options
-from pufferfish.cli.choice import mechanisms
+from pufferfish.cli.channeling import (
+    channel_options,
+    make_channel_options,
+    show_channel_option,
+)
+from pufferfish.cli.charging import open_ledger
+from pufferfish.cli.choice import Chosen, mechanisms
 from pufferfish.cli.commands import WithMechanisms
+from pufferfish.cli.digits import at_most
 from pufferfish.cli.files import check_not_input, check_plan_target, writing
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import (
@@ -20,9 +27,12 @@ from pufferfish.cli.options import (
     make_source,
     source_options,
 )
+from pufferfish.errors import InputError, PufferfishError
 
 if TYPE_CHECKING:
-    from pufferfish.cli.results import Result
+    from pufferfish.cli.results import Comparison, Result
+    from pufferfish.ledger.ledger import Ledger
+    from pufferfish.plan import Plan
     from pufferfish.scenario import Scenario
 
 _CSV_COLUMNS = (
@@ -47,15 +57,27 @@ _CSV_COLUMNS = (
     "'all': every one that applies.",
 )  # fmt: skip
 @channel_options
+@show_channel_option
 @format_option
 @click.option(
     "--save", metavar="FILE",
     help="Save the plan, readable by you alone; takes one epsilon and one mechanism.",
 )  # fmt: skip
+@click.option(
+    "--ledger", "ledger_file", metavar="FILE",
+    help="Calibrate the next release of TABLE, beside all that is charged to the account of its "
+    "secret in this ledger: epsilon is then what everything together may cost, by default the "
+    "budget.",
+)  # fmt: skip
+@click.option(
+    "--new-table",
+    is_flag=True,
+    help="With --ledger: a table that the ledger does not know is about other people.",
+)
 @click.option("--force", is_flag=True, help="Replace a plan file that exists.")
 @click.pass_obj
 def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
-    """Compute the least noise that keeps every pair of secrets within epsilon.
+    """Compute the least noise, or the cheapest channel, that keeps every pair within epsilon.
 
     TABLE is a CSV, TSV, Parquet or JSON file. What the public column tells about the secret is
     counted in it, or read from a prior file. Numbers and ordered levels get noise; levels without
@@ -75,7 +97,11 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     """  # noqa: D301  # \b keeps click from wrapping the examples
     source = make_source(table, options)
     check_given(source)
-    wanted = epsilons(options["epsilon"])
+    ledger = _ledger(source, options, messages)
+    given = options["epsilon"]
+    if ledger is not None and not given:
+        given = (_budget(ledger, source),)
+    wanted = epsilons(given)
     request = mechanisms(options["mechanism"])
     channel = make_channel_options(options)
     request.check_options(channel)
@@ -83,7 +109,9 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     if target is not None:
         wanted.only("--save")
         request.check_one("--save")
-        check_not_input(target, (table, *source.priors, *channel.files), "the plan")
+        check_not_input(
+            target, (table, *source.priors, *channel.files, options["ledger_file"]), "the plan"
+        )
         check_plan_target(target, options["force"])
     from pufferfish.cli.results import compare
     from pufferfish.cli.scenarios import scenario_of, unfound_missing
@@ -91,8 +119,15 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     scenario = scenario_of(source)
     chosen = request.resolve(scenario, channel)
     arguments, notes = channel.arguments(scenario)
-    found = compare(scenario, wanted.texts, chosen, arguments)
+    if ledger is None:
+        found = compare(scenario, wanted.texts, chosen, arguments)
+    else:
+        found = _beside(ledger, table, scenario, wanted.texts, chosen, arguments, options)
     results = found.results
+    if options["show_channel"]:
+        from pufferfish.cli.comparison import check_shown
+
+        check_shown(results, options["form"])
     if target is not None:
         signals.check()
         with writing(target, messages):
@@ -102,10 +137,90 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     for text in unfound_missing(scenario):
         messages.warning(text)
     report = Report(scenario, source, (*chosen.notes, *notes, *found.notes), results)
-    report.print(options["form"], messages)
+    report.print(options["form"], messages, options["show_channel"])
     if target is not None:
         private = "; it is private: keep it with the table" if results[0].plan.from_rows else ""
         messages.note(f"the plan is saved as {target}{private}")
+
+
+def _ledger(source: Source, options: dict[str, Any], messages: Messages) -> "Ledger | None":
+    """Return the ledger to calibrate beside."""
+    if options["ledger_file"] is None:
+        if options["new_table"]:
+            raise InputError("--new-table is for --ledger FILE")
+        return None
+    if source.priors:
+        raise InputError("--ledger is about tables, but the prior comes from a file (--prior)")
+    if source.secret is None or source.public is None:
+        raise InputError("--ledger needs a TABLE with --secret COL and --public COL")
+    return open_ledger(options["ledger_file"], messages)
+
+
+def _budget(ledger: "Ledger", source: Source) -> str:
+    """Return the budget of the secret, which is epsilon where none is given."""
+    from pufferfish.ledger.account import budget_text
+
+    with ledger.store.reading() as view:
+        return budget_text(view.account((source.secret or "").strip()).budget)
+
+
+def _beside(
+    ledger: "Ledger",
+    table: str | None,
+    scenario: "Scenario",
+    epsilons: tuple[str, ...],
+    chosen: Chosen,
+    channel: Mapping[str, Any],
+    options: dict[str, Any],
+) -> "Comparison":
+    """Calibrate every mechanism for every epsilon beside what is out of the table."""
+    from pufferfish.calibration.registry import NOISE
+    from pufferfish.cli.progress import steps
+    from pufferfish.cli.results import Comparison, Result
+    from pufferfish.ledger.calibrating import calibrate_beside
+
+    results: list[Result] = []
+    notes: list[str] = []
+    failed: PufferfishError | None = None
+    with steps("calibrating", len(epsilons) * len(chosen.names)) as done:
+        for epsilon in epsilons:
+            for mechanism in chosen.names:
+                try:
+                    plan = calibrate_beside(
+                        ledger,
+                        table,
+                        scenario,
+                        epsilon,
+                        mechanism,
+                        new_table=options["new_table"],
+                        **({} if mechanism in NOISE else channel),
+                    )
+                except PufferfishError as error:
+                    if mechanism not in chosen.by_all:
+                        raise
+                    notes.append(f"'all' leaves out {mechanism} at {epsilon}: {error}")
+                    failed = error
+                else:
+                    results.append(Result(epsilon, plan.with_sensitivity(scenario), (None, None)))
+                    notes += _together(plan, epsilon)
+                done()
+    if failed is not None and not results:
+        raise failed
+    return Comparison(results, notes)
+
+
+def _together(plan: "Plan", epsilon: str) -> list[str]:
+    """Return what a plan and everything that is out cost together."""
+    from pufferfish.errors import counted
+
+    out = plan.beside
+    if out is None:
+        return []
+    return [
+        f"{plan.mechanism} at epsilon {epsilon}: with what is out "
+        f"({counted(out.releases, 'release')}) everything together costs at most "
+        f"{at_most(out.loss, plan.epsilon_exact)}"
+    ]
 
 
 @dataclass(frozen=True)
@@ -126,16 +241,20 @@ class Report:
     notes: tuple[str, ...]
     results: "list[Result]"
 
-    def print(self, form: str, messages: Messages) -> None:
+    def print(self, form: str, messages: Messages, channels: bool = False) -> None:
         """Print the results as a table for people, or as JSON or CSV for programs."""
         from pufferfish.cli import describe
         from pufferfish.cli.comparison import notices
         from pufferfish.cli.output import print_csv, print_json
 
         if form == "table":
-            self._print_table()
+            self._print_table(channels)
             return
         rows = [_to_dict(result) for result in self.results]
+        if channels:
+            for row, result in zip(rows, self.results, strict=True):
+                if result.plan.channel is not None:
+                    row["channel"] = describe.channel_to_dict(result.plan.channel)
         said = [note for r in self.results for note in (r.plan.assumption, *r.plan.notes)]
         notes = list(dict.fromkeys([*describe.notes_of(self.scenario), *self.notes, *said]))
         if form == "json":
@@ -148,9 +267,9 @@ class Report:
         for line in notices(self.results):
             messages.warning(line)
 
-    def _print_table(self) -> None:
+    def _print_table(self, channels: bool) -> None:
         from pufferfish.cli import describe
-        from pufferfish.cli.comparison import lines_below, notices, print_results
+        from pufferfish.cli.comparison import lines_below, notices, print_channels, print_results
         from pufferfish.cli.output import print_lines, stdout_console
 
         console = stdout_console()
@@ -158,6 +277,8 @@ class Report:
         print_lines(console, (f"note: {note}" for note in self.notes))
         console.print()
         hidden = print_results(console, self.scenario, self.results)
+        if channels:
+            print_channels(console, self.results)
         console.print()
         lines = lines_below(self.scenario, self.results, hidden)
         known = describe.notes_of(self.scenario)

@@ -57,6 +57,14 @@ def channel_options(function: Function) -> Function:
     return function
 
 
+def show_channel_option(function: Function) -> Function:
+    """Add the option that has the channel itself printed; for a command that shows results."""
+    return click.option(
+        "--show-channel", "show_channel", is_flag=True,
+        help="Show the channel too: for each value the chance of each output.",
+    )(function)  # fmt: skip
+
+
 def channel_given(options: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the channel's options that were used."""
     used = [name for name in _OPTIONS if options[name] not in (None, False)]

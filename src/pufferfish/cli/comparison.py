@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from pufferfish.cli.describe import (
     channel_words,
     constant_words,
+    covered,
     nearly_unchanged,
     never_published,
     proved_by,
     region_words,
 )
-from pufferfish.cli.digits import at_most, per_cent, rounded_up, share, short
-from pufferfish.cli.output import fits, make_table, print_table
+from pufferfish.cli.digits import at_most, cut_off, error_up, per_cent, rounded_up, share
+from pufferfish.cli.messages import one_line
+from pufferfish.cli.output import fits, make_table, print_lines, print_table
+from pufferfish.errors import InputError, listed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +31,8 @@ UNCHANGED = "the column would be PUBLISHED UNCHANGED"
 #: So many results are spoken of one by one; more are summed up.
 _A_LINE_EACH = 3
 _DASH = "-"
+#: So many values, and so many outputs, --show-channel prints as a table at most.
+MOST_SHOWN = 30
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,31 @@ def _reduction(result: "Result", baseline: int) -> str | None:
 
 def _kept(result: "Result") -> str | None:
     rate = result.plan.keep_rate
-    return None if rate is None else share(rate).replace("more than ", ">")
+    if rate is None:
+        return None
+    # No other share is printed as a whole one.
+    return "100 %" if rate == 1 else share(rate).replace("more than ", ">")
+
+
+def _error(value: float | None) -> str | None:
+    return None if value is None else error_up(value)
+
+
+def _once(result: "Result") -> str | None:
+    found = result.plan.sensitivity
+    return None if found is None or found.radius is None else _radius(found.radius)
+
+
+def _twice(result: "Result") -> str | None:
+    found = result.plan.sensitivity
+    if found is None or found.radius_at_double is None:
+        return None
+    return _radius(found.radius_at_double)
+
+
+def _radius(value: float) -> str:
+    """Return a radius, cut off and not rounded: it promises no more."""
+    return "0" if value < 1e-12 else "<1e-6" if value < 1e-6 else cut_off(value)
 
 
 _COLUMNS = (
@@ -70,13 +99,15 @@ _COLUMNS = (
     _Column("mechanism", lambda r: r.plan.mechanism, "left"),
     _Column("scale", lambda r: None if r.plan.scale is None else rounded_up(r.plan.scale)),
     _Column("kept", lambda r: _kept(r)),
-    _Column("cost", lambda r: None if r.plan.cost is None else rounded_up(r.plan.cost, 5), rank=4),
+    _Column("cost", lambda r: _error(r.plan.cost), rank=6),
     _Column("loss", lambda r: at_most(r.plan.loss, r.plan.epsilon_exact)),
     _Column("loss at\n95 %", _loss_at_95, rank=1),
-    _Column("std", lambda r: None if r.plan.std is None else short(r.plan.std), rank=5),
-    _Column("mse", lambda r: None if r.plan.mse is None else short(r.plan.mse), rank=2),
+    _Column("radius", _once, rank=5),
+    _Column("radius\nat twice", _twice, rank=4),
+    _Column("std", lambda r: _error(r.plan.std), rank=7),
+    _Column("mse", lambda r: _error(r.plan.mse), rank=2),
     _Column("below\nwasserstein", lambda r: _reduction(r, 0), rank=3),
-    _Column("below\nl1", lambda r: _reduction(r, 1), rank=6),
+    _Column("below\nl1", lambda r: _reduction(r, 1), rank=8),
 )
 
 
@@ -87,6 +118,10 @@ def print_results(
     columns = [c for c in _COLUMNS if any(c.cell(r) is not None for r in results)]
     if region_words(scenario):  # the loss itself is that of a region
         columns = [c for c in columns if c.cell is not _loss_at_95]
+    if len(results) == 1:  # a sentence says both
+        columns = [c for c in columns if c.cell not in (_once, _twice)]
+    elif _all_zero(results):  # a line says so
+        columns = [c for c in columns if c.cell is not _once]
     hidden: list[_Column] = []
     table = _table(columns, results)
     for column in sorted((c for c in columns if c.rank), key=lambda c: -c.rank):
@@ -96,6 +131,11 @@ def print_results(
         table = _table([c for c in columns if c not in hidden], results)
     print_table(console, table)
     return tuple(column.header.replace("\n", " ") for column in hidden)
+
+
+def _all_zero(results: "Sequence[Result]") -> bool:
+    """Whether no prior but the own one is within epsilon, as where every plan uses all of it."""
+    return all(_once(r) in (None, "0") for r in results)
 
 
 def _table(columns: "Sequence[_Column]", results: "Sequence[Result]") -> "Table":
@@ -123,12 +163,11 @@ def lines_below(
     ]
     if hidden:
         lines.append(f"Not shown, as this terminal is narrow: {', '.join(hidden)}.")
-    told = dict.fromkeys(channel_words(r.plan) for r in results if r.plan.distortion is not None)
-    lines += [f"{words[:1].upper()}{words[1:]}." for words in told]
+    lines += dict.fromkeys(w for r in results for w in channel_words(r.plan, "cost" not in hidden))
     lines += _on_the_outputs(results)
     if not region:
-        lines += _on_the_95(results, "loss at 95 %" not in hidden)
-    return lines + _on_the_radius(results)
+        lines += _on_the_95(scenario, results, "loss at 95 %" not in hidden)
+    return lines + _on_the_radius(results, hidden)
 
 
 def _on_the_outputs(results: "Sequence[Result]") -> list[str]:
@@ -145,72 +184,101 @@ def _on_the_outputs(results: "Sequence[Result]") -> list[str]:
     return [f"Never published by the channel at {r.epsilon}: {words}." for r, words in lost]
 
 
-def _on_the_95(results: "Sequence[Result]", shown: bool) -> list[str]:
+def _on_the_95(scenario: "Scenario", results: "Sequence[Result]", shown: bool) -> list[str]:
     """Return what the loss at 95 % confidence is, and what an infinite one means."""
     found = [r for r in results if _loss_at_95(r) is not None]
     if not found:
         return []
-    what = (
-        "the loss if each group's true frequencies are as unlucky as its number of rows allows at "
-        "95 % confidence"
-    )
-    if len(results) == 1:
-        lines = [
-            f"Loss at 95 %: {_loss_at_95(found[0])}, {what} (--confidence 0.95 calibrates for it)."
-        ]
-    elif shown:
-        lines = [f"Loss at 95 %: {what} (--confidence 0.95 calibrates for it)."]
-    else:
-        lines = []
+    lines = []
+    if shown or len(results) == 1:
+        number = "" if shown else f"{_loss_at_95(found[0])}, "
+        lines.append(
+            f"Loss at 95 %: {number}the largest that the numbers of rows allow at 95 % confidence "
+            "(see --confidence)."
+        )
+        where = covered(scenario)
+        if where:
+            lines.append(f"It is {where}.")
     if any(_loss_at_95(r) == "inf" for r in found):
         lines.append(
-            "A loss of inf at 95 %: some output occurs for one secret, and the rows of another are "
-            "too few to show that it occurs there as well; who sees it may be sure of the secret."
+            "inf at 95 %: some output occurs for one secret, and rows are too few to show that it "
+            "does for another."
         )
     return lines
 
 
-def _on_the_radius(results: "Sequence[Result]") -> list[str]:
+def _on_the_radius(results: "Sequence[Result]", hidden: tuple[str, ...]) -> list[str]:
     """Return how wrong the prior may be before a loss passes epsilon, and twice epsilon."""
-    found = [
-        (r, r.plan.sensitivity.radius, r.plan.sensitivity.radius_at_double)
-        for r in results
-        if r.plan.sensitivity is not None
-    ]
-    known = [(r, a, b) for r, a, b in found if a is not None and b is not None]
-    if not known:
+    once, twice = (any(cell(r) is not None for r in results) for cell in (_once, _twice))
+    if not (once and twice):
         return []
-    what = "in total variation, the share of each group's rows that may be elsewhere"
-    if len(known) > _A_LINE_EACH:
-        once, twice = _span([a for _, a, _ in known]), _span([b for _, _, b in known])
-        return [
-            f"Robustness radius: the prior may be wrong by {once} before a loss passes epsilon, by "
-            f"{twice} before one passes twice epsilon ({what}); --format json has each."
-        ]
     if len(results) == 1:
-        once, twice = (_radius(value) for value in known[0][1:])
         return [
-            f"Robustness radius: the prior may be wrong by {once} before the loss passes epsilon, "
-            f"by {twice} before it passes twice epsilon ({what})."
+            f"Robustness radius (total variation): {_once(results[0])} before the loss passes "
+            f"epsilon, {_twice(results[0])} before twice epsilon."
         ]
-    each = (f"{r.plan.mechanism} at {r.epsilon} {_radius(a)} and {_radius(b)}" for r, a, b in known)
-    return [
-        f"Robustness radius, by which the prior may be wrong ({what}) before the loss passes "
-        f"epsilon and twice epsilon: {'; '.join(each)}."
-    ]
+    what = "Radius: how wrong the prior may be (total variation) before the loss passes epsilon"
+    zero = _all_zero(results)
+    shown = [] if zero or "radius" in hidden else [f"{what}."]
+    if "radius at twice" not in hidden:
+        shown.append(
+            "Radius at twice: the same for twice epsilon."
+            if shown
+            else f"Radius at twice: how wrong the prior may be (total variation) before the loss "
+            f"passes twice epsilon{'; epsilon itself: 0' if zero else ''}."
+        )
+    return [" ".join(shown)] if shown else []
 
 
-def _span(values: "Sequence[float]") -> str:
-    least, most = _radius(min(values)), _radius(max(values))
-    return least if least == most else f"{least} to {most}"
+def check_shown(results: "Sequence[Result]", form: str) -> None:
+    """Check that --show-channel has something to show, and that a table can show it.
+
+    Raises
+    ------
+    InputError
+        If there is no channel, or one is too large for a table, or the output is CSV.
+    """
+    if form == "csv":
+        raise InputError("--show-channel is for --format table or json, but csv was asked for")
+    found = [(r.epsilon, r.plan.channel) for r in results if r.plan.channel is not None]
+    if not found:
+        names = listed(dict.fromkeys(r.plan.mechanism for r in results))
+        raise InputError(
+            f"--show-channel is for the mechanism channel, but {names} is computed; ask for it "
+            "with --mechanism channel"
+        )
+    for epsilon, channel in found if form == "table" else ():
+        sizes = channel.inputs.size, channel.outputs.size
+        if max(sizes) > MOST_SHOWN:
+            raise InputError(
+                f"--show-channel prints at most {MOST_SHOWN} values and {MOST_SHOWN} outputs, but "
+                f"the channel at epsilon {epsilon} has {sizes[0]} and {sizes[1]}; use --format json"
+            )
 
 
-def _radius(value: float) -> str:
-    """Return a radius with three decimals, cut off and not rounded: it promises no more."""
-    thousandths = int(value * 1000)
-    if thousandths == 0:
-        return "0" if value < 1e-12 else "less than 0.001"
-    return f"{thousandths / 1000:g}"
+def print_channels(console: "Console", results: "Sequence[Result]") -> None:
+    """Print every channel as a table: a line for each value, a column for each output."""
+    for result in results:
+        channel = result.plan.channel
+        if channel is None:
+            continue
+        said = f"Channel at epsilon {result.epsilon}: for each value the chance of each output."
+        console.print()
+        print_lines(console, [said])
+        names = [one_line(channel.outputs.name(y)) for y in range(channel.outputs.size)]
+        table = make_table([("value", "left"), *((name, "right") for name in names)])
+        rows = zip(channel.rows.tolist(), channel.denominators, strict=True)
+        for x, (row, whole) in enumerate(rows):
+            table.add_row(one_line(channel.inputs.name(x)), *(_chance(m, whole) for m in row))
+        print_table(console, table)
+
+
+def _chance(part: int, whole: int) -> str:
+    """Return a chance with four digits; none that is not 0 or 1 is printed as if it were."""
+    if part in (0, whole):
+        return "0" if part == 0 else "1"
+    value = part / whole
+    return "<0.0001" if value < 1e-4 else ">0.9999" if value > 0.9999 else f"{value:.4f}"
 
 
 def notices(results: "Sequence[Result]") -> list[str]:

@@ -2,6 +2,7 @@
 """A cost file: what publishing y for x costs, as a table that a person wrote in a spreadsheet."""
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,9 +147,11 @@ def read_cost_file(path: str) -> CostFile:
 
 def _lines(text: str, path: str) -> list[tuple[int, list[str]]]:
     """Return the lines that are not blank, each with its number and its cells trimmed."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
+    # Only line ends separate lines: a level may hold other characters that Python splits at.
+    first = next((line for line in text.split("\n") if line.strip()), "")
     separator = next((s for s in _SEPARATORS if s in first and "," not in first), ",")
-    reader = csv.reader(text.splitlines(), delimiter=separator, strict=True, skipinitialspace=True)
+    source = io.StringIO(text, newline="")
+    reader = csv.reader(source, delimiter=separator, strict=True, skipinitialspace=True)
     lines = []
     try:
         for cells in reader:

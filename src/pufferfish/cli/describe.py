@@ -5,17 +5,25 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pufferfish.cli.digits import share
+from pufferfish.cli.digits import rounded_up, share
 from pufferfish.cli.options import Source
-from pufferfish.errors import InputError, listed
-from pufferfish.rationals import parse_number, show
-from pufferfish.texts import counted
+from pufferfish.errors import InputError, counted, listed
+from pufferfish.rationals import float_up, parse_number, show
 
 if TYPE_CHECKING:
     from pufferfish.mechanisms import Channel, Mechanism
     from pufferfish.plan import Plan
     from pufferfish.scenario import Scenario
+    from pufferfish.support import Support
     from pufferfish.tables import Rules, TableReport
+
+#: What a report says of declared values that no row has; false under a region.
+OF_NO_ROW = "of probability 0 but"
+#: Said where a release was made from the options of calibrate.
+NO_PLAN = (
+    "no plan was saved, and estimate needs one: to have it, calibrate with --save FILE first and "
+    "release with --plan FILE"
+)
 
 
 def notes_of(scenario: "Scenario") -> tuple[str, ...]:
@@ -24,7 +32,38 @@ def notes_of(scenario: "Scenario") -> tuple[str, ...]:
     for prior in scenario.priors:
         if prior.report is not None:
             notes += [*prior.report.notes, *_numbers_as_levels(prior.report.rules)]
+    if region_words(scenario):
+        notes = _under_a_region(scenario, notes)
     return tuple(dict.fromkeys([*notes, *_unprotected(scenario)]))
+
+
+def _under_a_region(scenario: "Scenario", notes: list[str]) -> list[str]:
+    """Return notes as they are true under a region, and which values it covers.
+
+    What a table says of the atoms that no row has, it says of the prior as counted.
+    """
+    found = notes
+    if any(OF_NO_ROW in note for note in notes):
+        most = rounded_up(_most_unseen(scenario), 3)
+        words = f"of probability 0 to {most} in the region, and"
+        found = [note.replace(OF_NO_ROW, words) for note in notes]
+    where = covered(scenario)
+    return [*found, f"the region is {where}"] if where else found
+
+
+def _most_unseen(scenario: "Scenario") -> float:
+    """Return how probable a value that no row of a protected secret has may be, at most."""
+    from pufferfish.regions import Ball, regions_of
+
+    most = Fraction(0)
+    for region, prior in zip(regions_of(scenario), scenario.priors, strict=True):
+        if isinstance(region, Ball):
+            most = max(most, region.radius)
+            continue
+        for secret, upper in zip(scenario.protected, region.upper, strict=True):
+            unseen = upper[prior.counts[prior.row(secret)] == 0]
+            most = max(most, *(Fraction(int(end), region.denominator) for end in unseen))
+    return float_up(most)
 
 
 def proved_by(method: str) -> str:
@@ -39,44 +78,69 @@ def proved_by(method: str) -> str:
 
 
 def nearly_unchanged(mechanism: "Mechanism", keep_rate: float | None) -> str:
-    """Return in words how often values are published as they are, where that is for most of them.
+    """Return in words how often values are published as they are, where that needs a notice.
 
-    That is for more than nine in ten. P(noise = 0) = (1 - a) / (1 + a) with
+    For noise that is more than nine in ten, as nothing else tells of it; a channel, which is meant
+    to keep values and whose kept share stands in the table, has to change fewer than one in a
+    thousand. P(noise = 0) = (1 - a) / (1 + a) with
     a = exp(-step / scale) (theory, section 1); a channel's share is ``keep_rate``, if known.
     """
     from pufferfish.mechanisms import DiscreteLaplace
 
-    kept = keep_rate or 0.0
+    kept, most = keep_rate or 0.0, 0.999
     if isinstance(mechanism, DiscreteLaplace):
         if mechanism.scale == 0:
             return ""
         rate = mechanism.step / Fraction(mechanism.scale)
         a = math.exp(-float(min(rate, Fraction(700))))
         # As a double it may be 1, but the noise is never 0 for all of the values.
-        kept = min((1 - a) / (1 + a), math.nextafter(1, 0))
-    return share(kept) if kept > 0.9 else ""
+        kept, most = min((1 - a) / (1 + a), math.nextafter(1, 0)), 0.9
+    return share(kept) if kept > most else ""
 
 
-def channel_words(plan: "Plan") -> str:
-    """Return what a channel's cost and kept share mean, and which conditions it meets."""
+def channel_words(plan: "Plan", with_cost: bool = True) -> list[str]:
+    """Return what a channel's kept share and cost mean, and which conditions it meets.
+
+    Parameters
+    ----------
+    plan : Plan
+    with_cost : bool
+        Whether the cost is shown.
+    """
     from pufferfish.support import Levels
 
     distortion = plan.distortion
     if distortion is None:
-        return ""
+        return []
     codes = " of the codes" if isinstance(plan.support, Levels) else ""
     what = {
         "hamming": "share of values that change",
         "squared": f"squared difference{codes}",
         "absolute": f"absolute difference{codes}",
     }.get(distortion.name, "cost by the file that was given")
-    words = f"the channel keeps the share 'kept' of the values; 'cost' is the expected {what}"
+    cost = f"; cost: the expected {what}" if with_cost else ""
+    lines = [f"Kept: the expected share of values that stay{cost}."]
     told = []
     for condition in distortion.conditions:
         name, _, number = condition.partition(" ")
         kept = f"keeps each value with a chance of at least {number}"
         told.append(kept if name == "min_keep" else f"is {condition}")
-    return words + (f"; it {' and '.join(told)} (to 1e-9)" if told else "")
+    return [*lines, f"The channel {' and '.join(told)} (to 1e-9)."] if told else lines
+
+
+def assumed(plan: "Plan") -> str:
+    """Return in one line what the guarantee assumes; ``plan.assumption`` says it in full."""
+    unit = None if plan.rules is None else plan.rules.unit
+    who = "each row" if unit is None else f"all rows with the same {unit!r}"
+    if plan.from_rows:
+        said = f"The prior is taken as public knowledge, {who} as one person; the plan depends on "
+        said += "every row: keep it private."
+    else:
+        said = f"The given prior is taken as the adversary's, {who} as one person; the plan is as "
+        said += "private as that prior."
+    if unit is not None:
+        said = f"{said[:-1]}; how many rows a person has is not protected."
+    return f"{said} The losses of several releases do not add up."
 
 
 def constant_words(channel: "Channel") -> str:
@@ -117,6 +181,19 @@ def region_words(scenario: "Scenario") -> str:
     rules = [prior.region for prior in scenario.priors]
     names = ["an exact prior" if rule is None else rule.describe() for rule in rules]
     return "; ".join(dict.fromkeys(names)) if any(rules) else ""
+
+
+def covered(scenario: "Scenario") -> str:
+    """Return what confidence in a table covers, or nothing where its values were declared."""
+    report = _report(scenario)
+    if report is None:
+        return ""
+    rules = report.rules
+    if rules.levels is not None or rules.support is not None or isinstance(rules.order, tuple):
+        return ""
+    if report.kind == "numbers":
+        return "for the values that occur; no other one is thought possible"
+    return "for the levels that occur; declare others with --levels"
 
 
 def lines_of(scenario: "Scenario", source: Source) -> list[str]:
@@ -212,6 +289,23 @@ def _support(scenario: "Scenario") -> dict[str, Any]:
         "greatest": _number(support.value(support.size - 1)),
         "levels": None,
     }
+
+
+def channel_to_dict(channel: "Channel") -> dict[str, Any]:
+    """Return a channel as JSON values: names or numbers, and the chances as doubles."""
+    return {
+        "inputs": _labels(channel.inputs),
+        "outputs": _labels(channel.outputs),
+        "rows": channel.matrix.tolist(),
+    }
+
+
+def _labels(support: "Support") -> list[Any]:
+    from pufferfish.support import Levels
+
+    if isinstance(support, Levels):
+        return list(support.names)
+    return [_number(support.value(k)) for k in range(support.size)]
 
 
 def _number(value: Fraction) -> int | float | str:

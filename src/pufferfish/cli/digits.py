@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed digits: scales and losses rounded up, everything else to the nearest."""
+"""Printed digits, on the side that promises less: what is lost goes up, what is kept down."""
 
+import decimal
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "at_most",
+    "cut_off",
+    "error_up",
     "nearest",
     "per_cent",
     "rounded_up",
     "share",
-    "short",
     "shown_epsilon",
     "shown_scale",
 ]
@@ -68,8 +70,28 @@ def share(value: float) -> str:
     return f"{math.floor(1000 * value + 1e-9) / 10:.1f} %"
 
 
-def short(value: float) -> str:
-    """Return a number to the nearest in few characters: 0.08621, 22.828, 1.2346e+10."""
-    if math.isfinite(value) and abs(value) >= 1e7:
-        return f"{value:.4e}"
-    return nearest(value, 4 if abs(value) < 0.1 else 5)
+def error_up(value: float) -> str:
+    """Return a cost, an mse or a std, rounded up: 0.086211, 22.829, 1.2347e+10.
+
+    One rule for all, so that a cost that is an mse prints like it.
+    """
+    if not 1e7 <= value < math.inf:
+        return rounded_up(value, 5)
+    up = decimal.Context(prec=5, rounding=decimal.ROUND_CEILING)
+    return f"{up.create_decimal_from_float(value):.4e}"
+
+
+def cut_off(value: float, digits: int = 3) -> str:
+    """Return a number that promises something, with so many significant digits, cut off.
+
+    What lies below a decimal of so few digits by less than 1e-9 of it is that decimal: a solver
+    stops short of 0.01, and 0.00999 would be another number.
+    """
+    down = decimal.Context(prec=digits, rounding=decimal.ROUND_FLOOR)
+    exact = decimal.Context(prec=800).create_decimal_from_float(value)
+    shown = down.create_decimal(exact)
+    above = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING).create_decimal(exact)
+    if Fraction(above) * (1 - Fraction(1, 10**9)) <= Fraction(value):
+        shown = above
+    text = f"{shown:f}" if shown == 0 or shown.adjusted() >= -5 else f"{shown.normalize():e}"
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish estimate``: the numbers of the original column, from a released one and its plan."""
 
-import csv
-import io
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,7 +57,8 @@ def estimate(messages: Messages, /, released: str, **options: Any) -> None:
 
     A plan is private. An analyst without it needs from its owner the scale (and the support, for
     frequencies) or the channel: these too were computed from the prior, and whether to give them
-    away is the owner's decision.
+    away is the owner's decision. In Python, pufferfish.estimate.estimate_laplace and
+    estimate_channel take them in the place of a plan.
 
     \b
     Examples:
@@ -68,7 +68,10 @@ def estimate(messages: Messages, /, released: str, **options: Any) -> None:
     """  # noqa: D301  # \b keeps click from wrapping the examples
     plan_file = options["plan_file"]
     if plan_file is None:
-        raise InputError("give the plan that it was released by with --plan FILE")
+        raise InputError(
+            "give the plan that it was released by with --plan FILE; from a channel or a scale "
+            "alone, pufferfish.estimate.estimate_channel and estimate_laplace do it in Python"
+        )
     check_there(released, "file")
     plan = load_plan(plan_file)
     from pufferfish.estimate.column import read_column
@@ -112,14 +115,16 @@ def _print_json(found: "Estimate", column: "Column", plan: "Plan", stated: dict[
 
 
 def _print_csv(found: "Estimate") -> None:
-    """Print every figure on a line; several levels, whose sum it is, as one line of CSV."""
+    """Print every figure on a line; several levels, whose sum it is, as a JSON list."""
     from pufferfish.cli.output import print_csv
 
     nothing = dict.fromkeys(_FIGURES)
     lines: list[dict[str, Any]] = [
         {
             "figure": "frequency" if len(entry.labels) == 1 else "sum of frequencies",
-            "levels": entry.labels[0] if len(entry.labels) == 1 else _one_line(entry.labels),
+            "levels": entry.labels[0]
+            if len(entry.labels) == 1
+            else json.dumps(entry.labels, ensure_ascii=False),
         }
         | {name: entry.to_dict()[name] for name in _FIGURES}
         for entry in found.entries
@@ -132,12 +137,6 @@ def _print_csv(found: "Estimate") -> None:
     print_csv(_CSV_COLUMNS, lines)
 
 
-def _one_line(labels: Iterable[str]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(labels)
-    return buffer.getvalue()
-
-
 def _print_table(
     found: "Estimate",
     notes: Sequence[str],
@@ -147,8 +146,8 @@ def _print_table(
     stated: dict[str, Any],
 ) -> None:
     from pufferfish.cli.output import print_lines, print_table, stdout_console
+    from pufferfish.errors import counted
     from pufferfish.support import Levels
-    from pufferfish.texts import counted
 
     console = stdout_console()
     named = "" if column.name is None else f", column {column.name!r}"
@@ -166,7 +165,8 @@ def _print_table(
         if figure is not None
     ]
     if found.entries:
-        telling = [entry for entry in found.entries if entry.telling]
+        every = found.entries
+        telling = [entry for entry in every if entry.telling or len(every) <= MOST_LINES]
         shown = telling[:MOST_LINES]
         if shown:
             console.print()
@@ -209,7 +209,8 @@ def _mechanism_line(plan: "Plan", stated: dict[str, Any]) -> str:
 def _left_out(shown: int, telling: int, every: int) -> str:
     """Return what is not printed for people, and how to get it."""
     which = f"the first {shown} of " if shown < telling else ""
-    lost = "" if telling == every else f", of which {every - telling:,} are lost in the noise"
+    vague = every - telling
+    lost = f", of which {vague:,} have a 95 % interval longer than 1" if vague else ""
     return f"{which}{every:,} frequencies{lost}; --format csv or --format json prints all of them"
 
 

@@ -59,6 +59,7 @@ class Messages:
     def __init__(self) -> None:
         self._waiting: dict[str, None] = {}
         self._written: list[str] = []
+        self._lasting: list[str] = []
 
     def note(self, text: str) -> None:
         """Say what was done, where nothing is wrong with it."""
@@ -72,11 +73,19 @@ class Messages:
         """Remember a file that is complete, whatever happens after it."""
         self._written.append(path)
 
+    @contextlib.contextmanager
+    def lasting(self, text: str) -> Iterator[None]:
+        """Say what stays as it is now if the command fails in this block."""
+        self._lasting.append(text)
+        yield
+        self._lasting.remove(text)
+
     def error(self, text: str) -> None:
-        """Say why the command failed and which files are written all the same, nothing else."""
+        """Say why the command failed, which files are written and what lasts, nothing else."""
         self._waiting.clear()
         if self._written:
             text = f"{text}; {listed(self._written)} was written before"
+        text = "; ".join([text, *self._lasting])
         _print(_line("error", text))
 
     def finish(self) -> None:

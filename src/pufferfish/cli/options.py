@@ -55,6 +55,8 @@ class Source:
     missing, exclude_secrets : tuple of str
     step : str or None
     missing_as_level : bool
+    unit : str or None
+        Column whose equal values mark the rows of one person.
     confidence, tv_radius : str or None
         How far the true distributions may be from the prior.
     """
@@ -70,6 +72,7 @@ class Source:
     exclude_secrets: tuple[str, ...] = ()
     step: str | None = None
     missing_as_level: bool = False
+    unit: str | None = None
     confidence: str | None = None
     tv_radius: str | None = None
 
@@ -87,6 +90,7 @@ class Source:
             "--exclude-secret": self.exclude_secrets,
             "--step": self.step,
             "--missing-as-level": self.missing_as_level,
+            "--unit": self.unit,
             "--confidence": self.confidence,
             "--tv-radius": self.tv_radius,
         }
@@ -116,8 +120,8 @@ def source_options(function: Function) -> Function:
             ),
             click.option(
                 "--levels", metavar="V1,...",
-                help="Read the public column as these levels, even where they look like numbers, "
-                "and those that no row has.",
+                help="Levels of the public column: also those that no row has, and also where they "
+                "look like numbers.",
             ),
             click.option(
                 "--missing", multiple=True, metavar="TEXT",
@@ -125,8 +129,8 @@ def source_options(function: Function) -> Function:
             ),
             click.option(
                 "--missing-as-level", is_flag=True,
-                help="Make missing a level of the public column, released like any other; by "
-                "default its rows are left out.",
+                help="Make missing a level of the public column, released like any other; not for "
+                "numbers. By default its rows are left out.",
             ),
             click.option(
                 "--exclude-secret", "exclude_secrets", multiple=True, metavar="LEVEL",
@@ -137,14 +141,19 @@ def source_options(function: Function) -> Function:
                 help="Step of the lattice; values are rounded to it before they are counted.",
             ),
             click.option(
+                "--unit", metavar="COL",
+                help="Column whose equal values mark the rows of one person, who is then protected "
+                "in all of them together; by default each row is a person of its own.",
+            ),
+            click.option(
                 "--confidence", metavar="C",
-                help="Hold for every prior that the rows of TABLE leave possible with this "
-                "confidence, such as 0.95; for 'exact' and 'channel'.",
+                help="Calibrate for every prior that the rows of TABLE leave possible with this "
+                "confidence, such as 0.95; only 'exact' and 'channel' can.",
             ),
             click.option(
                 "--tv-radius", metavar="R",
-                help="Hold for every prior within this total-variation distance, such as 0.01; "
-                "for 'exact' and 'channel'.",
+                help="Calibrate for every prior within this total-variation distance of the one "
+                "counted or given, such as 0.01; only 'exact' and 'channel' can.",
             ),
         )
     ):  # fmt: skip
@@ -185,6 +194,7 @@ def make_source(table: str | None, options: dict[str, Any]) -> Source:
         exclude_secrets=options["exclude_secrets"],
         step=options["step"],
         missing_as_level=options["missing_as_level"],
+        unit=options["unit"],
         confidence=options["confidence"],
         tv_radius=options["tv_radius"],
     )

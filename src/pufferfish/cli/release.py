@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish release``: the released table, written by a plan or by one made on the way."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,9 @@ from pufferfish.cli.channeling import (
     channel_options,
     make_channel_options,
 )
+from pufferfish.cli.charging import charged, ledger_of, print_price
 from pufferfish.cli.choice import mechanisms
 from pufferfish.cli.commands import WithMechanisms
-from pufferfish.cli.digits import at_most, rounded_up, share, shown_epsilon, shown_scale
 from pufferfish.cli.files import check_not_input, check_there, load_plan, writing
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import (
@@ -26,11 +27,12 @@ from pufferfish.cli.options import (
     one_text,
     source_options,
 )
+from pufferfish.cli.released import print_release
 from pufferfish.errors import InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
-    from pufferfish.mechanisms import Mechanism
     from pufferfish.plan import Plan
+    from pufferfish.scenario import Scenario
 
 
 @click.command(cls=WithMechanisms, short_help="Write the released table.")
@@ -72,8 +74,34 @@ if TYPE_CHECKING:
     "--allow-unchanged", is_flag=True,
     help="Publish the column unchanged where the scale is 0 or the channel changes nothing.",
 )  # fmt: skip
-@click.option("--min-scale", metavar="T", help="Add at least the noise of this scale.")
-@click.option("--force", is_flag=True, help="Replace an output that exists.")
+@click.option(
+    "--min-scale", metavar="T", help="Add at least the noise of this scale; not for a channel."
+)
+@click.option(
+    "--ledger", "ledger_file", metavar="FILE",
+    help="Charge the release to the account of its secret in this ledger, before anything is "
+    "drawn; refused where all releases together would exceed the budget.",
+)  # fmt: skip
+@click.option(
+    "--new-table",
+    is_flag=True,
+    help="With --ledger: a table that the ledger does not know is about other people.",
+)
+@click.option(
+    "--record", metavar="FILE",
+    help="Also write what those who receive OUT may see of the plan, which is private.",
+)  # fmt: skip
+@click.option(
+    "--publish-scale", is_flag=True,
+    help="With --record: also tell how much noise there is. A scale that was computed from a table "
+    "depends on every row of it.",
+)  # fmt: skip
+@click.option(
+    "--prior-table", metavar="FILE",
+    help="With --ledger and --plan: other table that the plan was calibrated for; without it (or "
+    "--prior) the worst case is charged for whoever has another prior than TABLE.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace outputs that exist.")
 @click.option(
     "--seed", type=int, metavar="N",
     help="Repeatable noise, for tests only: it protects nobody, and OUT must contain 'test'.",
@@ -94,17 +122,27 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
           --epsilon 0.5 --min-keep 0.6 -o released.csv
       pufferfish release numbers.csv --prior prior.json --public days \\
           --epsilon 1 -o released.csv
+      pufferfish release student.csv --plan plan.json --ledger books.db \\
+          -o released.csv
     """  # noqa: D301  # \b keeps click from wrapping the examples
     output = options["output"]
     if output is None:
         raise InputError("give the file to write with -o OUT")
     source = make_source(None, options)
-    check_not_input(output, (table, options["plan_file"], *source.priors), "the release")
+    books = options["ledger_file"]
+    read = (table, options["plan_file"], *source.priors, books, options["prior_table"])
+    check_not_input(output, read, "the release")
     check_there(table, "file")
+    ledger = ledger_of(options, messages)
     state = None
+    scenario = None
     channel = ChannelOptions()
     if options["plan_file"] is not None:
         plan = _loaded(options, source)
+        if ledger is not None:
+            from pufferfish.cli.ledger import calibrated_for
+
+            scenario = calibrated_for(plan, source.priors, options["prior_table"])
     else:
         channel = make_channel_options(options)
         check_not_input(output, channel.files, "the release")
@@ -112,7 +150,7 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
 
         # Taken before counting: a table that changes until it is released is refused.
         state = None if source.priors else file_state(table)
-        plan = _calibrated(table, output, options, source, channel, messages)
+        plan, scenario = _calibrated(table, output, options, source, channel, messages)
     spec = plan.release_spec(
         out_of_support=options["out_of_support"],
         bounds=_bounds(plan, options["bounds"], messages),
@@ -120,12 +158,19 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
         allow_unchanged=options["allow_unchanged"],
         min_scale=options["min_scale"],
     )
-    from pufferfish.cli import progress
-    from pufferfish.release import release_file
+    inputs = [p for p in (*read[1:], *channel.files) if p]
+    _check_record(options, (table, output, *inputs))
+    if ledger is not None and state is None:
+        from pufferfish.release import file_state
 
-    try:
+        state = file_state(table)
+
+    def write() -> Any:
+        from pufferfish.cli import progress
+        from pufferfish.release import release_file
+
         with progress.rows() as done, writing(output, messages):
-            report = release_file(
+            return release_file(
                 table,
                 output,
                 spec,
@@ -133,15 +178,67 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
                 force=options["force"],
                 seed=options["seed"],
                 progress=done,
-                inputs=[p for p in (options["plan_file"], *source.priors, *channel.files) if p],
+                inputs=inputs,
                 state=state,
             )
+
+    price = None
+    try:
+        if ledger is None:
+            report = write()
+        else:
+            _check_output(table, output, options["force"], inputs)
+            report, price = charged(
+                ledger, table, plan, spec, write, messages,
+                new_table=options["new_table"], scenario=scenario,
+            )  # fmt: skip
     except InputError as error:
         hints = one_text("--keep", options["keep"], str(error))
         if " row " in str(error):  # a cell that a list of missing texts might have settled
             hints += one_text("--missing", source.missing, "".join(source.missing))
         raise InputError(f"{error}{hints}") from None
-    _print(plan, report, options["plan_file"], messages)
+    if options["record"] is not None:
+        from pufferfish.publicrecord import write_record
+
+        with writing(options["record"], messages):
+            write_record(
+                options["record"],
+                plan,
+                report,
+                publish_scale=options["publish_scale"],
+                spec=spec,
+                force=options["force"],
+            )
+    if options["plan_file"] is None:
+        from pufferfish.cli.describe import NO_PLAN
+
+        messages.note(NO_PLAN)
+    print_release(plan, report, options["plan_file"], messages)
+    if price is not None:
+        print_price(price, messages)
+    if options["record"] is not None:
+        messages.note(f"the public record is saved as {options['record']}; the plan stays private")
+
+
+def _check_record(options: dict[str, Any], others: Iterable[str]) -> None:
+    """Check that a record can be written, before anything is released."""
+    if options["record"] is None:
+        if options["publish_scale"]:
+            raise InputError("--publish-scale is for --record FILE")
+        return
+    from pufferfish.atomic import checked_target
+
+    check_not_input(options["record"], others, "the record")
+    checked_target(options["record"], None, options["force"])
+
+
+def _check_output(table: str, output: str, force: bool, inputs: list[str]) -> None:
+    """Check what can be checked of the output before a release is charged for it."""
+    from pufferfish.atomic import checked_target
+    from pufferfish.release.sinks import checked_extension
+
+    checked_extension(output)
+    checked_target(output, Path(table), force, inputs)
 
 
 def _bounds(
@@ -178,82 +275,12 @@ def _bounds(
     return numbers[0], numbers[1]
 
 
-def _print(plan: "Plan", report: Any, plan_file: str | None, messages: Messages) -> None:
-    from pufferfish.cli.describe import never_published
-    from pufferfish.cli.output import print_lines, stdout_console
-    from pufferfish.mechanisms import DiscreteLaplace
-
-    lines = list(report.lines())
-    applied = report.mechanism
-    if isinstance(applied, DiscreteLaplace):
-        # Ten digits are for people; the plan and --format json hold them all.
-        shown = shown_scale(applied.scale)
-        lines[0] = lines[0].replace(f"of scale {applied.scale!r} on", f"of scale {shown} on")
-        raised = " (raised by --min-scale)" if applied.scale > (plan.scale or 0) else ""
-        what = f"scale {shown}{raised}"
-    else:
-        what = _channel(plan)
-    if report.outside_promise is None and (plan.rules is None or plan.rules.secret is None):
-        messages.note(
-            "rows outside the promise were not counted; give --secret COL to have them counted"
-        )
-    lines.append(f"mechanism {plan.mechanism}, epsilon {shown_epsilon(plan)}, {what}")
-    lost = "" if plan.channel is None or plan.unchanged else never_published(plan.channel)
-    if lost:
-        lines.append(f"never published: {lost}")
-    if report.seeded:
-        pass  # the report says so already, and there is nothing to promise
-    elif report.keep:
-        lines.append("no certificate: the kept columns are not in the prior, and may give it away")
-    else:
-        # A plan file may have been edited, and the prior that would tell is not at hand.
-        where = " for every prior of the region" if plan.robust else ""
-        lines.append(
-            f"certified loss at most {at_most(plan.loss, plan.epsilon_exact)}{where}"
-            if plan_file is None
-            else f"not proved again here: see pufferfish verify {plan_file}"
-        )
-        lines.append(plan.assumption)
-    lines += _notices(plan, applied)
-    print_lines(stdout_console(), lines)
-
-
-def _channel(plan: "Plan") -> str:
-    """Return in a few words what the channel of a plan does to values."""
-    found = plan.distortion
-    if found is None:  # a plan file that does not say so
-        return "a channel"
-    conditions = "".join(f", {condition}" for condition in found.conditions)
-    return (
-        f"keeps {share(found.keep_rate)} of the values (expected), {found.name} cost "
-        f"{rounded_up(found.cost, 5)}{conditions}"
-    )
-
-
-def _notices(plan: "Plan", applied: "Mechanism") -> list[str]:
-    from pufferfish.cli.describe import constant_words, nearly_unchanged
-    from pufferfish.mechanisms import DiscreteLaplace
-
-    noise = isinstance(applied, DiscreteLaplace)
-    constant = "" if isinstance(applied, DiscreteLaplace) else constant_words(applied)
-    if constant:
-        return [f"NOTICE: every row holds {constant}: nothing of the column is left"]
-    if (applied.scale == 0) if isinstance(applied, DiscreteLaplace) else applied.unchanged:
-        why = "the scale is 0" if noise else "the channel changes nothing"
-        return [f"NOTICE: {why}: the column was PUBLISHED UNCHANGED"]
-    often = nearly_unchanged(applied, plan.keep_rate)
-    if not often:
-        return []
-    what = f"the noise is 0 for {often}" if noise else f"the channel keeps {often}"
-    return [
-        f"NOTICE: at epsilon {shown_epsilon(plan)} {what} of the values: these were published as "
-        "they are"
-    ]
-
-
 def _loaded(options: dict[str, Any], source: Source) -> "Plan":
     """Return the plan of a file; one that came from a prior is told the columns' names."""
-    named = ("--secret", "--public", "--missing", "--step")
+    named = ["--secret", "--public", "--missing", "--step"]
+    if options["ledger_file"] is not None:
+        # It says what the plan was calibrated for, which the plan does not hold.
+        named.append("--prior")
     given = [*source.given]
     given += [f"--{name}" for name in ("epsilon", "mechanism") if options[name]]
     given += channel_given(options)
@@ -263,6 +290,7 @@ def _loaded(options: dict[str, Any], source: Source) -> "Plan":
         raise InputError(f"{listed(wrong)} cannot be given with --plan: the plan says it already")
     plan = load_plan(options["plan_file"])
     if plan.rules is not None:
+        given = [name for name in given if name != "--prior"]
         if given:
             raise InputError(
                 f"{listed(given)} cannot be given with --plan: the plan says it already"
@@ -278,8 +306,8 @@ def _calibrated(
     source: Source,
     channel: ChannelOptions,
     messages: Messages,
-) -> "Plan":
-    """Return a plan made from the options of calibrate."""
+) -> "tuple[Plan, Scenario | None]":
+    """Return a plan made from the options of calibrate, and the scenario of a given prior."""
     from pufferfish.atomic import checked_target
     from pufferfish.calibration import calibrate
     from pufferfish.calibration.registry import NOISE
@@ -311,7 +339,8 @@ def _calibrated(
         messages.note(note)
     for text in unfound_missing(scenario):
         messages.warning(text)
-    return plan if plan.rules is not None else _with_columns(plan, source)
+    given = scenario if source.priors else None
+    return plan if plan.rules is not None else _with_columns(plan, source), given
 
 
 def _with_columns(plan: "Plan", source: Source) -> "Plan":

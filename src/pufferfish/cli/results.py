@@ -29,7 +29,8 @@ class Result:
         The calibrated mechanism, with its sensitivity.
     reductions : tuple of (float or None), shape (2,)
         By how many per cent its scale is below those of wasserstein and l1; None where these are
-        0 themselves, for a channel, and where the prior has a region, which they cannot honour.
+        0 themselves, for a channel, and where the prior has a region or units, which they cannot
+        honour.
     """
 
     epsilon: str
@@ -72,13 +73,14 @@ def compare(
     Raises
     ------
     InputError
-        If a scale would overflow, or a channel that was asked for by name cannot be had.
+        If a scale would overflow, or a channel that was asked for by name can be had for no
+        epsilon.
     """
     from pufferfish.calibration import calibrate
     from pufferfish.calibration.registry import NOISE
 
     found = Comparison([], [])
-    failed: PufferfishError | None = None
+    failed: dict[str, PufferfishError] = {}
     with steps("calibrating", len(epsilons) * len(chosen.names)) as done:
         distances = _distances(scenario, chosen.names)
         for epsilon in epsilons:
@@ -87,17 +89,21 @@ def compare(
                 try:
                     plan = calibrate(scenario, epsilon, mechanism, **options)
                 except PufferfishError as error:
-                    if mechanism in NOISE or mechanism not in chosen.by_all:
+                    if mechanism in NOISE:
                         raise
-                    found.notes.append(f"'all' leaves out {mechanism} at {epsilon}: {error}")
-                    failed = error
+                    who = "'all' leaves out" if mechanism in chosen.by_all else "left out is"
+                    found.notes.append(f"{who} {mechanism} at {epsilon}: {error}")
+                    failed[mechanism] = error
                 else:
                     plan = plan.with_sensitivity(scenario)
                     reductions = _reductions(plan, distances)
                     found.results.append(Result(epsilon, plan, reductions))
                 done()
-    if failed is not None and not found.results:
-        raise failed
+    had = {result.plan.mechanism for result in found.results}
+    for mechanism, why in failed.items():
+        # What was asked for by name, and is not there at all, was asked for in vain.
+        if not had or (mechanism not in had and mechanism not in chosen.by_all):
+            raise why
     return found
 
 
@@ -107,8 +113,11 @@ def _distances(scenario: "Scenario", mechanisms: Sequence[str]) -> tuple[Fractio
     from pufferfish.calibration.registry import NOISE
     from pufferfish.calibration.wasserstein import wasserstein
     from pufferfish.regions import has_region
+    from pufferfish.unitloss import units_of
 
     if has_region(scenario) or not any(name in NOISE for name in mechanisms):
+        return ()
+    if units_of(scenario):  # these are for single rows
         return ()
     # Both scales are a distance over epsilon: epsilon 1 gives the distance.
     return tuple(Fraction(f(scenario, Fraction(1)).scale) for f in (wasserstein, l1))

@@ -168,6 +168,7 @@ def scenario_of(source: Source) -> "Scenario":
             exclude_secrets=source.exclude_secrets,
             step=source.step,
             missing_as_level=source.missing_as_level,
+            unit=source.unit,
             confidence=source.confidence,
             tv_radius=source.tv_radius,
         )
@@ -199,6 +200,11 @@ def _from_files(source: Source) -> "Scenario":
         raise InputError("give either a TABLE or --prior, not both: the prior would come from two")
     of_tables = ("--secret", "--public", "--levels", "--missing", "--missing-as-level",
                  "--exclude-secret")  # fmt: skip
+    if source.unit is not None:
+        raise InputError(
+            "--unit names a column of a TABLE, but the prior comes from a file, which says nothing "
+            "of what the rows of one person have in common"
+        )
     wrong = [name for name in source.given if name in of_tables]
     if wrong:
         raise InputError(

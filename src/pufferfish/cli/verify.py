@@ -70,11 +70,12 @@ def verify(plan: str, table: str | None, priors: tuple[str, ...], other_prior: b
     scenario = _from_table(loaded, table) if table is not None else _from_files(loaded, priors)
     signals.check()
     certificate = loaded.verify(scenario, other_prior=other_prior)
-    same = scenario.digest == loaded.digest
+    same = loaded.is_for(scenario)
     under = "the prior that it was computed from" if same else "another prior than its own"
     loss = at_most(certificate.loss, loaded.epsilon_exact)
     # Which region it is stands in the statement.
     region = " for every prior of the region" if loaded.robust else ""
+    alone = [] if loaded.beside is None else [_alone(loaded.beside.releases)]
     print_lines(
         stdout_console(),
         [
@@ -82,8 +83,18 @@ def verify(plan: str, table: str | None, priors: tuple[str, ...], other_prior: b
             f"{_mechanism(loaded)}, loss at most {loss}{region}, "
             f"within epsilon {shown_epsilon(loaded)} (proved by {proved_by(certificate.method)})",
             certificate.statement,
+            *alone,
             loaded.assumption if same else OTHER_PRIOR,
         ],
+    )
+
+
+def _alone(releases: int) -> str:
+    """Return what is said of a plan whose epsilon is that of several releases together."""
+    what = "the release that was" if releases == 1 else f"the {releases} releases that were"
+    return (
+        f"Judged is this release alone. The plan was calibrated to fit beside {what} out already; "
+        "the joint loss of all of them was NOT judged."
     )
 
 
@@ -156,11 +167,11 @@ def _from_files(plan: "Plan", paths: tuple[str, ...]) -> "Scenario":
 
     as_it_is = scenario(None)
     support = plan.support
-    if isinstance(support, Lattice) and as_it_is.digest != plan.digest:
+    if isinstance(support, Lattice) and not plan.is_for(as_it_is):
         # A plan from a prior does not say whether its values were rounded to a step: they were
         # if that gives the plan's own scenario, and only then.
         rounded = scenario(support.step)
-        if rounded.digest == plan.digest:
+        if plan.is_for(rounded):
             return rounded
     return as_it_is
 

@@ -14,6 +14,7 @@ from pufferfish.estimate.figures import (
     Weighted,
     checked_counts,
     condition_notes,
+    few_notes,
     moments,
     rescaled,
 )
@@ -54,7 +55,9 @@ def estimate_channel(counts: Any, channel: Channel) -> Estimate:
     Notes
     -----
     Source: theory, section 4. Ranks are decided exactly; weights are computed to more than double
-    precision; the estimates are then unbiased up to the rounding of doubles.
+    precision; the estimates are then unbiased up to the rounding of doubles. Intervals cover 95 %
+    of all releases, give or take 1.5 %; where fewer than some 20 rows are expected to be changed
+    in a way that matters for a figure, 94 % or more, and a note says so.
     """
     whole = checked_counts(counts, channel.outputs.size)
     used = np.array([any(column) for column in channel.rows.T.tolist()])
@@ -84,6 +87,7 @@ def estimate_channel(counts: Any, channel: Channel) -> Estimate:
         notes=(
             *_merging_notes(structure, entries, weak, rest, channel.inputs),
             *notes,
+            *few_notes(*entries, mean),
             *condition_notes(condition),
         ),
     )
@@ -94,7 +98,7 @@ def _entry(
 ) -> Frequency:
     figure = weighted.figure(sample, sample.mean(weighted.weights))
     labels = tuple(inputs.name(x) for x in group)
-    return Frequency(figure.estimate, figure.standard_error, labels=labels)
+    return Frequency(figure.estimate, figure.standard_error, figure.ends, labels)
 
 
 def _told_apart(
@@ -185,6 +189,22 @@ def _condition(matrix: FloatArray, inverse: list[FloatArray]) -> float:
     return float(np.linalg.norm(matrix, 2) * np.linalg.norm(np.array(inverse), 2))
 
 
+def _lost(entries: tuple[Frequency, ...], rest: list[str]) -> str:
+    """Return in words what cannot be estimated, each level named once."""
+    sums = [entry.labels for entry in entries if len(entry.labels) > 1]
+    if not sums:
+        return (
+            f"the frequencies of {listed(rest, _NAMED)} cannot be estimated one by one, nor any "
+            "sum of some of them"
+        )
+    named = "; ".join(listed(labels, _NAMED) for labels in sums)
+    return (
+        f"the frequencies of {named} cannot be estimated one by one; only their sum can"
+        if len(sums) == 1
+        else f"frequencies cannot be estimated one by one, only their sums over these: {named}"
+    )
+
+
 def _merging_notes(
     structure: Structure,
     entries: tuple[Frequency, ...],
@@ -194,17 +214,10 @@ def _merging_notes(
 ) -> list[str]:
     notes = []
     if rest:
-        sums = [listed(entry.labels, _NAMED) for entry in entries if len(entry.labels) > 1]
-        lost = listed((inputs.name(x) for x in rest), _NAMED)
         notes.append(
-            f"the channel merges levels: the frequencies of {lost} cannot be estimated one by one"
-            + (
-                f"; only the sums over {'; '.join(sums)} can"
-                if sums
-                else ", nor any sum of some of them"
-            )
-            + "; all can with a channel that keeps each level more often than not (--min-keep "
-            "above 0.5 in calibrating)"
+            f"the channel merges levels: {_lost(entries, [inputs.name(x) for x in rest])}; a "
+            "channel that keeps each level more often than not (--min-keep above 0.5 in "
+            "calibrating) leaves all of them estimable, but at a small epsilon there may be none"
         )
     if weak:
         notes.append(

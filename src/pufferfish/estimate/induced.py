@@ -16,6 +16,7 @@ from pufferfish.estimate.figures import (
     Sample,
     Weighted,
     condition_notes,
+    few_notes,
     moments,
     rescaled,
 )
@@ -112,7 +113,9 @@ def estimate_cells(
     entries = []
     for x in range(size):
         figure = Weighted.on(inverse[:, x], matrix).figure(grouped, grouped.mean(inverse[:, x]))
-        entries.append(Frequency(figure.estimate, figure.standard_error, labels=(support.name(x),)))
+        entries.append(
+            Frequency(figure.estimate, figure.standard_error, figure.ends, (support.name(x),))
+        )
     lattice = cells.lattice
     last = int(lattice.index[-1])
     t = (2 * lattice.index - last) / max(last, 1)
@@ -129,7 +132,7 @@ def estimate_cells(
         mean=rescaled(mean, unit, middle),
         variance=rescaled(variance, unit**2),
         condition_number=condition,
-        notes=tuple(condition_notes(condition)),
+        notes=(*few_notes(*entries, mean), *condition_notes(condition)),
     )
 
 

@@ -17,9 +17,11 @@ from pufferfish.estimate.figures import (
     Sample,
     Weighted,
     checked_counts,
+    few_notes,
     floored,
     moments,
     rescaled,
+    with_ends,
 )
 from pufferfish.estimate.filter import MOST_CELLS, Filter, cells_between
 from pufferfish.estimate.induced import cells_of, estimate_cells
@@ -74,7 +76,9 @@ def estimate_laplace(
 
     Notes
     -----
-    Source: theory, sections 1 and 4. Frequencies and moments are unbiased.
+    Source: theory, sections 1 and 4. Frequencies and moments are unbiased. Intervals cover 95 % of
+    all releases, give or take 1.5 %; where fewer than some 20 rows are expected to be changed in a
+    way that matters for a figure, 94 % or more, and a note says so.
     """
     lattice = lattice_of(support)
     if noise.step != lattice.step:
@@ -109,7 +113,8 @@ def estimate_laplace(
     elif deconvolved is None or shares is None:
         notes.append("with bounds, mean and variance need the frequencies: not estimated either")
     else:
-        mean, variance = _filtered_moments(deconvolved, shares, sample, lattice)
+        mean, variance = _filtered_moments(deconvolved, shares, sample, lattice, noise)
+    notes += few_notes(*entries, mean)
     return Estimate(
         rows=sample.rows,
         entries=entries,
@@ -222,7 +227,9 @@ def _frequencies(
     for x in range(size):
         variance = floored(float(raws[x]), float(largest[x]), sample.rows)
         error = variance**0.5 if size > 1 else 0.0
-        entries.append(Frequency(float(estimates[x]), error, labels=(support.name(x),)))
+        # A changed row moves a frequency by its largest weight at most, or by little more.
+        figure = with_ends(float(estimates[x]), error, float(largest[x]), sample)
+        entries.append(Frequency(figure.estimate, error, figure.ends, (support.name(x),)))
     return tuple(entries), []
 
 
@@ -286,11 +293,22 @@ def _plain_moments(
     fourth = 6 * sigma2**2 + float(g) ** 2 * sigma2
     own = (n - 1) / n**3 * ((n - 1) * fourth - (n - 3) * sigma2**2)
     error = (max(own, 0.0) + 4 * sigma2 * max(variance, 0.0) / n) ** 0.5
-    return Figure(float(Fraction(total, n) * g), (sigma2 / n) ** 0.5), Figure(variance, error)
+    # Where a row changes, Z^2 is about that much, and (2 (x - mean) Z + Z^2)^2 about ``both``.
+    moved = 6 * sigma2 + float(g) ** 2
+    u = 4 * max(variance, 0.0) / moved
+    both = moved * (u**2 + 6 * u + 1) / (u + 1)
+    return (
+        with_ends(float(Fraction(total, n) * g), (sigma2 / n) ** 0.5, moved**0.5, sample),
+        with_ends(variance, error, both**0.5, sample),
+    )
 
 
 def _filtered_moments(
-    deconvolved: Filter, shares: tuple[Any, FloatArray], sample: Sample, lattice: Lattice
+    deconvolved: Filter,
+    shares: tuple[Any, FloatArray],
+    sample: Sample,
+    lattice: Lattice,
+    noise: DiscreteLaplace,
 ) -> tuple[Figure | None, Figure | None]:
     """Return mean and variance where bounds hide the tails: through weights of the atoms."""
     last = int(lattice.index[-1])
@@ -298,11 +316,18 @@ def _filtered_moments(
     at_atoms = deconvolved.weights(np.stack([t**power for power in (1, 2, 3, 4)], axis=1))
     k, omega = shares
     above = np.minimum(k + 1, len(t) - 1)
-    powers = [(1 - omega) * u[k] + omega * u[above] for u in at_atoms.T]
-    # Weights between atoms are averages, so those that occur at the ends bound the others well.
-    mean, variance, _ = moments(
-        sample, powers, lambda w: Weighted(w, float(np.abs(w).max()) if len(t) > 1 else 0.0)
-    )
+    # The atoms come first, shown by no row: weights between them are averages of theirs.
+    powers = [np.concatenate([u, (1 - omega) * u[k] + omega * u[above]]) for u in at_atoms.T]
+    shown = Sample(np.concatenate([np.zeros(len(t)), sample.counts]), sample.rows)
+    steps = float(np.sqrt(6 * noise.mse / float(noise.step) ** 2 + 1))
+
+    def bounded(weights: FloatArray) -> Weighted:
+        # Noise moves a row by about so many steps, and past no more atoms than that.
+        atoms = weights[: len(t)]
+        jump = min(float(np.ptp(atoms)), steps * float(np.abs(np.diff(atoms)).max(initial=0.0)))
+        return Weighted(weights, jump, jump=jump)
+
+    mean, variance, _ = moments(shown, powers, bounded)
     half = Fraction(max(last, 1), 2)
     middle = float(lattice.step * (lattice.origin + Fraction(last, 2)))
     unit = float(lattice.step * half)

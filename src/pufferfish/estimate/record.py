@@ -34,7 +34,8 @@ class Figure:
     standard_error : float
         Of the estimate, for the noise of the release alone.
     ends : (float, float) or None
-        The interval, where it is not the estimate plus and minus so many standard errors.
+        The interval, where it is not the estimate plus and minus 1.96 standard errors: for a
+        variance, and where few rows are changed. It holds the estimate.
     """
 
     estimate: float
@@ -43,7 +44,7 @@ class Figure:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the 95 % interval, by the normal approximation."""
+        """The ends of the 95 % interval, by the normal approximation unless ``ends`` are set."""
         if self.ends is not None:
             return self.ends
         reach = REACH * self.standard_error
@@ -132,8 +133,9 @@ class Estimate:
         silent = sum(not entry.telling for entry in self.entries)
         if silent:
             notes.append(
-                f"{silent:,} of the {len(self.entries):,} frequencies are lost in the noise: their "
-                "intervals are longer than from 0 to 1"
+                f"{silent:,} of the {len(self.entries):,} frequencies are too uncertain to say "
+                "anything: their 95 % intervals are longer than 1, and a frequency lies between 0 "
+                "and 1 anyway"
             )
         far = [
             entry

@@ -24,7 +24,7 @@ from pufferfish.joint.problem import LARGEST_GRID, Problem, make_problem
 from pufferfish.joint.record import GridTooLarge, JointLoss
 from pufferfish.joint.worst import Reach, Term, total, worst_case
 from pufferfish.mechanisms import Channel, DiscreteLaplace
-from pufferfish.rationals import float_up
+from pufferfish.rationals import Number, float_up, parse_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +99,9 @@ class Bound:
     def __float__(self) -> float:
         return self.value
 
-    def at_most(self, epsilon: Fraction) -> bool:
+    def at_most(self, epsilon: Number) -> bool:
         """Whether the joint loss was proved to be at most epsilon, compared exactly."""
-        return self.upper is not None and self.upper <= epsilon
+        return self.upper is not None and self.upper <= parse_number(epsilon, "epsilon")
 
 
 #: Releases that are tried again after larger ones were left out.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pufferfish.errors import CheckFailed, PufferfishError
-from pufferfish.rationals import float_up
+from pufferfish.rationals import Number, float_up, parse_number
 
 
 class GridTooLarge(PufferfishError):
@@ -88,9 +88,9 @@ class JointLoss:
     def __float__(self) -> float:
         return self.value
 
-    def at_most(self, epsilon: Fraction) -> bool:
+    def at_most(self, epsilon: Number) -> bool:
         """Whether the loss was proved to be at most epsilon, compared exactly."""
-        return self.upper is not None and self.upper <= epsilon
+        return self.upper is not None and self.upper <= parse_number(epsilon, "epsilon")
 
 
 def least(one: Fraction | None, other: Fraction | None) -> Fraction | None:

@@ -24,6 +24,8 @@ from pufferfish.supportfile import support_from_dict, support_to_dict
 
 #: Bits to which expected costs are computed: what is rounded away no double could hold.
 _BITS = 256
+#: Entries that a channel in a file can have; no linear program gives one with more.
+_MOST_ENTRIES = 20_000_000
 #: How an entry is written in a file: hexadecimal has no limit on its length.
 _ENTRY = re.compile(r"0x[0-9a-f]+")
 
@@ -239,6 +241,12 @@ class Channel:
         written = entry(data, "rows", list)
         if len(written) != inputs.size:
             raise InputError(f"its channel needs {inputs.size} rows, but has {len(written)}")
+        if inputs.size * outputs.size > _MOST_ENTRIES:
+            # A small file must not ask for all of the memory.
+            raise InputError(
+                f"its channel has {inputs.size} values and {outputs.size} outputs, more entries "
+                f"than the {_MOST_ENTRIES:,} that one can have"
+            )
         rows = np.zeros((inputs.size, outputs.size), dtype=object)
         for x, row in enumerate(written):
             for y, value in _entries(row, outputs.size):

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pufferfish.errors import InputError
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import warn_about_clamped, warn_seeded
+from pufferfish.release.readback import AtomCounter, check_read_back
 from pufferfish.release.releaser import Releaser
 from pufferfish.release.rows import settle
 from pufferfish.sampling import Entropy, seeded_entropy
@@ -51,12 +52,15 @@ def release_array(
     ------
     InputError
         If a value is missing, is outside the support, or is no number, with its position counted
-        from 0; or if a released value is beyond 64 bits.
+        from 0; if a released value is beyond 64 bits, the plan is for units, or the column would
+        be published unchanged or so that it can be read back.
 
     Warns
     -----
     OutsidePromiseWarning
         For clamped values.
+    UnchangedWarning
+        If the column is published unchanged, or so that it can be read back, as was allowed.
     SeededWarning
         For a seed.
     """
@@ -69,18 +73,27 @@ def draw_array(
 ) -> tuple[Releaser, IntArray]:
     """Return what was drawn for an array, shape (n,), and the releaser that shows it."""
     cells = _as_cells(values)
+    if spec.rules is not None and spec.rules.unit is not None:
+        raise InputError(
+            "an array does not say which rows are one person's; release a dataframe or a file with "
+            f"the unit column {spec.rules.unit!r}"
+        )
     releaser = Releaser(spec)
     if seed is not None:
         entropy = seeded_entropy(seed)
         warn_seeded()
-    coded, clamped = _atoms(cells, spec)
+    counter = AtomCounter(releaser.mechanism)
+    coded, clamped = _atoms(cells, spec, counter)
+    check_read_back(spec, releaser, counter)
     warn_about_clamped(clamped)
     chunks = [releaser.draw(atoms, entropy) for atoms in coded]
     return releaser, np.concatenate([np.empty(0, dtype=np.int64), *chunks])
 
 
-def _atoms(cells: pa.Array | pa.ChunkedArray, spec: ReleaseSpec) -> tuple[list[IntArray], int]:
-    """Return the atoms chunk by chunk, and how many are clamped, before anything is drawn."""
+def _atoms(
+    cells: pa.Array | pa.ChunkedArray, spec: ReleaseSpec, counter: AtomCounter
+) -> tuple[list[IntArray], int]:
+    """Count the atoms; return them chunk by chunk, and how many are clamped, nothing yet drawn."""
     coder = Coder(spec.support, spec.rules)
     chunks, clamped = [], 0
     for start in range(0, len(cells), _CHUNK):
@@ -95,6 +108,7 @@ def _atoms(cells: pa.Array | pa.ChunkedArray, spec: ReleaseSpec) -> tuple[list[I
         missing = coded.state == MISSING
         if missing.any():
             raise _missing(start + int(missing.argmax()))
+        counter.count(coded)
         chunks.append(coded.atoms)
     return chunks, clamped
 

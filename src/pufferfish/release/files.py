@@ -13,6 +13,7 @@ from pufferfish.atomic import PendingFile, cannot_write, checked_target, home_ex
 from pufferfish.errors import InputError
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import warn_about_promise, warn_seeded
+from pufferfish.release.readback import AtomCounter, check_read_back
 from pufferfish.release.releaser import Releaser
 from pufferfish.release.report import ReleaseReport, report_on
 from pufferfish.release.rows import Columns, Tally, choose_columns, read_rows, rules_of
@@ -80,14 +81,16 @@ def release_file(
     ------
     InputError
         If the output cannot be written, a column is wrong, a cell cannot be released (with its row
-        number), the column would be published unchanged, or the table changes meanwhile. The
-        output is then as it was before.
+        number), the column would be published unchanged or so that it can be read back, or the
+        table changes meanwhile. The output is then as it was before.
 
     Warns
     -----
     OutsidePromiseWarning
         For kept columns, rows whose secret is in no pair, and clamped rows; and where the table
         lacks the secret column.
+    UnchangedWarning
+        If the column is published unchanged, or so that it can be read back, as was allowed.
     SeededWarning
         For a seed.
     """
@@ -104,10 +107,12 @@ def release_file(
     now = file_state(source)
     if state is not None and state != now:
         raise InputError(f"{table.name} changed after its prior was counted; nothing was written")
-    checked = Tally()
+    atoms = AtomCounter(releaser.mechanism)
+    checked = Tally(atoms=atoms)
     for _ in read_rows(table, spec, columns, coder, checked, again=False):
         if progress is not None:
             progress(checked.rows, None)
+    check_read_back(spec, releaser, atoms)
     warn_about_promise(columns, checked)
     if seed is not None:
         warn_seeded()

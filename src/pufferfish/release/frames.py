@@ -12,6 +12,7 @@ from pufferfish.errors import InputError
 from pufferfish.release.arrays import draw_array, release_array
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import warn_about_missing, warn_about_promise, warn_seeded
+from pufferfish.release.readback import AtomCounter, check_read_back
 from pufferfish.release.releaser import Releaser
 from pufferfish.release.report import ReleaseReport, report_on
 from pufferfish.release.rows import Tally, choose_columns, read_rows, rules_of
@@ -55,13 +56,15 @@ def release_frame(
     ------
     InputError
         If a column is wrong, a cell cannot be released (with its row number), or the column would
-        be published unchanged.
+        be published unchanged or so that it can be read back.
 
     Warns
     -----
     OutsidePromiseWarning
         For kept columns, rows whose secret is in no pair, clamped rows, and rows that were left
         out; and where the table lacks the secret column.
+    UnchangedWarning
+        If the column is published unchanged, or so that it can be read back, as was allowed.
     SeededWarning
         For a seed.
     """
@@ -83,7 +86,8 @@ def release_frame_with_report(
     table = open_frame(frame)
     columns = choose_columns(table, rules, keep)
     releaser = Releaser(spec)
-    needed = [*columns.written, *([] if columns.secret is None else [columns.secret])]
+    read = (columns.secret, columns.unit)
+    needed = [*columns.written, *(name for name in read if name is not None)]
     names = {name: table.native_column(name) for name in needed}
     wrapped = nw.from_native(table.native)
     if isinstance(wrapped, nw.LazyFrame):
@@ -92,8 +96,10 @@ def release_frame_with_report(
     else:
         eager = wrapped
     coder = Coder(spec.support, rules, table)
-    tally = Tally()
+    atoms = AtomCounter(releaser.mechanism)
+    tally = Tally(atoms=atoms)
     batches = list(read_rows(table, spec, columns, coder, tally, again=False))
+    check_read_back(spec, releaser, atoms)
     warn_about_promise(columns, tally)
     if seed is not None:
         entropy = seeded_entropy(seed)

@@ -40,12 +40,14 @@ class ReleaseSpec:
         Whether the released number, the sum and never the noise alone, is rounded to the nearest
         integer (ties to the even one). Not for a channel that publishes levels.
     allow_unchanged : bool
-        Whether a scale of 0, or a channel that keeps every value, is what the user wants: either
-        publishes the column as it is.
+        Whether a scale of 0, or a channel that keeps every value or always replaces each by one of
+        its own, is what the user wants: then the column can be read back from what is published.
     min_scale : float or None
         The scale of noise is raised to this; given as any number, kept as the least double that
         is not below it. A larger scale never costs more privacy (theory, section 2). Not for a
         channel.
+    units : tuple of int
+        How many rows one person may have, where the rules name a unit.
 
     Raises
     ------
@@ -62,6 +64,7 @@ class ReleaseSpec:
     round: bool = False
     allow_unchanged: bool = False
     min_scale: float | None = None
+    units: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.out_of_support not in ("refuse", "clamp"):

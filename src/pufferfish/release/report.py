@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """ReleaseReport: what a release did, row by row accounted for."""
 
+import math
 from dataclasses import dataclass
 
 from pufferfish.errors import PufferfishError
-from pufferfish.mechanisms import Channel, Mechanism
+from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
+from pufferfish.release.readback import keep_rate, read_back
 from pufferfish.release.releaser import Releaser
 from pufferfish.release.rows import Columns, Tally
 from pufferfish.tables import Table
@@ -38,6 +40,13 @@ class ReleaseReport:
         such column, or the pairs are not known.
     seeded : bool
         Whether it was drawn from a seed, for tests only.
+    keep_rate : float or None
+        For a channel the expected share of the released rows that are published as they are,
+        computed from the channel and the values of this very table, and rounded down; as private
+        as the table. None for noise, and where no row was released.
+    unchanged : bool
+        Whether the column can be read back from what was published, as was allowed: the scale was
+        0, or the channel always replaces each value that occurs by one of its own, or by itself.
     """
 
     source: str
@@ -51,6 +60,8 @@ class ReleaseReport:
     clamped: int = 0
     outside_promise: tuple[tuple[str, int], ...] | None = None
     seeded: bool = False
+    keep_rate: float | None = None
+    unchanged: bool = False
 
     def __post_init__(self) -> None:
         if self.rows_read != self.rows_released + self.rows_set_aside:
@@ -84,6 +95,10 @@ class ReleaseReport:
             lines.append("which rows are left out shows in the output, and no mechanism covers it")
         if self.clamped:
             lines.append(f"moved to the nearest value of the support: {self.clamped}")
+        if self.keep_rate is not None:
+            lines.append(f"expected share of the released rows kept as they are: {self._kept()}")
+            if self.unchanged and self.keep_rate < 1:
+                lines.append("each value is replaced by one of its own: they can be read back")
         if self.outside_promise is not None:
             lines.append(f"rows outside the promise: {self.rows_outside_promise}")
             lines += [f"  {reason}: {rows}" for reason, rows in self.outside_promise]
@@ -94,6 +109,13 @@ class ReleaseReport:
         if self.output is not None:
             lines.append(f"written: {self.output}")
         return tuple(lines)
+
+    def _kept(self) -> str:
+        """Return the expected share in per cent, cut off: not all is never shown as all."""
+        rate = self.keep_rate or 0.0
+        if 0.999 <= rate < 1:
+            return "more than 99.9 %"
+        return f"{math.floor(1000 * rate + 1e-9) / 10:.1f} %"
 
 
 def report_on(
@@ -123,16 +145,20 @@ def report_on(
         Whether it was drawn from a seed.
     """
     known = columns.secret is not None and releaser.protected is not None
+    applied, atoms = releaser.mechanism, tally.atoms
+    unchanged = isinstance(applied, DiscreteLaplace) and applied.scale == 0
     return ReleaseReport(
         source=table.name,
         output=output,
         column=columns.public,
         keep=columns.keep,
-        mechanism=releaser.mechanism,
+        mechanism=applied,
         rows_read=tally.rows,
         rows_released=tally.released,
         set_aside=tally.set_aside,
         clamped=tally.clamped,
         outside_promise=tuple(sorted(tally.outside.items())) if known else None,
         seeded=seeded,
+        keep_rate=None if atoms is None else keep_rate(releaser, atoms),
+        unchanged=unchanged or (atoms is not None and read_back(releaser, atoms)),
     )

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import SecretCounter
+from pufferfish.release.readback import AtomCounter
+from pufferfish.release.units import UnitCounter
 from pufferfish.support import IntArray, Levels
 from pufferfish.tables import Coded, Coder, Rules, Table
 from pufferfish.tables.classify import looks_missing
@@ -43,6 +45,8 @@ class Columns:
         The released one and the kept ones, in the order of the table.
     absent : str or None
         The secret that the rules name, where the table has no such column.
+    unit : str or None
+        Read for counting the rows of one person only; None where every row is a person.
     """
 
     public: str
@@ -50,6 +54,7 @@ class Columns:
     keep: tuple[str, ...]
     written: tuple[str, ...]
     absent: str | None = None
+    unit: str | None = None
 
 
 @dataclass
@@ -62,12 +67,15 @@ class Tally:
         Rows read; rows with a public value; those of them that were moved to the nearest atom.
     outside : Counter
         Released rows by the reason why their secret is outside the promise.
+    atoms : AtomCounter or None
+        Released rows by value, for a channel; None where they are not counted.
     """
 
     rows: int = 0
     released: int = 0
     clamped: int = 0
     outside: Counter[str] = field(default_factory=Counter)
+    atoms: AtomCounter | None = None
 
     @property
     def set_aside(self) -> tuple[tuple[str, int], ...]:
@@ -117,8 +125,9 @@ def choose_columns(table: Table, rules: Rules, keep: Sequence[str]) -> Columns:
     Raises
     ------
     InputError
-        If a column does not exist, the secret column is not known, or the secret or the public
-        column is to be kept; the secret under whatever capitals and widths of letters.
+        If a column does not exist, the secret column is not known, or the secret, the unit or the
+        public column is to be kept; the first two under whatever capitals and widths of letters.
+        Nothing can be kept of a table that lacks the secret column.
     """
     if isinstance(keep, str):
         keep = (keep,)
@@ -129,19 +138,31 @@ def choose_columns(table: Table, rules: Rules, keep: Sequence[str]) -> Columns:
             "them: give --secret COL (with_columns(secret=...))"
         )
     secret = rules.secret if rules.secret in table.columns else None
+    unit = None if rules.unit is None else table.column(rules.unit)
     named = set()
     for name in keep:
-        if rules.secret is not None and _folded(str(name)) == _folded(rules.secret):
-            given = str(name).strip()
-            same = "" if given == rules.secret else f", nor {given!r}, which is the same name"
-            raise InputError(f"the secret column {rules.secret!r} cannot be kept{same}")
+        # The unit says which rows are one person's, and often who.
+        for what, own in (("secret", rules.secret), ("unit", rules.unit)):
+            if own is not None and _folded(str(name)) == _folded(own):
+                given = str(name).strip()
+                same = "" if given == own else f", nor {given!r}, which is the same name"
+                raise InputError(f"the {what} column {own!r} cannot be kept{same}")
         column = table.column(name)
         if column == public:
             raise InputError(f"the public column {public!r} cannot be kept: it is what is released")
         named.add(column)
+    if named and secret is None:
+        others = [column for column in table.columns if column and column != public]
+        raise InputError(
+            f"the secret column {rules.secret!r} is not in {table.name}"
+            f"{did_you_mean(str(rules.secret), others)}, so no column can be kept: any might be "
+            "the secret under another name; the plan and the table must name it alike, or leave "
+            f"out --keep (keep=[...]); the other columns are {listed(others, 20)}"
+        )
     written = tuple(c for c in table.columns if c == public or c in named)
     kept = tuple(c for c in written if c != public)
-    return Columns(public, secret, kept, written, rules.secret if secret is None else None)
+    absent = rules.secret if secret is None else None
+    return Columns(public, secret, kept, written, absent, unit)
 
 
 def _folded(name: str) -> str:
@@ -218,18 +239,21 @@ def read_rows(
     tally : Tally
         Counts all rows up to the batch that was yielded last.
     again : bool
-        The first time the secret is read and counted, the second time the kept columns are read.
+        The first time the secret and the unit are read and counted, the second time the kept
+        columns are read.
 
     Raises
     ------
     InputError
-        For a cell that cannot be released, with its row number.
+        For a cell that cannot be released, with its row number; or, after the last batch, for a
+        unit whose number of rows the plan does not know.
     """
     if again:
         wanted = [columns.public, *columns.keep]
     else:
-        wanted = [columns.public, *([columns.secret] if columns.secret is not None else [])]
+        wanted = [columns.public, *(c for c in (columns.secret, columns.unit) if c is not None)]
     secrets = SecretCounter(rules_of(spec), spec.protected)
+    units = UnitCounter(rules_of(spec), spec.units, spec.protected, table)
     for cells in table.batches(wanted):
         before = tally.rows
         coded = coder.code(cells.column(0))
@@ -242,6 +266,12 @@ def read_rows(
         atoms = coded.atoms if usable.all() else coded.atoms[usable]
         tally.rows += len(cells)
         tally.released += len(atoms)
+        if tally.atoms is not None:
+            tally.atoms.count(coded)
         if not again and columns.secret is not None:
             secrets.count(cells.column(1), usable, tally.outside)
+        if not again and columns.unit is not None:
+            secret = None if columns.secret is None else cells.column(1)
+            units.count(cells.column(len(wanted) - 1), secret, usable)
         yield Batch(cells, usable, atoms)
+    units.check()

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from pufferfish.arrays import IntArray
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError, counted, listed
 from pufferfish.rationals import NotFinite
 from pufferfish.support import Lattice, Levels, Support, lattice_index, make_lattice
 from pufferfish.tables.arrow import to_list
@@ -19,7 +19,6 @@ from pufferfish.tables.column import Column, lost_digits
 from pufferfish.tables.numerals import Numbers, parse_point
 from pufferfish.tables.rules import MISSING_LEVEL, Rules
 from pufferfish.tables.source import Table, row_of
-from pufferfish.texts import counted
 
 #: Of more declared values that no row has only the first are named.
 _SHOWN = 8

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.rationals import NotFinite
 from pufferfish.tables.cells import BOOLEANS, Cells
 from pufferfish.tables.numerals import Numbers, Ratio, number, parse_comma, parse_point
 from pufferfish.tables.rules import MISSING_LEVEL, DecimalMark, Rules
-from pufferfish.texts import counted
 
 #: Texts that often mean "missing"; they are levels unless the user says so, but we mention them.
 LOOKS_MISSING = frozenset(

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from pufferfish.arrays import IntArray
+from pufferfish.errors import counted
 from pufferfish.rationals import NotFinite
 from pufferfish.tables.cells import BOOLEANS, Cells, cells_of, distinct, is_missing
 from pufferfish.tables.classify import looks_missing
 from pufferfish.tables.numerals import missing_numbers, parse_comma, parse_point, plain_number
 from pufferfish.tables.report import MissingText
 from pufferfish.tables.rules import Rules
-from pufferfish.texts import counted
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from pufferfish.tables.named import check_secrets, secrets_of
 from pufferfish.tables.opening import open_table
 from pufferfish.tables.report import TableReport, coding_of, kind_of
 from pufferfish.tables.rules import Rules
+from pufferfish.tables.units import with_units
 
 #: A dense array of more counts than this (2 GiB) is refused.
 MAX_COUNTS = 2**28
@@ -36,7 +37,8 @@ def count_table(table: Any, rules: Rules) -> Prior:
     Prior
         On the support of all rows with a public value and of what was declared; its counts are
         those of the rows whose secret is neither missing nor excluded. Its ``report`` says where
-        every row went, and holds the rules that a release has to use.
+        every row went, and holds the rules that a release has to use. Where these name a unit,
+        its ``units`` are counted too.
 
     Raises
     ------
@@ -94,4 +96,5 @@ def count_table(table: Any, rules: Rules) -> Prior:
     )  # fmt: skip
     for warning in told:
         warn_user(warning, PriorWarning)
-    return Prior.from_numerators(support, named, list(matrix), from_rows=True, report=report)
+    prior = Prior.from_numerators(support, named, list(matrix), from_rows=True, report=report)
+    return prior if rules.unit is None else with_units(prior, source, rules)

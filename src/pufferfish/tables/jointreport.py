@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """JointReport: what was read from several columns of a table, and what was set aside for which."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
+from pufferfish.errors import counted
 from pufferfish.rationals import show
 from pufferfish.tables.report import TableReport
 from pufferfish.tables.rules import Rules
-from pufferfish.texts import counted
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,18 @@ class JointReport(TableReport):
     """
 
     columns: tuple[ColumnReport, ...] = ()
+
+    def of_column(self, at: int) -> TableReport:
+        """Return the report for one of the columns, with the rules by which it is released.
+
+        The rows are still those that have a value in every column.
+        """
+        own = self.columns[at]
+        missing = tuple(dict.fromkeys((*own.rules.missing, *self.rules.missing)))
+        rules = replace(own.rules, missing=missing, exclude_secrets=self.rules.exclude_secrets)
+        common = {f.name: getattr(self, f.name) for f in fields(TableReport)}
+        changed = {"rules": rules, "kind": own.kind, "coding": own.coding, "rounded": own.rounded}
+        return TableReport(**common | changed)
 
     def lines(self) -> tuple[str, ...]:
         """Return the report as plain lines of text, for people."""

@@ -4,9 +4,8 @@
 import unicodedata
 from collections.abc import Callable, Hashable, Sequence
 
-from pufferfish.errors import listed
+from pufferfish.errors import counted, listed
 from pufferfish.tables.numerals import plain_number
-from pufferfish.texts import counted
 
 #: Of more groups than this only the number is told.
 _SHOWN = 3

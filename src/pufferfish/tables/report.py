@@ -3,11 +3,10 @@
 
 from dataclasses import dataclass
 
-from pufferfish.errors import PufferfishError
+from pufferfish.errors import PufferfishError, counted
 from pufferfish.rationals import show
 from pufferfish.support import Levels, Support
 from pufferfish.tables.rules import Rules
-from pufferfish.texts import counted
 
 
 @dataclass(frozen=True)

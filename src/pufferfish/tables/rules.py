@@ -47,6 +47,9 @@ class Rules:
     missing_level : str or None
         The level of public cells that mean "missing" (always :data:`MISSING_LEVEL`), which makes
         missing a level of its own; None: rows with such a cell are set aside.
+    unit : str or None
+        The column whose equal values mark the rows of one person; None: every row is a person of
+        its own.
     """
 
     secret: str | None
@@ -59,6 +62,7 @@ class Rules:
     decimal: DecimalMark = None
     support: tuple[Fraction, ...] | None = None
     missing_level: str | None = None
+    unit: str | None = None
 
     @cached_property
     def absent(self) -> tuple[str, ...]:
@@ -78,6 +82,7 @@ class Rules:
             "decimal": self.decimal,
             "support": None if self.support is None else [show(v) for v in self.support],
             "missing_level": self.missing_level,
+            "unit": self.unit,
         }
 
     @classmethod
@@ -123,6 +128,7 @@ def make_rules(
     decimal: str | None = None,
     support: Iterable[Any] | None = None,
     missing_as_level: bool = False,
+    unit: str | None = None,
 ) -> Rules:
     """Return checked rules; see :class:`Rules` for what each one means.
 
@@ -132,7 +138,7 @@ def make_rules(
     Raises
     ------
     InputError
-        If a name is empty, the two columns are the same one, an order or the levels name one
+        If a name is empty, two of the columns are the same one, an order or the levels name one
         level twice, they contradict each other, or the step is not above 0; if missing is to be a
         level, but numbers are meant or a stated order does not say where that level belongs.
     """
@@ -142,6 +148,10 @@ def make_rules(
         raise InputError(
             f"the secret and the public column must differ, but both are {public_name!r}"
         )
+    unit_name = None if unit is None else _name(unit, "unit")
+    if unit_name is not None and unit_name in (secret_name, public_name):
+        what = "secret" if unit_name == secret_name else "public"
+        raise InputError(f"the unit and the {what} column must differ, but both are {unit_name!r}")
     checked_order = read_order(order)
     checked_levels = None if levels is None else _texts(levels, "levels", distinct=True)
     if checked_levels == ():
@@ -188,6 +198,7 @@ def make_rules(
         decimal,  # type: ignore[arg-type]  # just checked
         numbers,
         MISSING_LEVEL if missing_as_level else None,
+        unit_name,
     )
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, counted
 from pufferfish.rationals import NotFinite, parse_text
 from pufferfish.tables.source import trimmed_names
-from pufferfish.texts import counted
 
 #: Marks between fields, the likeliest first.
 DELIMITERS = (",", ";", "\t", "|")

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibrating beside a ledger: the next release of a table, given what is out of it already."""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pufferfish.accountant import Item
+from pufferfish.calibration import calibrate
+from pufferfish.certificate import Certificate, prove
+from pufferfish.errors import InputError
+from pufferfish.joint import DoesNotFit
+from pufferfish.ledger.account import Bound, budget_text
+from pufferfish.ledger.adversaries import masses_of, secrets_in
+from pufferfish.ledger.jointtable import JointTable
+from pufferfish.ledger.ledger import Ledger
+from pufferfish.ledger.out import Out, pairs_of
+from pufferfish.ledger.price import about_incomplete
+from pufferfish.ledger.pricing import comparable, spread, suited
+from pufferfish.ledger.readings import embedded
+from pufferfish.ledger.subject import Offer
+from pufferfish.mechanisms import DiscreteLaplace
+from pufferfish.plan import Plan
+from pufferfish.prior import Prior
+from pufferfish.product import make_product
+from pufferfish.rationals import float_up, parse_epsilon, show
+from pufferfish.scenario import Scenario
+
+#: Doublings of a scale, and halvings of what is left to find, until a price fits.
+_DOUBLINGS, _HALVINGS = 64, 12
+
+
+def calibrate_beside(
+    ledger: Ledger,
+    source: Any,
+    scenario: Scenario,
+    epsilon: Any = None,
+    mechanism: str | None = None,
+    *,
+    new_table: bool = False,
+    **options: Any,
+) -> Plan:
+    """Return a plan for a table that fits beside all that a ledger says is out of it.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    source : path, dataframe or Table
+        The table that is to be released.
+    scenario : Scenario
+        What one column of this table says, as for :func:`pufferfish.calibrate`.
+    epsilon : number, optional
+        What everything together may cost, at most the budget of the secret; by default all of it.
+    mechanism : str, optional
+        As for :func:`pufferfish.calibrate`.
+    new_table : bool
+        Whether a table that the ledger does not know is about other people.
+    **options
+        Options of a channel.
+
+    Raises
+    ------
+    DoesNotFit
+        If nothing fits beside what is out.
+    InputError
+        If the scenario is not of this table, or epsilon is above the budget.
+    """
+    report = scenario.priors[0].report
+    if len(scenario.priors) != 1 or report is None:
+        raise InputError("a ledger is about tables: take the prior from the table to be released")
+    if report.rules.unit is not None:
+        raise InputError(
+            "rows of one person (unit) and a ledger cannot be had together in calibrating: their "
+            "joint prior with the other columns is not counted"
+        )
+    probe = Plan.of(
+        scenario,
+        "exact",
+        DiscreteLaplace(1.0, Fraction(1)),
+        Fraction(1),
+        Certificate.of_nothing(None, "nothing is calibrated yet"),
+    )
+    offer = ledger.offer(source, probe, new_table)
+    if not offer.own:
+        raise InputError("the prior is not that of the table to be released")
+    budget = offer.state.account.budget
+    wanted = budget if epsilon is None else parse_epsilon(epsilon)
+    if wanted > budget:
+        raise InputError(
+            f"epsilon {show(wanted)} is above the budget {budget_text(budget)} of {offer.secret!r}"
+        )
+    if not offer.state.releases:
+        plan = calibrate(scenario, wanted, mechanism, **options)
+    else:
+        try:
+            plan = _beside(offer, scenario, wanted, mechanism, options)
+        except DoesNotFit as error:
+            raise DoesNotFit(f"{error}{about_incomplete(offer.joint.incomplete)}") from None
+    return _fitting(offer, scenario, plan, wanted)
+
+
+def _beside(
+    offer: Offer, scenario: Scenario, epsilon: Fraction, mechanism: str | None, options: Any
+) -> Plan:
+    outs = offer.state.outs
+    joint, label = offer.joint, offer.label
+    pairs = comparable(joint, pairs_of([*outs, _out(offer, scenario)]))
+    found = spread(joint, outs, pairs, keep=label)
+    if found is None:
+        raise DoesNotFit(f"{label!r} has too many values to be counted for every secret")
+    together = _scenario(found[0], label, scenario, pairs)
+    items = [
+        _item(out, plan, found[0], label, scenario, joint)
+        for out, plan in zip(outs, offer.state.plans, strict=True)
+    ]
+    given = dict(options)
+    if mechanism == "channel" or (mechanism is None and _is_channel(scenario)):
+        given.setdefault("weights", None)
+        if given["weights"] is None:
+            rows = [scenario.priors[0].row(secret) for secret in scenario.protected]
+            given["weights"] = scenario.priors[0].counts[rows].sum(axis=0).tolist()
+    plan = calibrate(together, epsilon, mechanism, already=items, column=label, **given)
+    certificate = prove(scenario, plan.applied, epsilon)
+    own = Plan.of(
+        scenario, plan.mechanism, plan.applied, epsilon, certificate, plan.notes, plan.distortion
+    )
+    return replace(own, beside=plan.beside)
+
+
+def _is_channel(scenario: Scenario) -> bool:
+    from pufferfish.calibration import default_for
+
+    return default_for(scenario) == "channel"
+
+
+def _out(offer: Offer, scenario: Scenario) -> Out:
+    """Return a release that tells nothing, of which only the pairs matter."""
+    noise = DiscreteLaplace(1.0, Fraction(1))
+    return Out(offer.label, noise, scenario.support, scenario.pairs, scenario.digest, True)
+
+
+def _scenario(
+    part: JointTable, label: str, scenario: Scenario, pairs: list[tuple[str, str]]
+) -> Scenario:
+    """Return the priors of all adversaries, the column itself on the support of its scenario."""
+    supports = [scenario.support if a.label == label else a.support for a in part.axes]
+    places = [
+        embedded(a.support, scenario.support) if a.label == label else None for a in part.axes
+    ]
+    if any(p is None for p, a in zip(places, part.axes, strict=True) if a.label == label):
+        raise InputError("the scenario lacks values that the table has")
+    masses = masses_of(part, pairs, supports=supports, places=places)
+    if not masses:
+        raise DoesNotFit("the columns have too many combinations of values to be counted together")
+    product = make_product(part.labels, supports)
+    named = tuple(secrets_in(pairs))
+    priors = [
+        Prior.from_numerators(product, named, list(m.reshape(len(named), -1))) for m in masses
+    ]
+    return Scenario(priors, pairs)
+
+
+def _item(
+    out: Out, plan: Plan, part: JointTable, label: str, scenario: Scenario, joint: JointTable
+) -> Item:
+    support = scenario.support if out.label == label else joint.axes[joint.axis(out.label)].support
+    mechanism = suited(out.mechanism, support)
+    if out.label in part.labels:
+        return out.label, mechanism
+    return out.label, replace(plan, rules=None, support=support, applied=mechanism)
+
+
+def _fitting(offer: Offer, scenario: Scenario, plan: Plan, epsilon: Fraction) -> Plan:
+    """Return a plan whose price is within epsilon, for every adversary that the ledger knows."""
+    bound = offer.bound(plan)
+    if bound.fits(epsilon):
+        return plan
+    noise = plan.noise
+    if noise is None or noise.scale == 0:
+        raise _nothing_fits(offer, bound, epsilon)
+
+    def raised(scale: float) -> Plan:
+        return replace(plan, applied=DiscreteLaplace(scale, noise.step))
+
+    high = noise.scale
+    for _ in range(_DOUBLINGS):
+        low, high = high, high * 2
+        bound = offer.bound(raised(high))
+        if bound.fits(epsilon):
+            break
+    else:
+        raise _nothing_fits(offer, bound, epsilon)
+    for _ in range(_HALVINGS):
+        middle = float_up((Fraction(low) + Fraction(high)) / 2)
+        if offer.bound(raised(middle)).fits(epsilon):
+            high = middle
+        else:
+            low = middle
+    found = raised(high)
+    certificate = prove(scenario, found.applied, epsilon)
+    note = (
+        f"the scale {noise.scale:.6g} was raised to {high:.6g}, so that it fits also for the other "
+        "priors that plans in the ledger were calibrated for"
+    )
+    return replace(found, certificate=certificate, notes=(*plan.notes, note))
+
+
+def _nothing_fits(offer: Offer, bound: Bound, epsilon: Fraction) -> DoesNotFit:
+    value = "infinity" if bound.value is None else f"{np.format_float_positional(float(bound), 6)}"
+    return DoesNotFit(
+        f"no release of {offer.label!r} fits within epsilon {show(epsilon)} beside what is out: "
+        f"all together would cost up to {value} ({bound.how})"
+    )

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Price: what a release costs, together with everything that is out of the same table."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pufferfish.ledger.account import Bound, remaining
+
+#: The joint loss before the first release.
+NOTHING = Bound(Fraction(0), "nothing is out")
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a release costs, together with everything that is out.
+
+    Attributes
+    ----------
+    secret : str
+        The account.
+    digest : str
+        The identity of the table.
+    rows : int
+        Its rows.
+    column : str
+        What is released.
+    releases : int
+        How many releases of this table about this secret are charged already.
+    before : Bound
+        The joint loss of these, as it was charged.
+    bound : Bound
+        That of all of them and this one.
+    budget : Fraction
+    known : bool
+        Whether this table was charged under this secret before.
+    other_tables : int
+        How many other tables were.
+    incomplete : int
+        Rows with a value in some of the released columns, but not in all.
+    own : bool
+        Whether the plan was calibrated for what this very table says.
+    robust : bool
+        Whether the plan is for a whole region of priors.
+    """
+
+    secret: str
+    digest: str
+    rows: int
+    column: str
+    releases: int
+    before: Bound
+    bound: Bound
+    budget: Fraction
+    known: bool
+    other_tables: int
+    incomplete: int
+    own: bool
+    robust: bool = False
+
+    @property
+    def loss(self) -> float:
+        """The joint loss of everything with this release, rounded up; may be infinite."""
+        return float(self.bound)
+
+    @property
+    def fits(self) -> bool:
+        """Whether that is within the budget, compared exactly."""
+        return self.bound.fits(self.budget)
+
+    @property
+    def left(self) -> Fraction:
+        """How far the joint loss may still rise after this release."""
+        return remaining(self.budget, self.bound)
+
+    @property
+    def needs_new_table(self) -> bool:
+        """Whether charging it takes the user's word that these are other people."""
+        return not self.known and self.other_tables > 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of how the price came about."""
+        found = []
+        if self.incomplete:
+            found.append(
+                f"{self.incomplete} rows lack a value in some of the released columns: the joint "
+                "loss holds for them too, given which values they lack, but that itself shows in "
+                "the outputs, and no mechanism covers it"
+            )
+        if not self.own:
+            found.append(
+                "the plan was calibrated for another prior than that of this table: charged is "
+                "the larger of the joint loss under the counts of this table and a bound for "
+                "whoever has that prior"
+            )
+        if self.robust:
+            found.append(
+                "by itself the plan holds for a region of priors (confidence or tv_radius), but "
+                "charged is the joint loss under the counts of this table as they are"
+            )
+        return tuple(found)
+
+
+def about_incomplete(rows: int) -> str:
+    """Return what to say where rows that lack values may be why something does not fit."""
+    if not rows:
+        return ""
+    return (
+        f"; {rows} rows lack a value in some of the released columns, and the joint loss holds for "
+        "them by themselves: where missing is a level of its own (--missing-as-level) or these "
+        "rows are left out of the table from the start, there are none"
+    )

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pricing: the least bound that is known of what all releases of one table tell about one secret.
+
+The bound holds for every adversary there is reason to think of, and so is the largest of theirs:
+
+1. whoever knows the joint counts of the table (:mod:`.adversaries`): the exact joint loss where it
+   can be computed, with the worst cases of whatever does not fit on the grid;
+2. the adversary that a plan was calibrated against, where that was not this table: the joint loss
+   under his prior of everything that is released of that column, and the worst cases of the other
+   columns. Where his prior is not at hand, the sum of all worst cases;
+3. for a pair with a secret that the table does not have, or of which it has no values, so that no
+   counts tell anything, the sum of all worst cases;
+4. where one person may have several rows, by the word of any of the plans, all rows of a person
+   together (:mod:`.persons`).
+
+Worst cases hold whatever the adversary thinks and however values belong together, also for rows
+that lack some of them (theory, section 6). Only whole sets are bounded: nothing is ever added to
+the bound of an earlier set.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pufferfish.arrays import CountArray
+from pufferfish.errors import InputError
+from pufferfish.joint import Axis, Known, smallest_bound
+from pufferfish.joint import Bound as JointBound
+from pufferfish.joint.axes import rows_of
+from pufferfish.joint.worst import total
+from pufferfish.ledger.account import Bound, bound_of
+from pufferfish.ledger.adversaries import is_compared, masses_of, secrets_in
+from pufferfish.ledger.jointtable import JointTable
+from pufferfish.ledger.out import Out, Pair, pairs_of
+from pufferfish.ledger.persons import bound_of_persons
+from pufferfish.ledger.readings import embedded
+from pufferfish.mechanisms import Channel, Mechanism
+from pufferfish.prior import Prior
+from pufferfish.support import Lattice, Support, make_lattice
+
+
+def bound_together(
+    joint: JointTable, outs: Sequence[Out], others: Sequence[tuple[str, Sequence[Prior]]] = ()
+) -> Bound:
+    """Return the least bound of the loss of all releases together, for all adversaries.
+
+    Parameters
+    ----------
+    joint : JointTable
+        The counts of all columns that something is released of.
+    outs : sequence of Out
+        All releases of one table about one secret.
+    others : sequence of (digest, priors)
+        The priors of scenarios that some of the plans were calibrated for.
+
+    Returns
+    -------
+    Bound
+        The bound itself, and how it is known.
+
+    Raises
+    ------
+    InputError
+        If a release does not suit its column.
+    """
+    pairs = pairs_of(outs)
+    bounds = [_for_the_table(joint, outs, pairs)]
+    known = dict(others)
+    foreign = {out.digest: out for out in outs if not out.own}
+    for digest, out in foreign.items():
+        if digest not in known:
+            why = "for the prior of a plan that is not from this table"
+            bounds.append(_worst(outs, why))
+        else:
+            bounds.append(_for_a_prior(joint, outs, out, known[digest]))
+    there = comparable(joint, pairs)
+    used = joint.of([out.label for out in outs])
+    if len(there) < len(pairs) or not all(is_compared(used, pair) for pair in there):
+        bounds.append(_worst(outs, "as the table has no values for a secret of a pair"))
+    persons = bound_of_persons(outs, known)
+    if persons is not None:
+        bounds.append(persons)
+    return max(bounds, key=lambda bound: (bound.value is None, bound.value or Fraction(0)))
+
+
+def axes_of(joint: JointTable, outs: Sequence[Out]) -> list[Axis]:
+    """Return the axes of the joint counts with what is released of each."""
+    return [
+        Axis(
+            axis.support,
+            tuple(suited(o.mechanism, axis.support) for o in outs if o.label == axis.label),
+        )
+        for axis in joint.axes
+    ]
+
+
+def suited(mechanism: Mechanism, support: Support) -> Mechanism:
+    """Return a mechanism for the values of a support: of a channel the rows of these values.
+
+    Raises
+    ------
+    InputError
+        If a channel has no row for one.
+    """
+    if not isinstance(mechanism, Channel) or mechanism.inputs.same_as(support):
+        return mechanism
+    rows = rows_of(support, mechanism)
+    if (rows < 0).any():
+        lost = support.name(int(np.argmax(rows < 0)))
+        raise InputError(f"the channel has no row for {lost!r}, which the column can hold")
+    denominators = tuple(mechanism.denominators[k] for k in rows.tolist())
+    return Channel(support, mechanism.outputs, mechanism.rows[rows], denominators)
+
+
+def comparable(joint: JointTable, pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs whose secrets the table has both."""
+    return [pair for pair in pairs if set(pair) <= set(joint.secrets)]
+
+
+def spread(
+    joint: JointTable, outs: Sequence[Out], pairs: Sequence[Pair], keep: str | None = None
+) -> tuple[JointTable, list[Any]] | None:
+    """Return as many columns as can be spread out together, and the masses of every adversary.
+
+    Columns whose worst cases are the smallest are left out first: these cost the least. The column
+    to ``keep`` is not.
+    """
+    labels = list(joint.labels)
+    while labels and pairs:
+        part = joint.of(labels)
+        masses = masses_of(part, pairs)
+        if masses is not None:
+            return (part, masses) if masses else None
+        rest = [label for label in labels if label != keep]
+        if not rest:
+            return None
+        labels.remove(min(rest, key=lambda label: _weight(label, outs)))
+    return None
+
+
+def _weight(label: str, outs: Sequence[Out]) -> tuple[bool, Fraction]:
+    worst = total([out.worst for out in outs if out.label == label])
+    return worst is None, worst or Fraction(0)
+
+
+def _for_the_table(joint: JointTable, outs: Sequence[Out], pairs: Sequence[Pair]) -> Bound:
+    """Return the bound for whoever knows the joint counts of the table."""
+    joint = joint.of([out.label for out in outs])
+    axes = axes_of(joint, outs)
+    there = comparable(joint, pairs)
+    found = spread(joint, outs, there)
+    knowns = []
+    if found is not None:
+        part, masses = found
+        named = secrets_in(there)
+        rows = [(named.index(a), named.index(b)) for a, b in there]
+        knowns.append(Known(tuple(joint.axis(label) for label in part.labels), masses, rows))
+    return _said(smallest_bound(axes, knowns))
+
+
+def _for_a_prior(joint: JointTable, outs: Sequence[Out], of: Out, priors: Sequence[Prior]) -> Bound:
+    """Return the bound for the adversaries of one scenario, who know one column."""
+    try:
+        joint = joint.of([out.label for out in outs])
+        at = joint.axis(of.label)
+        support = _union(joint.axes[at].support, priors[0].support)
+        axes = axes_of(joint, outs)
+        mine = tuple(suited(o.mechanism, support) for o in outs if o.label == of.label)
+        axes[at] = Axis(support, mine)
+        pairs = [pair for pair in pairs_of(outs) if set(pair) <= set(priors[0].secrets)]
+        named = secrets_in(pairs)
+        masses = [_embedded(prior, named, support) for prior in priors]
+        rows = [(named.index(a), named.index(b)) for a, b in pairs]
+        bound = _said(smallest_bound(axes, [Known((at,), masses, rows)]))
+        return replace(bound, how=f"{bound.how}, under the given prior of a plan")
+    except InputError:  # a value of the prior that another release of the column knows not
+        return _worst(outs, "for the given prior of a plan")
+
+
+def _union(one: Support, other: Any) -> Support:
+    if isinstance(one, Lattice) and isinstance(other, Lattice):
+        if one.same_as(other):
+            return one
+        return make_lattice({*one.values, *other.values}, _common(one.step, other.step))
+    if isinstance(one, Lattice) or embedded(one, other) is None:
+        raise InputError("the values of the prior are others than those of the table")
+    return other  # type: ignore[no-any-return]
+
+
+def _common(one: Fraction, other: Fraction) -> Fraction:
+    """Return the largest number that divides both."""
+    denominator = one.denominator * other.denominator
+    a, b = int(one * denominator), int(other * denominator)
+    return Fraction(math.gcd(a, b), denominator)
+
+
+def _embedded(prior: Prior, named: Sequence[str], support: Support) -> CountArray:
+    places = embedded(prior.support, support)  # type: ignore[arg-type]
+    if places is None:
+        raise InputError("the values of the prior are others than those of the table")
+    counts = prior.counts[[prior.row(name) for name in named]]
+    array = np.zeros((len(named), support.size), dtype=counts.dtype)
+    array[:, places] = counts
+    return array
+
+
+def _said(bound: JointBound) -> Bound:
+    """Return a bound with a short word on how it is known."""
+    value = float("inf") if bound.upper is None else bound.upper
+    if bound.joint is None:
+        return bound_of(value, "worst cases")
+    if not bound.terms:
+        return bound_of(value, "joint loss")
+    return bound_of(
+        value, f"joint loss of {len(bound.within)} and worst cases of {len(bound.terms)}"
+    )
+
+
+def _worst(outs: Sequence[Out], why: str) -> Bound:
+    upper = total([out.worst for out in outs])
+    return bound_of(float("inf") if upper is None else upper, f"worst cases, {why}")

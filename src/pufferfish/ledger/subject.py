@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subject: a table as it is now and a plan to release it by, priced beside what is out of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pufferfish.errors import InputError
+from pufferfish.ledger.account import Bound, read_bound
+from pufferfish.ledger.jointtable import Counted, JointTable, count
+from pufferfish.ledger.persons import prior_of_persons
+from pufferfish.ledger.price import NOTHING, Price
+from pufferfish.ledger.pricing import bound_together
+from pufferfish.ledger.readings import Reading, rules_of_charge
+from pufferfish.ledger.state import Detail, State, out_of, rows_without
+from pufferfish.plan import Plan
+from pufferfish.prior import Prior
+from pufferfish.release import file_state
+from pufferfish.scenario import Scenario
+from pufferfish.tables import Table, open_table
+from pufferfish.tables.identity import TableIdentity, identity_of
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What a further release is beside.
+
+    Attributes
+    ----------
+    secret : str
+        The account.
+    state : State
+        What is out.
+    joint : JointTable
+        The counts of all columns, with that of the release.
+    label : str
+        The axis of the release.
+    own : bool
+        Whether the plan was calibrated for what this very table says.
+    """
+
+    secret: str
+    state: State
+    joint: JointTable
+    label: str
+    own: bool
+
+    def bound(self, plan: Plan) -> Bound:
+        """Return the joint loss of everything with a release by this plan."""
+        outs = [*self.state.outs, out_of(plan, self.label, True)]
+        return bound_together(self.joint, outs, self.state.priors)
+
+
+@dataclass(frozen=True, eq=False)
+class Quote:
+    """A price, and what has to be written if it is taken."""
+
+    price: Price
+    detail: Detail
+    new_counts: JointTable | None
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is to be charged: a table as it is now, and a plan.
+
+    Attributes
+    ----------
+    source : path, dataframe or Table
+        As it was given.
+    table : Table
+    identity : TableIdentity
+    file : tuple of int or None
+        The state of the file before the identity was taken.
+    plan : Plan
+    reading : Reading
+        How the plan reads the table.
+    priors : tuple of Prior or None
+        What the plan was calibrated for, if that was told.
+    counted : dict
+        Counts that were made already, by the readings that they are for.
+    kept : dict
+        The prior by persons, once it was counted.
+    """
+
+    source: Any
+    table: Table
+    identity: TableIdentity
+    file: tuple[int, ...] | None
+    plan: Plan
+    reading: Reading
+    priors: tuple[Prior, ...] | None
+    counted: dict[tuple[str, ...], Counted]
+    kept: dict[str, tuple[Prior, ...] | None]
+
+    @classmethod
+    def of(
+        cls, source: Any, plan: Plan, out_of_support: str, prior: Scenario | Prior | None
+    ) -> "Subject":
+        """Take the identity of a table, and check what can be checked of the plan.
+
+        Raises
+        ------
+        InputError
+            If the plan does not name its columns, the table cannot be read, or the prior is not
+            that of the plan.
+        """
+        if not isinstance(plan, Plan):
+            raise InputError(f"a Plan is needed, but a {type(plan).__name__} was given")
+        rules_of_charge(plan)
+        # Checks the option; the mechanism must suit its support in any case.
+        clamp = plan.release_spec(out_of_support=out_of_support).out_of_support == "clamp"
+        priors = None if prior is None else _priors_of(plan, prior)
+        state = file_state(source)
+        table = open_table(source)
+        identity = identity_of(table)
+        reading = Reading(plan, clamp)
+        return cls(source, table, identity, state, plan, reading, priors, {}, {})
+
+    @property
+    def secret(self) -> str:
+        """The account."""
+        return self.reading.rules.secret or ""
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that was written to since its identity was taken."""
+        if file_state(self.source) != self.file:
+            raise InputError(f"{self.table.name} changed while it was read; nothing was charged")
+
+    def quote(self, state: State) -> Quote:
+        """Return the price beside what is out."""
+        counted, joint, new = self.place(state)
+        label = counted.labels[-1]
+        offered = out_of(self.plan, label, True)
+        persons = self._persons() if offered.rows > 1 else None
+        # Without their prior the rows of one person are bounded by worst cases, for every prior.
+        own = offered.rows > 1 or self.is_own(counted)
+        priors = persons if own else self.priors
+        others = [*state.priors, *([(self.plan.digest, priors)] if priors is not None else [])]
+        bound = bound_together(joint, [*state.outs, replace(offered, own=own)], others)
+        detail = Detail(
+            axis=label,
+            reading=self.reading.key,
+            clamp=self.reading.clamp,
+            own=own,
+            rows=self.identity.rows,
+            without_value=rows_without(counted.atoms[-1], counted.rows),
+            without_secret=joint.without_secret,
+            incomplete=joint.incomplete,
+            priors=None
+            if any(digest == self.plan.digest for digest, _ in state.priors)
+            else priors,
+        )
+        last = state.releases[-1] if state.releases else None
+        price = Price(
+            secret=self.secret,
+            digest=self.identity.digest,
+            rows=self.identity.rows,
+            column=self.reading.column,
+            releases=len(state.releases),
+            before=NOTHING if last is None else read_bound(last.bound, last.how),
+            bound=bound,
+            budget=state.account.budget,
+            known=state.known,
+            other_tables=state.others,
+            incomplete=joint.incomplete,
+            own=own,
+            robust=self.plan.robust,
+        )
+        return Quote(price, detail, new)
+
+    def _persons(self) -> tuple[Prior, ...] | None:
+        """Return the prior of the table by persons, if that is what the plan is for."""
+        if "persons" not in self.kept:
+            found = prior_of_persons(self.table, self.plan)
+            self.kept["persons"] = None if found is None else (found,)
+            self.check_unchanged()
+        return self.kept["persons"]
+
+    def place(self, state: State) -> tuple[Counted, JointTable, JointTable | None]:
+        """Return the counts for the plan's reading, of all columns, and these if they are new."""
+        label = state.axes.get(self.reading.key)
+        if label is not None and state.joint is not None:
+            return self._count([(label, self.reading)]), state.joint, None
+        counted = self._count([*state.readings.items(), (None, self.reading)])
+        if state.joint is not None and counted.labels[-1] in state.joint.labels:
+            return counted, state.joint, None
+        return counted, counted.joint, counted.joint
+
+    def _count(self, readings: Sequence[tuple[str | None, Reading]]) -> Counted:
+        key = tuple(f"{label} {reading.key}" for label, reading in readings)
+        if key not in self.counted:
+            self.counted[key] = count(self.table, self.secret, readings)
+            self.check_unchanged()
+        return self.counted[key]
+
+    def is_own(self, counted: Counted) -> bool:
+        """Whether the plan's digest is that of this table's own counts."""
+        atoms, support, plan = counted.atoms[-1], self.plan.support, self.plan
+        names, used = counted.joint.secrets, atoms >= 0
+        rows = []
+        for secret in plan.protected:
+            if secret not in names:
+                return False
+            mine = used & (counted.secrets == names.index(secret))
+            array = np.zeros(support.size, dtype=np.int64)
+            np.add.at(array, atoms[mine], counted.rows[mine])
+            if not array.any():
+                return False
+            rows.append(array)
+        prior = Prior.from_numerators(support, plan.protected, rows, from_rows=True)
+        scenario = Scenario(prior, plan.pairs)
+        if len(plan.regions) == 1:
+            scenario = scenario.with_regions(plan.regions)
+        return scenario.digest == plan.digest
+
+
+def _priors_of(plan: Plan, given: Scenario | Prior) -> tuple[Prior, ...]:
+    """Return the priors that a plan was calibrated for.
+
+    Raises
+    ------
+    InputError
+        If they are not.
+    """
+    scenario = plan.scenario_of(given) if isinstance(given, Prior) else given
+    if not isinstance(scenario, Scenario):
+        raise InputError(f"a Scenario or a Prior is needed, but a {type(given).__name__} was given")
+    if len(plan.regions) == len(scenario.priors):
+        scenario = scenario.with_regions(plan.regions)
+    if scenario.digest != plan.digest:
+        raise InputError("the prior is another one than that which the plan was calibrated for")
+    return scenario.priors
