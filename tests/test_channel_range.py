@@ -43,13 +43,17 @@ def test_a_bit_at_any_epsilon(epsilon: str) -> None:
     # Randomised response, in as many digits as it takes.
     used = min(Fraction(epsilon), Fraction(1000))
     with_digits = flint.arb(used.numerator) / used.denominator
-    least = 1 / (1 + float(with_digits.exp())) if used < 700 else 0.0
+    least = 1 / (1 + float(with_digits.exp())) if used <= 700 else 0.0
     assert solution.lp_bound <= least * (1 + 1e-9)
     excess = float(solution.cost) - least
     assert excess >= -1e-15
     if epsilon in HUGE:
         assert excess <= 3e-9
         assert "computed for epsilon 20" in solution.notes[0]
+        relative = f"at most {solution.repair:.2g} times that least"
+        assert (relative in solution.notes[0]) == (used <= 700)
+        if used <= 700:
+            assert solution.repair == pytest.approx(excess / least, rel=1e-6)
     else:
         assert excess <= 1e-6 * least
         told = solution.lp_bound * (1 + 1e-6) < float(solution.cost)
@@ -67,7 +71,7 @@ def test_what_the_bound_leaves_open_is_told(epsilon: str) -> None:
 
 def test_an_excess_over_nothing_is_the_cost_itself() -> None:
     """No relative figure can be had there."""
-    solution = channel(BIT, Fraction(25), cost="absolute", weights=[1, 1])
+    solution = channel(BIT, Fraction(10000), cost="absolute", weights=[1, 1])
     assert solution.lp_bound == 0
     assert solution.repair == float(solution.cost) > 0
     assert solution.notes != ()

@@ -10,8 +10,8 @@ import pytest
 
 import pufferfish as pf
 from cli_runner import check_refused, run, write
+from pufferfish.assumptions import EACH_ROW
 from pufferfish.errors import PriorWarning
-from pufferfish.plan import EACH_ROW
 
 OPTIONS = ("--secret", "s", "--public", "x")
 UNIT = (*OPTIONS, "--unit", "id")

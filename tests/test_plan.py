@@ -17,6 +17,7 @@ from hypothesis import given
 
 import pufferfish as pf
 from pufferfish import atomic
+from pufferfish.assumptions import ASSUMPTION, GIVEN_PRIOR
 from pufferfish.digits import nearest, rounded_up
 from pufferfish.errors import (
     CheckFailed,
@@ -25,7 +26,6 @@ from pufferfish.errors import (
     SeededWarning,
     UnchangedWarning,
 )
-from pufferfish.plan import ASSUMPTION, GIVEN_PRIOR
 from pufferfish.support import Lattice, Levels
 from slow import strategies
 

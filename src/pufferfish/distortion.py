@@ -26,7 +26,9 @@ class Distortion:
         The mean squared difference of output and value, rounded up; None for levels without an
         order, and where it is beyond every double.
     repair : float
-        What exactness added to the cost, relative to the linear program's optimum.
+        By how much the cost exceeds a proved lower bound, at most: what exactness, clean rows and
+        the cap on epsilon added. Relative to that bound; where it is 0, or all but 0, the cost
+        itself, in its unit.
     conditions : tuple of str
         The side conditions that hold, each to 1e-9.
     """

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pufferfish.assumptions import assumption
 from pufferfish.beside import Beside
 from pufferfish.certificate import Certificate
 from pufferfish.columns import common_rules, rules_for
@@ -30,23 +31,6 @@ from pufferfish.unitcounts import UnitsClaim
 if TYPE_CHECKING:
     from pufferfish.estimate import Estimate
     from pufferfish.release import ReleaseSpec
-
-#: What every plan says that knows no unit (theory, section 6).
-EACH_ROW = " Each row is taken as a person of its own (--unit COL if not)."
-_FROM_TABLE = (
-    "The prior is taken as public knowledge. This plan was computed from the table itself and "
-    "depends on every row of it: keep it private, or calibrate from another table. The losses of "
-    "several releases do not add up."
-)
-#: What every plan from a table says (theory, section 7).
-ASSUMPTION = _FROM_TABLE + EACH_ROW
-_FROM_GIVEN = (
-    "The guarantee is against adversaries with the given prior, for rows that are independent "
-    "given it. This plan was computed from the given prior and is as private as that prior. The "
-    "losses of several releases do not add up."
-)
-#: What a plan from a given prior says.
-GIVEN_PRIOR = _FROM_GIVEN + EACH_ROW
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,14 +192,7 @@ class Plan:
     @property
     def assumption(self) -> str:
         """What the guarantee assumes, and how private the plan itself is."""
-        said = _FROM_TABLE if self.from_rows else _FROM_GIVEN
-        unit = None if self.rules is None else self.rules.unit
-        if unit is None:
-            return said + EACH_ROW
-        return (
-            f"{said} The rows with the same {unit!r} are taken as one person's, in the order of "
-            "the table; how many rows a person has is not protected."
-        )
+        return assumption(self.from_rows, None if self.rules is None else self.rules.unit)
 
     @property
     def protected(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from pufferfish.calibration.costs import cost_matrix, default_cost, weights_of
 from pufferfish.calibration.dyadic import as_double, log2
 from pufferfish.calibration.forbidden import ceiling_of
 from pufferfish.calibration.highs import Infeasible
+from pufferfish.calibration.learned import learn_of_larger, take_over
 from pufferfish.calibration.most_kept import most_kept
 from pufferfish.calibration.outputs import output_alphabet, widened
 from pufferfish.errors import InputError, PufferfishError
@@ -57,8 +58,9 @@ class ChannelSolution:
         No channel costs less: from the solver's duals, whatever its tolerance.
     repair : float
         By how much the cost exceeds ``lp_bound``: what exactness, and all else, added at most.
-        Relative to the bound where that is positive. Where it is 0 (below 1e-15 of the largest
-        term of the cost) no relative figure can be had, and this is the cost itself, in its unit.
+        Relative to the bound where that is positive. Where it is 0, or (up to epsilon 20) below
+        1e-15 of the largest term of the cost, no relative figure can be had, and this is the cost
+        itself, in its unit.
     solver_seconds : float
         What the solver alone took.
     weights : tuple of Fraction
@@ -70,7 +72,8 @@ class ChannelSolution:
     notes : tuple of str
         What the user should know of the answer: among other things whenever it is proved only to
         more than 1e-6, relative to the bound, that it is the cheapest; an excess below 1e-15 of
-        the largest term of the cost counts as none.
+        the largest term of the cost counts as none. The excess is told as it is, and relative to
+        the bound.
     """
 
     channel: Channel
@@ -165,11 +168,14 @@ def channel(
     task, answer, notes = _answered(task, epsilon)
     unit, cost_as_float = float(task.unit), as_double(answer.cost)
     least = min(task.at_least * unit, cost_as_float)
+    # Beyond the largest epsilon the bound is exact, and may be relied on however small it is.
+    known = least > (0 if epsilon > LARGEST_EPSILON else NOTHING * unit) or least == cost_as_float
+    relative = cost_as_float / least - 1 if known and least else math.inf
     return ChannelSolution(
         answer.channel,
         answer.cost,
         least,
-        cost_as_float / least - 1 if least > NOTHING * unit else cost_as_float,
+        relative if math.isfinite(relative) else cost_as_float,
         task.seconds,
         tuple(task.mu),
         name.strip().lower() if isinstance(name, str) else "own",
@@ -199,12 +205,12 @@ def _answered(task: Task, epsilon: Fraction) -> tuple[Task, Answer, tuple[str, .
         best = _tried(used, epsilon, None, [])
     if best is None or used.is_poor(best[0]):
         if used is not task:
-            task.learn_from(used)
+            take_over(task, used)
         used, best = task, _tried(task, epsilon, best, failures)
         lower = None if best is None else ceiling_of(weights, costs, best[0].cost)
         if lower is not None and (ceiling is None or 2 * lower <= ceiling):
             used = replace(task, ceiling=lower)
-            used.learn_from(task)
+            take_over(used, task)
             best = _tried(used, epsilon, best, [])
     if best is None:
         simplest = task.simplest()
@@ -215,6 +221,8 @@ def _answered(task: Task, epsilon: Fraction) -> tuple[Task, Answer, tuple[str, .
     if epsilon > LARGEST_EPSILON:
         # The duals tell what the least cost is at the smaller epsilon only.
         task.at_least = task.at_least_anywhere
+        if epsilon <= _MOST:
+            learn_of_larger(task, exponential_above(epsilon))
     return task, best[0], _notes(task, epsilon, *best)
 
 
@@ -256,8 +264,12 @@ def _ways(epsilon: Fraction) -> tuple[Fraction, ...]:
 
 
 def _notes(task: Task, epsilon: Fraction, answer: Answer, way: Fraction | None) -> tuple[str, ...]:
-    excess = float(task.excess(answer)) * float(task.unit)
-    most = f"it costs at most {excess:.2g} more than the least that is possible"
+    excess = task.excess(answer)
+    most = f"it costs at most {excess * float(task.unit):.2g} more than the least that is possible"
+    if task.at_least > 0:
+        most += f", at most {excess / task.at_least:.2g} times that least"
+    elif excess > 0:
+        most += ", of which only that it is not below 0 is known"
     if way is None:
         return (
             "the solver's doubles do not suffice for this program, so that the channel is of a "
@@ -284,6 +296,14 @@ def exponential_below(epsilon: Fraction) -> Fraction:
     # Fewer bits make the exact checks quicker; rounding down keeps them right.
     scale = 1 << bits
     return Fraction(value.numerator * scale // value.denominator, scale)
+
+
+def exponential_above(epsilon: Fraction) -> Fraction:
+    """Return a rational E >= e^epsilon, to about 128 bits."""
+    with precision(192):
+        ball = (flint.arb(epsilon.numerator) / epsilon.denominator).exp()
+        man, exp = ball.upper().man_exp()
+    return Fraction(int(man)) * Fraction(2) ** int(exp)
 
 
 def _coth_above(half: Fraction) -> Fraction:

@@ -9,6 +9,8 @@ sharp; where they are poor, or belong to another epsilon, it is only less sharp.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -19,6 +21,36 @@ from pufferfish.calibration.matrix import Matrix
 _UNIT = 2.0**-53
 #: Roundings of a single term: its cost (three), coefficient, multiplier and product, and spare.
 _EACH = 10
+
+
+def least_cost_exactly(
+    program: Program, costs: Sequence[Fraction], multipliers: Sequence[Fraction]
+) -> Fraction:
+    """Return the same bound in rationals, for multipliers of any size; slow.
+
+    Parameters
+    ----------
+    program : Program
+    costs : list of Fraction
+        What each variable costs, in place of the program's doubles.
+    multipliers : list of Fraction, shape (rows,)
+        Of the rows themselves; those of a wrong sign are taken as 0.
+    """
+    n_x, n_y = program.shape
+    reduced = list(costs)
+    total = Fraction(0)
+    for r, (row, y) in enumerate(zip(program.rows, multipliers, strict=True)):
+        end = row.lower if y > 0 else row.upper
+        if y and end is not None and not program.sums <= r < program.sums + n_x:
+            total += y * end
+            for column, a in zip(row.columns, row.coefficients, strict=True):
+                reduced[column] -= y * a
+    for x in range(n_x):
+        inner = range(x * n_y, (x + 1) * n_y)
+        held = [(program.least[c], reduced[c]) for c in inner if c in program.least]
+        least = min(reduced[c] for c in inner)
+        total += least + sum((share * (r - least) for share, r in held), Fraction(0))
+    return total + sum((min(r, Fraction(0)) for r in reduced[n_x * n_y :]), Fraction(0))
 
 
 def least_cost(program: Program, matrix: Matrix, duals: FloatArray) -> float:

@@ -18,7 +18,6 @@ from functools import cached_property
 
 import numpy as np
 
-from pufferfish.calibration.channel_bound import least_cost
 from pufferfish.calibration.channel_program import FloatArray, Program, Row, privacy_rows
 from pufferfish.calibration.clean_rows import cleaned, of_doubles, of_integers
 from pufferfish.calibration.conditions import Conditions
@@ -26,6 +25,7 @@ from pufferfish.calibration.costs import ObjectArray, expected_cost
 from pufferfish.calibration.dyadic import as_double, log2
 from pufferfish.calibration.forbidden import forbidden, prohibition, scaled_costs
 from pufferfish.calibration.highs import Solution, Solver
+from pufferfish.calibration.learned import learn
 from pufferfish.calibration.limit_program import limit_rows
 from pufferfish.calibration.plain_rows import Entries, cheapest_rows, entries_of, simple_rows
 from pufferfish.calibration.region_program import region_rows
@@ -94,6 +94,8 @@ class Task:
         The same for any epsilon, however large.
     seconds : float
         What the solver took so far.
+    multipliers : list of Fraction
+        The duals of the program of ``bound``, one per row.
     """
 
     scenario: Scenario
@@ -107,6 +109,7 @@ class Task:
     at_least: float = field(default=0.0, init=False)
     at_least_anywhere: float = field(default=0.0, init=False)
     seconds: float = field(default=0.0, init=False)
+    multipliers: list[Fraction] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self.at_least = max(0.0, self.scaled(self.unconstrained) * (1 - 1e-15))
@@ -140,21 +143,8 @@ class Task:
     @cached_property
     def forbidden(self) -> list[int]:
         """The variables that cost more than the ceiling."""
-        held = {x * self.outputs.size + y for x, y in enumerate(self.same) if y is not None}
-        return forbidden(
-            self.priced.weights,
-            self.priced.costs,
-            self.ceiling,
-            held if self.conditions.min_keep else set(),
-        )
-
-    def learn_from(self, other: Task) -> None:
-        """Take over what another way to solve the same task tells of the least cost."""
-        factor = as_double(other.unit / self.unit) * (1 - 1e-15)
-        if math.isfinite(factor):
-            self.at_least = max(self.at_least, other.at_least * factor)
-            self.at_least_anywhere = max(self.at_least_anywhere, other.at_least_anywhere * factor)
-        self.seconds += other.seconds
+        kept = self.same if self.conditions.min_keep else ()
+        return forbidden(self.priced.weights, self.priced.costs, self.ceiling, kept)
 
     @cached_property
     def same(self) -> tuple[int | None, ...]:
@@ -242,7 +232,7 @@ class Task:
 
     def _solved(self, bound: Fraction, solver: Solver, magnified: int) -> Answer:
         solution = solver.solve(magnified)
-        self._learn(bound, solver, solution)
+        learn(self, bound, solver, solution)
         chosen = self.sensible(solver, solution)
         answer = self._best_of(solver, chosen)
         # What tightening costs is told by the duals of the cost itself.
@@ -290,48 +280,17 @@ class Task:
         if not idle:
             return solution
         second = np.zeros(len(solver.program.cost))
-        inner = second[: self.costs.size].reshape(self.costs.shape)
-        for x in idle:
-            inner[x] = self._doubles[x]
+        second[: self.costs.size].reshape(self.costs.shape)[idle] = self._doubles[idle]
         try:
             chosen = solver.prefer(solution, second)
         except PufferfishError:
             return solution
-        first = solver.program.cost
-        spent = float(first @ solution.values)
-        return chosen if float(first @ chosen.values) <= spent * (1 + _FINE) else solution
-
-    def _learn(self, bound: Fraction, solver: Solver, solution: Solution) -> None:
-        """Raise the lower bound of the cost to what the solver's duals tell."""
-        program, matrix, duals = solver.program, solver.matrix, solution.duals
-        if self.forbidden:
-            # Nothing is forbidden here, but all costs are the true ones.
-            true = scaled_costs(self.priced.costs, self.unit).ravel()[self.forbidden]
-            weights = np.array([float(w) for w in self.priced.weights])
-            cost, duals = program.cost.copy(), duals.copy()
-            cost[self.forbidden] = true * weights[np.array(self.forbidden) // self.outputs.size]
-            duals[-1] = 0.0
-            program = replace(program, cost=cost)
-        fixed = self.scaled(self.priced.fixed) * (1 - 1e-15)
-        least = least_cost(program, matrix, duals) + fixed
-        if bound == 1:
-            # What was 0 is at most (E - 1) Q_j(y), and that at most E - 1.
-            weights = np.array([as_double(w) for w in program.weights])
-            with np.errstate(over="ignore", invalid="ignore"):
-                sizes = np.abs(np.ldexp(duals, -matrix.exponent))[: program.sums] * weights
-                least -= float(self.bound - 1) * float(sizes.sum()) * (1 + 1e-9)
-            least = least if math.isfinite(least) else 0.0
-        if bound in (self.bound, 1):
-            self.at_least = max(self.at_least, least)
-        if self.conditions.any:
-            others = np.where(np.arange(len(duals)) < program.sums, 0.0, duals)
-            least = least_cost(program, matrix, others) + fixed
-            self.at_least_anywhere = max(self.at_least_anywhere, least)
+        before, after = (float(solver.program.cost @ s.values) for s in (solution, chosen))
+        return chosen if after <= before * (1 + _FINE) else solution
 
     def _made(self, entries: Entries) -> Answer:
-        shape = self.costs.shape
-        rows = repaired(self.scenario, entries, shape, self.bound, self.bits, self.regions)
-        return self.checked(rows)
+        how = self.costs.shape, self.bound, self.bits, self.regions
+        return self.checked(repaired(self.scenario, entries, *how))
 
     def checked(self, rows: ObjectArray) -> Answer:
         """Return a private channel with its cost.

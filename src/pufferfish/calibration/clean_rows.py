@@ -82,7 +82,9 @@ def _candidates(
 ) -> Iterator[Entries]:
     """Yield channels without residue that may be private, the cheapest to try first."""
     whole = 1 << task.bits
-    shares = {(x, y): Fraction(int(rows[x, y]), whole) for x, y in zip(*rows.nonzero(), strict=True)}
+    shares = {
+        (x, y): Fraction(int(rows[x, y]), whole) for x, y in zip(*rows.nonzero(), strict=True)
+    }
     swept = _swept(shares)
     if len({y for _, y in swept}) == 1:
         yield swept  # one output alone: nothing can be learned from it

@@ -32,7 +32,10 @@ def terms_of(weights: Sequence[Fraction], costs: ObjectArray) -> ObjectArray:
 
 
 def forbidden(
-    weights: Sequence[Fraction], costs: ObjectArray, ceiling: Fraction | None, held: set[int]
+    weights: Sequence[Fraction],
+    costs: ObjectArray,
+    ceiling: Fraction | None,
+    kept: Sequence[int | None],
 ) -> list[int]:
     """Return the variables whose term of the cost is above a ceiling.
 
@@ -43,18 +46,19 @@ def forbidden(
     costs : array of numbers, shape (n_x, n_y)
     ceiling : Fraction or None
         None: nothing is forbidden.
-    held : set of int
-        Variables that a side condition asks for.
+    kept : sequence of int or None
+        For each value the output that a side condition asks for.
     """
     if ceiling is None:
         return []
     outputs = costs.shape[1]
+    asked = dict(enumerate(kept))
     return [
         x * outputs + y
         for x, (w, row) in enumerate(zip(weights, costs.tolist(), strict=True))
         if w
         for y, c in enumerate(row)
-        if w * c > ceiling and x * outputs + y not in held
+        if w * c > ceiling and y != asked.get(x)
     ]
 
 
@@ -73,8 +77,7 @@ def ceiling_of(
     most = max(w * max(row) for w, row in zip(weights, costs.tolist(), strict=True))
     if spent is None:
         with np.errstate(over="ignore"):
-            doubles = np.array([[as_double(Fraction(c)) for c in row] for row in costs.tolist()])
-            alone = np.array([float(w) for w in weights]) @ np.minimum(doubles, MOST)
+            alone = np.array([float(w) for w in weights]) @ np.minimum(_doubles(costs), MOST)
         spent = Fraction(float(min(alone.min(), MOST)))
     ceiling = spent * (1 << _FAR)
     return ceiling if 0 < ceiling < most else None
@@ -88,7 +91,13 @@ def prohibition(columns: list[int]) -> Row:
 def scaled_costs(costs: ObjectArray, unit: Fraction) -> FloatArray:
     """Return costs as doubles, in a unit."""
     if Fraction(1, 2**900) < unit < 2**900:
-        with_doubles = np.array([[as_double(c) for c in row] for row in costs.tolist()])
-        return np.asarray(np.minimum(with_doubles / float(unit), MOST))
-    scaled = [[as_double(Fraction(c) / unit) for c in row] for row in costs.tolist()]
-    return np.minimum(np.array(scaled), MOST)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.minimum(_doubles(costs) / float(unit), MOST))
+    return np.asarray(np.minimum(_doubles(costs / unit), MOST))
+
+
+def _doubles(costs: ObjectArray) -> FloatArray:
+    try:
+        return np.asarray(costs.astype(np.float64))
+    except OverflowError:
+        return np.array([[as_double(Fraction(c)) for c in row] for row in costs.tolist()])

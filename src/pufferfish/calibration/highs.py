@@ -140,7 +140,8 @@ class Solver:
         matrix = self.matrix
         terms = np.abs(matrix.value * solution.values[matrix.index])
         lengths = np.diff(matrix.start)
-        return np.bincount(np.repeat(np.arange(len(lengths)), lengths), terms, len(lengths))
+        at = np.repeat(np.arange(len(lengths)), lengths)
+        return np.asarray(np.bincount(at, terms, len(lengths)), dtype=np.float64)
 
     def tightened(self, solution: Solution, share: float) -> Solver:
         """Return a solver of a stricter program, which starts from the basis at hand.
