@@ -47,9 +47,11 @@ say "6. Estimate what the column was, from what was released. Single rows say li
 run pufferfish estimate "$released" --plan "$plan"
 
 say "7. Categories without an order: no noise, but a channel that publishes one of them. Here each level is kept in" \
-    "at least 6 of 10 cases, and the plan holds for all priors that the rows leave possible at 95 % confidence."
+    "at least 6 of 10 cases, and the plan holds for all priors that the rows leave possible at 95 % confidence." \
+    "For that, all levels that can occur are declared."
 python -c 'import sys, pufferfish.paper as paper; paper.write_table("census", sys.argv[1])' "$census"
 run pufferfish calibrate "$census" --secret marital-status --public workclass --missing '?' --missing-as-level \
+    --levels Private,Self-emp-not-inc,Self-emp-inc,Federal-gov,Local-gov,State-gov,Without-pay,Never-worked \
     --epsilon 0.5 --min-keep 0.6 --confidence 0.95 --save "$census_plan"
 run pufferfish release "$census" --plan "$census_plan" -o "$census_released"
 run pufferfish estimate "$census_released" --plan "$census_plan"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pufferfish as pf
-from pufferfish.errors import CheckFailed, InputError
+from pufferfish.errors import CheckFailed, InputError, OutsidePromiseWarning
 from pufferfish.joint import worst_case
 from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.support import Levels
@@ -300,7 +300,7 @@ def test_a_crumb_that_rounding_left_is_nothing(tmp_path: Path) -> None:
 def test_a_plan_of_one_of_several_columns_knows_its_column() -> None:
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame(
-        {"s": list("aabbab"), "x": [0, 1, 2, 0, 1, 2], "z": ["l", "h", "l", "h", None, "l"]}
+        {"s": list("aabbab"), "x": [0, 1, 2, 0, 1, 2], "z": ["l", "h", "l", "h", "h", "l"]}
     )
     joint = pf.Prior.from_table(
         table, secret="s", public=["x", "z"], order={"z": ["l", "h"]}, missing=["?"]
@@ -311,3 +311,23 @@ def test_a_plan_of_one_of_several_columns_knows_its_column() -> None:
     assert plan.rules.order == ("l", "h")
     assert float(pf.joint_loss(joint, [plan])) == float(pf.joint_loss(joint, [("z", plan)]))
     assert pf.joint_loss(joint, [plan]).at_most("1")
+
+
+def test_rows_that_lack_a_value_are_not_covered_and_that_is_said() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(
+        {
+            "s": ["a", "b"] * 60,
+            "x": [None] * 80 + [0, 0, 1, 1] * 10,
+            "z": [0, 1] * 40 + [0, 0, 1, 1] * 10,
+        }
+    )
+    joint = pf.Prior.from_table(table, secret="s", public=["x", "z"])
+    with pytest.warns(OutsidePromiseWarning, match="80 rows of the table without a value"):
+        plans = pf.calibrate_together(joint, 1, ["x", "z"])
+    assert any("80 rows" in note for note in plans[1].notes)
+    with pytest.warns(OutsidePromiseWarning, match="without a value"):
+        plan = pf.calibrate(joint, 1, column="z", already=[plans[0]])
+    assert any("80 rows" in note for note in plan.notes)
+    with pytest.warns(OutsidePromiseWarning, match="without a value"):
+        pf.joint_loss(joint, plans)

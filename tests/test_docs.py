@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every example in README.md and docs/ does what its page says; and the runner would notice."""
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from page_examples import ExampleError, blocks, matches, run_page
+from page_examples import ExampleError, blocks, commands, matches, run_page
 from shared_data import CHECKOUT
 
 # These may stand without an example: they are made of other files, or prove instead of showing.
@@ -38,6 +41,64 @@ def pages() -> list[str]:
 def test_examples(name: str, tmp_path: Path) -> None:
     ran = run_page(CHECKOUT / name, tmp_path)
     assert ran > 0 or name in WITHOUT_EXAMPLES, f"{name} has no example that runs"
+
+
+def sections(name: str) -> Iterator[tuple[str, str]]:
+    """Sections of a page by their heading of the second level; # in an example is no heading."""
+    for part in re.split(r"^(?=## )", (CHECKOUT / name).read_text(encoding="utf-8"), flags=re.M):
+        yield part.splitlines()[0], part
+
+
+def missing_imports(text: str) -> set[str]:
+    """Modules that the python examples of a section use and do not import."""
+    bound: set[str] = set()
+    used: set[str] = set()
+    for block in blocks(text):
+        if block.language == "python":
+            lines = block.text.splitlines()
+            if block.text.lstrip().startswith(">>>"):
+                lines = [line[4:] for line in lines if line.startswith((">>>", "..."))]
+            for node in ast.walk(ast.parse("\n".join(lines))):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    bound |= {alias.asname or alias.name for alias in node.names}
+                elif isinstance(node, ast.Name):
+                    used.add(node.id)
+    return (used & {"pf", "pd", "csv", "json", "math", "Fraction", "Counter"}) - bound
+
+
+def test_sections_of_the_guide_import_what_they_use() -> None:
+    """Other pages link into the middle of it."""
+    found = {heading: missing_imports(text) for heading, text in sections("docs/guide.md")}
+    assert len(found) > 10
+    assert not {heading: names for heading, names in found.items() if names}
+    assert missing_imports("```python\n>>> pf.calibrate(1)\n```\n") == {"pf"}
+
+
+def test_only_data_frames_need_more_than_the_package_brings() -> None:
+    needing = {
+        (name, heading)
+        for name in pages()
+        for heading, text in sections(name)
+        for block in blocks(text)
+        if re.search(r"\b(pandas|polars)\b", block.text) and block.language == "python"
+    }
+    assert needing == {("docs/guide.md", "## Use data frames")}
+
+
+def test_examples_with_a_confidence_declare_the_levels() -> None:
+    """A level that nobody declared is taken as impossible, so the confidence would not hold."""
+    shown = [
+        command.text
+        for name in pages()
+        for block in blocks((CHECKOUT / name).read_text(encoding="utf-8"))
+        if block.language == "console"
+        for command in commands(block)
+    ]
+    demo = (CHECKOUT / "examples" / "demo.sh").read_text(encoding="utf-8")
+    shown += re.findall(r"^run (?:.*\\\n)*.*$", demo, flags=re.M)
+    promising = [text for text in shown if "--confidence" in text]
+    assert len(promising) >= 5
+    assert [text for text in promising if "--levels" not in text] == []
 
 
 def write(folder: Path, text: str) -> Path:

@@ -585,3 +585,11 @@ def test_the_joint_loss_is_that_of_the_engine() -> None:
     assert masses.tolist() == [[[4, 0], [0, 4]], [[0, 4], [4, 0]]]
     released = [replace(axis, releases=(noise,)) for axis in axes]
     assert case.joint(noise).upper == joint_loss_of([masses], released, [(0, 1)]).upper
+
+
+def test_a_person_is_the_same_however_the_number_is_written(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("who,s,x\n7,a,0\n7.0,a,1\n8,b,1\n8,b,0\n9,a,0\n9e0,a,0\n10,b,1\n1e1,b,1\n")
+    prior = pf.Prior.from_table(path, secret="s", public="x", unit="who")
+    assert prior.units is not None
+    assert [group.rows for group in prior.units.groups] == [2]

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pufferfish.arrays import CountArray
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import (
+    InputError,
+    OutsidePromiseWarning,
+    counted,
+    did_you_mean,
+    listed,
+    warn_user,
+)
 from pufferfish.joint import LARGEST_GRID, Axis, Bound, Known, smallest_bound
 from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.plan import Plan
@@ -75,12 +82,20 @@ class Gathered:
         What each release is called.
     known : Known
         The joint masses of the scenario's columns.
+    notes : tuple of str
+        What the joint loss does not cover.
     """
 
     columns: tuple[str | None, ...]
     axes: tuple[Axis, ...]
     labels: tuple[tuple[str, ...], ...]
     known: Known
+    notes: tuple[str, ...] = ()
+
+    @property
+    def releases(self) -> int:
+        """How many releases there are."""
+        return sum(len(axis.releases) for axis in self.axes)
 
     @property
     def all_known(self) -> bool:
@@ -145,6 +160,9 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
             "the joint loss is that of single rows, but the prior was counted by the rows of one "
             "person (unit=...); count it without unit"
         )
+    notes = _incomplete(scenario)
+    for note in notes:
+        warn_user(note, OutsidePromiseWarning)
     columns, supports = _columns_of(scenario)
     known = len(columns)
     releases: list[list[Mechanism]] = [[] for _ in columns]
@@ -174,6 +192,20 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
         tuple(Axis(s, tuple(r)) for s, r in zip(supports, releases, strict=True)),
         tuple(map(tuple, labels)),
         _known(scenario, known),
+        notes,
+    )
+
+
+def _incomplete(scenario: Scenario) -> tuple[str, ...]:
+    """Return what is to be said of rows that only some of the releases are about."""
+    lost = [getattr(prior.report, "incomplete", 0) for prior in scenario.priors]
+    if not any(lost):
+        return ()
+    return (
+        f"{counted(max(lost), 'row')} of the table without a value in one of the columns: the "
+        "joint loss is that of the other rows, and says nothing of these, of which only some "
+        "columns are released; count missing values as a level (missing_as_level), or leave these rows "
+        "out of the table before anything is released",
     )
 
 

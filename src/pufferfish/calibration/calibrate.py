@@ -240,7 +240,7 @@ def _beside(
         return solution.channel
 
     noise = isinstance(method, NoiseMethod)
-    applied, bound, count = further(
+    applied, bound, out = further(
         together,
         epsilon,
         already,
@@ -261,10 +261,10 @@ def _beside(
         applied,
         epsilon,
         certificate,
-        () if solution is None else solution.notes,
+        out.notes if solution is None else (*out.notes, *solution.notes),
         None if solution is None else distortion_of(solution),
     )
-    return replace(plan, beside=Beside(count, bound.value, bound.how))
+    return replace(plan, beside=Beside(out.releases, bound.value, bound.how))
 
 
 def distortion_of(solution: ChannelSolution) -> Distortion:

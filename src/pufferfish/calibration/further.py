@@ -41,7 +41,7 @@ def further(
     *,
     noise: bool,
     least: bool,
-) -> tuple[Mechanism, Bound, int]:
+) -> tuple[Mechanism, Bound, Gathered]:
     """Return a mechanism for one column, such that it fits beside what is out.
 
     Parameters
@@ -66,8 +66,8 @@ def further(
     mechanism : DiscreteLaplace or Channel
     bound : Bound
         Of everything together; at most epsilon.
-    releases : int
-        How many were out.
+    out : Gathered
+        What was out.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def further(
     out = gathered(scenario, already)
     at = out.position(column)
     before = smallest_bound(out.axes, [out.known], out.labels)
-    count = sum(len(axis.releases) for axis in out.axes)
+    count = out.releases
     if not before.at_most(epsilon):
         raise DoesNotFit(
             f"what is already out ({count} releases) has a joint loss of up to "
@@ -96,7 +96,7 @@ def further(
         # What rounding left over is no budget: only what costs nothing more still fits.
         rest = _noise(out, at, 0.0) if noise else calibrate(epsilon)
         try:
-            return *_proved(out, at, rest, epsilon, tries=1), count
+            return *_proved(out, at, rest, epsilon, tries=1), out
         except DoesNotFit:
             raise _spent(count, epsilon) from None
     left = epsilon - sum((_finite(term.upper) for term in _unknown(out)), Fraction(0))
@@ -128,7 +128,7 @@ def further(
         own = worst_case(mechanism, out.axes[at].support).upper
         if own is not None and own < epsilon * NOTHING:
             raise _spent(count, epsilon)
-    return mechanism, bound, count
+    return mechanism, bound, out
 
 
 def _spent(count: int, epsilon: Fraction) -> DoesNotFit:

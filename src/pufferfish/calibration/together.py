@@ -88,7 +88,7 @@ def calibrate_together(
         noises = [replace(n, scale=float_up(Fraction(n.scale) * rise)) for n in noises]
     if bound is None or not bound.at_most(budget):
         raise DoesNotFit(f"no scales were found that are proved to fit within {show(budget)}")
-    others = sum(len(axis.releases) for axis in out.axes) + len(noises) - 1
+    others = out.releases + len(noises) - 1
     said = Beside(others, bound.value, bound.how)
     plans = []
     for (_, name, _), noise in zip(wanted, noises, strict=True):
@@ -96,7 +96,8 @@ def calibrate_together(
         certificate = prove(own, noise, budget)
         if not certificate.holds:  # one release never costs more than all of them
             raise PufferfishError("a scale could not be certified by itself; please report it")
-        plans.append(replace(Plan.of(own, "exact", noise, budget, certificate), beside=said))
+        plan = Plan.of(own, "exact", noise, budget, certificate, out.notes)
+        plans.append(replace(plan, beside=said))
     return tuple(plans)
 
 

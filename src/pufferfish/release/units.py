@@ -11,6 +11,7 @@ import pyarrow as pa
 from pufferfish.arrays import IntArray
 from pufferfish.errors import InputError, counted, listed
 from pufferfish.tables import Rules, Table
+from pufferfish.tables.identity import canonical
 from pufferfish.tables.units import Names, without_unit
 
 _SHOWN = 20
@@ -40,7 +41,7 @@ class UnitCounter:
     ) -> None:
         self._rules, self._numbers, self._table = rules, numbers, table
         self._protected = None if protected is None else frozenset(protected)
-        self._units = Names(rules, f"column {rules.unit!r}")
+        self._units = Names(rules, f"column {rules.unit!r}", canonical)
         self._secrets = Names(rules, f"column {rules.secret!r}")
         self._rows: IntArray = np.zeros(0, dtype=np.int64)
         self._first: IntArray = np.zeros(0, dtype=np.int64)

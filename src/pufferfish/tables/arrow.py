@@ -45,6 +45,19 @@ def integers(values: npt.ArrayLike) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(array), [None, pa.py_buffer(array)])
 
 
+def numbers(values: npt.NDArray[Any]) -> pa.Array:
+    """Return int64 or float64 as an Arrow array of the same type."""
+    array = np.ascontiguousarray(values)
+    kind = {"int64": pa.int64(), "float64": pa.float64()}[array.dtype.name]
+    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(array)])
+
+
+def truths(values: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return truth values as an Arrow array of bits."""
+    bits = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits.tobytes())])
+
+
 def strings(texts: Sequence[str | None]) -> pa.Array:
     """Return texts as an Arrow array; None becomes null.
 

@@ -237,6 +237,11 @@ def _repeats(cells: pa.Array) -> bool:
     return 2 * len(distinct(start)[0]) <= len(start)
 
 
+def _filled(cells: pa.Array) -> pa.Array:
+    """Return cells as text, the empty one for null; a plain text here would import pandas."""
+    return cells.cast(pa.large_string()).fill_null(strings([""]).cast(pa.large_string())[0])
+
+
 def _texts(cells: pa.Array, what: str) -> pa.Array:
     """Return cells as their canonical texts, none of them null."""
     kind = cells.type
@@ -246,9 +251,9 @@ def _texts(cells: pa.Array, what: str) -> pa.Array:
         pattern = "e|^-0$"
     elif not (pt.is_string(kind) or pt.is_large_string(kind)):
         if pt.is_integer(kind) or pt.is_boolean(kind):
-            return cells.cast(pa.large_string()).fill_null("")
+            return _filled(cells)
         cells = strings(cells_of(cells, what).texts)
-    texts = cells.cast(pa.large_string()).fill_null("")
+    texts = _filled(cells)
     closer = pc.match_substring_regex(texts, pattern)
     found = texts.filter(closer).to_pylist()
     if not found:

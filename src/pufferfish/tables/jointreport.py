@@ -65,6 +65,11 @@ class JointReport(TableReport):
 
     columns: tuple[ColumnReport, ...] = ()
 
+    @property
+    def incomplete(self) -> int:
+        """Rows that are set aside since they lack a value in one of the columns."""
+        return sum(rows for reason, rows in self.set_aside if reason.startswith("no public value"))
+
     def of_column(self, at: int) -> TableReport:
         """Return the report for one of the columns, with the rules by which it is released.
 

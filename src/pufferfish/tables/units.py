@@ -6,7 +6,7 @@ table is refused; so is one in which a unit has two secrets, or a secret in one 
 another. Rows without a public value are left out, here as in a release.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -22,6 +22,7 @@ from pufferfish.support import one_column
 from pufferfish.tables.cells import cells_of, distinct, is_missing
 from pufferfish.tables.coder import Coder
 from pufferfish.tables.frames import FrameTable, open_frame
+from pufferfish.tables.identity import canonical
 from pufferfish.tables.rules import Rules
 from pufferfish.tables.source import Table
 from pufferfish.unitcounts import UnitGroup, Units
@@ -36,10 +37,19 @@ class Names:
     """Numbers the names that come up in a column: equal cells have equal numbers.
 
     Cells are trimmed as everywhere; those that mean a missing value have the number -1.
+
+    Parameters
+    ----------
+    rules : Rules
+        How cells are cleaned.
+    what : str
+        The column, for messages.
+    key : callable
+        Gives texts that mean the same one key; by default only equal texts do.
     """
 
-    def __init__(self, rules: Rules, what: str) -> None:
-        self._rules, self._what = rules, what
+    def __init__(self, rules: Rules, what: str, key: Callable[[str], str] = str) -> None:
+        self._rules, self._what, self._key = rules, what, key
         self.known: dict[str, int] = {}
 
     def numbers(self, cells: pa.Array | pa.ChunkedArray) -> IntArray:
@@ -50,7 +60,9 @@ class Names:
         missing = is_missing(texts, self._rules)
         own = [
             # What is not a number marks nobody's rows, in a column of numbers.
-            -1 if gone or (cleaned.typed and text == "nan") else known.setdefault(text, len(known))
+            -1
+            if gone or (cleaned.typed and text == "nan")
+            else known.setdefault(self._key(text), len(known))
             for text, gone in zip(texts, missing.tolist(), strict=True)
         ]
         numbers: IntArray = np.array(own, dtype=np.int64)[places]
@@ -80,7 +92,8 @@ def with_units(prior: Prior, table: Table, rules: Rules) -> Prior:
         raise PufferfishError("units are counted in a table, by a column that is named")
     table = _collected(table, (rules.unit, rules.secret, rules.public))
     names = [table.column(name) for name in (rules.unit, rules.secret, rules.public)]
-    units = Names(rules, f"column {rules.unit!r}")
+    # 7 and 7.0 are one person, as they are one cell in the identity of the table.
+    units = Names(rules, f"column {rules.unit!r}", canonical)
     secrets = Names(rules, f"column {rules.secret!r}")
     coder = Coder(one_column(prior.support), rules, table)
     batches = [
