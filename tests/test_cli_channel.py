@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 import pufferfish as pf
 from cli_runner import Outcome, check_refused, rows, run, write
-from pufferfish.cli import comparison, describe
+from pufferfish.cli import comparison, planwords
 from pufferfish.cli.costfile import read_cost_file
 from pufferfish.errors import InputError
 
@@ -126,9 +125,9 @@ def test_noise_beside_a_channel() -> None:
     assert rows_found[-1]["scale"] == ""
     assert float(rows_found[-1]["cost"]) == channel["cost"]
     assert rows_found[0]["cost"] == ""
-    assert list(rows_found[0])[-6:] == [
+    assert list(rows_found[0])[-7:] == [
         "cost", "keep_rate", "loss_at_95", "robustness_radius", "robustness_radius_at_double",
-        "robust",
+        "robust", "repair",
     ]  # fmt: skip
 
 
@@ -136,7 +135,7 @@ def test_noise_beside_a_channel() -> None:
 def test_all_names_what_it_leaves_out_and_why() -> None:
     outcome = run(*W, "--mechanism", "all", "--format", "json")
     assert [r["mechanism"] for r in outcome.data["results"]] == ["channel"]
-    note = "'all' leaves out l1, wasserstein, relaxed, one-sided, exact: "
+    note = "'all' leaves out l1, wasserstein, relaxed, one-sided, exact: each of them adds "
     said = [n for n in outcome.data["scenario"]["notes"] if n.startswith(note)]
     assert len(said) == 1
     assert "no order" in said[0]
@@ -289,6 +288,8 @@ def test_numbers_that_a_cost_file_names_twice() -> None:
         ((*W, "--outputs", "fine:3"), ["order"]),
         ((*W, "--unbiased"), ["order"]),
         ((*W, "--min-keep", "60"), ["--min-keep", "from 0 to 1", "did you mean '0.6'?"]),
+        ((*N, "--mechanism", "channel", "--outputs", "fine:99999999"),
+         ["more than 100,000", "ask for fewer, at most"]),
         ((*W, "--min-keep", "-1"), ["--min-keep"]),
         ((*W, "--min-keep", "most"), ["--min-keep", "'most'"]),
         ((*W, "--min-keep", "--force"), ["--min-keep needs a value"]),
@@ -308,6 +309,13 @@ def test_numbers_that_a_cost_file_names_twice() -> None:
 def test_options_that_are_wrong(command: tuple[str, ...], parts: list[str]) -> None:
     check_refused(run(*command), *parts)
     assert not Path("o.csv").exists()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_share_just_above_1_is_no_percentage() -> None:
+    done = run(*W, "--min-keep", "1.2")
+    check_refused(done, "--min-keep must be from 0 to 1, but '1.2' was given")
+    assert "did you mean" not in done.err
 
 
 @pytest.mark.usefixtures("folder")
@@ -353,7 +361,8 @@ def check_round_trip(*options: object) -> None:
     ), done.out  # fmt: skip
     done = run("release", "wards.csv", "--plan", "plan.json", "-o", "o.csv", "--force")
     assert done.status == 0, done.err
-    assert "mechanism channel, epsilon 0.5, keeps " in done.out
+    assert "mechanism channel, epsilon 0.5\n" in done.out
+    assert "kept as they are: " in done.out
     assert "not proved again here" in done.out
     lines = Path("o.csv").read_text().splitlines()
     assert lines[0] == "ward"
@@ -378,8 +387,7 @@ def test_from_a_table_to_a_plan_and_a_release(options: tuple[str, ...]) -> None:
 def test_a_release_with_the_options_of_calibrate() -> None:
     done = run(*R, "o.csv", "--min-keep", "0.6", "--cost", "costs.csv")
     assert done.status == 0, done.err
-    assert "mechanism channel, epsilon 0.5, keeps " in done.out
-    assert "own cost" in done.out
+    assert "mechanism channel, epsilon 0.5, expected own cost " in done.out
     assert "certified loss at most 0.5" in done.out
     assert set(Path("o.csv").read_text().split()) == {"ward", "east", "west", "north"}
     for option in (("--cost", "hamming"), ("--outputs", "fine:2"), ("--invariant",),
@@ -449,7 +457,7 @@ def test_verify_codes_unordered_levels_as_the_plan_does() -> None:
         assert "another prior than its own" in outcome.out
     Path("more.csv").write_text(WARDS + "flu,south\n")
     for more in ((), ("--other-prior",)):
-        check_refused(run("verify", "plan.json", "more.csv", *more), "plan does not know", status=1)
+        check_refused(run("verify", "plan.json", "more.csv", *more), "not fit the plan", status=1)
 
 
 @pytest.mark.usefixtures("folder")
@@ -632,13 +640,13 @@ def test_a_chance_is_not_printed_as_none_or_all(part: int, whole: int, text: str
 def test_the_channel_as_json_values() -> None:
     channel = the_plan().channel
     assert channel is not None
-    data = describe.channel_to_dict(channel)
+    data = planwords.channel_to_dict(channel)
     assert data["inputs"] == data["outputs"] == ["east", "north", "west"]
     assert data["rows"] == channel.matrix.tolist()
     prior = pf.Prior.from_table("n.csv", secret="s", public="x")
     fine = pf.calibrate(prior, "0.5", "channel", outputs=1).channel
     assert fine is not None
-    data = describe.channel_to_dict(fine)
+    data = planwords.channel_to_dict(fine)
     assert (data["inputs"], data["outputs"]) == ([0, 1, 2], [0, 0.5, 1, 1.5, 2])
     assert [sum(row) for row in data["rows"]] == pytest.approx([1, 1, 1])
     assert len(data["rows"][0]) == 5
@@ -699,22 +707,6 @@ def test_a_cost_that_is_not_shown_is_not_explained(columns: int) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_a_plan_assumes_in_one_line() -> None:
-    plan = the_plan()
-    assert describe.assumed(plan) == (
-        "The prior is taken as public knowledge, each row as one person; the plan depends on every "
-        "row: keep it private. The losses of several releases do not add up."
-    )
-    assert plan.rules is not None
-    by_unit = replace(plan, rules=replace(plan.rules, unit="id"))
-    assert "all rows with the same 'id' as one person" in describe.assumed(by_unit)
-    given = pf.calibrate(pf.Prior.from_mapping(PRIOR["secrets"]), "0.5")
-    assert "the plan is as private as that prior" in describe.assumed(given)
-    for said in map(describe.assumed, (plan, by_unit, given)):
-        assert len(said) < 230
-
-
-@pytest.mark.usefixtures("folder")
 def test_show_channel_prints_it() -> None:
     plain = run(*W)
     shown = run(*W, "--show-channel")
@@ -724,7 +716,7 @@ def test_show_channel_prints_it() -> None:
     (found,) = results(*W, "--show-channel")
     channel = the_plan().channel
     assert channel is not None
-    assert found["channel"] == describe.channel_to_dict(channel)
+    assert found["channel"] == planwords.channel_to_dict(channel)
     assert "channel" not in results(*W)[0]
     both = results(*N, "--mechanism", "exact,channel", "--show-channel")
     assert ["channel" in r for r in both] == [False, True]

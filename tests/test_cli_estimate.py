@@ -229,8 +229,9 @@ def test_json(folder: Path, name: str) -> None:
     done = run(*estimated(folder, name, "--format", "json"))
     assert (done.status, done.err) == (0, "")
     data, found = done.data, by_library(folder, name)
-    assert {key: data[key] for key in found.to_dict()} == found.to_dict()
     assert data["released"]["rows"] == found.rows
+    assert "rows" not in data  # once is enough
+    assert {key: data.get(key, found.rows) for key in found.to_dict()} == found.to_dict()
     assert data["plan"]["mechanism"] == ("exact" if name == "noise" else "channel")
     assert (data["plan"]["scale"] is None) == (name != "noise")
     assert data["confidence"] == 0.95
@@ -302,7 +303,7 @@ def test_a_plan_without_columns(folder: Path) -> None:
     plan = pf.Plan.load(folder / "given.json")
     column = plan.release(np.repeat([0, 1], 50))
     write(folder, "given.csv", "\n".join(["any", *map(str, column.tolist()), ""]))
-    assert run(*estimated(folder, "given", "--format", "json")).data["rows"] == 100
+    assert run(*estimated(folder, "given", "--format", "json")).data["released"]["rows"] == 100
     two = "\n".join(["any,more", *(f"{value},0" for value in column.tolist()), ""])
     write(folder, "two.csv", two)
     check_refused(run(*estimated(folder, "two", plan="given")), "columns any, more", "--column")

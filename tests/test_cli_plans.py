@@ -206,7 +206,7 @@ def test_verify_codes_levels_as_the_plan_does(
     write(folder, "abc.csv", LEVELS)
     write(folder, "ac.csv", WITHOUT)
     check_judged_by_the_codes_of_the_plan(folder)
-    monkeypatch.setattr("pufferfish.cli.verify._order", lambda plan: None)
+    monkeypatch.setattr("pufferfish.cli.judging._order", lambda plan: None)
     with pytest.raises(AssertionError):  # the mutant that codes the other table anew
         check_judged_by_the_codes_of_the_plan(folder)
 
@@ -217,10 +217,10 @@ def test_verify_with_levels_that_the_plan_lacks(folder: Path) -> None:
     options = ("--secret", "s", "--public", "x", "--order", "alphabetical", "--epsilon", ".5")
     assert run("calibrate", "abc.csv", *options, "--save", "levels.json").status == 0
     for more in ((), ("--other-prior",)):
-        check_refused(
-            run("verify", "levels.json", "abcd.csv", *more), "plan does not know", status=1
-        )
-    check_refused(run("verify", "levels.json", "t.csv", "--other-prior"), "does not know", status=1)
+        check_refused(run("verify", "levels.json", "abcd.csv", *more), "not fit the plan", status=1)
+    check_refused(
+        run("verify", "levels.json", "t.csv", "--other-prior"), "not fit the plan", status=1
+    )
     # Declared levels keep their codes too.
     levels = ("--levels", "a,b,c,d", *options)
     assert run("calibrate", "abc.csv", *levels, "--save", "four.json").status == 0

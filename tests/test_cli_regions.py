@@ -49,7 +49,7 @@ def test_confidence_is_that_of_the_library() -> None:
     data = data_of(*T, "--confidence", "0.95", "--mechanism", "all")
     assert data["scenario"]["regions"] == [{"confidence": "0.95"}]
     assert [r["mechanism"] for r in data["results"]] == ["exact", "channel"]
-    note = "'all' leaves out l1, wasserstein, relaxed, one-sided: cannot honour a region"
+    note = "'all' leaves out l1, wasserstein, relaxed, one-sided: each of them cannot honour"
     assert any(n.startswith(note) for n in data["scenario"]["notes"])
     prior = pf.Prior.from_table("t.csv", secret="s", public="x", confidence="0.95")
     for result in data["results"]:

@@ -204,8 +204,8 @@ def _incomplete(scenario: Scenario) -> tuple[str, ...]:
     return (
         f"{counted(max(lost), 'row')} of the table without a value in one of the columns: the "
         "joint loss is that of the other rows, and says nothing of these, of which only some "
-        "columns are released; count missing values as a level (missing_as_level), or leave these rows "
-        "out of the table before anything is released",
+        "columns are released; count missing values as a level (missing_as_level), or leave "
+        "these rows out of the table before anything is released",
     )
 
 

@@ -115,7 +115,7 @@ def print_books(
                 f"  table {table.digest[:12]} ({counted(table.rows, 'row')}): "
                 f"{counted(len(own), 'release')}, joint loss at most "
                 f"{loss_words(bound, account.budget)}, left "
-                f"{left_words(remaining(account.budget, bound))}"
+                f"{left_words(remaining(account.budget, bound), account.budget)}"
             )
             lines += [f"    {line}" for line in _remarks(own)]
         if not tables[account.secret]:

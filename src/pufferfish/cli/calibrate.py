@@ -18,7 +18,7 @@ from pufferfish.cli.choice import Chosen, mechanisms
 from pufferfish.cli.commands import WithMechanisms
 from pufferfish.cli.digits import at_most
 from pufferfish.cli.files import check_not_input, check_plan_target, writing
-from pufferfish.cli.messages import Messages
+from pufferfish.cli.messages import Messages, command_line_words
 from pufferfish.cli.options import (
     Source,
     check_given,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _CSV_COLUMNS = (
     "epsilon", "mechanism", "scale", "loss", "mse", "std", "certified", "certified_by",
     "unchanged", "reduction_vs_wasserstein", "reduction_vs_l1", "cost", "keep_rate", "loss_at_95",
-    "robustness_radius", "robustness_radius_at_double", "robust",
+    "robustness_radius", "robustness_radius_at_double", "robust", "repair",
 )  # fmt: skip
 
 
@@ -246,6 +246,7 @@ class Report:
         from pufferfish.cli import describe
         from pufferfish.cli.comparison import notices
         from pufferfish.cli.output import print_csv, print_json
+        from pufferfish.cli.planwords import channel_to_dict
 
         if form == "table":
             self._print_table(channels)
@@ -254,17 +255,20 @@ class Report:
         if channels:
             for row, result in zip(rows, self.results, strict=True):
                 if result.plan.channel is not None:
-                    row["channel"] = describe.channel_to_dict(result.plan.channel)
+                    row["channel"] = channel_to_dict(result.plan.channel)
         said = [note for r in self.results for note in (r.plan.assumption, *r.plan.notes)]
         notes = list(dict.fromkeys([*describe.notes_of(self.scenario), *self.notes, *said]))
+        noticed = notices(self.results)
         if form == "json":
             data = describe.to_dict(self.scenario, self.source)
-            print_json({"scenario": data | {"notes": notes}, "results": rows})
+            told = {"notes": notes, "warnings": [*data["warnings"], *noticed]}
+            data |= {key: list(map(command_line_words, texts)) for key, texts in told.items()}
+            print_json({"scenario": data, "results": rows})
         else:
             for note in notes:
                 messages.note(note)
             print_csv(_CSV_COLUMNS, rows)
-        for line in notices(self.results):
+        for line in noticed:
             messages.warning(line)
 
     def _print_table(self, channels: bool) -> None:
@@ -312,4 +316,5 @@ def _to_dict(result: "Result") -> dict[str, Any]:
         "robustness_radius": None if found is None else found.radius,
         "robustness_radius_at_double": None if found is None else found.radius_at_double,
         "robust": plan.robust,
+        "repair": None if plan.distortion is None else plan.distortion.repair,
     }

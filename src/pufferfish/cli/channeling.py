@@ -185,7 +185,8 @@ def _cost(text: str | None) -> str | CostFile | None:
 def _outputs(text: str | None) -> int | None:
     if text is None:
         return None
-    match = re.fullmatch(r"\s*fine\s*:\s*(\d{1,6})\s*", text, re.ASCII | re.IGNORECASE)
+    # How large K may be depends on the values, and is told when they are known.
+    match = re.fullmatch(r"\s*fine\s*:\s*(\d{1,300})\s*", text, re.ASCII | re.IGNORECASE)
     if not match or not int(match[1]):
         number = re.sub(r"\D", "", text, flags=re.ASCII)[:6]
         hint = f" (did you mean 'fine:{int(number)}'?)" if number and int(number) else ""
@@ -204,6 +205,7 @@ def _min_keep(text: str | None) -> str | None:
     keep = parse_number(text, "--min-keep")
     if not 0 <= keep <= 1:
         share = Fraction(keep, 100)
-        hint = f" (did you mean {show(share)!r}?)" if 1 < keep <= 100 else ""
+        # A percentage was meant, unless it is so small that it is not.
+        hint = f" (did you mean {show(share)!r}?)" if 10 <= keep <= 100 else ""
         raise InputError(f"--min-keep must be from 0 to 1, but {text!r} was given{hint}")
     return text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pufferfish.cli import signals
 from pufferfish.cli.digits import at_most
-from pufferfish.cli.messages import Messages
+from pufferfish.cli.messages import Messages, command_line_words
 from pufferfish.errors import InputError
 from pufferfish.rationals import show
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pufferfish.plan import Plan
     from pufferfish.release import ReleaseSpec
     from pufferfish.scenario import Scenario
+
+
+#: Exact losses that are no longer are printed as they are.
+_DIGITS = 12
 
 
 def open_ledger(path: str, messages: Messages) -> "Ledger":
@@ -99,6 +103,17 @@ def charged(
         return write(), done.price
 
 
+def uncharged(releases: int) -> str:
+    """Return what to say of a plan that fits beside others and is released without a ledger."""
+    from pufferfish.errors import counted
+
+    return (
+        "the plan's epsilon is that of several releases together: it was made to fit beside "
+        f"{counted(releases, 'other release')}; nothing was charged (--ledger FILE), and what was "
+        "released since the plan was made is not accounted for"
+    )
+
+
 def print_price(price: "Price", messages: Messages) -> None:
     """Print what is spent after a release."""
     from pufferfish.cli.output import print_lines, stdout_console
@@ -123,7 +138,11 @@ def warn_if_exposed(ledger: "Ledger", messages: Messages) -> None:
 
 def loss_words(bound: "Bound", budget: Fraction) -> str:
     """Return a joint loss for people: rounded up, but never above a budget that it is within."""
-    return "infinity" if bound.value is None else at_most(float(bound), budget)
+    if bound.value is None:
+        return "infinity"
+    exact = show(bound.value)
+    # A decimal of few digits is printed as it is: the double above it would be rounded up again.
+    return exact if len(exact) <= _DIGITS and "/" not in exact else at_most(float(bound), budget)
 
 
 def number(value: Fraction) -> str:
@@ -134,10 +153,13 @@ def number(value: Fraction) -> str:
     return exact if len(exact) <= 20 else f"{float_down(value):.8g}"
 
 
-def left_words(left: Fraction) -> str:
+def left_words(left: Fraction, budget: Fraction) -> str:
     """Return how far the joint loss may still rise, rounded down."""
+    from pufferfish.ledger.price import LEAST_SHARE
     from pufferfish.rationals import float_down
 
+    if left < budget * LEAST_SHARE:  # what rounding leaves of a budget is none
+        return "nothing"
     exact = show(left)
     if len(exact) <= 12:
         return exact
@@ -155,7 +177,7 @@ def spent_line(price: "Price") -> str:
     return (
         f"joint loss of the {releases} of this table about {price.secret!r}: at most "
         f"{loss_words(price.bound, price.budget)} ({price.bound.how}); budget "
-        f"{number(price.budget)}, left {left_words(price.left)}"
+        f"{number(price.budget)}, left {left_words(price.left, price.budget)}"
     )
 
 
@@ -178,7 +200,7 @@ def price_lines(table: str, price: "Price") -> list[str]:
     )
     budget = number(price.budget)
     if price.fits:
-        lines.append(f"fits the budget {budget}, and leaves {left_words(price.left)}")
+        lines.append(f"fits the budget {budget}, and leaves {left_words(price.left, price.budget)}")
     else:
         lines.append(f"DOES NOT FIT the budget {budget}: the release would be refused")
     if price.needs_new_table:
@@ -214,5 +236,5 @@ def price_to_dict(price: "Price") -> dict[str, Any]:
         "needs_new_table": price.needs_new_table,
         "incomplete_rows": price.incomplete,
         "own_prior": price.own,
-        "notes": list(price.notes),
+        "notes": list(map(command_line_words, price.notes)),
     }

@@ -129,7 +129,12 @@ def mechanisms(given: Iterable[str]) -> Request:
 
 def _notes(left_out: dict[str, str]) -> tuple[str, ...]:
     """Return one note for each reason; reasons that differ in the name alone are one."""
-    grouped: dict[str, list[str]] = {}
+    grouped: dict[tuple[bool, str], list[str]] = {}
     for name, why in left_out.items():
-        grouped.setdefault(why.removeprefix(f"{name} "), []).append(name)
-    return tuple(f"'all' leaves out {listed(names)}: {why}" for why, names in grouped.items())
+        said = why.removeprefix(f"{name} ")
+        grouped.setdefault((said != why, said), []).append(name)
+    notes = []
+    for (of_it, why), names in grouped.items():
+        who = "" if not of_it else "it " if len(names) == 1 else "each of them "
+        notes.append(f"'all' leaves out {listed(names)}: {who}{why}")
+    return tuple(notes)

@@ -5,18 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pufferfish.cli.describe import (
-    channel_words,
-    constant_words,
-    covered,
-    nearly_unchanged,
-    never_published,
-    proved_by,
-    region_words,
-)
+from pufferfish.cli.describe import covered, region_words
 from pufferfish.cli.digits import at_most, cut_off, error_up, per_cent, rounded_up, share
 from pufferfish.cli.messages import one_line
 from pufferfish.cli.output import fits, make_table, print_lines, print_table
+from pufferfish.cli.planwords import (
+    channel_words,
+    constant_words,
+    nearly_unchanged,
+    never_published,
+    proved_by,
+)
 from pufferfish.errors import InputError, listed
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ UNCHANGED = "the column would be PUBLISHED UNCHANGED"
 #: So many results are spoken of one by one; more are summed up.
 _A_LINE_EACH = 3
 _DASH = "-"
+#: A channel's cost is this near to the least one by the solver's own tolerance: not worth a line.
+_NEAR = 1e-9
 #: So many values, and so many outputs, --show-channel prints as a table at most.
 MOST_SHOWN = 30
 
@@ -164,10 +165,29 @@ def lines_below(
     if hidden:
         lines.append(f"Not shown, as this terminal is narrow: {', '.join(hidden)}.")
     lines += dict.fromkeys(w for r in results for w in channel_words(r.plan, "cost" not in hidden))
+    lines += _on_the_cost(results)
     lines += _on_the_outputs(results)
     if not region:
         lines += _on_the_95(scenario, results, "loss at 95 %" not in hidden)
     return lines + _on_the_radius(results, hidden)
+
+
+def _on_the_cost(results: "Sequence[Result]") -> list[str]:
+    """Return by how much more channels cost than they would have to, where that is worth a line."""
+    found = [
+        (result.epsilon, result.plan.distortion.repair)
+        for result in results
+        if result.plan.distortion is not None and result.plan.distortion.repair > _NEAR
+    ]
+    what = "of the least possible (as a share of that, unless it may be 0)"
+    if len(found) > _A_LINE_EACH:
+        most = rounded_up(max(repair for _, repair in found), 2)
+        at = ", ".join(epsilon for epsilon, _ in found)
+        return [f"The costs of the channel at {at} are within {most} {what}."]
+    return [
+        f"The cost of the channel at {epsilon} is within {rounded_up(repair, 2)} {what}."
+        for epsilon, repair in found
+    ]
 
 
 def _on_the_outputs(results: "Sequence[Result]") -> list[str]:

@@ -16,6 +16,7 @@ __all__ = [
     "at_most",
     "cut_off",
     "error_up",
+    "exact_number",
     "nearest",
     "per_cent",
     "rounded_up",
@@ -95,3 +96,11 @@ def cut_off(value: float, digits: int = 3) -> str:
         shown = above
     text = f"{shown:f}" if shown == 0 or shown.adjusted() >= -5 else f"{shown.normalize():e}"
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def exact_number(value: Fraction) -> int | float | str:
+    """Return the JSON number that prints the exact value, or its text where none does."""
+    if value.denominator == 1:
+        return value.numerator
+    nearest = value.numerator / value.denominator
+    return nearest if Fraction(repr(nearest)) == value else show(value)

@@ -109,7 +109,7 @@ def _print_json(found: "Estimate", column: "Column", plan: "Plan", stated: dict[
             "plan": {"mechanism": plan.mechanism, "epsilon": plan.epsilon, "scale": plan.scale},
             "options": stated,
             "confidence": LEVEL,
-            **found.to_dict(),
+            **{key: value for key, value in found.to_dict().items() if key != "rows"},
         }
     )
 

@@ -24,7 +24,6 @@ from pufferfish.errors import CheckFailed, InputError
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
-    from pufferfish.scenario import Scenario
 
 
 @click.group(
@@ -163,6 +162,7 @@ def price(messages: Messages, /, path: str, table: str, **options: Any) -> None:
     Examples:
       pufferfish ledger price books.db student.csv --plan plan.json
     """  # noqa: D301  # \b keeps click from wrapping the examples
+    from pufferfish.cli.judging import calibrated_for
     from pufferfish.cli.output import print_csv, print_json, print_lines, stdout_console
 
     if options["plan_file"] is None:
@@ -229,9 +229,10 @@ def verify(messages: Messages, /, path: str) -> None:
         raise CheckFailed(
             f"the ledger {path} is not as it should be: {counted(len(lines), 'fault')}"
         )
+    losses = "1 joint loss" if found.releases == 1 else f"{found.releases} joint losses"
     print_lines(
         stdout_console(),
-        [f"{path}: {found.releases} joint losses computed again; all as recorded"],
+        [f"{path}: {losses} computed again; all as recorded"],
     )
 
 
@@ -251,20 +252,3 @@ def in_force(plan: "Plan", out_of_support: str, min_scale: str | None) -> "Plan"
         out_of_support=out_of_support, min_scale=min_scale, allow_unchanged=True
     )
     return replace(plan, applied=Releaser(spec).mechanism)
-
-
-def calibrated_for(plan: "Plan", priors: tuple[str, ...], table: str | None) -> "Scenario | None":
-    """Return the scenario that a plan was calibrated for, if the user says which.
-
-    Raises
-    ------
-    InputError
-        If both prior files and another table are given, or they cannot be read.
-    """
-    from pufferfish.cli.verify import _from_files, _from_table
-
-    if priors and table is not None:
-        raise InputError("give either --prior or --prior-table, not both")
-    if priors:
-        return _from_files(plan, priors)
-    return None if table is None else _from_table(plan, table)

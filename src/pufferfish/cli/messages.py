@@ -18,9 +18,10 @@ from pufferfish.errors import PufferfishWarning, listed
 _PYTHON = tuple(
     (re.compile(pattern), said)
     for pattern, said in (
-        (r" \((?:force|other_prior|allow_unchanged)=True\)", ""),
-        (r" \((?:min_scale|step|order|levels|missing|keep|bounds|exclude_secrets|public|secret)"
-         r"=[^()\s]*\)", ""),
+        (r" \((?:force|other_prior|allow_unchanged|new_table|missing_as_level)=True\)", ""),
+        (r" \((?:min_scale|step|order|levels|missing|keep|bounds|exclude_secrets|public|secret"
+         r"|column|missing_as_level|unit)=[^()\s]*\)", ""),
+        (r" \((?:plan\.)?with_columns\([a-z_]+=[^()]*\)\)", ""),
         (r"(--(?:min-scale|round|bounds)) \((?:min_scale|round|bounds)\)", r"\1"),
         (r"\(confidence or tv_radius\)", "(--confidence or --tv-radius)"),
         (r"\bmin_keep(?= \d| or a larger epsilon)", "--min-keep"),

@@ -233,8 +233,10 @@ class Epsilons:
         Raises
         ------
         InputError
-            If there are several.
+            If there are several, or a comma may have been meant as a decimal point.
         """
+        if self.hint and len(self.texts) == 1:
+            raise InputError(f"{what} takes exactly one epsilon; {self.hint}")
         hint = f" ({self.hint})" if self.hint else ""
         return exactly_one(self.texts, "epsilon", what, hint)
 
@@ -255,9 +257,12 @@ def epsilons(given: Iterable[str]) -> Epsilons:
         parts = [part.strip() for part in text.split(",")]
         hint = ""
         if re.fullmatch(r"\s*\d+,\d+\s*", text):
+            what = (
+                f"{parts[0]} twice" if parts[0] == parts[1] else f"the list {' and '.join(parts)}"
+            )
             hint = (
-                f"--epsilon {text.strip()} is the list {' and '.join(parts)}; for the number with "
-                f"a decimal point write {'.'.join(parts)}"
+                f"--epsilon {text.strip()} is {what}; for the number with a decimal point write "
+                f"{'.'.join(parts)}"
             )
         if "" in parts:
             raise InputError(

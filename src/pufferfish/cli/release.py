@@ -18,6 +18,7 @@ from pufferfish.cli.charging import charged, ledger_of, print_price
 from pufferfish.cli.choice import mechanisms
 from pufferfish.cli.commands import WithMechanisms
 from pufferfish.cli.files import check_not_input, check_there, load_plan, writing
+from pufferfish.cli.levels import codes_of_bounds, unknown_level
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import (
     Source,
@@ -28,10 +29,11 @@ from pufferfish.cli.options import (
     source_options,
 )
 from pufferfish.cli.released import print_release
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, listed
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
+    from pufferfish.release import ReleaseSpec
     from pufferfish.scenario import Scenario
 
 
@@ -140,7 +142,7 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     if options["plan_file"] is not None:
         plan = _loaded(options, source)
         if ledger is not None:
-            from pufferfish.cli.ledger import calibrated_for
+            from pufferfish.cli.judging import calibrated_for
 
             scenario = calibrated_for(plan, source.priors, options["prior_table"])
     else:
@@ -153,7 +155,7 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
         plan, scenario = _calibrated(table, output, options, source, channel, messages)
     spec = plan.release_spec(
         out_of_support=options["out_of_support"],
-        bounds=_bounds(plan, options["bounds"], messages),
+        bounds=codes_of_bounds(plan, options["bounds"], messages),
         round=options["rounding"],
         allow_unchanged=options["allow_unchanged"],
         min_scale=options["min_scale"],
@@ -182,18 +184,23 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
                 state=state,
             )
 
+    if ledger is None and plan.beside is not None:
+        from pufferfish.cli.charging import uncharged
+
+        messages.warning(uncharged(plan.beside.releases))
     price = None
     try:
         if ledger is None:
             report = write()
         else:
-            _check_output(table, output, options["force"], inputs)
+            _check_output(table, output, options["force"], inputs, spec)
             report, price = charged(
                 ledger, table, plan, spec, write, messages,
                 new_table=options["new_table"], scenario=scenario,
             )  # fmt: skip
     except InputError as error:
         hints = one_text("--keep", options["keep"], str(error))
+        hints += unknown_level(plan, table, str(error))
         if " row " in str(error):  # a cell that a list of missing texts might have settled
             hints += one_text("--missing", source.missing, "".join(source.missing))
         raise InputError(f"{error}{hints}") from None
@@ -210,10 +217,10 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
                 force=options["force"],
             )
     if options["plan_file"] is None:
-        from pufferfish.cli.describe import NO_PLAN
+        from pufferfish.cli.planwords import NO_PLAN
 
         messages.note(NO_PLAN)
-    print_release(plan, report, options["plan_file"], messages)
+    print_release(plan, spec, report, options["plan_file"], messages)
     if price is not None:
         print_price(price, messages)
     if options["record"] is not None:
@@ -232,52 +239,25 @@ def _check_record(options: dict[str, Any], others: Iterable[str]) -> None:
     checked_target(options["record"], None, options["force"])
 
 
-def _check_output(table: str, output: str, force: bool, inputs: list[str]) -> None:
+def _check_output(
+    table: str, output: str, force: bool, inputs: list[str], spec: "ReleaseSpec"
+) -> None:
     """Check what can be checked of the output before a release is charged for it."""
     from pufferfish.atomic import checked_target
+    from pufferfish.estimate.released import releaser_of
+    from pufferfish.release.csvtext import check_apart
     from pufferfish.release.sinks import checked_extension
 
-    checked_extension(output)
+    extension = checked_extension(output)
     checked_target(output, Path(table), force, inputs)
-
-
-def _bounds(
-    plan: "Plan", given: tuple[str, str] | None, messages: Messages
-) -> tuple[str, str] | None:
-    """Return the bounds, with the codes of levels in the place of their names.
-
-    Raises
-    ------
-    InputError
-        If a bound is neither a number nor a level; names the codes.
-    """
-    from pufferfish.rationals import parse_number
-    from pufferfish.support import Levels
-
-    if not given or not isinstance(plan.support, Levels) or not plan.support.ordered:
-        return given or None
-    names = plan.support.names
-    codes = listed(f"{name} = {code}" for code, name in enumerate(names))
-    numbers = []
-    for text in (part.strip() for part in given):
-        try:
-            parse_number(text, "a bound")
-            numbers.append(text)
-        except InputError:
-            if text not in names:
-                raise InputError(
-                    f"--bounds takes two levels or their codes, but {text!r} was given"
-                    f"{did_you_mean(text, names)}; the codes are {codes}"
-                ) from None
-            numbers.append(str(names.index(text)))
-    if numbers == list(given) and any(text in names for text in given):
-        messages.note(f"the bounds {given[0]} and {given[1]} are codes: {codes}")
-    return numbers[0], numbers[1]
+    levels = releaser_of(spec).levels
+    if levels is not None and extension != ".parquet":
+        check_apart(levels.names)
 
 
 def _loaded(options: dict[str, Any], source: Source) -> "Plan":
     """Return the plan of a file; one that came from a prior is told the columns' names."""
-    named = ["--secret", "--public", "--missing", "--step"]
+    named = ["--secret", "--public", "--missing", "--step", "--missing-as-level"]
     if options["ledger_file"] is not None:
         # It says what the plan was calibrated for, which the plan does not hold.
         named.append("--prior")
@@ -331,7 +311,9 @@ def _calibrated(
     else:
         _public(source)  # before anything long is computed
         # The columns are those of the table that is released, and say nothing of the prior.
-        scenario = scenario_of(replace(source, secret=None, public=None, missing=()))
+        scenario = scenario_of(
+            replace(source, secret=None, public=None, missing=(), missing_as_level=False)
+        )
     (mechanism,) = request.resolve(scenario, channel).names
     arguments, notes = channel.arguments(scenario)
     plan = calibrate(scenario, epsilon, mechanism, **({} if mechanism in NOISE else arguments))
@@ -346,7 +328,9 @@ def _calibrated(
 def _with_columns(plan: "Plan", source: Source) -> "Plan":
     """Tell a plan from a given prior the column to release, and how its cells are cleaned."""
     public = _public(source)
-    return plan.with_columns(public, source.secret, source.missing, source.step)
+    return plan.with_columns(
+        public, source.secret, source.missing, source.step, source.missing_as_level
+    )
 
 
 def _public(source: Source) -> str:

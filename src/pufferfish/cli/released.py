@@ -1,20 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``pufferfish release`` prints: where the rows went, and what is promised of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pufferfish.cli.digits import at_most, rounded_up, share, shown_epsilon, shown_scale
+from pufferfish.cli.digits import at_most, error_up, shown_epsilon, shown_scale
 from pufferfish.cli.messages import Messages
 
 if TYPE_CHECKING:
-    from pufferfish.mechanisms import Mechanism
     from pufferfish.plan import Plan
+    from pufferfish.release import ReleaseReport, ReleaseSpec
 
 
-def print_release(plan: "Plan", report: Any, plan_file: str | None, messages: Messages) -> None:
-    """Print what a release did, by which mechanism, and what is promised of it."""
-    from pufferfish.cli.describe import never_published
+def print_release(
+    plan: "Plan",
+    spec: "ReleaseSpec",
+    report: "ReleaseReport",
+    plan_file: str | None,
+    messages: Messages,
+) -> None:
+    """Print what a release did, by which mechanism, and what is promised of it.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was released by. Where it came from a file, nothing that it says of its channel is
+        printed: the file may have been edited, or be about another prior.
+    spec : ReleaseSpec
+        What was asked for.
+    report : ReleaseReport
+        What was done.
+    plan_file : str or None
+        The plan's file; None where the plan was made on the way.
+    messages : Messages
+        Takes the notes.
+    """
     from pufferfish.cli.output import print_lines, stdout_console
+    from pufferfish.cli.planwords import never_published
     from pufferfish.mechanisms import DiscreteLaplace
 
     lines = list(report.lines())
@@ -24,15 +45,16 @@ def print_release(plan: "Plan", report: Any, plan_file: str | None, messages: Me
         shown = shown_scale(applied.scale)
         lines[0] = lines[0].replace(f"of scale {applied.scale!r} on", f"of scale {shown} on")
         raised = " (raised by --min-scale)" if applied.scale > (plan.scale or 0) else ""
-        what = f"scale {shown}{raised}"
+        what = f", scale {shown}{raised}"
     else:
-        what = _channel(plan)
+        moved = spec.round or spec.bounds is not None
+        what = _channel(plan, moved) if plan_file is None else ""
     if report.outside_promise is None and (plan.rules is None or plan.rules.secret is None):
         messages.note(
             "rows outside the promise were not counted; give --secret COL to have them counted"
         )
-    lines.append(f"mechanism {plan.mechanism}, epsilon {shown_epsilon(plan)}, {what}")
-    lost = "" if plan.channel is None or plan.unchanged else never_published(plan.channel)
+    lines.append(f"mechanism {plan.mechanism}, epsilon {shown_epsilon(plan)}{what}")
+    lost = "" if plan.channel is None or report.unchanged else never_published(plan.channel)
     if lost:
         lines.append(f"never published: {lost}")
     if report.seeded:
@@ -48,34 +70,37 @@ def print_release(plan: "Plan", report: Any, plan_file: str | None, messages: Me
             else f"not proved again here: see pufferfish verify {plan_file}"
         )
         lines.append(plan.assumption)
-    lines += _notices(plan, applied)
+    lines += _notices(plan, report)
     print_lines(stdout_console(), lines)
 
 
-def _channel(plan: "Plan") -> str:
-    """Return in a few words what the channel of a plan does to values."""
+def _channel(plan: "Plan", moved: bool) -> str:
+    """Return in a few words what the channel of a new plan costs; what it keeps is reported."""
     found = plan.distortion
-    if found is None:  # a plan file that does not say so
-        return "a channel"
+    if found is None:
+        return ""
     conditions = "".join(f", {condition}" for condition in found.conditions)
-    return (
-        f"keeps {share(found.keep_rate)} of the values (expected), {found.name} cost "
-        f"{rounded_up(found.cost, 5)}{conditions}"
-    )
+    before = " before rounding and bounds" if moved else ""
+    return f", expected {found.name} cost{before} {error_up(found.cost)}{conditions}"
 
 
-def _notices(plan: "Plan", applied: "Mechanism") -> list[str]:
-    from pufferfish.cli.describe import constant_words, nearly_unchanged
+def _notices(plan: "Plan", report: "ReleaseReport") -> list[str]:
+    from pufferfish.cli.planwords import constant_words, nearly_unchanged
     from pufferfish.mechanisms import DiscreteLaplace
 
+    applied, rate = report.mechanism, report.keep_rate
     noise = isinstance(applied, DiscreteLaplace)
     constant = "" if isinstance(applied, DiscreteLaplace) else constant_words(applied)
     if constant:
         return [f"NOTICE: every row holds {constant}: nothing of the column is left"]
-    if (applied.scale == 0) if isinstance(applied, DiscreteLaplace) else applied.unchanged:
+    if report.unchanged:
+        if not noise and rate != 1:
+            return [
+                "NOTICE: every value was replaced by one of its own: the column can be read back"
+            ]
         why = "the scale is 0" if noise else "the channel changes nothing"
         return [f"NOTICE: {why}: the column was PUBLISHED UNCHANGED"]
-    often = nearly_unchanged(applied, plan.keep_rate)
+    often = nearly_unchanged(applied, rate)
     if not often:
         return []
     what = f"the noise is 0 for {often}" if noise else f"the channel keeps {often}"

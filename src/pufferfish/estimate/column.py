@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
-from pufferfish.release.csvtext import neutralised
+from pufferfish.release.csvtext import written
 from pufferfish.tables import Rules, Table, open_table
 from pufferfish.tables.cells import Cells, cells_of, distinct
+from pufferfish.tables.files import JSON, PARQUET
 from pufferfish.tables.frames import raw_cells
 
 
@@ -32,12 +33,15 @@ class Column:
         Rows by trimmed text, none of it empty.
     where : callable
         Returns in words where the first of some texts stands.
+    text_file : bool
+        Whether it comes from a text file, in which a release writes some levels with an apostrophe.
     """
 
     source: str
     name: str | None
     counts: dict[str, int]
     where: Callable[[Container[str]], str]
+    text_file: bool = False
 
 
 def read_column(released: Any, rules: Rules | None, column: str | None) -> Column:
@@ -81,7 +85,8 @@ def _of_table(table: Table, rules: Rules | None, column: str | None) -> Column:
             before += len(batch)
         raise InputError(f"{table.name} changed while it was read")
 
-    return _counted(table.name, name, cells, groups.column(1).to_pylist(), where)
+    found = _counted(table.name, name, cells, groups.column(1).to_pylist(), where)
+    return replace(found, text_file=_is_text(table))
 
 
 def _of_array(values: Any) -> Column:
@@ -144,10 +149,9 @@ def _name(table: Table, rules: Rules | None, column: str | None) -> str:
     )
 
 
-def written(text: str) -> str:
-    """Return a text as a release writes it into a text file, before it is quoted."""
-    text_as_written: str = neutralised(pa.array([text], pa.large_string()))[0].as_py()
-    return text_as_written
+def _is_text(table: Table) -> bool:
+    path = table.path
+    return path is not None and path.suffix.lower() not in (*PARQUET, *JSON)
 
 
 def _first(cells: Any, texts: Container[str]) -> int | None:

@@ -18,13 +18,14 @@ import numpy as np
 
 from pufferfish.errors import InputError, UnchangedWarning, did_you_mean, listed
 from pufferfish.estimate.channel import estimate_channel
-from pufferfish.estimate.column import Column, read_column, written
+from pufferfish.estimate.column import Column, read_column
 from pufferfish.estimate.laplace import estimate_laplace
 from pufferfish.estimate.plausible import check_plausible
 from pufferfish.estimate.record import Estimate
 from pufferfish.mechanisms import Channel
 from pufferfish.rationals import NotFinite, parse_number, show
 from pufferfish.release.arithmetic import atom_units
+from pufferfish.release.csvtext import check_apart, written
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.releaser import Releaser
 from pufferfish.support import Lattice, Levels, Support, lattice_of, nearest_unit
@@ -154,7 +155,7 @@ def releaser_of(spec: ReleaseSpec) -> Releaser:
 def _decoded(column: Column, spec: ReleaseSpec, releaser: Releaser) -> dict[int, int]:
     """Return rows by released value, in steps or as positions of levels, in increasing order."""
     levels, step = releaser.levels, releaser.step
-    read = _units(step) if levels is None else _positions(levels)
+    read = _units(step) if levels is None else _positions(levels, column.text_file)
     units: dict[int, int] = {}
     strange = set()
     for text, rows in column.counts.items():
@@ -176,7 +177,9 @@ def _decoded(column: Column, spec: ReleaseSpec, releaser: Releaser) -> dict[int,
             if codes
             else f"{where} is none of the released levels ({listed(levels.names)}){_OTHER}"
         )
-    known = _positions(spec.support) if isinstance(spec.support, Levels) else dict[str, int]().get
+    known: Callable[[str], int | None] = dict[str, int]().get
+    if isinstance(spec.support, Levels):
+        known = _positions(spec.support, column.text_file)
     if all(known(text) is not None for text in strange):
         raise InputError(
             f"{where} holds the name of a level, as a release with --round and --bounds writes it; "
@@ -195,7 +198,8 @@ def _from_channel(
     places = {value: y for y, value in enumerate(shown) if used[y]}
     strange = {value for value in units if value not in places}
     if strange:
-        read = _units(releaser.step) if releaser.levels is None else _positions(releaser.levels)
+        levels = releaser.levels
+        read = _units(releaser.step) if levels is None else _positions(levels, column.text_file)
         texts = {text for text in column.counts if read(text) in strange}
         named = f"holds {min(texts)!r}" if releaser.levels is not None else "holds a number"
         raise InputError(
@@ -235,16 +239,16 @@ def _as_shown(releaser: Releaser, channel: Channel) -> tuple[list[int], Channel]
     return shown.tolist(), Channel.of(channel.inputs, outputs, merged)
 
 
-def _positions(levels: Levels) -> Callable[[str], int | None]:
-    """Return what finds the position of a level, as text files write it too."""
+def _positions(levels: Levels, text_file: bool) -> Callable[[str], int | None]:
+    """Return what finds the position of a level, as text files write it too.
+
+    Elsewhere that is welcome where no level has such a name of its own.
+    """
+    if text_file:
+        check_apart(levels.names)
     places = {name: k for k, name in enumerate(levels.names)}
     for k, name in enumerate(levels.names):
-        as_written = written(name)
-        if places.setdefault(as_written, k) != k:
-            raise InputError(
-                f"text files show the levels {name!r} and {as_written!r} alike: they cannot be "
-                "told apart in what was released"
-            )
+        places.setdefault(written(name), k)
     return places.get
 
 

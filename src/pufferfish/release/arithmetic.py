@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
-from pufferfish.release.csvtext import joined
+from pufferfish.release.csvtext import joined, large
 from pufferfish.support import IntArray, Lattice
+from pufferfish.tables.arrow import numbers
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 #: Integers up to here are doubles, and so a quotient of two of them is rounded once.
@@ -130,20 +131,20 @@ def to_text(units: IntArray, step: Fraction) -> pa.LargeStringArray:
     """
     places = decimal_places(step)
     if places is None:
-        return pa.array(to_doubles(units, step)).cast(pa.large_string())
+        return numbers(to_doubles(units, step)).cast(pa.large_string())
     factor = step.numerator * (10**places // step.denominator)
     if not _fits(units, factor):
         texts = _by_distinct(units, lambda u: _decimal(u * factor, places), object)
-        return pa.array(texts.tolist(), pa.large_string())
+        return large(texts.tolist())
     numerators = units * np.int64(factor)
     if places == 0:
-        return pa.array(numerators).cast(pa.large_string())
+        return numbers(numerators).cast(pa.large_string())
     if places > 18:  # 10**places is beyond 64 bits
-        return pa.array([_decimal(m, places) for m in numerators.tolist()], pa.large_string())
+        return large([_decimal(m, places) for m in numerators.tolist()])
     whole, part = np.divmod(np.abs(numerators), np.int64(10**places))
-    sign = pa.array(np.where(numerators < 0, "-", ""), pa.large_string())
-    digits = pc.utf8_lpad(pa.array(part).cast(pa.large_string()), places, "0")
-    return joined(sign, pa.array(whole).cast(pa.large_string()), ".", digits)
+    sign = large(["", "-"]).take(numbers((numerators < 0).astype(np.int64)))
+    digits = pc.utf8_lpad(numbers(part).cast(pa.large_string()), places, "0")
+    return joined(sign, numbers(whole).cast(pa.large_string()), ".", digits)
 
 
 def _decimal(numerator: int, places: int) -> str:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns to lines of CSV: quoted where needed, and harmless when a spreadsheet opens them."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
+from pufferfish.tables.arrow import strings
 
 #: What makes a spreadsheet take a cell for a formula.
 _FORMULA = r"\A[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs are the point
@@ -12,10 +15,14 @@ _FORMULA = r"\A[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs ar
 _NUMBER = r"(?i)\A[+-]?(?:[.,]?\d[\d.,]*(?:e[+-]?\d+)?%?|inf|infinity|nan) *\z"
 
 
+def large(texts: Sequence[str]) -> pa.LargeStringArray:
+    """Return texts as an array of the type that may hold more than 2 GiB."""
+    return strings(texts).cast(pa.large_string())
+
+
 def joined(*cells: pa.LargeStringArray | str, separator: str = "") -> pa.LargeStringArray:
     """Return the texts of every row, end to end or with a separator; a missing one is empty."""
-    kind = pa.large_string()  # of texts that may hold more than 2 GiB together
-    parts = [pa.scalar(c, kind) if isinstance(c, str) else c for c in (*cells, separator)]
+    parts = [large([c])[0] if isinstance(c, str) else c for c in (*cells, separator)]
     return pc.binary_join_element_wise(*parts, null_handling="replace", null_replacement="")
 
 
@@ -28,8 +35,33 @@ def neutralised(cells: pa.LargeStringArray) -> pa.LargeStringArray:
     risky = pc.match_substring_regex(cells, _FORMULA)
     if not pc.any(risky).as_py():
         return cells
+    # Where a cell is missing, so is the condition, and the result.
     harmful = pc.and_not(risky, pc.match_substring_regex(cells, _NUMBER))
-    return pc.if_else(pc.fill_null(harmful, False), joined("'", cells), cells)
+    return pc.if_else(harmful, joined("'", cells), cells)
+
+
+def written(text: str) -> str:
+    """Return a text as it is written into a text file, before it is quoted."""
+    as_written: str = neutralised(large([text]))[0].as_py()
+    return as_written
+
+
+def check_apart(names: Sequence[str]) -> None:
+    """Check that a text file shows levels in such a way that they can be told apart.
+
+    Raises
+    ------
+    InputError
+        If two of them are written alike, as ``=a`` and ``'=a``, and so could not be estimated.
+    """
+    shown: dict[str, str] = {}
+    for name in names:
+        other = shown.setdefault(written(name), name)
+        if other != name:
+            raise InputError(
+                f"text files show the levels {other!r} and {name!r} alike, with an apostrophe "
+                "before what a spreadsheet would take for a formula; write .parquet"
+            )
 
 
 def quoted(cells: pa.LargeStringArray, separator: str) -> pa.LargeStringArray:
@@ -38,7 +70,7 @@ def quoted(cells: pa.LargeStringArray, separator: str) -> pa.LargeStringArray:
     if not pc.any(needs).as_py():
         return cells
     inside = pc.replace_substring(cells, '"', '""')
-    return pc.if_else(pc.fill_null(needs, False), joined('"', inside, '"'), cells)
+    return pc.if_else(needs, joined('"', inside, '"'), cells)
 
 
 def as_text(column: pa.Array, name: str) -> pa.LargeStringArray:

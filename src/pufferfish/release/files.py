@@ -20,6 +20,7 @@ from pufferfish.release.rows import Columns, Tally, choose_columns, read_rows, r
 from pufferfish.release.sinks import Sink, checked_extension, open_sink
 from pufferfish.sampling import seeded_entropy
 from pufferfish.tables import Coder, open_table
+from pufferfish.tables.arrow import truths
 
 #: What changes when somebody writes to a file: device, inode, size, time of the last change.
 FileState = tuple[int, ...]
@@ -147,7 +148,7 @@ def release_file(
 
 def _kept(cells: pa.RecordBatch, columns: Columns, usable: Any) -> dict[str, pa.Array]:
     everything = bool(usable.all())
-    mask = None if everything else pa.array(usable)
+    mask = None if everything else truths(usable)
     return {
         name: cells.column(k) if everything else cells.column(k).filter(mask)
         for k, name in enumerate(columns.keep, start=1)

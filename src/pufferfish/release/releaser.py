@@ -15,6 +15,7 @@ from pufferfish.release.drawing import drawing_of
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.sampling import Entropy
 from pufferfish.support import IntArray, Levels
+from pufferfish.tables.arrow import integers, numbers, strings
 
 
 class Releaser:
@@ -119,8 +120,8 @@ class Releaser:
     def arrow(self, values: IntArray) -> pa.Array:
         """Return the same as an Arrow array: int64, double or string."""
         if self.levels is not None:
-            return pa.array(self.levels.names, pa.string()).take(pa.array(values))
-        return pa.array(self.numpy(values))
+            return strings(self.levels.names).take(integers(values))
+        return numbers(self.numpy(values))
 
     def text(self, values: IntArray) -> pa.LargeStringArray:
         """Return released values as text: integers, exact decimals, or the names of levels."""

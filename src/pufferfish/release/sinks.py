@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError
-from pufferfish.release.csvtext import as_text, lines, neutralised, quoted
+from pufferfish.release.csvtext import as_text, check_apart, large, lines, neutralised, quoted
 from pufferfish.release.releaser import Releaser
 from pufferfish.support import IntArray
 
@@ -93,7 +93,9 @@ class TextSink:
             gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if compress else file
         )
         self._compress = compress
-        names = [self._safe(pa.array([name], pa.large_string())) for name in columns]
+        if releaser.levels is not None:
+            check_apart(releaser.levels.names)
+        names = [self._safe(large([name])) for name in columns]
         self._file.write(lines(names, separator))
 
     def write(self, kept: dict[str, pa.Array], values: IntArray) -> None:
