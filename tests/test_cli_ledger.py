@@ -241,7 +241,7 @@ def test_a_plan_from_another_table(folder: Path) -> None:
     lines = Path("table.csv").read_text().splitlines()
     Path("other.csv").write_text("\n".join(lines[:-1]) + "\n")
     made = run("calibrate", "other.csv", "--secret", "s", "--public", "x", "--epsilon", ".3",
-               "--confidence", ".9", "--save", "p.json")  # fmt: skip
+               "--save", "p.json")  # fmt: skip
     assert made.status == 0
     price = ["ledger", "price", "books.db", "table.csv", "--plan", "p.json", "--format", "json"]
     unknown = run(*price).data
@@ -407,3 +407,135 @@ def test_a_record_is_written_beside_a_release(folder: Path) -> None:
                "--record", "record.json", "--publish-scale", "--force")  # fmt: skip
     assert done.status == 0
     assert json.loads(Path("record.json").read_text())["scale"] == pf.Plan.load("plan.json").scale
+
+
+# ---- what calibrate --ledger says, and what a plan beside others promises ---------------------
+
+
+def test_exact_decimals_are_printed_as_they_are(folder: Path) -> None:
+    from fractions import Fraction
+
+    from pufferfish.cli.charging import left_words, loss_words
+    from pufferfish.ledger.account import Bound
+
+    def words(value: Fraction, budget: int = 1) -> str:
+        return loss_words(Bound(value, ""), Fraction(budget))
+
+    assert words(Fraction(1, 10)) == "0.10000000"
+    assert words(Fraction(7, 10) - Fraction(1, 10**18)) == "0.70000000"
+    assert words(Fraction(1, 10) + Fraction(1, 10**18)) == "0.10000001"
+    assert words(Fraction(1, 3)) == "0.33333334"
+    assert words(1 - Fraction(1, 10**30)) == "1.0000000"
+    assert left_words(Fraction(1, 10**15), Fraction(1)) == "nothing"
+    assert left_words(Fraction(1, 10**8), Fraction(1)) == "0.00000001"
+
+
+def test_a_region_is_refused_as_soon_as_something_is_out(folder: Path) -> None:
+    options = ["--ledger", "books.db", "--epsilon", "0.5", "--confidence", "0.95"]
+    assert calibrate("robust.json", *options).status == 0
+    release("one.csv")
+    check_refused(calibrate("p.json", *options), "--confidence or --tv-radius", "1 release")
+    assert not Path("p.json").exists()
+
+
+def test_joint_loss_for_programs_and_no_radius_against_another_epsilon(folder: Path) -> None:
+    command = ["calibrate", "table.csv", "--secret", "s", "--public", "x", "--ledger", "books.db",
+               "--epsilon", "0.6"]  # fmt: skip
+    [first] = run(*command, "--format", "json").data["results"]
+    assert (first["releases_out"], first["joint_loss"]) == (0, first["loss"])
+    release("one.csv")
+    [row] = run(*command, "--format", "json").data["results"]
+    assert row["releases_out"] == 1
+    assert row["loss"] < row["joint_loss"] <= 0.6
+    assert row["robustness_radius"] is None
+    assert row["robustness_radius_at_double"] is None
+    [line] = csv.DictReader(io.StringIO(run(*command, "--format", "csv").out))
+    assert (float(line["joint_loss"]), line["releases_out"]) == (row["joint_loss"], "1")
+    shown = run(*command).out
+    assert shown.count("every other loss here is that of the release alone") == 1
+    assert "adius" not in shown
+    plain = run("calibrate", "table.csv", "--secret", "s", "--public", "x", "--epsilon", "0.6",
+                "--format", "json").data["results"][0]  # fmt: skip
+    assert "joint_loss" not in plain
+    assert plain["robustness_radius"] is not None
+
+
+def test_a_plan_beside_others_is_not_released_silently_without_a_ledger(folder: Path) -> None:
+    release("one.csv")
+    assert calibrate("next.json", "--ledger", "books.db", "--epsilon", "0.5").status == 0
+    done = run("release", "table.csv", "--plan", "next.json", "-o", "two.csv")
+    assert done.status == 0
+    assert "beside 1 other release" in done.err
+    assert "nothing was charged" in done.err
+    assert "nothing was charged" not in release("three.csv", plan="next.json").err
+    alone = run("release", "table.csv", "--plan", "plan.json", "-o", "four.csv")
+    assert "nothing was charged" not in alone.err
+
+
+def test_the_end_of_the_budget(folder: Path) -> None:
+    release("one.csv")
+    calibrate("next.json", "--ledger", "books.db")
+    done = release("two.csv", plan="next.json")
+    assert "left nothing" in done.out
+    parts = ["nothing more of this table about 's'", "handed out again"]
+    refused = release("three.csv")
+    check_refused(refused, *parts, status=1)
+    assert "calibrate ... --ledger" not in refused.err
+    refused = calibrate("third.json", "--ledger", "books.db")
+    check_refused(refused, *parts, status=1)
+    assert "lack a value" not in refused.err
+    less = calibrate("third.json", "--ledger", "books.db", "--epsilon", "0.5")
+    check_refused(less, "leaves nothing of epsilon 0.5", status=1)
+
+
+def test_a_prior_that_was_not_given_is_asked_for(folder: Path) -> None:
+    rows = {"no": {"0": ".4", "1": ".3", "2": ".2", "3": ".1"}, "yes": dict.fromkeys("0123", ".25")}
+    Path("prior.json").write_text(json.dumps({"secrets": rows}))
+    run("calibrate", "--prior", "prior.json", "--epsilon", ".9", "--save", "p.json")
+    columns = ["--public", "x", "--secret", "s"]
+    price = ["ledger", "price", "large.db", "table.csv", "--plan", "p.json", *columns]
+    asked = run(*price).out
+    assert "--prior FILE" in asked
+    assert "--prior-table FILE" in asked
+    assert "--prior FILE" not in run(*price, "--prior", "prior.json").out
+    check_refused(release("one.csv", *columns, plan="p.json"), "--prior-table FILE", status=1)
+
+
+def test_rows_of_one_person_get_advice_that_works(folder: Path) -> None:
+    lines = Path("table.csv").read_text().splitlines()
+    rows = [f"{line},{k // 2}" for k, line in enumerate(lines[1:])]
+    Path("visits.csv").write_text("\n".join([lines[0] + ",person", *rows]) + "\n")
+    made = run("calibrate", "visits.csv", "--secret", "s", "--public", "x", "--unit", "person",
+               "--epsilon", "3", "--save", "visits.json")  # fmt: skip
+    assert made.status == 0
+    refused = release("one.csv", plan="visits.json", table="visits.csv")
+    check_refused(refused, "smaller epsilon", status=1)
+    assert "what still fits is found by" not in refused.err
+
+
+def test_a_record_claims_what_was_proved_again(folder: Path) -> None:
+    """An edited plan file has no certificate, whatever it says of itself."""
+    assert release("one.csv", "--record", "one.json").status == 0
+    assert json.loads(Path("one.json").read_text())["certificate"]["claimed"]
+    data = json.loads(Path("plan.json").read_text())
+    Path("plan.json").write_text(json.dumps(data | {"scale": data["scale"] / 10}))
+    plain = ("release", "table.csv", "--plan", "plan.json", "-o", "two.csv")
+    done = run(*plain, "--record", "two.json")
+    assert done.status == 0, done.err
+    assert "no certificate is claimed in the record" in done.err
+    assert not json.loads(Path("two.json").read_text())["certificate"]["claimed"]
+
+
+def test_what_cannot_be_released_is_not_charged(folder: Path) -> None:
+    """A column that would be published as it is needs consent before anything is charged."""
+    text = "".join(f"{s},{x}\n" for s in "ab" for x in (0, 0, 1, 1))
+    Path("even.csv").write_text("s,x\n" + text)
+    options = ("--secret", "s", "--public", "x", "--epsilon", "1")
+    for mechanism in ("exact", "channel"):
+        plan = f"{mechanism}.json"
+        made = run("calibrate", "even.csv", *options, "--mechanism", mechanism, "--save", plan)
+        assert made.status == 0, made.err
+        before = states()
+        refused = release("o.csv", "--new-table", plan=plan, table="even.csv")
+        check_refused(refused, "--allow-unchanged")
+        assert states() == before

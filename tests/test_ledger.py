@@ -29,8 +29,10 @@ from pufferfish.ledger import ledger as module
 from pufferfish.ledger.calibrating import calibrate_beside
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.ledger.state import read_state
+from pufferfish.ledger.readings import Reading
+from pufferfish.ledger.state import out_of, read_state
 from pufferfish.mechanisms import Channel, DiscreteLaplace
+from pufferfish.release import check_release
 from pufferfish.unitloss import units_loss
 
 Frame = Any
@@ -673,7 +675,6 @@ def test_counts_come_back_from_bytes() -> None:
 
 def _count(table: Frame) -> JointTable:
     from pufferfish.ledger.jointtable import count
-    from pufferfish.ledger.readings import Reading
     from pufferfish.tables import open_table
 
     readings = [(None, Reading(plan_for(table, column))) for column in "xz"]
@@ -757,7 +758,8 @@ def test_calibrating_beside_a_given_prior(ledger: Ledger) -> None:
     plan = calibrate_beside(ledger, table, pf.Scenario(prior), "0.2")
     price = ledger.price(table, plan)
     assert 0.19 < price.loss <= 0.2
-    assert any("raised" in note for note in plan.notes)
+    [note] = [note for note in plan.notes if "raised" in note]
+    assert note.endswith("fits also for the other priors that plans were calibrated for")
 
 
 def test_what_cannot_be_calibrated_beside_a_ledger(ledger: Ledger) -> None:
@@ -773,6 +775,78 @@ def test_what_cannot_be_calibrated_beside_a_ledger(ledger: Ledger) -> None:
     with pytest.raises(InputError, match="--new-table"):
         calibrate_beside(ledger, table, own)
     assert calibrate_beside(ledger, table, own, new_table=True).epsilon == 1
+
+
+def by_persons_with_levels() -> Frame:
+    rng = np.random.default_rng(3)
+    persons = np.arange(400) // 2
+    s = np.where(persons % 2, "yes", "no")
+    x = rng.integers(0, 4, 400) + ((s == "yes") & (rng.random(400) < 0.3))
+    z = np.where(rng.random(400) < 0.5, np.where(s == "yes", "u", "v"), "w")
+    return pd.DataFrame({"person": persons, "s": s, "x": x, "z": z, "w": x % 2})
+
+
+@pytest.mark.parametrize("public, epsilon", [("x", "0.3"), ("x", "8"), ("w", "0.9"), ("w", "3")])
+def test_more_noise_is_tried_until_something_fits(
+    tmp_path: Path, public: str, epsilon: str
+) -> None:
+    """Also where the search by the joint counts, which knows no persons, begins with no noise."""
+    table = by_persons_with_levels()
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 8)
+    spend(ledger, table, at_scale(plan_for(table, "x", 0.2, unit="person"), 40.0))
+    prior = pf.Prior.from_table(table, secret="s", public=public)
+    plan = calibrate_beside(ledger, table, pf.Scenario(prior), epsilon)
+    price = ledger.price(table, plan)
+    assert 0.9 * float(epsilon) < price.loss <= float(epsilon)
+    assert plan.beside is not None
+    assert plan.beside.loss == price.loss
+    assert plan.beside.how == price.bound.how
+    less = at_scale(plan, (plan.scale or 0) * 0.99)
+    assert ledger.price(table, less).loss > float(epsilon) * (1 - 1e-3)
+
+
+def test_a_channel_without_zeros_is_found_where_worst_cases_count(tmp_path: Path) -> None:
+    table = by_persons_with_levels()
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 8)
+    spend(ledger, table, at_scale(plan_for(table, "x", 0.2, unit="person"), 40.0))
+    scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="z"))
+    plan = calibrate_beside(ledger, table, scenario)
+    assert plan.channel is not None
+    assert 7 < ledger.price(table, plan).loss <= 8
+    assert (plan.channel.rows > 0).all()
+    plan.verify(scenario)
+    assert any("hides every value" in note for note in plan.notes)
+    kept = calibrate_beside(ledger, table, scenario, min_keep="0.6")
+    assert kept.distortion is not None
+    assert kept.distortion.conditions == ("min_keep 0.6",)
+    with pytest.raises(DoesNotFit, match=r"found nothing .*worst cases"):
+        calibrate_beside(ledger, table, scenario, min_keep="0.999")
+
+
+def test_a_region_is_refused_once_something_is_out(ledger: Ledger) -> None:
+    table = random_frame(25, rows=300)
+    robust = pf.Scenario(pf.Prior.from_table(table, secret="s", public="x", confidence="0.9"))
+    first = calibrate_beside(ledger, table, robust, "0.5")
+    first.verify(robust)
+    spend(ledger, table, first)
+    with pytest.raises(InputError, match=r"region .* 1 release of this table"):
+        calibrate_beside(ledger, table, robust)
+
+
+def test_what_rounding_leaves_of_a_budget_is_none(ledger: Ledger) -> None:
+    table = random_frame(15, rows=200)
+    scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="x"))
+    plan = calibrate_beside(ledger, table, scenario)
+    spend(ledger, table, plan)
+    for attempt in (
+        lambda: calibrate_beside(ledger, table, scenario),
+        lambda: spend(ledger, table, plan),
+    ):
+        with pytest.raises(DoesNotFit, match="nothing more of this table about 's'") as refused:
+            attempt()
+        assert "lack a value" not in str(refused.value)
 
 
 def test_a_channel_keeps_the_rows_of_the_values_that_occur() -> None:
@@ -806,25 +880,45 @@ def by_persons(seed: int) -> Frame:
 
 
 def test_all_rows_of_one_person_count_together(tmp_path: Path) -> None:
+    """By worst cases: nobody has to know whose rows are whose, nor in which order they are."""
     table = by_persons(21)
     ledger = Ledger.create(tmp_path / "books.db")
     ledger.open_account("s", 10**6)
     prior = pf.Prior.from_table(table, secret="s", public="x", unit="person")
     plan = pf.calibrate(prior, 1)
     assert plan.units is not None
-    assert spend(ledger, table, plan) == pytest.approx(plan.units.loss, rel=1e-9)
-    loss = spend(ledger, table, plan)
-    halved = DiscreteLaplace((plan.scale or 0) / 2, Fraction(1))
-    merged = units_loss(pf.Scenario(prior), halved)
-    assert loss == pytest.approx(merged.value, rel=1e-9)
-    # Other columns are not counted by persons: worst cases, twice.
+    span = Fraction(int(table["x"].max() - table["x"].min()))
+    one = 2 * span / Fraction(plan.scale or 1)
+    price = ledger.price(table, plan)
+    assert not price.own
+    assert price.bound.value == one
+    assert any("2 rows" in note for note in price.notes)
+    assert not any("another prior" in note or "not given" in note for note in price.notes)
+    assert price.loss >= plan.units.loss
+    spend(ledger, table, plan)
+    assert ledger.price(table, plan).bound.value == 2 * one
+    # Also of a column whose own plan knows no persons.
     price = ledger.price(table, at_scale(plan_for(table, "z"), 1.0))
-    worst = 2 * Fraction(int(table["x"].max() - table["x"].min())) / Fraction(plan.scale or 1) + 1
-    assert price.bound.value == 2 * worst
+    assert price.bound.value == one + 2
     assert "2 rows that one person may have" in price.bound.how
     assert ledger.verify().differences == ()
     with pytest.raises(InputError, match="unit"):
         calibrate_beside(ledger, table, pf.Scenario(prior))
+
+
+def test_the_order_of_the_rows_of_a_person_changes_no_price(ledger: Ledger) -> None:
+    """For the ledger it is the same table, while the loss of two rows may depend on their order."""
+    table = by_persons(21)
+    shuffled = table.sample(frac=1, random_state=2).reset_index(drop=True)
+    plan = at_scale(plan_for(table, "x", unit="person"), 20.0)
+    first = ledger.price(table, plan)
+    spend(ledger, table, plan)
+    again = ledger.price(shuffled, plan)
+    assert (again.digest, again.releases) == (first.digest, 1)
+    assert again.bound.value == 2 * (first.bound.value or 0)
+    for order in (table, shuffled):
+        own = pf.Prior.from_table(order, secret="s", public="x", unit="person")
+        assert units_loss(pf.Scenario(own), plan.applied).value <= first.loss
 
 
 def test_persons_of_another_table_are_bounded_by_worst_cases(ledger: Ledger) -> None:
@@ -834,14 +928,255 @@ def test_persons_of_another_table_are_bounded_by_worst_cases(ledger: Ledger) -> 
     assert price.bound.value == 2 * plan.support.values[-1] / Fraction(plan.scale or 1)  # type: ignore[union-attr]
 
 
-def test_a_plan_for_a_region_is_charged_under_the_counts_and_says_so(ledger: Ledger) -> None:
+def test_a_plan_for_a_region_is_charged_the_worst_case(tmp_path: Path) -> None:
+    """A prior of the region may be anything, also beside plans that have none."""
     table = random_frame(22, rows=300)
-    plan = pf.calibrate(pf.Prior.from_table(table, secret="s", public="x", confidence="0.9"), 0.5)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 100)
+    scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="x", confidence="0.9"))
+    plan = pf.calibrate(scenario, 0.5)
     price = ledger.price(table, plan)
+    span = Fraction(int(table["x"].max() - table["x"].min()))
     assert price.own
-    assert price.loss < 0.5
+    assert price.bound.value == span / Fraction(plan.scale or 1)
+    assert price.loss >= plan.loss
     assert any("region of priors" in note for note in price.notes)
-    assert not any("region" in note for note in ledger.price(table, plan_for(table, "x")).notes)
+    z = at_scale(plan_for(table, "z"), 2.0)
+    assert not any("region" in note for note in ledger.price(table, z).notes)
+    spend(ledger, table, plan)
+    assert ledger.price(table, z).bound.value == (price.bound.value or 0) + Fraction(1, 2)
+    # The same where the region is around another prior.
+    other = random_frame(26, rows=300)
+    assert ledger.price(other, plan, prior=scenario).bound.value == price.bound.value
+    assert ledger.verify().differences == ()
+
+
+# ---- never less than the truth ----------------------------------------------------------------
+
+
+def skewed() -> pf.Prior:
+    a = {"0": ".9", "1": ".05", "2": ".03", "3": ".02"}
+    return pf.Prior.from_mapping({"a": a, "b": dict(zip(a, reversed(a.values()), strict=True))})
+
+
+def telling_nothing() -> Frame:
+    return frame([(s, x, z) for s in "ab" for x in range(4) for z in range(4)])
+
+
+def loss_of_independent(prior: pf.Prior, plans: Sequence[pf.Plan]) -> float:
+    """The loss for who thinks that the columns are independent given the secret."""
+    return sum(pf.privacy_loss(pf.Scenario(prior), scale=plan.scale or 0) for plan in plans)
+
+
+@pytest.mark.parametrize("order", ["xz", "zx"])
+def test_one_prior_of_two_columns_is_two_adversaries(tmp_path: Path, order: str) -> None:
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 100)
+    plans = {
+        "x": pf.calibrate(skewed(), 1).with_columns("x", "s"),
+        "z": at_scale(pf.calibrate(skewed(), 1).with_columns("z", "s"), 1000.0),
+    }
+    assert plans["x"].digest == plans["z"].digest
+    losses = [spend(ledger, telling_nothing(), plans[c], prior=skewed()) for c in order]
+    assert losses[-1] >= loss_of_independent(skewed(), list(plans.values()))
+    # One of them knows the prior of x, and the other one that of z, whatever came first.
+    knows_z = Fraction(3) / Fraction(plans["x"].scale or 1)
+    expected = float(knows_z) + loss_of_independent(skewed(), [plans["z"]])
+    assert losses[-1] == pytest.approx(expected)
+    assert ledger.verify().differences == ()
+
+
+def test_priors_that_are_wider_than_the_table(tmp_path: Path) -> None:
+    """Two columns, of which the table has the values 0 and 1, and others up to 3 are thought of."""
+    table = frame([(s, x, z) for s in "ab" for x in range(2) for z in range(2)] * 5)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 100)
+    x, z = (at_scale(pf.calibrate(skewed(), 1).with_columns(c, "s"), 2.0) for c in "xz")
+    spend(ledger, table, x, prior=skewed())
+    told = ledger.price(table, z, prior=skewed())
+    assert told.loss >= loss_of_independent(skewed(), [x, z])
+    assert told.loss == pytest.approx(loss_of_independent(skewed(), [x]) + 3 / 2)
+    # Noise on this table's own values of x is noise on all that anybody thinks of.
+    one = pf.Prior.from_mapping({"a": {"0": ".8", "3": ".2"}, "b": {"0": ".2", "3": ".8"}})
+    unknown = ledger.price(table, at_scale(plan_for(table, "x"), 2.0))
+    assert unknown.loss == pytest.approx(loss_of_independent(skewed(), [x]) + 3 / 2)
+    foreign = at_scale(pf.calibrate(one, 1).with_columns("z", "s"), 2.0)
+    with pytest.raises(InputError, match="clamp"):
+        ledger.price(table, foreign)
+    clamped = ledger.price(table, foreign, out_of_support="clamp")
+    assert clamped.bound.value == 3
+    # Where a prior is not told: the worst cases of all that the plans allow.
+    wide = ledger.price(table, replace(x, digest="sha256:" + "0" * 64))
+    assert wide.bound.value == 3
+
+
+def test_noise_on_the_tables_own_values_is_worst_on_those_of_other_plans(tmp_path: Path) -> None:
+    table = frame([(s, x, z) for s in "ab" for x in range(2) for z in range(2)] * 5)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 100)
+    own = at_scale(plan_for(table, "x"), 2.0)
+    spend(ledger, table, own)
+    foreign = at_scale(pf.calibrate(skewed(), 1).with_columns("x", "s"), 2.0)
+    price = ledger.price(table, foreign)
+    assert price.bound.value == 3  # both from 0 to 3, and not the first from 0 to 1
+
+
+def test_clamped_values_are_not_noise_on_what_a_prior_knows(tmp_path: Path) -> None:
+    """On this table a release clamps nothing, but on the values of the other prior it does."""
+    table = frame([(s, v) for s in "ab" for v in (0, 1, 2)] * 5, ["s", "x"])
+    masses = {"a": [0, 0, 8, 0], "b": [7, 8, 2, 7]}
+    prior = pf.Prior.from_counts(masses, support=[0, 1, 2, 3])
+    first = pf.calibrate(prior, "0.01").with_columns("x", "s")
+    second = at_scale(plan_for(table, "x", 1), 1.0)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 100)
+    spend(ledger, table, first, prior=prior)
+    price = ledger.price(table, second, out_of_support="clamp")
+
+    def chance(secret: str, y: int, clamped: int) -> float:
+        row = masses[secret]
+        return sum(
+            n / sum(row) * math.exp(-abs(k - y) / (first.scale or 0) - abs(min(k, 2) - clamped))
+            for k, n in enumerate(row)
+        )
+
+    truth = max(
+        abs(math.log(chance("a", y, c) / chance("b", y, c))) for y in range(4) for c in range(3)
+    )
+    assert price.loss >= truth
+    # Where 3 would be refused: noise on all that the prior knows. Where not, all merges.
+    assert ledger.price(table, second).loss == pytest.approx(3.01)
+    wider = at_scale(plan_for(table, "x", 1, support=[0, 1, 2, 3]), 1.0)
+    merged = pf.joint_loss(prior, [("x", first.applied), ("x", wider.applied)])
+    assert ledger.price(table, wider).loss == pytest.approx(float(merged))
+    assert float(merged) < 2
+    spend(ledger, table, second, out_of_support="clamp")
+    assert ledger.verify().differences == ()
+
+
+def test_too_many_kinds_of_rows_are_no_reason_to_leave_some_out() -> None:
+    """None, so that the worst case is charged, and not some of the adversaries."""
+    rows = [bits for bits in range(1, 1 << 9) if bits.bit_count() in (5, 6, 7)]
+    assert adversaries._row_sets(np.array(rows)) is None
+    few = adversaries._row_sets(np.array([0b011, 0b101]))
+    assert few is not None
+    # Who looks at the common column alone has all rows.
+    assert [(list(at), bits) for at, bits in few if bits == 1] == [([0, 1], 1)]
+
+
+def test_many_kinds_of_rows_end_to_end(tmp_path: Path) -> None:
+    """Rows of b that lack much, each kind in its own way: x alone still tells a and b apart."""
+    names = [f"c{k}" for k in range(14)]
+    kinds = [kind for size in (8, 7, 6) for kind in itertools.combinations(range(3, 12), size)]
+    rows = [("a", {0: 0, 1: 0}), ("a", {0: 0, 2: 0})] * 50
+    rows += [("b", {0: 1, 12: 0, **dict.fromkeys(kind, 0)}) for kind in kinds]
+    for k in range(1, 14):
+        rows += [("a", {k: 0}), ("b", {k: 0})] * 50
+    rows += [("u", dict.fromkeys(range(14), v)) for v in (0, 1)]
+    table = pd.DataFrame(
+        [{"s": s, **{n: cells.get(k) for k, n in enumerate(names)}} for s, cells in rows]
+    )
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 1000)
+
+    def plan(name: str) -> pf.Plan:
+        prior = pf.Prior.from_table(table, secret="s", public=name)
+        return at_scale(pf.calibrate(pf.Scenario(prior, [("a", "b")]), 1), 1.0)
+
+    assert spend(ledger, table, plan("c0")) == pytest.approx(1)
+    losses = [spend(ledger, table, plan(name)) for name in names[1:]]
+    assert min(losses) >= 1
+
+
+def written(path: Path, texts: Callable[[int], str]) -> Path:
+    lines = [f"{'ab'[k % 2]},{texts(k)}" for k in range(40)]
+    path.write_text("s,code\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_a_table_whose_levels_are_others_than_those_that_were_charged(tmp_path: Path) -> None:
+    """250.0 and 250.00 are one number, so that both are the same table, but two levels."""
+    one = written(tmp_path / "1.csv", lambda k: "V58" if k < 8 else ("250.0", "250.00")[k // 2 % 2])
+    two = written(tmp_path / "2.csv", lambda k: "V58" if k < 8 else ("250.0", "250.00")[k % 2])
+    levels = ["V58", "250.0", "250.00"]
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 100)
+
+    def plan(path: Path) -> pf.Plan:
+        prior = pf.Prior.from_table(path, secret="s", public="code", levels=levels)
+        return pf.calibrate(prior, 1, "channel")
+
+    telling = plan(two)
+    assert ledger.price(two, telling).loss > 0.9
+    spend(ledger, one, plan(one))
+    assert ledger.price(one, plan(one)).releases == 1
+    for attempt in (telling, plan(one)):
+        with pytest.raises(InputError, match=r"others than those that were charged"):
+            ledger.price(two, attempt)
+    assert len(ledger.entries()) == 1
+
+
+def test_numbers_written_in_another_way_are_the_same_counts(ledger: Ledger, tmp_path: Path) -> None:
+    one = written(tmp_path / "1.csv", lambda k: str(k % 3))
+    two = written(tmp_path / "2.csv", lambda k: f"{k % 3}.0")
+    plan = at_scale(plan_for(one, "code"), 30.0)
+    spend(ledger, one, plan)
+    assert ledger.price(two, plan).releases == 1
+
+
+def test_what_a_release_would_refuse_is_not_charged(ledger: Ledger, tmp_path: Path) -> None:
+    """Persons with another number of rows than the plan knows."""
+    table = by_persons(21)
+    plan = at_scale(plan_for(table, "x", unit="person"), 100.0)
+    three = pd.concat([table, table.iloc[:1]])
+    for attempt in (
+        lambda: ledger.price(three, plan),
+        lambda: spend(ledger, three, plan),
+        lambda: check_release(three, plan.release_spec()),
+    ):
+        with pytest.raises(InputError, match="number of rows that the plan knows nothing of"):
+            attempt()
+    assert ledger.entries() == []
+    assert check_release(table, plan.release_spec()).released == len(table)
+    # A channel that keeps everything that occurs here.
+    levels = pf.Prior.from_mapping(
+        {"no": {"p": ".5", "q": ".5", "r": "0"}, "yes": {"p": ".5", "q": ".5", "r": "0"}}
+    )
+    kept = pf.calibrate(levels, 1, "channel").with_columns("z", "s")
+    some = table.assign(z=np.where(table["x"] > 1, "p", "q"))
+    with pytest.raises(InputError, match="unchanged"):
+        check_release(some, kept.release_spec())
+    allowed = check_release(some, kept.release_spec(allow_unchanged=True))
+    assert allowed.rows == len(some)
+
+
+def test_a_lock_at_the_end_does_not_say_that_nothing_was_charged(tmp_path: Path) -> None:
+    table = random_frame(1)
+    Ledger.create(tmp_path / "books.db").open_account("s", 1)
+    ledger = Ledger.open(tmp_path / "books.db", patience=0.1)
+    with (
+        closing(sqlite3.connect(ledger.path, isolation_level=None)) as other,
+        pytest.warns(pf.errors.PufferfishWarning, match="is charged and done") as said,
+        ledger.charge(table, plan_for(table, "x")),
+    ):
+        other.execute("BEGIN IMMEDIATE")
+    assert not any("nothing was charged" in str(w.message) for w in said)
+    assert [entry.state for entry in ledger.entries()] == ["charged"]
+
+
+def test_a_missing_level_is_another_way_to_read(tmp_path: Path) -> None:
+    table = random_frame(27)
+    table["x"] = table["x"].map({0: "p", 1: "q", 2: "r", 3: "r"})
+    prior = pf.Prior.from_table(table, secret="s", public="x", missing_as_level=True)
+    plan = pf.calibrate(prior, 1, "channel")
+    assert plan.rules is not None
+    other = replace(plan, rules=replace(plan.rules, missing_level=None))
+    assert Reading(plan).key != Reading(other).key
+    assert Reading(plan).manner != Reading(other).manner
+    # What another release reads in another way does not merge under a prior.
+    one, two = (out_of(p, "x", False) for p in (plan, other))
+    assert pricing._read_alike(one, one, plan.support)
+    assert not pricing._read_alike(two, one, plan.support)
 
 
 def test_several_columns_at_once(tmp_path: Path) -> None:

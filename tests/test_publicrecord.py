@@ -322,6 +322,12 @@ def test_a_region_and_earlier_releases_are_told(tmp_path: Path) -> None:
     assert "together with the earlier releases" in record["promise"][1]
     assert second.beside is not None
     assert repr(second.beside.loss) not in told(record)
+    said = record["certificate"]["statement"]
+    assert "joint loss of this release and the earlier ones" in said
+    assert "(1 release)" in said
+    assert "this release alone" in said
+    report = release_file(source, tmp_path / "a.csv", first.release_spec())
+    assert "joint" not in public_record(first, report)["certificate"]["statement"]
 
 
 def test_the_rows_of_one_person_are_one_promise(tmp_path: Path) -> None:
@@ -396,3 +402,14 @@ def test_the_warnings_that_are_ignored_here_are_real(tmp_path: Path) -> None:
     assert issubclass(OutsidePromiseWarning, PufferfishWarning)
     with pytest.warns(OutsidePromiseWarning, match="kept columns"):
         released(tmp_path, plan=plan, keep=("other",))
+
+
+def test_a_plan_of_a_file_is_only_a_claim(tmp_path: Path) -> None:
+    plan, report, spec = released(tmp_path)
+    assert public_record(plan, report, spec=spec)["certificate"]["claimed"]
+    loaded = pf.Plan.from_dict(json.loads(json.dumps(plan.to_dict())))
+    spec = loaded.release_spec()
+    certificate = public_record(loaded, report, spec=spec)["certificate"]
+    assert not certificate["claimed"]
+    assert "not proved again" in certificate["statement"]
+    assert public_record(loaded, report, spec=spec, proved=True)["certificate"]["claimed"]

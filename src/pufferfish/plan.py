@@ -76,6 +76,8 @@ class Plan:
     units : UnitsClaim or None
         How many rows one person may have, and what all of them together cost, where the rules
         name a unit.
+    loaded : bool
+        Whether it was read from a file, so that its certificate is only a claim.
     """
 
     mechanism: str
@@ -94,6 +96,7 @@ class Plan:
     sensitivity: Sensitivity | None = None
     beside: Beside | None = None
     units: UnitsClaim | None = None
+    loaded: bool = False
 
     @classmethod
     def of(

@@ -111,6 +111,7 @@ def plan_entries(data: Any) -> dict[str, Any]:
         "digest": entry(data, "digest", str),
         "from_rows": entry(data, "from_rows", bool),
         "notes": texts(data, "notes"),
+        "loaded": True,
         "distortion": _claim(Distortion, data.get("distortion")),
         "regions": _regions(entry(data, "regions", list)),
         "sensitivity": _claim(Sensitivity, data.get("sensitivity")),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pufferfish import recordwords
 from pufferfish._version import __version__
 from pufferfish.atomic import write_whole
-from pufferfish.errors import InputError, UnchangedWarning, listed
+from pufferfish.errors import InputError, UnchangedWarning, counted, listed
 from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.rationals import show
 from pufferfish.support import Levels
@@ -39,6 +39,7 @@ def public_record(
     *,
     publish_scale: bool = False,
     spec: ReleaseSpec | None = None,
+    proved: bool = False,
 ) -> dict[str, Any]:
     """Return what those who receive a release may see, as JSON values.
 
@@ -55,6 +56,10 @@ def public_record(
     spec : ReleaseSpec, optional
         What was asked for, such as rounding. Without it the record says nothing of rounding and
         bounds (null).
+    proved : bool
+        Whether a plan that was read from a file was verified for this release
+        (:meth:`pufferfish.Plan.verify`): otherwise its certificate is only a claim, and no
+        certificate is claimed here.
 
     Returns
     -------
@@ -74,7 +79,7 @@ def public_record(
     Theory, section 7. Neither cost nor kept share of a channel is ever in it: both depend on how
     frequent the values are.
     """
-    told = _Told(plan, report, publish_scale, spec)
+    told = _Told(plan, report, publish_scale, spec, proved)
     told.check()
     record: dict[str, Any] = {
         "notice": recordwords.NOTICE,
@@ -108,6 +113,7 @@ def write_record(
     *,
     publish_scale: bool = False,
     spec: ReleaseSpec | None = None,
+    proved: bool = False,
     force: bool = False,
 ) -> None:
     """Write the public record of a release as JSON, readable like any new file.
@@ -116,7 +122,7 @@ def write_record(
     ----------
     path : str or Path
         Where to.
-    plan, report, publish_scale, spec
+    plan, report, publish_scale, spec, proved
         See :func:`public_record`.
     force : bool
         Whether an existing file may be replaced.
@@ -127,7 +133,7 @@ def write_record(
         As for :func:`public_record`; or the file exists and ``force`` is not set, or it cannot be
         written. It appears complete or not at all.
     """
-    record = public_record(plan, report, publish_scale=publish_scale, spec=spec)
+    record = public_record(plan, report, publish_scale=publish_scale, spec=spec, proved=proved)
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     try:
         content = text.encode()
@@ -146,6 +152,7 @@ class _Told:
     report: ReleaseReport
     publish_scale: bool
     spec: ReleaseSpec | None
+    proved: bool
 
     def check(self) -> None:
         """Raise an InputError unless plan, report and spec belong together."""
@@ -234,9 +241,11 @@ class _Told:
             return {"claimed": False, "statement": f"No certificate is claimed: {why}."}
         return {
             "claimed": True,
-            "statement": "When the plan was made its privacy loss was proved to be at most "
-            "epsilon, by code that shares nothing with the code that made it; whoever has the "
-            "plan and the prior can prove it again (pufferfish verify).",
+            "statement": recordwords.CERTIFIED
+            if self.plan.beside is None
+            else recordwords.CERTIFIED_BESIDE.format(
+                out=counted(self.plan.beside.releases, "release")
+            ),
         }
 
     def _why_no_certificate(self) -> str:
@@ -250,6 +259,8 @@ class _Told:
             )
         if not self.plan.certificate.holds:
             return "the plan has none that holds"
+        if self.plan.loaded and not self.proved:
+            return "the plan was read from a file, and was not proved again for this release"
         if self.unit is not None and self.plan.units is None:
             return "the plan has none for all rows of a person together"
         if self.raised:

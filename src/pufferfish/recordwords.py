@@ -14,6 +14,17 @@ BESIDE = (
     "epsilon is for this release together with the earlier releases of the same rows that were "
     "taken into account."
 )
+CERTIFIED = (
+    "When the plan was made its privacy loss was proved to be at most epsilon, by code that shares "
+    "nothing with the code that made it; whoever has the plan and the prior can prove it again "
+    "(pufferfish verify)."
+)
+CERTIFIED_BESIDE = (
+    "When the plan was made it was proved that the joint loss of this release and the earlier ones "
+    "that were taken into account ({out}) is at most epsilon. Whoever has the plan and the prior "
+    "can prove again that the loss of this release alone is (pufferfish verify); that does not "
+    "judge the joint loss."
+)
 PRIOR = (
     "The promise is against those whose prior (what they know beforehand of how the column depends "
     "on the secret) is one of the priors that were taken into account; these are taken as public "

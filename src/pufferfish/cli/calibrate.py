@@ -2,7 +2,7 @@
 """``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,6 +40,8 @@ _CSV_COLUMNS = (
     "unchanged", "reduction_vs_wasserstein", "reduction_vs_l1", "cost", "keep_rate", "loss_at_95",
     "robustness_radius", "robustness_radius_at_double", "robust", "repair",
 )  # fmt: skip
+#: What --ledger adds.
+_LEDGER_COLUMNS = ("joint_loss", "releases_out")
 
 
 @click.command(
@@ -136,7 +138,8 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
         messages.note(wanted.hint)
     for text in unfound_missing(scenario):
         messages.warning(text)
-    report = Report(scenario, source, (*chosen.notes, *notes, *found.notes), results)
+    noted = (*chosen.notes, *notes, *found.notes)
+    report = Report(scenario, source, noted, results, ledger is not None)
     report.print(options["form"], messages, options["show_channel"])
     if target is not None:
         private = "; it is private: keep it with the table" if results[0].plan.from_rows else ""
@@ -201,12 +204,24 @@ def _beside(
                     notes.append(f"'all' leaves out {mechanism} at {epsilon}: {error}")
                     failed = error
                 else:
-                    results.append(Result(epsilon, plan.with_sensitivity(scenario), (None, None)))
+                    results.append(Result(epsilon, _sensitive(plan, scenario), (None, None)))
                     notes += _together(plan, epsilon)
                 done()
     if failed is not None and not results:
         raise failed
-    return Comparison(results, notes)
+    return Comparison(results, list(dict.fromkeys(notes)))
+
+
+def _sensitive(plan: "Plan", scenario: "Scenario") -> "Plan":
+    """Return a plan with its sensitivity, without a radius that would be about something else.
+
+    The loss of this release alone is below epsilon, which is for everything together: a prior at
+    such a radius would keep the one, and not the other.
+    """
+    plan = plan.with_sensitivity(scenario)
+    if plan.beside is None or plan.sensitivity is None:
+        return plan
+    return replace(plan, sensitivity=replace(plan.sensitivity, radius=None, radius_at_double=None))
 
 
 def _together(plan: "Plan", epsilon: str) -> list[str]:
@@ -219,7 +234,8 @@ def _together(plan: "Plan", epsilon: str) -> list[str]:
     return [
         f"{plan.mechanism} at epsilon {epsilon}: with what is out "
         f"({counted(out.releases, 'release')}) everything together costs at most "
-        f"{at_most(out.loss, plan.epsilon_exact)}"
+        f"{at_most(out.loss, plan.epsilon_exact)}",
+        "every other loss here is that of the release alone",
     ]
 
 
@@ -234,12 +250,15 @@ class Report:
     notes : tuple of str
         What was decided about the options.
     results : list of Result
+    accounted : bool
+        Whether they were calibrated beside a ledger.
     """
 
     scenario: "Scenario"
     source: Source
     notes: tuple[str, ...]
     results: "list[Result]"
+    accounted: bool = False
 
     def print(self, form: str, messages: Messages, channels: bool = False) -> None:
         """Print the results as a table for people, or as JSON or CSV for programs."""
@@ -252,6 +271,9 @@ class Report:
             self._print_table(channels)
             return
         rows = [_to_dict(result) for result in self.results]
+        if self.accounted:
+            for row, result in zip(rows, self.results, strict=True):
+                row |= _joint_to_dict(result.plan)
         if channels:
             for row, result in zip(rows, self.results, strict=True):
                 if result.plan.channel is not None:
@@ -267,7 +289,7 @@ class Report:
         else:
             for note in notes:
                 messages.note(note)
-            print_csv(_CSV_COLUMNS, rows)
+            print_csv((*_CSV_COLUMNS, *(_LEDGER_COLUMNS if self.accounted else ())), rows)
         for line in noticed:
             messages.warning(line)
 
@@ -293,6 +315,13 @@ class Report:
         if noticed:
             console.print()
             print_lines(console, (f"NOTICE: {line}" for line in noticed), "bold red")
+
+
+def _joint_to_dict(plan: "Plan") -> dict[str, Any]:
+    """Return what everything together costs; the plan's own loss where nothing is out."""
+    out = plan.beside
+    found = (plan.loss, 0) if out is None else (out.loss, out.releases)
+    return dict(zip(_LEDGER_COLUMNS, found, strict=True))
 
 
 def _to_dict(result: "Result") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pufferfish.cli import signals
-from pufferfish.cli.digits import at_most
+from pufferfish.cli.digits import at_most, nearest
 from pufferfish.cli.messages import Messages, command_line_words
 from pufferfish.errors import InputError
 from pufferfish.rationals import show
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from pufferfish.plan import Plan
     from pufferfish.release import ReleaseSpec
     from pufferfish.scenario import Scenario
-
-
-#: Exact losses that are no longer are printed as they are.
-_DIGITS = 12
 
 
 def open_ledger(path: str, messages: Messages) -> "Ledger":
@@ -86,9 +82,12 @@ def charged(
     InputError
         If it cannot be charged; or written, and then it stays charged, as is said.
     """
+    from pufferfish.release import check_release
     from pufferfish.release.releaser import Releaser
 
     applied = replace(plan, applied=Releaser(spec).mechanism)
+    # What cannot be released is refused before it is paid for.
+    check_release(table, spec)
     with (
         ledger.charge(
             table,
@@ -138,11 +137,15 @@ def warn_if_exposed(ledger: "Ledger", messages: Messages) -> None:
 
 def loss_words(bound: "Bound", budget: Fraction) -> str:
     """Return a joint loss for people: rounded up, but never above a budget that it is within."""
+    from pufferfish.rationals import float_down
+
     if bound.value is None:
         return "infinity"
-    exact = show(bound.value)
-    # A decimal of few digits is printed as it is: the double above it would be rounded up again.
-    return exact if len(exact) <= _DIGITS and "/" not in exact else at_most(float(bound), budget)
+    # Exact decimals stay what they are: the double above one would be rounded up once more.
+    text = nearest(float_down(bound.value), 8)
+    if bound.value <= Fraction(text) <= budget:
+        return text
+    return at_most(float(bound), budget)
 
 
 def number(value: Fraction) -> str:

@@ -10,6 +10,7 @@ from pufferfish.errors import CheckFailed, InputError, listed
 from pufferfish.rationals import show
 
 if TYPE_CHECKING:
+    from pufferfish.cli.messages import Messages
     from pufferfish.cli.scenarios import PriorFile
     from pufferfish.plan import Plan
     from pufferfish.prior import Prior
@@ -30,6 +31,22 @@ def calibrated_for(plan: "Plan", priors: tuple[str, ...], table: str | None) -> 
     if priors:
         return from_files(plan, priors)
     return None if table is None else from_table(plan, table)
+
+
+def proved_again(plan: "Plan", table: str, priors: tuple[str, ...], messages: "Messages") -> bool:
+    """Whether a plan of a file can be proved under its prior, or the table that was released.
+
+    Where it cannot, that is said; what was released is not judged by it.
+    """
+    try:
+        scenario = from_files(plan, priors) if priors else from_table(plan, table)
+        plan.verify(scenario)
+    except (InputError, CheckFailed) as error:
+        messages.warning(
+            f"no certificate is claimed in the record, for the plan was not proved again: {error}"
+        )
+        return False
+    return True
 
 
 def from_table(plan: "Plan", table: str) -> "Scenario":

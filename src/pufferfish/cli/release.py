@@ -205,8 +205,10 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
             hints += one_text("--missing", source.missing, "".join(source.missing))
         raise InputError(f"{error}{hints}") from None
     if options["record"] is not None:
+        from pufferfish.cli.judging import proved_again
         from pufferfish.publicrecord import write_record
 
+        proved = options["plan_file"] is None or proved_again(plan, table, source.priors, messages)
         with writing(options["record"], messages):
             write_record(
                 options["record"],
@@ -214,6 +216,7 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
                 report,
                 publish_scale=options["publish_scale"],
                 spec=spec,
+                proved=proved,
                 force=options["force"],
             )
     if options["plan_file"] is None:

@@ -56,7 +56,7 @@ def masses_of(
 
     Returns
     -------
-    list of int64 arrays, shape (m, n_1, ..., n_k)
+    list of int64 arrays, shape (m, n_1, ..., n_k), or None
         The rows are :func:`secrets_in` (pairs); empty if no pair can be compared.
     """
     named = secrets_in(pairs)
@@ -80,7 +80,10 @@ def masses_of(
     weights = 1 << np.arange(len(shape), dtype=np.int64)
     present = (atoms >= 0).astype(np.int64) @ weights
     arrays: dict[bytes, IntArray] = {}
-    for chosen, columns in _row_sets(present):
+    sets = _row_sets(present)
+    if sets is None:
+        return None
+    for chosen, columns in sets:
         within = np.where((weights & columns) > 0, atoms[chosen], 0)
         flat: IntArray = np.ravel_multi_index(tuple(within.T), shape)
         array = np.zeros((len(named), math.prod(shape)), dtype=np.int64)
@@ -105,14 +108,17 @@ def is_compared(joint: JointTable, pair: Pair) -> bool:
     return any(bool((one & other).any()) for one in kinds[0] for other in kinds[1])
 
 
-def _row_sets(present: IntArray) -> list[tuple[IntArray, int]]:
-    """Return the rows of each adversary, and the columns (as bits) that he hears of."""
+def _row_sets(present: IntArray) -> list[tuple[IntArray, int]] | None:
+    """Return the rows of each adversary, and the columns (as bits) that he hears of.
+
+    None if they are too many: some of them would not do.
+    """
     occurring = sorted({int(bits) for bits in np.unique(present)} - {0}, reverse=True)
     closed = set(occurring)
     for bits in occurring:
         closed |= {bits & other for other in closed}
-        if len(closed) > 4 * MOST_ADVERSARIES:  # refused by the caller in any case
-            break
+        if len(closed) > 4 * MOST_ADVERSARIES:
+            return None
     sets = [(np.flatnonzero(present == bits), bits) for bits in occurring]
     for bits in sorted(closed - {0}, reverse=True):
         sets.append((np.flatnonzero((present & bits) == bits), bits))

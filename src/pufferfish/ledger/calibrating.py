@@ -5,19 +5,18 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from pufferfish.accountant import Item
-from pufferfish.calibration import calibrate
+from pufferfish.calibration import calibrate, default_for
 from pufferfish.certificate import Certificate, prove
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, counted
 from pufferfish.joint import DoesNotFit
 from pufferfish.ledger.account import Bound, budget_text
 from pufferfish.ledger.adversaries import masses_of, secrets_in
+from pufferfish.ledger.fitting import fitting, with_weights
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.out import Out, pairs_of
-from pufferfish.ledger.price import about_incomplete
+from pufferfish.ledger.price import about_incomplete, end_of_budget, is_used_up
 from pufferfish.ledger.pricing import comparable, spread, suited
 from pufferfish.ledger.readings import embedded
 from pufferfish.ledger.subject import Offer
@@ -25,11 +24,9 @@ from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.product import make_product
-from pufferfish.rationals import float_up, parse_epsilon, show
+from pufferfish.rationals import parse_epsilon, show
+from pufferfish.regions import has_region
 from pufferfish.scenario import Scenario
-
-#: Doublings of a scale, and halvings of what is left to find, until a price fits.
-_DOUBLINGS, _HALVINGS = 64, 12
 
 
 def calibrate_beside(
@@ -93,12 +90,41 @@ def calibrate_beside(
         )
     if not offer.state.releases:
         plan = calibrate(scenario, wanted, mechanism, **options)
-    else:
+        return fitting(offer, scenario, plan, wanted, options)
+    if has_region(scenario):
+        raise InputError(
+            "a region (confidence or tv_radius) and releases that are already out cannot be had "
+            f"together, and the ledger has {counted(len(offer.state.releases), 'release')} of "
+            "this table: the joint loss is that of the priors themselves"
+        )
+    try:
+        before = offer.before
+        if not before.fits(wanted):
+            raise _used_up(offer, before, wanted)
         try:
             plan = _beside(offer, scenario, wanted, mechanism, options)
-        except DoesNotFit as error:
-            raise DoesNotFit(f"{error}{about_incomplete(offer.joint.incomplete)}") from None
-    return _fitting(offer, scenario, plan, wanted)
+        except (DoesNotFit, InputError) as error:
+            # The conditions of a channel may be too much for a small epsilon of its own.
+            if isinstance(error, InputError) and not _is_channel(scenario, mechanism):
+                raise
+            if is_used_up(before, wanted):
+                raise _used_up(offer, before, wanted) from None
+            # The search beside the joint counts is over; the one by prices goes further.
+            plan = calibrate(scenario, wanted, mechanism, **options)
+        return fitting(offer, scenario, plan, wanted, options)
+    except DoesNotFit as error:
+        raise DoesNotFit(f"{error}{about_incomplete(offer.joint.incomplete)}") from None
+
+
+def _used_up(offer: Offer, before: Bound, epsilon: Fraction) -> DoesNotFit:
+    budget = offer.state.account.budget
+    if epsilon == budget:
+        return DoesNotFit(end_of_budget(offer.secret, len(offer.state.releases), budget))
+    value = "infinity" if before.value is None else f"{float(before):.6g}"
+    return DoesNotFit(
+        f"what is already out ({counted(len(offer.state.releases), 'release')}) has a joint loss "
+        f"of up to {value} ({before.how}), which leaves nothing of epsilon {show(epsilon)}"
+    )
 
 
 def _beside(
@@ -116,11 +142,8 @@ def _beside(
         for out, plan in zip(outs, offer.state.plans, strict=True)
     ]
     given = dict(options)
-    if mechanism == "channel" or (mechanism is None and _is_channel(scenario)):
-        given.setdefault("weights", None)
-        if given["weights"] is None:
-            rows = [scenario.priors[0].row(secret) for secret in scenario.protected]
-            given["weights"] = scenario.priors[0].counts[rows].sum(axis=0).tolist()
+    if _is_channel(scenario, mechanism):
+        given = with_weights(scenario, options)
     plan = calibrate(together, epsilon, mechanism, already=items, column=label, **given)
     certificate = prove(scenario, plan.applied, epsilon)
     own = Plan.of(
@@ -129,10 +152,8 @@ def _beside(
     return replace(own, beside=plan.beside)
 
 
-def _is_channel(scenario: Scenario) -> bool:
-    from pufferfish.calibration import default_for
-
-    return default_for(scenario) == "channel"
+def _is_channel(scenario: Scenario, mechanism: str | None) -> bool:
+    return (default_for(scenario) if mechanism is None else mechanism) == "channel"
 
 
 def _out(offer: Offer, scenario: Scenario) -> Out:
@@ -170,46 +191,3 @@ def _item(
     if out.label in part.labels:
         return out.label, mechanism
     return out.label, replace(plan, rules=None, support=support, applied=mechanism)
-
-
-def _fitting(offer: Offer, scenario: Scenario, plan: Plan, epsilon: Fraction) -> Plan:
-    """Return a plan whose price is within epsilon, for every adversary that the ledger knows."""
-    bound = offer.bound(plan)
-    if bound.fits(epsilon):
-        return plan
-    noise = plan.noise
-    if noise is None or noise.scale == 0:
-        raise _nothing_fits(offer, bound, epsilon)
-
-    def raised(scale: float) -> Plan:
-        return replace(plan, applied=DiscreteLaplace(scale, noise.step))
-
-    high = noise.scale
-    for _ in range(_DOUBLINGS):
-        low, high = high, high * 2
-        bound = offer.bound(raised(high))
-        if bound.fits(epsilon):
-            break
-    else:
-        raise _nothing_fits(offer, bound, epsilon)
-    for _ in range(_HALVINGS):
-        middle = float_up((Fraction(low) + Fraction(high)) / 2)
-        if offer.bound(raised(middle)).fits(epsilon):
-            high = middle
-        else:
-            low = middle
-    found = raised(high)
-    certificate = prove(scenario, found.applied, epsilon)
-    note = (
-        f"the scale {noise.scale:.6g} was raised to {high:.6g}, so that it fits also for the other "
-        "priors that plans in the ledger were calibrated for"
-    )
-    return replace(found, certificate=certificate, notes=(*plan.notes, note))
-
-
-def _nothing_fits(offer: Offer, bound: Bound, epsilon: Fraction) -> DoesNotFit:
-    value = "infinity" if bound.value is None else f"{np.format_float_positional(float(bound), 6)}"
-    return DoesNotFit(
-        f"no release of {offer.label!r} fits within epsilon {show(epsilon)} beside what is out: "
-        f"all together would cost up to {value} ({bound.how})"
-    )

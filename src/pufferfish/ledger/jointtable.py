@@ -99,6 +99,19 @@ class JointTable:
         axes = tuple(self.axes[k] for k in kept)
         return replace(self, axes=axes, cells=cells, counts=counts)
 
+    def same_as(self, other: "JointTable") -> bool:
+        """Whether all counts are the same, of the same axes."""
+        return (
+            (self.secrets, self.labels, self.without_secret)
+            == (other.secrets, other.labels, other.without_secret)
+            and all(
+                a.column == b.column and a.support.same_as(b.support)
+                for a, b in zip(self.axes, other.axes, strict=True)
+            )
+            and np.array_equal(self.cells, other.cells)
+            and np.array_equal(self.counts, other.counts)
+        )
+
     def to_bytes(self) -> bytes:
         """Return it as bytes, equal ones for equal counts."""
         head = {

@@ -20,7 +20,7 @@ from pufferfish.ledger import store as stores
 from pufferfish.ledger.account import Bound, budget_text, parse_budget
 from pufferfish.ledger.checking import Progress, Verified, verify_ledger
 from pufferfish.ledger.database import PATIENCE, Waiting
-from pufferfish.ledger.price import Price, about_incomplete
+from pufferfish.ledger.price import ABOUT_PRIORS, Price, about_incomplete, end_of_budget, is_used_up
 from pufferfish.ledger.records import Account, ReleaseRecord
 from pufferfish.ledger.state import read_state
 from pufferfish.ledger.store import Store
@@ -162,6 +162,7 @@ class Ledger:
             released.
         """
         subject = Subject.of(source, plan, out_of_support, prior)
+        subject.check_rows()
         with self.store.reading() as view:
             state = read_state(view, subject.secret, subject.identity.digest)
         return subject.quote(state).price
@@ -201,7 +202,9 @@ class Ledger:
         InputError
             As for :meth:`price`, and for an unknown table without ``new_table``.
         """
-        charged = self._charge(Subject.of(source, plan, out_of_support, prior), new_table)
+        subject = Subject.of(source, plan, out_of_support, prior)
+        subject.check_rows()
+        charged = self._charge(subject, new_table)
         try:
             yield charged
         except BaseException as error:
@@ -210,9 +213,11 @@ class Ledger:
         try:
             self.store.mark_released(charged.id)
         except InputError as error:
+            # Whatever was in the way says that nothing was charged; this was, long before.
+            reason = str(error).partition("; nothing was charged")[0]
             warn_user(
-                f"the release {charged.id} is done, but the ledger could not be told ({error}); it "
-                "counts all the same",
+                f"the release {charged.id} is charged and done, and not to be repeated, but the "
+                f"ledger could not be told that it is done ({reason}); it counts all the same",
                 PufferfishWarning,
             )
 
@@ -307,14 +312,24 @@ class Ledger:
         out = f"{price.releases} releases are out" if price.releases != 1 else "1 release is out"
         before = f", with a joint loss of up to {_rounded(price.before)}" if price.releases else ""
         hints = about_incomplete(price.incomplete)
-        if not price.own:
+        if not price.own and price.person_rows == 1:
             hints += "; the plan was calibrated for another prior than that of this table"
+        if not (price.own or price.told or price.person_rows > 1):
+            hints += f": {ABOUT_PRIORS}"
+        if price.releases and is_used_up(price.before, price.budget):
+            advice = end_of_budget(price.secret, price.releases, price.budget)
+        elif subject.plan.rules is not None and subject.plan.rules.unit is not None:
+            advice = (
+                "give the plan a smaller epsilon, or more noise (pufferfish release --min-scale): "
+                "calibrate --ledger does not take rows of one person (--unit)"
+            )
+        else:
+            advice = f"what still fits is found by: pufferfish calibrate ... --ledger {self.path}"
         raise DoesNotFit(
             f"refused: with this release the joint loss of all releases of {subject.table.name} "
             f"about {price.secret!r} would be up to {_rounded(price.bound)} ({price.bound.how}), "
             f"over the budget {budget_text(price.budget)}; {out}{before}; nothing was charged; "
-            "what still fits is found by: pufferfish calibrate ... --ledger "
-            f"{self.path}{hints}"
+            f"{advice}{hints}"
         )
 
 

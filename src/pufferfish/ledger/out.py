@@ -31,6 +31,12 @@ class Out:
         Whether that is what this table says.
     rows : int
         How many rows one person may have, by the plan.
+    clamp : bool
+        Whether numbers outside the support were moved to the nearest atom.
+    robust : bool
+        Whether the plan is for a whole region of priors.
+    manner : str
+        How cells are read, whatever the support: equal ones read alike what both supports hold.
     """
 
     label: str
@@ -40,10 +46,13 @@ class Out:
     digest: str
     own: bool
     rows: int = 1
+    clamp: bool = False
+    robust: bool = False
+    manner: str = ""
 
     @cached_property
     def worst(self) -> Term:
-        """What it tells at most, whatever is known of the value."""
+        """What it tells at most of the values of its own support, whatever is known of them."""
         return worst_case(self.mechanism, self.support, label=self.label)
 
 

@@ -4,8 +4,12 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pufferfish.errors import counted
 from pufferfish.ledger.account import Bound, remaining
+from pufferfish.rationals import show
 
+#: A budget of which less than this share is left is used up: what rounding leaves is no budget.
+LEAST_SHARE = Fraction(1, 10**9)
 #: The joint loss before the first release.
 NOTHING = Bound(Fraction(0), "nothing is out")
 
@@ -41,6 +45,10 @@ class Price:
         Whether the plan was calibrated for what this very table says.
     robust : bool
         Whether the plan is for a whole region of priors.
+    person_rows : int
+        How many rows one person may have, by the plan.
+    told : bool
+        Whether the prior that the plan was calibrated for is at hand.
     """
 
     secret: str
@@ -56,6 +64,8 @@ class Price:
     incomplete: int
     own: bool
     robust: bool = False
+    person_rows: int = 1
+    told: bool = True
 
     @property
     def loss(self) -> float:
@@ -87,18 +97,47 @@ class Price:
                 "loss holds for them too, given which values they lack, but that itself shows in "
                 "the outputs, and no mechanism covers it"
             )
-        if not self.own:
+        if self.person_rows > 1:
+            found.append(
+                f"one person may have {self.person_rows} rows, by the plan: charged is the sum of "
+                "the worst cases of all releases, as many times, whichever rows are theirs"
+            )
+        elif not self.own:
             found.append(
                 "the plan was calibrated for another prior than that of this table: charged is "
                 "the larger of the joint loss under the counts of this table and a bound for "
                 "whoever has that prior"
             )
+        if not (self.own or self.told or self.person_rows > 1):
+            found.append(ABOUT_PRIORS)
         if self.robust:
             found.append(
-                "by itself the plan holds for a region of priors (confidence or tv_radius), but "
-                "charged is the joint loss under the counts of this table as they are"
+                "the plan holds for a region of priors (confidence or tv_radius): charged is the "
+                "sum of the worst cases of all releases, which holds for every prior of the region"
             )
         return tuple(found)
+
+
+#: What to say where the worst case is charged for a prior that was not given.
+ABOUT_PRIORS = (
+    "that prior was not given, so the bound is the sum of all worst cases; to have it computed "
+    "give the prior file (--prior FILE) or the table (--prior-table FILE) that the plan was "
+    "calibrated for"
+)
+
+
+def is_used_up(spent: Bound, budget: Fraction) -> bool:
+    """Whether nothing of a budget is left, or no more than rounding leaves of it."""
+    return spent.value is None or spent.value > budget * (1 - LEAST_SHARE)
+
+
+def end_of_budget(secret: str, releases: int, budget: Fraction) -> str:
+    """Return what to say where a budget is used up."""
+    return (
+        f"what is out ({counted(releases, 'release')}) uses up the budget {show(budget)}: it "
+        f"leaves less than a billionth of it, and nothing more of this table about {secret!r} can "
+        "be released; files that were released may be handed out again as they are"
+    )
 
 
 def about_incomplete(rows: int) -> str:

@@ -6,19 +6,21 @@ The bound holds for every adversary there is reason to think of, and so is the l
 1. whoever knows the joint counts of the table (:mod:`.adversaries`): the exact joint loss where it
    can be computed, with the worst cases of whatever does not fit on the grid;
 2. the adversary that a plan was calibrated against, where that was not this table: the joint loss
-   under his prior of everything that is released of that column, and the worst cases of the other
-   columns. Where his prior is not at hand, the sum of all worst cases;
+   under his prior of all releases that read that column alike, and the worst cases of the others.
+   Where his prior is not at hand, the sum of all worst cases. The same prior for two columns are
+   two adversaries;
 3. for a pair with a secret that the table does not have, or of which it has no values, so that no
    counts tell anything, the sum of all worst cases;
-4. where one person may have several rows, by the word of any of the plans, all rows of a person
-   together (:mod:`.persons`).
+4. where a plan is for a whole region of priors, which may be any of them, the sum of all worst
+   cases;
+5. where one person may have several rows, by the word of any of the plans, the worst cases of all
+   rows of a person together.
 
-Worst cases hold whatever the adversary thinks and however values belong together, also for rows
-that lack some of them (theory, section 6). Only whole sets are bounded: nothing is ever added to
-the bound of an earlier set.
+Worst cases (:mod:`.worstcases`) hold whatever the adversary thinks and however values belong
+together, also for rows that lack some of them (theory, section 6). Only whole sets are bounded:
+nothing is ever added to the bound of an earlier set.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -36,11 +38,11 @@ from pufferfish.ledger.account import Bound, bound_of
 from pufferfish.ledger.adversaries import is_compared, masses_of, secrets_in
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.out import Out, Pair, pairs_of
-from pufferfish.ledger.persons import bound_of_persons
 from pufferfish.ledger.readings import embedded
+from pufferfish.ledger.worstcases import worst_of_persons, worst_sum, worst_terms
 from pufferfish.mechanisms import Channel, Mechanism
 from pufferfish.prior import Prior
-from pufferfish.support import Lattice, Support, make_lattice
+from pufferfish.support import Levels, Support
 
 
 def bound_together(
@@ -70,18 +72,22 @@ def bound_together(
     pairs = pairs_of(outs)
     bounds = [_for_the_table(joint, outs, pairs)]
     known = dict(others)
-    foreign = {out.digest: out for out in outs if not out.own}
-    for digest, out in foreign.items():
-        if digest not in known:
+    # One prior for two columns, or for two ways to read one, are two adversaries.
+    foreign = {(out.digest, out.label, out.manner): out for out in outs if not out.own}
+    for out in foreign.values():
+        if out.digest not in known:
             why = "for the prior of a plan that is not from this table"
-            bounds.append(_worst(outs, why))
+            bounds.append(worst_sum(joint, outs, why))
         else:
-            bounds.append(_for_a_prior(joint, outs, out, known[digest]))
+            bounds.append(_for_a_prior(joint, outs, out, known[out.digest]))
+    if any(out.robust for out in outs):
+        bounds.append(worst_sum(joint, outs, "for any prior of the region that a plan is for"))
     there = comparable(joint, pairs)
     used = joint.of([out.label for out in outs])
     if len(there) < len(pairs) or not all(is_compared(used, pair) for pair in there):
-        bounds.append(_worst(outs, "as the table has no values for a secret of a pair"))
-    persons = bound_of_persons(outs, known)
+        why = "as the table has no values for a secret of a pair"
+        bounds.append(worst_sum(joint, outs, why))
+    persons = worst_of_persons(joint, outs)
     if persons is not None:
         bounds.append(persons)
     return max(bounds, key=lambda bound: (bound.value is None, bound.value or Fraction(0)))
@@ -163,49 +169,43 @@ def _for_the_table(joint: JointTable, outs: Sequence[Out], pairs: Sequence[Pair]
 
 
 def _for_a_prior(joint: JointTable, outs: Sequence[Out], of: Out, priors: Sequence[Prior]) -> Bound:
-    """Return the bound for the adversaries of one scenario, who know one column."""
+    """Return the bound for the adversaries of one scenario, who know one column as it is read."""
+    support: Any = priors[0].support
+    worst = worst_terms(joint, outs)
+    alike = [_read_alike(out, of, support) for out in outs]
+    rest = [term for term, mine in zip(worst, alike, strict=True) if not mine]
     try:
-        joint = joint.of([out.label for out in outs])
-        at = joint.axis(of.label)
-        support = _union(joint.axes[at].support, priors[0].support)
-        axes = axes_of(joint, outs)
-        mine = tuple(suited(o.mechanism, support) for o in outs if o.label == of.label)
-        axes[at] = Axis(support, mine)
+        mine = [suited(o.mechanism, support) for o, m in zip(outs, alike, strict=True) if m]
         pairs = [pair for pair in pairs_of(outs) if set(pair) <= set(priors[0].secrets)]
         named = secrets_in(pairs)
-        masses = [_embedded(prior, named, support) for prior in priors]
+        masses = [_rows_of(prior, named, support) for prior in priors]
         rows = [(named.index(a), named.index(b)) for a, b in pairs]
-        bound = _said(smallest_bound(axes, [Known((at,), masses, rows)]))
-        return replace(bound, how=f"{bound.how}, under the given prior of a plan")
+        found = smallest_bound([Axis(support, tuple(mine))], [Known((0,), masses, rows)])
     except InputError:  # a value of the prior that another release of the column knows not
-        return _worst(outs, "for the given prior of a plan")
+        return worst_sum(joint, outs, "for the given prior of a plan")
+    terms = (*found.terms, *rest)
+    known = Fraction(0) if found.joint is None else found.joint.upper
+    added = total(terms)
+    upper = None if known is None or added is None else known + added
+    bound = _said(replace(found, upper=upper, terms=terms))
+    return replace(bound, how=f"{bound.how}, under the given prior of a plan")
 
 
-def _union(one: Support, other: Any) -> Support:
-    if isinstance(one, Lattice) and isinstance(other, Lattice):
-        if one.same_as(other):
-            return one
-        return make_lattice({*one.values, *other.values}, _common(one.step, other.step))
-    if isinstance(one, Lattice) or embedded(one, other) is None:
-        raise InputError("the values of the prior are others than those of the table")
-    return other  # type: ignore[no-any-return]
+def _read_alike(out: Out, of: Out, support: Support) -> bool:
+    """Whether a release reads every value that a prior for another one knows as that one does."""
+    if out.label != of.label or out.manner != of.manner:
+        return False
+    if out.support.same_as(of.support):
+        return True
+    if out.clamp or (isinstance(support, Levels) and support.ordered):
+        return False
+    return embedded(support, out.support) is not None
 
 
-def _common(one: Fraction, other: Fraction) -> Fraction:
-    """Return the largest number that divides both."""
-    denominator = one.denominator * other.denominator
-    a, b = int(one * denominator), int(other * denominator)
-    return Fraction(math.gcd(a, b), denominator)
-
-
-def _embedded(prior: Prior, named: Sequence[str], support: Support) -> CountArray:
-    places = embedded(prior.support, support)  # type: ignore[arg-type]
-    if places is None:
-        raise InputError("the values of the prior are others than those of the table")
-    counts = prior.counts[[prior.row(name) for name in named]]
-    array = np.zeros((len(named), support.size), dtype=counts.dtype)
-    array[:, places] = counts
-    return array
+def _rows_of(prior: Prior, named: Sequence[str], support: Support) -> CountArray:
+    if not prior.support.same_as(support):
+        raise InputError("the priors of a plan are on several supports")
+    return prior.counts[[prior.row(name) for name in named]]
 
 
 def _said(bound: JointBound) -> Bound:
@@ -218,8 +218,3 @@ def _said(bound: JointBound) -> Bound:
     return bound_of(
         value, f"joint loss of {len(bound.within)} and worst cases of {len(bound.terms)}"
     )
-
-
-def _worst(outs: Sequence[Out], why: str) -> Bound:
-    upper = total([out.worst for out in outs])
-    return bound_of(float("inf") if upper is None else upper, f"worst cases, {why}")

@@ -69,6 +69,21 @@ class Reading:
         ]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
 
+    @property
+    def manner(self) -> str:
+        """What decides how cells are read, but for the support."""
+        rules, support = self.rules, self.plan.support
+        rounded = rules.step is not None and isinstance(support, Lattice)
+        said = [
+            rules.public,
+            sorted(rules.missing),
+            str(support.step) if rounded and isinstance(support, Lattice) else None,
+            rules.decimal,
+            rules.missing_level,
+            self.clamp,
+        ]
+        return json.dumps(said)
+
     def atoms(self, cells: pa.ChunkedArray, table: Table) -> IntArray:
         """Return the atom of the plan's support for each cell, -1 where it is missing.
 

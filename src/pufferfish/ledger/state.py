@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from pufferfish.errors import InputError
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.out import Out
-from pufferfish.ledger.persons import units_from_dict, units_to_dict
 from pufferfish.ledger.readings import Reading
 from pufferfish.ledger.records import Account, ReleaseRecord
 from pufferfish.ledger.store import View
@@ -38,8 +37,7 @@ class Detail:
         Rows of the table; those without a value in this column; those without a secret; those with
         a value in some, but not all of the columns that were released until then.
     priors : tuple of Prior or None
-        Those of the plan's scenario: where they are not of this table and were given, and where
-        the table was counted by persons.
+        Those of the plan's scenario, where they are not of this table and were given.
     """
 
     axis: str
@@ -96,7 +94,6 @@ def _prior_to_dict(prior: Prior) -> dict[str, Any]:
         "support": support_to_dict(prior.support),
         "secrets": list(prior.secrets),
         "counts": [[hex(int(c)) for c in row] for row in prior.counts],
-        "units": units_to_dict(prior.units),
     }
 
 
@@ -105,8 +102,7 @@ def _prior_from_dict(data: Mapping[str, Any]) -> Prior:
     support = any_support_from_dict(data["support"])
     if any(len(row) != support.size or min(row) < 0 for row in rows):
         raise ValueError("a prior of another size")
-    prior = Prior.from_numerators(support, tuple(data["secrets"]), rows)
-    return replace(prior, units=units_from_dict(data["units"]))
+    return Prior.from_numerators(support, tuple(data["secrets"]), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +136,7 @@ class State:
     def outs(self) -> list[Out]:
         """The releases as pricing needs them."""
         pairs = zip(self.plans, self.details, strict=True)
-        return [out_of(plan, detail.axis, detail.own) for plan, detail in pairs]
+        return [out_of(plan, detail.axis, detail.own, detail.clamp) for plan, detail in pairs]
 
     @property
     def readings(self) -> dict[str, Reading]:
@@ -162,10 +158,25 @@ class State:
         return [(plan.digest, d.priors) for plan, d in pairs if d.priors is not None]
 
 
-def out_of(plan: Plan, axis: str, own: bool) -> Out:
+def out_of(plan: Plan, axis: str, own: bool, clamp: bool = False) -> Out:
     """Return a release as pricing needs it."""
-    rows = 1 if plan.units is None else max(plan.units.rows, default=1)
-    return Out(axis, plan.applied, plan.support, plan.pairs, plan.digest, own, rows)
+    return Out(
+        axis,
+        plan.applied,
+        plan.support,
+        plan.pairs,
+        plan.digest,
+        own,
+        rows_of_persons(plan),
+        clamp,
+        plan.robust,
+        Reading(plan, clamp).manner,
+    )
+
+
+def rows_of_persons(plan: Plan) -> int:
+    """Return how many rows one person may have, by a plan."""
+    return 1 if plan.units is None else max(plan.units.rows, default=1)
 
 
 def read_state(view: View, secret: str, digest: str) -> State:

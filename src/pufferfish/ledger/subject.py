@@ -2,7 +2,7 @@
 """Subject: a table as it is now and a plan to release it by, priced beside what is out of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,13 @@ import numpy as np
 from pufferfish.errors import InputError
 from pufferfish.ledger.account import Bound, read_bound
 from pufferfish.ledger.jointtable import Counted, JointTable, count
-from pufferfish.ledger.persons import prior_of_persons
 from pufferfish.ledger.price import NOTHING, Price
 from pufferfish.ledger.pricing import bound_together
 from pufferfish.ledger.readings import Reading, rules_of_charge
-from pufferfish.ledger.state import Detail, State, out_of, rows_without
+from pufferfish.ledger.state import Detail, State, out_of, rows_of_persons, rows_without
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
-from pufferfish.release import file_state
+from pufferfish.release import check_release, file_state
 from pufferfish.scenario import Scenario
 from pufferfish.tables import Table, open_table
 from pufferfish.tables.identity import TableIdentity, identity_of
@@ -52,6 +51,11 @@ class Offer:
         outs = [*self.state.outs, out_of(plan, self.label, True)]
         return bound_together(self.joint, outs, self.state.priors)
 
+    @property
+    def before(self) -> Bound:
+        """The joint loss of what is out, without any further release."""
+        return bound_together(self.joint, self.state.outs, self.state.priors)
+
 
 @dataclass(frozen=True, eq=False)
 class Quote:
@@ -81,8 +85,6 @@ class Subject:
         What the plan was calibrated for, if that was told.
     counted : dict
         Counts that were made already, by the readings that they are for.
-    kept : dict
-        The prior by persons, once it was counted.
     """
 
     source: Any
@@ -93,7 +95,6 @@ class Subject:
     reading: Reading
     priors: tuple[Prior, ...] | None
     counted: dict[tuple[str, ...], Counted]
-    kept: dict[str, tuple[Prior, ...] | None]
 
     @classmethod
     def of(
@@ -117,7 +118,7 @@ class Subject:
         table = open_table(source)
         identity = identity_of(table)
         reading = Reading(plan, clamp)
-        return cls(source, table, identity, state, plan, reading, priors, {}, {})
+        return cls(source, table, identity, state, plan, reading, priors, {})
 
     @property
     def secret(self) -> str:
@@ -129,17 +130,34 @@ class Subject:
         if file_state(self.source) != self.file:
             raise InputError(f"{self.table.name} changed while it was read; nothing was charged")
 
+    def check_rows(self) -> None:
+        """Refuse a table that a release would refuse, before anything is charged for it.
+
+        Cells are looked at when they are counted. Whether the column could be read back is not
+        asked: who releases it may allow that.
+
+        Raises
+        ------
+        InputError
+            If a person has another number of rows than the plan knows.
+        """
+        if self.reading.rules.unit is None:
+            return
+        clamp = "clamp" if self.reading.clamp else "refuse"
+        spec = self.plan.release_spec(out_of_support=clamp, allow_unchanged=True)
+        check_release(self.table, spec)
+        self.check_unchanged()
+
     def quote(self, state: State) -> Quote:
         """Return the price beside what is out."""
         counted, joint, new = self.place(state)
         label = counted.labels[-1]
-        offered = out_of(self.plan, label, True)
-        persons = self._persons() if offered.rows > 1 else None
-        # Without their prior the rows of one person are bounded by worst cases, for every prior.
-        own = offered.rows > 1 or self.is_own(counted)
-        priors = persons if own else self.priors
+        # Whose rows are whose nobody looks at here, so that no such plan is known to be of it.
+        own = rows_of_persons(self.plan) == 1 and self.is_own(counted)
+        offered = out_of(self.plan, label, own, self.reading.clamp)
+        priors = None if own else self.priors
         others = [*state.priors, *([(self.plan.digest, priors)] if priors is not None else [])]
-        bound = bound_together(joint, [*state.outs, replace(offered, own=own)], others)
+        bound = bound_together(joint, [*state.outs, offered], others)
         detail = Detail(
             axis=label,
             reading=self.reading.key,
@@ -168,24 +186,37 @@ class Subject:
             incomplete=joint.incomplete,
             own=own,
             robust=self.plan.robust,
+            person_rows=rows_of_persons(self.plan),
+            told=own or self.plan.digest in dict(others),
         )
         return Quote(price, detail, new)
 
-    def _persons(self) -> tuple[Prior, ...] | None:
-        """Return the prior of the table by persons, if that is what the plan is for."""
-        if "persons" not in self.kept:
-            found = prior_of_persons(self.table, self.plan)
-            self.kept["persons"] = None if found is None else (found,)
-            self.check_unchanged()
-        return self.kept["persons"]
-
     def place(self, state: State) -> tuple[Counted, JointTable, JointTable | None]:
-        """Return the counts for the plan's reading, of all columns, and these if they are new."""
-        label = state.axes.get(self.reading.key)
-        if label is not None and state.joint is not None:
-            return self._count([(label, self.reading)]), state.joint, None
+        """Return the counts for the plan's reading, of all columns, and these if they are new.
+
+        All columns are counted again, as numbers that are written in several ways are one to the
+        identity of a table, but may be several levels.
+
+        Raises
+        ------
+        InputError
+            If the counts are not those that the ledger holds.
+        """
         counted = self._count([*state.readings.items(), (None, self.reading)])
-        if state.joint is not None and counted.labels[-1] in state.joint.labels:
+        if state.joint is None:
+            return counted, counted.joint, counted.joint
+        label = counted.labels[-1]
+        before = state.axes.get(self.reading.key, label)
+        again = counted.joint.of(state.joint.labels)
+        if not again.same_as(state.joint) or before != label:
+            raise InputError(
+                f"{self.table.name} is a table that the ledger knows, but the counts of its values "
+                "are others than those that were charged: numbers written in several ways (250.0 "
+                "and 250.00) are the same for knowing a table again, and are several levels here; "
+                "write each number in one way, as in the table that was charged; nothing was "
+                "charged"
+            )
+        if label in state.joint.labels:
             return counted, state.joint, None
         return counted, counted.joint, counted.joint
 

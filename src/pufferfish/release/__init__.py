@@ -2,7 +2,8 @@
 """Release: arrays, dataframes and files through a mechanism, exactly as it was calibrated."""
 
 from pufferfish.release.arrays import release_array
-from pufferfish.release.files import FileState, Progress, file_state, release_file
+from pufferfish.release.checking import Progress, check_release
+from pufferfish.release.files import FileState, file_state, release_file
 from pufferfish.release.frames import (
     release_any,
     release_frame,
@@ -17,6 +18,7 @@ __all__ = [
     "Progress",
     "ReleaseReport",
     "ReleaseSpec",
+    "check_release",
     "file_state",
     "release_any",
     "release_array",

@@ -3,7 +3,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from pufferfish.atomic import PendingFile, cannot_write, checked_target, home_expanded
 from pufferfish.errors import InputError
+from pufferfish.release.checking import Progress, read_through
 from pufferfish.release.job import ReleaseSpec
 from pufferfish.release.promise import warn_about_promise, warn_seeded
-from pufferfish.release.readback import AtomCounter, check_read_back
 from pufferfish.release.releaser import Releaser
 from pufferfish.release.report import ReleaseReport, report_on
 from pufferfish.release.rows import Columns, Tally, choose_columns, read_rows, rules_of
@@ -24,8 +24,6 @@ from pufferfish.tables.arrow import truths
 
 #: What changes when somebody writes to a file: device, inode, size, time of the last change.
 FileState = tuple[int, ...]
-#: Called with the rows done so far and the rows in all, None while these are not yet known.
-Progress = Callable[[int, int | None], None]
 
 
 def release_file(
@@ -108,12 +106,7 @@ def release_file(
     now = file_state(source)
     if state is not None and state != now:
         raise InputError(f"{table.name} changed after its prior was counted; nothing was written")
-    atoms = AtomCounter(releaser.mechanism)
-    checked = Tally(atoms=atoms)
-    for _ in read_rows(table, spec, columns, coder, checked, again=False):
-        if progress is not None:
-            progress(checked.rows, None)
-    check_read_back(spec, releaser, atoms)
+    checked = read_through(table, spec, columns, releaser, coder, progress)
     warn_about_promise(columns, checked)
     if seed is not None:
         warn_seeded()
