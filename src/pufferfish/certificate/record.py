@@ -70,7 +70,8 @@ class Certificate:
     ----------
     method : str
         For additive noise ``ball`` or ``float-bound``, with ``+rational`` where exact rationals
-        decided a case; ``exact`` for a channel; ``none`` where nothing could be proved.
+        decided a case; for a channel ``exact``, or ``ball`` where there is a region; ``none`` where
+        nothing could be proved.
     loss : float
         A proven upper bound of the loss, rounded up; may be inf. Where the certificate holds, it
         is at most the double nearest to epsilon, which stands for epsilon itself.
