@@ -593,3 +593,30 @@ def test_a_plan_that_was_saved_releases_levels(tmp_path: Path) -> None:
         assert one.equals(loaded.release(frame, seed=4))
     assert set(one["x"]) <= {"u", "v", "w"}
     assert one.columns == ["x"]
+
+
+def off_by(plan: pf.Plan, counts: np.ndarray, seed: int) -> float:
+    """How far a release moves the frequencies at most, in its own standard errors."""
+    channel = plan.channel
+    assert channel is not None
+    names = np.array(channel.inputs.names)
+    released = plan.release(np.repeat(names, counts), seed=seed)
+    found = np.array([(released == name).sum() for name in names])
+    matrix = channel.matrix
+    errors = np.sqrt(counts @ (matrix * (1 - matrix)))
+    return float(np.abs((found - counts)[errors > 0] / errors[errors > 0]).max())
+
+
+@pytest.mark.filterwarnings("ignore::pufferfish.errors.SeededWarning")
+def test_invariant_channels_keep_frequencies_in_a_release() -> None:
+    table = {"a": [4000, 2500, 1500, 300], "b": [1500, 3500, 1000, 700]}
+    prior = pf.Prior.from_counts(table, support=["north", "east", "south", "west"])
+    counts = np.array(list(table.values())).sum(axis=0)[
+        np.argsort(["north", "east", "south", "west"])
+    ]
+    plan = pf.calibrate(prior, "0.4", invariant=True)
+    assert plan.distortion is not None
+    assert plan.distortion.conditions == ("invariant",)
+    assert all(off_by(plan, counts, seed) < 5 for seed in range(20))
+    # Mutant: the cheapest channel, which moves them.
+    assert all(off_by(pf.calibrate(prior, "0.4"), counts, seed) > 5 for seed in range(3))
