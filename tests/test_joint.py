@@ -204,7 +204,7 @@ def test_doubles_agree_with_balls() -> None:
 def test_bounds_are_never_below_the_loss() -> None:
     rng = np.random.default_rng(5)
     mixed = worst = 0
-    for case in cases(200, seed=6):
+    for case in cases(500, seed=6):
         truth = case.loss()
         columns = range(len(case.axes))
         whole = Known(tuple(columns), case.masses, case.pairs)
