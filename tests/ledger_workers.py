@@ -50,13 +50,13 @@ def add(charge: Charge, amount: Fraction, after: Bound, plan: str = "{}") -> str
 
 def without_transaction() -> None:
     """A wrong variant: each statement stands alone."""
-    database._begin = lambda wait: None  # type: ignore[assignment]
-    database._commit = lambda wait: None  # type: ignore[assignment]
+    database._begin = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
+    database._commit = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
 
 
 def with_late_lock() -> None:
     """A wrong variant: the lock of those who write is taken when something is written."""
-    database._begin = lambda wait: wait("BEGIN")  # type: ignore[assignment]
+    database._begin = lambda wait: wait("BEGIN")  # type: ignore[assignment]  # wrong on purpose
 
 
 def telling_too_early() -> None:

@@ -13,12 +13,12 @@ from pufferfish.jsonfile import entry, number
 
 @dataclass(frozen=True)
 class Beside:
-    """What was out when a plan was calibrated, and what everything together costs.
+    """What a plan was made to fit beside, and what everything together costs.
 
     Attributes
     ----------
     releases : int
-        How many releases were out already.
+        How many others it was made to fit beside: out already, or planned with it.
     loss : float
         An upper bound of the loss of all of them and this one together, rounded up.
     how : str

@@ -86,13 +86,13 @@ def number(data: Mapping[str, Any], key: str) -> float:
     """
     value = data.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"its {key!r} is missing or no number")
+        raise InputError(f"its {key} must be one JSON number, but it is {value!r}")
     try:
         found = float(value)
     except OverflowError:
         found = math.inf
     if not math.isfinite(found) or found < 0:
-        raise InputError(f"its {key!r} must be a finite number, not negative, but is {value!r}")
+        raise InputError(f"its {key} must be a finite number, not negative, but it is {value!r}")
     return found
 
 

@@ -19,7 +19,7 @@ from pufferfish.beside import Beside
 from pufferfish.certificate import Certificate
 from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError
-from pufferfish.jsonfile import entry, texts
+from pufferfish.jsonfile import entry, number, texts
 from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.rationals import parse_epsilon, show
 from pufferfish.regions import Confidence, Region, region_rule
@@ -95,7 +95,7 @@ def plan_entries(data: Any) -> dict[str, Any]:
             f"its format is {data.get('format')!r}, but this version reads format {FORMAT}"
         )
     support = support_from_dict(entry(data, "support", Mapping))
-    applied = _applied(data["scale"], data.get("channel"), support)
+    applied = _applied(data, support)
     secrets = texts(data, "secrets")
     if not secrets or len(set(secrets)) < len(secrets):
         raise InputError("its 'secrets' must name each secret once, at least one")
@@ -128,11 +128,12 @@ def _mechanism(name: str) -> str:
     return name
 
 
-def _applied(scale: Any, channel: Any, support: Support) -> Mechanism:
+def _applied(data: Mapping[str, Any], support: Support) -> Mechanism:
+    channel = data.get("channel")
     if channel is None:
         step = support.step if isinstance(support, Lattice) else Fraction(1)
-        return DiscreteLaplace(_scale(scale), step)
-    if scale is not None:
+        return DiscreteLaplace(number(data, "scale"), step)
+    if data["scale"] is not None:
         raise InputError("it has both a scale and a channel; one of them must be null")
     if not isinstance(channel, Mapping):
         raise InputError("its 'channel' is not of the right kind")
@@ -168,18 +169,6 @@ def _regions(rules: list[Any]) -> tuple[Region | None, ...]:
     if found and not any(found):
         raise InputError("its regions must be an empty list where every prior is exact")
     return tuple(found)
-
-
-def _scale(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"its scale must be one JSON number, but it is {value!r}")
-    try:
-        scale = float(value)
-    except OverflowError:
-        scale = math.inf
-    if not math.isfinite(scale) or scale < 0:
-        raise InputError(f"its scale must be a finite number, not negative, but it is {value!r}")
-    return scale
 
 
 def _pairs(pairs: list[Any], secrets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

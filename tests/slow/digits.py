@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from mpmath import MPContext  # type: ignore[import-untyped]
+from mpmath import MPContext  # type: ignore[import-untyped]  # mpmath has no types
 
 # A context of our own: no test can change its precision by accident.
 M = MPContext()

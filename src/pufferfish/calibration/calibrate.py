@@ -15,7 +15,6 @@ from pufferfish.calibration.certified import certified
 from pufferfish.calibration.channel import ChannelSolution
 from pufferfish.calibration.costs import weights_of
 from pufferfish.calibration.registry import (
-    DEFAULT,
     ChannelMethod,
     NoiseMethod,
     default_for,
@@ -239,15 +238,14 @@ def _beside(
         solutions[id(solution.channel)] = solution
         return solution.channel
 
-    noise = isinstance(method, NoiseMethod)
     applied, bound, out = further(
         together,
         epsilon,
         already,
         column,
         calibrated,
-        noise=noise,
-        least=method.name == DEFAULT,
+        noise=isinstance(method, NoiseMethod),
+        least=isinstance(method, NoiseMethod) and method.least,
     )
     certificate = prove(scenario, applied, epsilon)
     if not certificate.holds:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -28,6 +28,8 @@ from pufferfish.support import lattice_of
 
 #: Tries to raise a scale, by doubling units in the last place, until everything is proved.
 _TRIES = 40
+#: What the release that is looked for is called.
+_THIS = "this one"
 #: A release whose worst case is a smaller share of epsilon says nothing any more.
 NOTHING = Fraction(1, 10**9)
 
@@ -94,9 +96,10 @@ def further(
         )
     if (before.upper or 0) > epsilon * (1 - NOTHING):
         # What rounding left over is no budget: only what costs nothing more still fits.
-        rest = _noise(out, at, 0.0) if noise else calibrate(epsilon)
+        rest: Mechanism = _noise(out, at, 0.0) if noise else calibrate(epsilon)
         try:
-            return *_proved(out, at, rest, epsilon, tries=1), out
+            (rest,), bound = proved(out, [(at, _THIS, rest)], epsilon, tries=1)
+            return rest, bound, out
         except DoesNotFit:
             raise _spent(count, epsilon) from None
     left = epsilon - sum((_finite(term.upper) for term in _unknown(out)), Fraction(0))
@@ -123,7 +126,7 @@ def further(
             if not noise:
                 raise
             mechanism = _by_the_worst_case(out, at, before, epsilon)
-    mechanism, bound = _proved(out, at, mechanism, epsilon)
+    (mechanism,), bound = proved(out, [(at, _THIS, mechanism)], epsilon)
     if isinstance(mechanism, DiscreteLaplace) and mechanism.scale > 0:
         own = worst_case(mechanism, out.axes[at].support).upper
         if own is not None and own < epsilon * NOTHING:
@@ -177,22 +180,50 @@ def _by_the_worst_case(out: Gathered, at: int, before: Bound, epsilon: Fraction)
     return _noise(out, at, float_up(unit / room))
 
 
-def _proved(
-    out: Gathered, at: int, mechanism: Mechanism, epsilon: Fraction, tries: int = _TRIES
-) -> tuple[Mechanism, Bound]:
-    """Return a mechanism with the bound of everything; noise is raised until that is proved."""
+def proved(
+    out: Gathered,
+    further: Sequence[tuple[int, str, Mechanism]],
+    epsilon: Fraction,
+    tries: int = _TRIES,
+) -> tuple[list[Mechanism], Bound]:
+    """Return further mechanisms with the bound of everything; noise is raised until it is proved.
+
+    Parameters
+    ----------
+    out : Gathered
+        What is out.
+    further : sequence of (int, str, mechanism)
+        The axis of each further release, what it is called, and what is proposed for it.
+    epsilon : Fraction
+        What everything together may cost.
+    tries : int
+        How often noise may be raised, by units in the last place that double each time.
+
+    Raises
+    ------
+    DoesNotFit
+        If nothing near the proposal is proved to fit.
+    """
+    mechanisms = [mechanism for _, _, mechanism in further]
     for attempt in range(tries):
-        axes = list(out.axes)
-        axes[at] = Axis(axes[at].support, (*axes[at].releases, mechanism))
-        labels = list(out.labels)
-        labels[at] = (*labels[at], "this one")
+        axes, labels = list(out.axes), list(out.labels)
+        for (at, label, _), mechanism in zip(further, mechanisms, strict=True):
+            axes[at] = Axis(axes[at].support, (*axes[at].releases, mechanism))
+            labels[at] = (*labels[at], label)
         bound = smallest_bound(axes, [out.known], labels)
         if bound.at_most(epsilon):
-            return mechanism, bound
-        if not isinstance(mechanism, DiscreteLaplace) or mechanism.scale == 0:
-            break
-        scale = float_up(Fraction(mechanism.scale) * (1 + Fraction(2) ** (attempt - 52)))
-        mechanism = replace(mechanism, scale=scale)
+            return mechanisms, bound
+        rise = 1 + Fraction(2) ** (attempt - 52)
+        raised = [_raised(mechanism, rise) for mechanism in mechanisms]
+        if raised == mechanisms:
+            break  # unchanged columns and channels cannot be raised
+        mechanisms = raised
     raise DoesNotFit(
         f"no further release was found that is proved to fit within epsilon {show(epsilon)}"
     )
+
+
+def _raised(mechanism: Mechanism, rise: Fraction) -> Mechanism:
+    if not isinstance(mechanism, DiscreteLaplace):
+        return mechanism
+    return replace(mechanism, scale=float_up(Fraction(mechanism.scale) * rise))

@@ -49,10 +49,13 @@ class NoiseMethod(Method):
     robust : callable or None
         ``(scenario, epsilon, regions) -> noise`` that holds for every prior of the regions, where
         there is such a thing.
+    least : bool
+        Whether it is the least noise there is.
     """
 
     calibrate: Callable[[Scenario, Fraction], DiscreteLaplace]
     robust: Callable[[Scenario, Fraction, Sequence[Concrete]], DiscreteLaplace] | None = None
+    least: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ _METHODS: tuple[NoiseMethod | ChannelMethod, ...] = (
         "theory, section 2",
         exact,
         robust=robust_exact,
+        least=True,
     ),
     ChannelMethod(
         "channel",

@@ -10,18 +10,16 @@ from fractions import Fraction
 from pufferfish.accountant import Gathered, Item, gathered
 from pufferfish.beside import Beside
 from pufferfish.calibration.exact import exact
-from pufferfish.calibration.further import NOTHING
+from pufferfish.calibration.further import NOTHING, proved
 from pufferfish.certificate import prove
 from pufferfish.errors import InputError, PufferfishError
-from pufferfish.joint import Axis, DoesNotFit, least_scales, next_scale, smallest_bound
+from pufferfish.joint import DoesNotFit, least_scales, next_scale, smallest_bound
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.rationals import float_up, parse_epsilon, parse_number, show
 from pufferfish.scenario import Scenario
 from pufferfish.support import lattice_of
-
-_TRIES = 40
 
 
 def calibrate_together(
@@ -75,23 +73,15 @@ def calibrate_together(
             f"nothing of epsilon {show(budget)}"
         )
     noises = _noises(scenario, out, [(at, ratio) for at, _, ratio in wanted], budget)
-    bound = None
-    for attempt in range(_TRIES):
-        axes, labels = list(out.axes), list(out.labels)
-        for (at, name, _), noise in zip(wanted, noises, strict=True):
-            axes[at] = Axis(axes[at].support, (*axes[at].releases, noise))
-            labels[at] = (*labels[at], f"new ({name})" if name else "new")
-        bound = smallest_bound(axes, [out.known], labels)
-        if bound.at_most(budget):
-            break
-        rise = 1 + Fraction(2) ** (attempt - 52)
-        noises = [replace(n, scale=float_up(Fraction(n.scale) * rise)) for n in noises]
-    if bound is None or not bound.at_most(budget):
-        raise DoesNotFit(f"no scales were found that are proved to fit within {show(budget)}")
-    others = out.releases + len(noises) - 1
+    asked = [
+        (at, f"new ({name})" if name else "new", noise)
+        for (at, name, _), noise in zip(wanted, noises, strict=True)
+    ]
+    found, bound = proved(out, asked, budget)
+    others = out.releases + len(found) - 1
     said = Beside(others, bound.value, bound.how)
     plans = []
-    for (_, name, _), noise in zip(wanted, noises, strict=True):
+    for (_, name, _), noise in zip(wanted, found, strict=True):
         own = scenario.of_column(name)
         certificate = prove(own, noise, budget)
         if not certificate.holds:  # one release never costs more than all of them

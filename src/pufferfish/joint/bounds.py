@@ -117,7 +117,7 @@ def smallest_bound(
     labels: Sequence[Sequence[str]] | None = None,
     limit: int = LARGEST_GRID,
 ) -> Bound:
-    """Return the least valid bound of the loss of a whole set of releases, and say which.
+    """Return the least bound that was found of the loss of a whole set of releases.
 
     Source: theory, section 6.
 
@@ -222,7 +222,8 @@ def _largest(
     axes: Sequence[Axis], known: Known, units: list[list[_Place]], limit: int
 ) -> tuple[Problem | None, set[_Place]]:
     """Return a largest set of releases whose grid is within the limit, and its problem."""
-    # Fewer releases never make a larger grid: the least number to leave out is found by halving.
+    # Fewer releases hardly ever make a larger grid, so how many to leave out is found by halving;
+    # every bound that comes out is valid, whichever are left out.
     few, many = 0, len(units)
     found = _problem(axes, known, units, limit)
     if found is None:
