@@ -319,11 +319,11 @@ def test_a_region_and_earlier_releases_are_told(tmp_path: Path) -> None:
     second = pf.calibrate(prior, "0.25", already=[first])
     report = release_file(source, tmp_path / "b.csv", second.release_spec())
     record = public_record(second, report)
-    assert "together with the earlier releases" in record["promise"][1]
+    assert "together with the other releases" in record["promise"][1]
     assert second.beside is not None
     assert repr(second.beside.loss) not in told(record)
     said = record["certificate"]["statement"]
-    assert "joint loss of this release and the earlier ones" in said
+    assert "joint loss of this release and the others" in said
     assert "(1 release)" in said
     assert "this release alone" in said
     report = release_file(source, tmp_path / "a.csv", first.release_spec())

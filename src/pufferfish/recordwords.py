@@ -11,7 +11,7 @@ PROMISE = (
     "factor of e**epsilon: nobody learns more than that about which of the two the {whom} has."
 )
 BESIDE = (
-    "epsilon is for this release together with the earlier releases of the same rows that were "
+    "epsilon is for this release together with the other releases of the same rows that were "
     "taken into account."
 )
 CERTIFIED = (
@@ -20,7 +20,7 @@ CERTIFIED = (
     "(pufferfish verify)."
 )
 CERTIFIED_BESIDE = (
-    "When the plan was made it was proved that the joint loss of this release and the earlier ones "
+    "When the plan was made it was proved that the joint loss of this release and the others "
     "that were taken into account ({out}) is at most epsilon. Whoever has the plan and the prior "
     "can prove again that the loss of this release alone is (pufferfish verify); that does not "
     "judge the joint loss."
