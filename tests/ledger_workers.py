@@ -4,13 +4,21 @@
 A line on standard input gives a task: `spend PATH AMOUNT TIMES` tries to charge so often (and says
 "refused" where it does not fit), `hammer PATH AMOUNT SIZE` charges for ever. Each charge that is
 durable is told by its id on standard output, and the end of a task by "done".
+
+With `commands` and a command as arguments they run whole commands instead: see `serve_commands`.
 """
 
 import contextlib
+import importlib
+import json
+import os
+import signal
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, NoReturn
 
 from pufferfish.errors import InputError
 from pufferfish.ledger import database
@@ -72,11 +80,42 @@ def telling_too_early() -> None:
     database._commit = late_commit
 
 
+def without_the_version() -> None:
+    """A wrong variant: nobody looks whether another release was charged in the meantime."""
+
+    class Same(int):
+        __hash__ = int.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    account = Charge.account
+    Charge.account = lambda self, secret: replace(  # type: ignore[method-assign]  # on purpose
+        account(self, secret), version=Same()
+    )
+
+
+def charging_after_the_output() -> None:
+    """A wrong variant: a command writes its output first, and is charged then."""
+    from pufferfish.cli import charging
+
+    def charged(
+        ledger: Any, table: str, plan: Any, spec: Any, write: Any, *rest: Any, **options: Any
+    ) -> Any:
+        report = write()
+        with ledger.charge(table, plan) as done:
+            return report, done.price
+
+    charging.charged = charged
+
+
 MUTANTS = {
     "none": lambda: None,
     "without": without_transaction,
     "late": with_late_lock,
     "early": telling_too_early,
+    "unversioned": without_the_version,
+    "after": charging_after_the_output,
 }
 
 
@@ -84,8 +123,90 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def serve_commands(example: list[str]) -> None:
+    """Run commands in forked processes, so that what takes long is loaded only once.
+
+    A line holds a command's arguments, with the file for its messages last, and is answered by
+    the id of the process; a process's id is answered by its exit status.
+
+    Parameters
+    ----------
+    example : list of str
+        A command that is run first, to know what the others will need.
+    """
+    share_duckdb()
+    for name in modules_of(example):
+        with contextlib.suppress(ImportError):  # some were made by other modules, and are no files
+            importlib.import_module(name)
+    say("ready")
+    for line in sys.stdin:
+        task = json.loads(line)
+        if isinstance(task, int):
+            say(str(os.waitstatus_to_exitcode(os.waitpid(task, 0)[1])))
+            continue
+        *arguments, log = task
+        child = os.fork()
+        if child == 0:
+            run_command(arguments, log)
+        say(str(child))
+
+
+def run_command(arguments: list[str], log: str) -> NoReturn:
+    """Be the command, in a forked process; one that hangs is ended."""
+    from pufferfish.cli import main
+
+    status = 70
+    try:
+        signal.alarm(300)
+        messages = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for stream in (1, 2):
+            os.dup2(messages, stream)
+        status = main(arguments)
+    finally:
+        os._exit(status)
+
+
+def modules_of(example: list[str]) -> list[str]:
+    """Return the modules that a command loads; it is run in a process of its own."""
+    from pufferfish.cli import main
+
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            if main(example) == 0:
+                os.write(writing, json.dumps(list(sys.modules)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as names:
+        found: list[str] = json.load(names)
+    os.wait()
+    return found
+
+
+def share_duckdb() -> None:
+    """Let each process make a single DuckDB, and not one whenever it reads the table.
+
+    That takes half of the time of a command, and is nothing that a ledger or a release rests on.
+    """
+    import duckdb
+
+    connect, made = duckdb.connect, []
+
+    def cursor(*arguments: Any, **options: Any) -> Any:
+        if not made:
+            made.append(connect(*arguments, **options))
+        return made[0].cursor()
+
+    duckdb.connect = cursor
+
+
 def main() -> None:
     MUTANTS[sys.argv[1]]()
+    if sys.argv[2:3] == ["commands"]:
+        serve_commands(sys.argv[3:])
+        return
     say("ready")
     for line in sys.stdin:
         kind, path, amount, number = line.rstrip("\n").split("\t")

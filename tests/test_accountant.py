@@ -266,10 +266,7 @@ def test_what_judges_single_rows_refuses_the_rows_of_one_person() -> None:
     table = pd.DataFrame({"who": [1, 1, 2, 2], "s": list("aabb"), "x": [0, 0, 0, 1]})
     by_person = pf.Prior.from_table(table, secret="s", public="x", unit="who")
     scenario = pf.Scenario(by_person)
-    plan = pf.calibrate(pf.Prior.from_table(table, secret="s", public="x"), 1)
     for call in (
-        lambda: pf.joint_loss(scenario, [plan]),
-        lambda: pf.calibrate_together(scenario, 1, 2),
         lambda: pf.certify(scenario, 1.0, 1),
         lambda: pf.privacy_loss(scenario, 1.0),
     ):

@@ -509,8 +509,23 @@ def test_rows_of_one_person_get_advice_that_works(folder: Path) -> None:
                "--epsilon", "3", "--save", "visits.json")  # fmt: skip
     assert made.status == 0
     refused = release("one.csv", plan="visits.json", table="visits.csv")
-    check_refused(refused, "smaller epsilon", status=1)
-    assert "what still fits is found by" not in refused.err
+    check_refused(refused, "what still fits is found by: pufferfish calibrate", status=1)
+    unit = ("--secret", "s", "--unit", "person", "--ledger", "books.db", "--save")
+    made = run("calibrate", "visits.csv", "--public", "x", *unit, "fits.json", "--epsilon", "0.5")
+    assert made.status == 0, made.err
+    done = release("one.csv", plan="fits.json", table="visits.csv")
+    assert done.status == 0, done.err
+    assert "at most 0.50000000 (joint loss of all 2 rows of one person)" in done.out
+    made = run("calibrate", "visits.csv", "--public", "z", *unit, "more.json")
+    assert made.status == 0, made.err
+    assert release("two.csv", plan="more.json", table="visits.csv").status == 0
+    shown = run("ledger", "verify", "books.db")
+    assert shown.status == 0, shown.out
+    # Turned round it is the same table, with other sequences.
+    Path("turned.csv").write_text("\n".join([lines[0] + ",person", *rows[::-1]]) + "\n")
+    priced = run("ledger", "price", "books.db", "turned.csv", "--plan", "fits.json")
+    assert "in another order" in priced.out
+    assert "DOES NOT FIT" in priced.out
 
 
 def test_a_record_claims_what_was_proved_again(folder: Path) -> None:

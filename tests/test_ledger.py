@@ -24,13 +24,14 @@ from hypothesis import strategies as st
 import pufferfish as pf
 from pufferfish.errors import InputError
 from pufferfish.joint import DoesNotFit
-from pufferfish.ledger import adversaries, pricing, records
+from pufferfish.ledger import adversaries, pricing, records, subject
 from pufferfish.ledger import ledger as module
 from pufferfish.ledger.calibrating import calibrate_beside
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.readings import Reading
 from pufferfish.ledger.state import out_of, read_state
+from pufferfish.ledger.suited import suited as suited_to
 from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.release import check_release
 from pufferfish.unitloss import units_loss
@@ -791,10 +792,11 @@ def test_more_noise_is_tried_until_something_fits(
     tmp_path: Path, public: str, epsilon: str
 ) -> None:
     """Also where the search by the joint counts, which knows no persons, begins with no noise."""
+    # In another order the rows of persons are bounded by worst cases.
     table = by_persons_with_levels()
     ledger = Ledger.create(tmp_path / "books.db")
     ledger.open_account("s", 8)
-    spend(ledger, table, at_scale(plan_for(table, "x", 0.2, unit="person"), 40.0))
+    spend(ledger, table[::-1], at_scale(plan_for(table, "x", 0.2, unit="person"), 40.0))
     prior = pf.Prior.from_table(table, secret="s", public=public)
     plan = calibrate_beside(ledger, table, pf.Scenario(prior), epsilon)
     price = ledger.price(table, plan)
@@ -810,7 +812,7 @@ def test_a_channel_without_zeros_is_found_where_worst_cases_count(tmp_path: Path
     table = by_persons_with_levels()
     ledger = Ledger.create(tmp_path / "books.db")
     ledger.open_account("s", 8)
-    spend(ledger, table, at_scale(plan_for(table, "x", 0.2, unit="person"), 40.0))
+    spend(ledger, table[::-1], at_scale(plan_for(table, "x", 0.2, unit="person"), 40.0))
     scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="z"))
     plan = calibrate_beside(ledger, table, scenario)
     assert plan.channel is not None
@@ -854,12 +856,12 @@ def test_a_channel_keeps_the_rows_of_the_values_that_occur() -> None:
     channel = pf.calibrate(levels, 0.5, "channel").applied
     assert isinstance(channel, Channel)
     few = replace(channel.inputs, names=("p", "r"))
-    suited = pricing.suited(channel, few)
+    suited = suited_to(channel, few)
     assert isinstance(suited, Channel)
     assert suited.inputs == few
     assert (suited.rows == channel.rows[[0, 2]]).all()
     with pytest.raises(InputError, match="no row for"):
-        pricing.suited(channel, replace(few, names=("p", "t")))
+        suited_to(channel, replace(few, names=("p", "t")))
 
 
 def test_a_pair_that_no_rows_compare_is_bounded_by_the_worst_case(ledger: Ledger) -> None:
@@ -880,45 +882,216 @@ def by_persons(seed: int) -> Frame:
 
 
 def test_all_rows_of_one_person_count_together(tmp_path: Path) -> None:
-    """By worst cases: nobody has to know whose rows are whose, nor in which order they are."""
+    """By their exact joint loss, also of a column whose own plan knows no persons."""
     table = by_persons(21)
     ledger = Ledger.create(tmp_path / "books.db")
     ledger.open_account("s", 10**6)
     prior = pf.Prior.from_table(table, secret="s", public="x", unit="person")
-    plan = pf.calibrate(prior, 1)
+    joint = pf.Prior.from_table(table, secret="s", public=["x", "z"], unit="person")
+    single = pf.Prior.from_table(table, secret="s", public=["x", "z"])
+    plan, other = pf.calibrate(prior, 1), at_scale(plan_for(table, "z"), 1.0)
     assert plan.units is not None
-    span = Fraction(int(table["x"].max() - table["x"].min()))
-    one = 2 * span / Fraction(plan.scale or 1)
     price = ledger.price(table, plan)
-    assert not price.own
-    assert price.bound.value == one
-    assert any("2 rows" in note for note in price.notes)
+    assert price.own
+    assert price.person_rows == 2
+    assert price.loss == plan.units.loss
+    assert price.bound.how == "joint loss of all 2 rows of one person"
+    assert [note for note in price.notes if "2 rows" in note]
     assert not any("another prior" in note or "not given" in note for note in price.notes)
-    assert price.loss >= plan.units.loss
-    spend(ledger, table, plan)
-    assert ledger.price(table, plan).bound.value == 2 * one
-    # Also of a column whose own plan knows no persons.
-    price = ledger.price(table, at_scale(plan_for(table, "z"), 1.0))
-    assert price.bound.value == one + 2
-    assert "2 rows that one person may have" in price.bound.how
+    out = []
+    for own in (plan, plan, other, plan):
+        out.append(own)
+        loss = spend(ledger, table, own)
+        assert loss == pytest.approx(float(pf.joint_loss(joint, out)), rel=1e-12)
+        alone = [("xz"[p is other], p.applied) for p in out]
+        assert loss > 1.2 * float(pf.joint_loss(single, alone))
     assert ledger.verify().differences == ()
-    with pytest.raises(InputError, match="unit"):
-        calibrate_beside(ledger, table, pf.Scenario(prior))
+    assert ledger.verify().releases == 4
 
 
-def test_the_order_of_the_rows_of_a_person_changes_no_price(ledger: Ledger) -> None:
-    """For the ledger it is the same table, while the loss of two rows may depend on their order."""
+def test_a_first_plan_without_a_unit_counts_for_all_rows_later(tmp_path: Path) -> None:
+    """As soon as a plan says whose rows they are, everything that is out is of all of them."""
+    table = by_persons(21)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    other, plan = at_scale(plan_for(table, "z"), 1.0), plan_for(table, "x", unit="person")
+    spend(ledger, table, other)
+    joint = pf.Prior.from_table(table, secret="s", public=["x", "z"], unit="person")
+    loss = spend(ledger, table, plan)
+    assert loss == pytest.approx(float(pf.joint_loss(joint, [other, plan])), rel=1e-12)
+    assert ledger.verify().differences == ()
+
+
+def test_in_another_order_the_rows_of_a_person_are_worst_cases(ledger: Ledger) -> None:
+    """For the ledger it is the same table, while the loss of two rows depends on their order."""
     table = by_persons(21)
     shuffled = table.sample(frac=1, random_state=2).reset_index(drop=True)
     plan = at_scale(plan_for(table, "x", unit="person"), 20.0)
+    span = Fraction(int(table["x"].max() - table["x"].min()), 20)
     first = ledger.price(table, plan)
+    assert first.bound.value is not None
+    assert first.bound.value < 2 * span
+    # The plan was made for another order, though it is the same table.
+    turned = ledger.price(shuffled, plan)
+    assert turned.digest == first.digest
+    assert not turned.own
+    assert turned.bound.value == 2 * span
+    assert any("in this order" in note for note in turned.notes)
     spend(ledger, table, plan)
     again = ledger.price(shuffled, plan)
     assert (again.digest, again.releases) == (first.digest, 1)
-    assert again.bound.value == 2 * (first.bound.value or 0)
-    for order in (table, shuffled):
-        own = pf.Prior.from_table(order, secret="s", public="x", unit="person")
-        assert units_loss(pf.Scenario(own), plan.applied).value <= first.loss
+    assert again.bound.value == 4 * span
+    assert any("in another order" in note for note in again.notes)
+    own = pf.Prior.from_table(shuffled, secret="s", public="x", unit="person")
+    assert units_loss(pf.Scenario(own), plan.applied).value <= 2 * span
+    spend(ledger, shuffled, plan)
+    # And from then on, whatever the order.
+    assert ledger.price(table, plan).bound.value == 6 * span
+    assert ledger.verify().differences == ()
+
+
+def test_a_lazy_frame_has_no_order(ledger: Ledger) -> None:
+    pl = pytest.importorskip("polars")
+    table = by_persons(21)
+    plan = at_scale(plan_for(table, "x", unit="person"), 20.0)
+    frame = pl.from_pandas(table)
+    assert ledger.price(frame, plan).bound.value == ledger.price(table, plan).bound.value
+    lazy = ledger.price(frame.lazy(), plan)
+    assert not lazy.own
+    assert lazy.bound.how == "worst cases of the 2 rows that one person may have"
+
+
+def test_an_order_that_hides_in_equal_sequences_is_seen(ledger: Ledger) -> None:
+    """Two persons turned round: the same sequences as before, of others."""
+    rows = [("a", 1, 0), ("a", 1, 1), ("b", 1, 1), ("b", 1, 0), ("c", 0, 0), ("c", 0, 1),
+            ("d", 0, 1), ("d", 0, 0)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["person", "s", "x"])
+    turned = table.iloc[[1, 0, 3, 2, 4, 5, 6, 7]]
+    plan = at_scale(plan_for(table, "x", unit="person"), 2.0)
+    spend(ledger, table, plan)
+    price = ledger.price(turned, plan)
+    assert price.own  # the same sequences
+    assert not price.same_order
+    assert "worst cases" in price.bound.how
+
+
+def test_mutant_that_overlooks_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What two releases in two orders tell is more than the joint loss of either order."""
+    people = [("a", 1, (0, 1)), ("b", 1, (1, 0)), ("c", 0, (0, 1)), ("d", 0, (1, 0))]
+    rows = [(who, s, x) for who, s, values in people for x in values]
+    table = pd.DataFrame(rows, columns=["person", "s", "x"])
+    turned = table.iloc[[0, 1, 2, 3, 5, 4, 7, 6]]  # c and d change places
+    plan = at_scale(plan_for(table, "x", unit="person"), 1.0)
+    # Persons as they were released: first in the one order, then in the other.
+    released = {
+        who: [v for t in (table, turned) for v in t["x"][t["person"] == who].tolist()]
+        for who in "abcd"
+    }
+    truth = 0.0
+    for output in itertools.product((0, 1), repeat=4):
+        chances = {
+            who: math.exp(-sum(abs(y - v) for y, v in zip(output, values, strict=True)))
+            for who, values in released.items()
+        }
+        ratio = (chances["a"] + chances["b"]) / (chances["c"] + chances["d"])
+        truth = max(truth, abs(math.log(ratio)))
+
+    def both(name: str) -> float:
+        ledger = Ledger.create(tmp_path / name)
+        ledger.open_account("s", 10**6)
+        spend(ledger, table, plan)
+        return ledger.price(turned, plan).loss
+
+    assert both("safe.db") == 4 >= truth
+    identity = subject.identity_of
+    monkeypatch.setattr(subject, "identity_of", lambda t: replace(identity(t), order="one"))
+    assert both("mutant.db") < 1e-9 < truth
+
+
+def test_blanks_in_the_rows_of_a_person(tmp_path: Path) -> None:
+    """What lacks values is a pattern of its own; whoever sees one column sees its rows only."""
+    table = by_persons(21)
+    table.loc[table.index % 7 == 0, "z"] = None
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    plan = at_scale(plan_for(table, "x", unit="person"), 8.0)
+    other = at_scale(plan_for(table, "z"), 9.0)
+    first, second = spend(ledger, table, plan), spend(ledger, table, other)
+    assert second > first
+    # By hand: every set of columns, number of rows and pattern of blanks that both secrets have.
+    worst = 0.0
+    for columns in (["x"], ["z"], ["x", "z"]):
+        people: dict[Any, dict[str, dict[Any, int]]] = {}
+        for _, own in table.groupby("person", sort=False):
+            rows = [row for row in own[columns].itertuples(index=False)
+                    if not all(v is None or v != v for v in row)]  # fmt: skip
+            values = tuple(None if v is None or v != v else int(v) for row in rows for v in row)
+            pattern = tuple(v is None for v in values)
+            counts = people.setdefault(pattern, {}).setdefault(own["s"].iloc[0], {})
+            counts[values] = counts.get(values, 0) + 1
+        for pattern, by_secret in people.items():
+            if len(by_secret) == 2 and pattern:
+                worst = max(worst, slow_ratio(by_secret, columns * (len(pattern) // len(columns))))
+    assert second >= worst
+    assert second == pytest.approx(worst, rel=1e-9)
+    assert ledger.verify().differences == ()
+
+
+def slow_ratio(by_secret: Any, columns: list[str]) -> float:
+    """The largest log-ratio over all outputs of x and z with noise of scales 8 and 9."""
+    scales = {"x": 8.0, "z": 9.0}
+    spans = {"x": range(4), "z": range(3)}
+    places = [
+        k for k in range(len(columns)) if next(iter(next(iter(by_secret.values()))))[k] is not None
+    ]
+    worst = 0.0
+    for output in itertools.product(*(spans[columns[k]] for k in places)):
+        likelihoods = []
+        for counts in by_secret.values():
+            total = sum(counts.values())
+            likelihoods.append(sum(
+                n / total * math.exp(-sum(
+                    abs(y - values[k]) / scales[columns[k]]
+                    for y, k in zip(output, places, strict=True)))
+                for values, n in counts.items()))  # fmt: skip
+        worst = max(worst, abs(math.log(likelihoods[0] / likelihoods[1])))
+    return worst
+
+
+def test_calibrating_beside_a_ledger_for_all_rows_of_a_person(tmp_path: Path) -> None:
+    table = by_persons(21)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 2)
+    scenarios = {
+        column: pf.Scenario(pf.Prior.from_table(table, secret="s", public=column, unit="person"))
+        for column in "xz"
+    }
+    joint = pf.Prior.from_table(table, secret="s", public=["x", "z"], unit="person")
+    out: list[Any] = []
+    for column, epsilon in (("x", "0.5"), ("z", "1"), ("x", "1.4"), ("z", "2")):
+        plan = calibrate_beside(ledger, table, scenarios[column], epsilon)
+        plan.verify(scenarios[column])
+        assert plan.units is not None
+        assert plan.units.rows == (2,)
+        out.append(plan)
+        loss = spend(ledger, table, plan)
+        assert 0.999 * float(epsilon) < loss <= float(epsilon)
+        assert float(pf.joint_loss(joint, out)) <= float(epsilon)
+    with pytest.raises(DoesNotFit, match="uses up the budget"):
+        calibrate_beside(ledger, table, scenarios["x"])
+    assert ledger.verify().differences == ()
+
+
+def test_rows_of_a_person_need_the_unit_in_every_released_row(ledger: Ledger) -> None:
+    """A row without a value of the plan's own column may have one in another that is out."""
+    table = by_persons(21)
+    table["person"] = table["person"].astype(object)
+    table.loc[0, ["x", "person"]] = None
+    spend(ledger, table, at_scale(plan_for(table, "z"), 1.0))
+    plan = at_scale(plan_for(table, "x", unit="person"), 5.0)
+    with pytest.raises(InputError, match="nothing in the unit column 'person'"):
+        ledger.price(table, plan)
+    assert len(ledger.entries()) == 1
 
 
 def test_persons_of_another_table_are_bounded_by_worst_cases(ledger: Ledger) -> None:

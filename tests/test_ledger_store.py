@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -37,8 +38,11 @@ from pufferfish.ledger.account import (
     remaining,
     total,
 )
+from pufferfish.ledger.records import UnitCounts
 from pufferfish.ledger.schema import APPLICATION, SCHEMA, VERSION
 from pufferfish.ledger.store import Store, create, open_store
+
+PEOPLE = UnitCounts(SECRET, DIGEST, "who", "order", ("x",), b"1")
 
 TESTS = Path(__file__).parent
 
@@ -149,6 +153,8 @@ def test_what_is_put_in_comes_out(store: Store) -> None:
         assert charge.add_table(SECRET, DIGEST, 10) == table
         charge.add_joint_counts(SECRET, DIGEST, ["x", "z, é"], b"\x00\x01")
         charge.add_joint_counts(SECRET, DIGEST, ["x", "z, é"], b"\x00\x01")
+        for kept in (PEOPLE, PEOPLE, replace(PEOPLE, order="other", counts=b"2")):
+            charge.add_unit_counts(kept)
         one = charge.add_release(
             SECRET,
             DIGEST,
@@ -171,6 +177,10 @@ def test_what_is_put_in_comes_out(store: Store) -> None:
         assert view.releases(state="charged") == [second]
         assert view.releases("other") == []
         [counts] = view.joint_counts(SECRET, DIGEST)
+        assert view.unit_counts(SECRET, DIGEST) == [
+            PEOPLE,
+            replace(PEOPLE, order="other", counts=b"2"),
+        ]
         assert "private" in view.notice()
     assert (one.state, first.state, second.state) == ("charged", "released", "charged")
     assert (first.sequence, second.sequence, second.id) == (1, 2, two)
@@ -190,6 +200,9 @@ def test_all_that_a_price_depends_on_changes_the_version(store: Store) -> None:
     seen.append(version())
     with store.begin_charge() as charge:
         charge.add_joint_counts(SECRET, DIGEST, ["x"], b"")
+    seen.append(version())
+    with store.begin_charge() as charge:
+        charge.add_unit_counts(PEOPLE)
     seen.append(version())
     with store.begin_charge() as charge:
         release = add(charge, Fraction(1, 9), bound_of(0.5, ""))
@@ -242,6 +255,7 @@ def test_wrong_records_are_refused(store: Store) -> None:
     charge_once(store, Fraction(1, 9))
     with store.begin_charge() as charge:
         charge.add_joint_counts(SECRET, DIGEST, ["x"], b"1")
+        charge.add_unit_counts(PEOPLE)
     before = store.path.read_bytes()
     assert "a budget is never changed" in wrong(store, lambda c: c.open_account(SECRET, 2))
     assert "did you mean 'higher'" in wrong(store, lambda c: c.account("hihger"))
@@ -249,6 +263,9 @@ def test_wrong_records_are_refused(store: Store) -> None:
     assert "no release 'x'" in wrong(store, lambda c: c.mark_released("x"))
     assert "never change" in wrong(store, lambda c: c.add_joint_counts(SECRET, DIGEST, ["x"], b"2"))
     assert "refuses" in wrong(store, lambda c: c.add_joint_counts(SECRET, "0", ["x"], b"2"))
+    others = replace(PEOPLE, counts=b"2")
+    assert "by 'who'" in wrong(store, lambda c: c.add_unit_counts(others))
+    assert "refuses" in wrong(store, lambda c: c.add_unit_counts(replace(PEOPLE, digest="0")))
     assert "surrogate" in wrong(store, lambda c: c.open_account("\ud800", Fraction(1)))
     assert "does not know that table" in wrong(
         store,
@@ -271,6 +288,7 @@ def test_wrong_records_are_refused(store: Store) -> None:
         "UPDATE release SET state = 'gone'",
         "UPDATE release SET state = 'released', plan = ''",
         "UPDATE joint_counts SET counts = x''",
+        "UPDATE unit_counts SET counts = x''",
         "INSERT INTO account VALUES ('x', x'31', 'now', 0)",
         "INSERT INTO source VALUES ('higher', 'x', 'many', 'now')",
     ],
@@ -280,6 +298,7 @@ def test_the_file_itself_keeps_what_was_charged(store: Store, statement: str) ->
     charge_once(store, Fraction(1, 9))
     with store.begin_charge() as charge:
         charge.add_joint_counts(SECRET, DIGEST, ["x"], b"1")
+        charge.add_unit_counts(PEOPLE)
     connection = sqlite3.connect(store.path)
     with pytest.raises(sqlite3.IntegrityError):
         connection.execute(statement)
@@ -875,5 +894,5 @@ def test_a_file_that_was_replaced_is_noticed(store: Store) -> None:
 def test_the_schema_is_what_files_of_its_version_have() -> None:
     """Another schema needs another version: files that exist would be refused as damaged."""
     assert APPLICATION.to_bytes(4) == b"PFLG"
-    known = {1: "2811d1e3f4fe661a"}
+    known = {1: "2811d1e3f4fe661a", 2: "7da9cefacdc46f7f"}
     assert hashlib.sha256(SCHEMA.encode()).hexdigest()[:16] == known[VERSION]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import pufferfish as pf
+from cli_runner import run
 from pufferfish import publicrecord
 from pufferfish.errors import InputError, OutsidePromiseWarning, PufferfishWarning
 from pufferfish.publicrecord import public_record, write_record
@@ -150,18 +151,76 @@ def test_whether_something_happened_to_a_row_is_not_told(tmp_path: Path) -> None
     assert other.set_aside
     assert other.rows_outside_promise == 2
     assert public_record(plan, report, spec=spec) == public_record(plan, other, spec=spec)
-    # Nor whether a value was clamped, as long as the options are at hand.
-    clamping = plan.release_spec(out_of_support="clamp")
-    _, moved, _ = released(
-        tmp_path, plan=plan, extra="ill,9999,1\n", options={"out_of_support": "clamp"}
-    )
-    assert moved.clamped == 1
-    assert public_record(plan, report, spec=clamping) == public_record(plan, moved, spec=clamping)
     # Nor whether a least scale made a difference.
     small, large = (plan.release_spec(min_scale=t) for t in ("0.001", "1000"))
     _, raised, _ = released(tmp_path, plan=plan, options={"min_scale": 1000})
     assert raised.mechanism != report.mechanism
     assert public_record(plan, report, spec=small) == public_record(plan, raised, spec=large)
+    assert public_record(plan, report) == public_record(plan, raised)
+
+
+#: Rows like the others, but that a plan without them holds the last value impossible.
+USUAL, IMPOSSIBLE = "ill,7301,1\n", "ill,9999,1\n"
+
+
+@pytest.mark.parametrize("with_spec", [True, False])
+@pytest.mark.parametrize("loaded", [True, False])
+def test_whether_a_value_was_moved_is_not_told(
+    with_spec: bool, loaded: bool, tmp_path: Path
+) -> None:
+    plan, _, _ = released(tmp_path, extra=USUAL)
+    if loaded:
+        plan.save(tmp_path / "plan.json")
+        plan = pf.Plan.load(tmp_path / "plan.json")
+    records = []
+    for row, moved, proved in ((USUAL, 0, True), (IMPOSSIBLE, 1, False)):
+        _, report, spec = released(
+            tmp_path, plan=plan, extra=row, options={"out_of_support": "clamp"}
+        )
+        assert report.clamped == moved
+        path = tmp_path / f"record{moved}.json"
+        write_record(path, plan, report, spec=spec if with_spec else None, proved=proved)
+        records.append(path.read_bytes())
+    assert records[0] == records[1]
+    record = json.loads(records[0])
+    assert not record["certificate"]["claimed"]
+    assert "impossible" in record["certificate"]["statement"]
+    assert ("is moved to" if with_spec else "may have been moved to") in record["not_covered"][-1]
+
+
+@pytest.mark.parametrize("source", ["plan", "prior"])
+def test_nor_does_the_command_tell_it(source: str, tmp_path: Path) -> None:
+    scenario = pf.Scenario(
+        pf.Prior.from_table(table(tmp_path, "number", USUAL), secret="health", public="place")
+    )
+    pf.calibrate(scenario, "0.25").save(tmp_path / "plan.json")
+    masses = {"ill": {"7301": ".7", "7309": ".3"}, "well": {"7301": ".4", "7309": ".6"}}
+    (tmp_path / "prior.json").write_text(json.dumps({"secrets": masses}))
+    how = {
+        "plan": ["--plan", tmp_path / "plan.json"],
+        "prior": ["--prior", tmp_path / "prior.json", "--secret", "health", "--public", "place",
+                  "--epsilon", "0.25"],
+    }[source]  # fmt: skip
+    records = []
+    for number, row in enumerate((USUAL, IMPOSSIBLE)):
+        record = tmp_path / f"record{number}.json"
+        done = run(
+            "release", table(tmp_path, "number", row), *how, "--out-of-support", "clamp",
+            "-o", tmp_path / f"out{number}.csv", "--record", record,
+        )  # fmt: skip
+        assert done.status == 0, done.err
+        assert ("moved to the nearest value of the support: 1" in done.out) == bool(number)
+        records.append(record.read_bytes())
+    assert records[0] == records[1]
+
+
+def test_options_that_cannot_have_led_to_the_release_are_refused(tmp_path: Path) -> None:
+    plan, _, plain = released(tmp_path)
+    for extra, options in ((IMPOSSIBLE, {"out_of_support": "clamp"}), ("", {"min_scale": 1000})):
+        _, report, spec = released(tmp_path, plan=plan, extra=extra, options=options)
+        public_record(plan, report, spec=spec)
+        with pytest.raises(InputError, match="not those of the release"):
+            public_record(plan, report, spec=plain)
 
 
 def test_what_a_record_says(tmp_path: Path) -> None:
@@ -215,11 +274,12 @@ def test_epsilon_is_exact_and_pairs_have_no_order(tmp_path: Path) -> None:
 def test_no_certificate_is_claimed_for_something_else(
     changes: dict[str, Any], reason: str, promised: bool, with_spec: bool, tmp_path: Path
 ) -> None:
-    extra = "ill,9999,1\n" if "out_of_support" in changes.get("options", {}) else ""
     plan, _, _ = released(tmp_path)
-    plan, report, spec = released(tmp_path, plan=plan, extra=extra, **changes)
+    plan, report, spec = released(tmp_path, plan=plan, **changes)
     record = public_record(plan, report, spec=spec if with_spec else None)
     assert record["certificate"]["claimed"] is False
+    if "options" in changes and not with_spec:
+        reason = "not stated whether"
     assert reason in record["certificate"]["statement"]
     assert bool(record["promise"]) is promised
     assert bool(record["assumptions"]) is promised
@@ -317,8 +377,8 @@ def test_a_region_and_earlier_releases_are_told(tmp_path: Path) -> None:
     prior = pf.Prior.from_table(source, secret="health", public="place")
     first = pf.calibrate(prior, "0.1")
     second = pf.calibrate(prior, "0.25", already=[first])
-    report = release_file(source, tmp_path / "b.csv", second.release_spec())
-    record = public_record(second, report)
+    spec = second.release_spec()
+    record = public_record(second, release_file(source, tmp_path / "b.csv", spec), spec=spec)
     assert "together with the other releases" in record["promise"][1]
     assert second.beside is not None
     assert repr(second.beside.loss) not in told(record)
@@ -326,8 +386,10 @@ def test_a_region_and_earlier_releases_are_told(tmp_path: Path) -> None:
     assert "joint loss of this release and the others" in said
     assert "(1 release)" in said
     assert "this release alone" in said
-    report = release_file(source, tmp_path / "a.csv", first.release_spec())
-    assert "joint" not in public_record(first, report)["certificate"]["statement"]
+    spec = first.release_spec()
+    record = public_record(first, release_file(source, tmp_path / "a.csv", spec), spec=spec)
+    assert record["certificate"]["claimed"]
+    assert "joint" not in record["certificate"]["statement"]
 
 
 def test_the_rows_of_one_person_are_one_promise(tmp_path: Path) -> None:
@@ -347,7 +409,10 @@ def test_the_rows_of_one_person_are_one_promise(tmp_path: Path) -> None:
     assert plan.units is not None
     assert plan.units.digest not in told(record)
     lost = pf.Plan.from_dict(plan.to_dict() | {"units": None})
-    assert public_record(lost, report)["certificate"]["claimed"] is False
+    spec = lost.release_spec(allow_unchanged=True)
+    certificate = public_record(lost, report, spec=spec, proved=True)["certificate"]
+    assert certificate["claimed"] is False
+    assert "all rows of a person" in certificate["statement"]
 
 
 def test_plan_report_and_options_must_belong_together(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pufferfish import judge as judge_module
 from pufferfish import unitloss
 from pufferfish.calibration import units as calibration
 from pufferfish.errors import CheckFailed, InputError, OutsidePromiseWarning, PriorWarning
-from pufferfish.joint import DoesNotFit, joint_loss_of
+from pufferfish.joint import Axis, Bound, DoesNotFit, joint_loss_of, unitrows
 from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.release import release_file
 from pufferfish.release.units import UnitCounter
@@ -175,11 +175,12 @@ def test_mutant_that_leaves_out_numbers_of_rows(
 def test_mutant_that_adds_the_losses_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """k times the loss of one row is no bound."""
 
-    def added(self: unitloss.Case, mechanism: Mechanism) -> tuple[Fraction, str]:
+    def added(self: unitloss.Case, released: Any, labels: Any, limit: Any = None) -> Bound:
         single = Scenario(PRIOR_OF_XOR)
-        return self.rows * Fraction(pf.privacy_loss(single, scale=mechanism.scale)), "sum"  # type: ignore[union-attr]
+        loss = self.rows * Fraction(pf.privacy_loss(single, scale=released[0].releases[0].scale))
+        return Bound(loss, "sum", None, (), ())
 
-    monkeypatch.setattr(unitloss.Case, "loss", added)
+    monkeypatch.setattr(unitloss.Case, "bound", added)
     plan = pf.calibrate(counted(XOR), 1)
     assert plan.scale == 0  # and everything is told
 
@@ -240,7 +241,7 @@ def test_a_grid_that_is_too_large_counts_with_its_worst_case(
 ) -> None:
     table = frame(*[(s, (v, v + 1)) for s in "ab" for v in (0, 2)], ("a", (3, 3)), ("b", (0, 1)))
     exact = pf.calibrate(counted(table), 1)
-    monkeypatch.setattr(unitloss, "MOST_CELLS", 3)
+    monkeypatch.setattr(unitrows, "MOST_CELLS", 3)
     plan = pf.calibrate(counted(table), 1)
     assert plan.scale == 3 + 2  # the reach of the first row and of the second
     assert (exact.scale or 0) < 5
@@ -373,16 +374,12 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
         ({"unit": ""}, "unit must be the name of a column"),
         ({"unit": "id", "confidence": 0.9}, "region .* not supported together with a unit"),
         ({"unit": "id", "tv_radius": 0.1}, "region .* not supported together with a unit"),
-        ({"unit": "id", "public": ["x"]}, "for one public column"),
     ):
         with pytest.raises(InputError, match=message):
             pf.Prior.from_table(XOR, **{"secret": "s", "public": "x", **options})  # type: ignore[arg-type]
     prior = counted(XOR)
     with pytest.raises(InputError, match="region"):
         prior.with_region(tv_radius="0.1")
-    plan = pf.calibrate(prior, 1)
-    with pytest.raises(InputError, match="cannot be had together"):
-        pf.calibrate(prior, 2, already=[plan])
     with pytest.raises(InputError, match="in the priors of all"):
         pf.calibrate(Scenario([prior, PRIOR_OF_XOR]), 1)
     with pytest.raises(InputError, match="in the priors of all"):
@@ -581,10 +578,12 @@ def test_the_joint_loss_is_that_of_the_engine() -> None:
     prior = counted(XOR)
     noise = DiscreteLaplace(0.9, Fraction(1))
     [case] = cases(Scenario(prior))
-    masses, axes = case.problem(noise)
-    assert masses.tolist() == [[[4, 0], [0, 4]], [[0, 4], [4, 0]]]
-    released = [replace(axis, releases=(noise,)) for axis in axes]
-    assert case.joint(noise).upper == joint_loss_of([masses], released, [(0, 1)]).upper
+    released = [Axis(prior.support, (noise,))]  # type: ignore[arg-type]
+    places = case.places(released, ())
+    assert places.masses.tolist() == [[[4, 0], [0, 4]], [[0, 4], [4, 0]]]
+    assert (places.columns, places.rows, places.counted) == ([0, 0], [0, 1], [0, 1])
+    loss = joint_loss_of([places.masses], places.axes, [(0, 1)])
+    assert case.bound(released, [["1"]]).upper == loss.upper
 
 
 def test_a_person_is_the_same_however_the_number_is_written(tmp_path):

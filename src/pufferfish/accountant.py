@@ -9,7 +9,8 @@ is bounded by the worst case.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pufferfish.arrays import CountArray
 from pufferfish.errors import (
@@ -21,12 +22,14 @@ from pufferfish.errors import (
     warn_user,
 )
 from pufferfish.joint import LARGEST_GRID, Axis, Bound, Known, smallest_bound
+from pufferfish.joint.unitrows import MOST_CELLS, UnitBound
 from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.regions import has_region
 from pufferfish.scenario import Scenario
 from pufferfish.support import Lattice, Support
+from pufferfish.unitloss import units_bound, units_of
 
 #: One release: a plan, or the column and what was applied to it.
 Item = Plan | tuple[str, Plan | Mechanism]
@@ -62,9 +65,10 @@ def joint_loss(
     Notes
     -----
     Theory, section 6. Columns of which the scenario knows nothing count with their worst case.
+    Where the rows of one person are known (``unit``), every release is one of all of them, and the
+    loss is that of all rows of a person together.
     """
-    out = gathered(scenario, items)
-    return smallest_bound(out.axes, [out.known], out.labels, limit)
+    return gathered(scenario, items).bound(limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +86,9 @@ class Gathered:
         What each release is called.
     known : Known
         The joint masses of the scenario's columns.
+    scenario : Scenario
+    numbers : tuple of int
+        How many rows a person may have by the plans, where they are for all rows of one.
     notes : tuple of str
         What the joint loss does not cover.
     """
@@ -90,7 +97,37 @@ class Gathered:
     axes: tuple[Axis, ...]
     labels: tuple[tuple[str, ...], ...]
     known: Known
+    scenario: Scenario
+    numbers: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def by_units(self) -> bool:
+        """Whether the rows of one person are taken together."""
+        return bool(units_of(self.scenario))
+
+    def bound(self, limit: int = LARGEST_GRID) -> Bound:
+        """Return the least bound that is known of everything together.
+
+        Where the rows of one person are taken together, whoever sees single rows, without knowing
+        which belong together, is an adversary too.
+        """
+        single = smallest_bound(self.axes, [self.known], self.labels, limit)
+        if not self.by_units or single.upper is None or not self.releases:
+            return single
+        most = min(limit, MOST_CELLS)
+        every, rows, _ = units_bound(self.scenario, self.axes, self.labels, self.numbers, most)
+        if every.upper is not None and every.upper < single.upper:
+            return single
+        return UnitBound.of(every, rows)
+
+    def beside(self, further: Sequence[tuple[int, str, Mechanism]]) -> Gathered:
+        """Return the same with further releases: the axis of each, and what it is called."""
+        axes, labels = list(self.axes), list(self.labels)
+        for at, label, mechanism in further:
+            axes[at] = Axis(axes[at].support, (*axes[at].releases, mechanism))
+            labels[at] = (*labels[at], label)
+        return replace(self, axes=tuple(axes), labels=tuple(labels))
 
     @property
     def releases(self) -> int:
@@ -155,11 +192,9 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
             "the joint loss is that of exact priors, but a prior carries a region (confidence or "
             "tv_radius); leave the region out with prior.with_region()"
         )
-    if any(prior.units is not None for prior in scenario.priors):
-        raise InputError(
-            "the joint loss is that of single rows, but the prior was counted by the rows of one "
-            "person (unit=...); count it without unit"
-        )
+    units = units_of(scenario)
+    unit = units[0].column if units else None
+    numbers: set[int] = set()
     notes = _incomplete(scenario)
     for note in notes:
         warn_user(note, OutsidePromiseWarning)
@@ -168,7 +203,8 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
     releases: list[list[Mechanism]] = [[] for _ in columns]
     labels: list[list[str]] = [[] for _ in columns]
     for number, item in enumerate(_listed_items(items), 1):
-        column, mechanism, support = _parts(item, number)
+        column, mechanism, support, rows = _parts(item, number, unit)
+        numbers |= set(rows)
         if column is not None and known == 1 and columns[0] is None:
             columns[0] = column  # from now on another name is another column
         at = _place(columns, known, column, number)
@@ -192,6 +228,8 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
         tuple(Axis(s, tuple(r)) for s, r in zip(supports, releases, strict=True)),
         tuple(map(tuple, labels)),
         _known(scenario, known),
+        scenario,
+        tuple(sorted(numbers)),
         notes,
     )
 
@@ -237,27 +275,33 @@ def _listed_items(items: Iterable[Item]) -> list[Item]:
     return list(items)
 
 
-def _parts(item: object, number: int) -> tuple[str | None, Mechanism, Support | None]:
-    """Return the column of a release, what was applied, and the support that it was made for."""
+def _parts(
+    item: object, number: int, unit: str | None
+) -> tuple[str | None, Mechanism, Support | None, tuple[int, ...]]:
+    """Return a release's column, what was applied, on which support, and how many rows it knows."""
     column = None
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
         column, item = item
     if isinstance(item, Plan):
-        if item.rules is not None and item.rules.unit is not None:
+        theirs = None if item.rules is None else item.rules.unit
+        if theirs is not None and theirs != unit:
             raise InputError(
                 f"the plan of release {number} is for the rows of one person together (unit "
-                f"{item.rules.unit!r}), and the joint loss is that of single rows"
+                f"{theirs!r}), but the scenario "
+                + ("is about single rows" if unit is None else f"has the unit {unit!r}")
+                + f": count the table with unit={theirs!r}"
             )
+        rows = () if item.units is None else item.units.rows
         own = None if item.rules is None else item.rules.public
         if column is not None and own is not None and column != own:
             raise InputError(
                 f"release {number} is given for the column {column!r}, but its plan is for {own!r}"
             )
-        return column if own is None else own, item.applied, item.support
+        return column if own is None else own, item.applied, item.support, rows
     if isinstance(item, Channel):
-        return column, item, item.inputs
+        return column, item, item.inputs, ()
     if isinstance(item, DiscreteLaplace):
-        return column, item, None
+        return column, item, None, ()
     raise InputError(
         f"release {number} must be a plan, or (column, mechanism), but a "
         f"{type(item).__name__} was given"

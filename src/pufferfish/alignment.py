@@ -61,13 +61,25 @@ def aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
                 report=prior.report,
                 region=prior.region,
             ),
-            # Units are of one column only.
             units=None
             if prior.units is None
-            else prior.units.moved(place[0], [prior.row(secret) for secret in first.secrets]),
+            else prior.units.moved(
+                _moved(prior, union, place), [prior.row(secret) for secret in first.secrets]
+            ),
         )
         for prior, place in zip(priors, places, strict=True)
     )
+
+
+def _moved(prior: Prior, union: AnySupport, places: tuple[IntArray, ...]) -> IntArray:
+    """Return where on the union each atom of a prior is, as :func:`_placed` puts it."""
+    if not (isinstance(union, Product) and isinstance(prior.support, Product)):
+        return places[0]
+    mine = np.unravel_index(np.arange(prior.support.size), prior.support.shape)
+    axes = [prior.support.position(column) for column in union.columns]
+    there = [place[mine[axis]] for place, axis in zip(places, axes, strict=True)]
+    moved: IntArray = np.ravel_multi_index(there, union.shape)
+    return moved
 
 
 def _placed(

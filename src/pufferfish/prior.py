@@ -128,7 +128,7 @@ class Prior:
         others = tuple(k for k in range(len(support.axes)) if k != at)
         rows = [row.reshape(support.shape).sum(axis=others) for row in self.counts]
         of_column = getattr(self.report, "of_column", None)
-        return Prior.from_numerators(
+        own = Prior.from_numerators(
             support.axes[at],
             self.secrets,
             rows,
@@ -136,6 +136,8 @@ class Prior:
             notes=self.notes,
             report=None if of_column is None else of_column(at),
         )
+        units = None if self.units is None else self.units.of_column(support.shape, at)
+        return own if units is None else replace(own, units=units)
 
     def with_region(self, *, confidence: Any = None, tv_radius: Any = None) -> Prior:
         """Return the same prior, as one that is only known to lie in a region.
@@ -296,7 +298,7 @@ class Prior:
             aside: the last one, unless ``order`` names it elsewhere. For levels only.
         unit : str, optional
             The column whose equal values mark the rows of one person; without it each row is a
-            person of its own. For a single public column, without a region.
+            person of its own. Without a region.
         confidence, tv_radius : number, optional
             A region for the prior (:meth:`with_region`).
 
@@ -322,6 +324,8 @@ class Prior:
         from pufferfish.tables import count_joint_table, count_table, make_joint_rules, make_rules
 
         region = region_rule(confidence, tv_radius)
+        if unit is not None and region is not None:
+            raise InputError(_NO_REGION_OF_UNITS)
         options: dict[str, Any] = {
             "order": order,
             "levels": levels,
@@ -338,17 +342,10 @@ class Prior:
                     f"{by_column[0]} by column is for several columns, public=[...], but public is "
                     f"{public!r}"
                 )
-            if unit is not None and region is not None:
-                raise InputError(_NO_REGION_OF_UNITS)
             rules = make_rules(secret=secret, public=public, unit=unit, **options)
             prior = count_table(table, rules)
         else:
-            if unit is not None:
-                raise InputError(
-                    f"a unit ({unit!r}) is for one public column, but several are counted together "
-                    "(public=[...])"
-                )
-            joint = make_joint_rules(secret=secret, public=public, **options)
+            joint = make_joint_rules(secret=secret, public=public, unit=unit, **options)
             prior = count_joint_table(table, joint)
         return replace(prior, region=region)
 

@@ -55,7 +55,8 @@ def public_record(
         plan from a given prior is as public as that prior.
     spec : ReleaseSpec, optional
         What was asked for, such as rounding. Without it the record says nothing of rounding and
-        bounds (null).
+        bounds (null), and claims no certificate: whether values were to be moved into the support
+        is then known only from the rows, of which nothing may be told.
     proved : bool
         Whether a plan that was read from a file was verified for this release
         (:meth:`pufferfish.Plan.verify`): otherwise its certificate is only a claim, and no
@@ -76,8 +77,9 @@ def public_record(
 
     Notes
     -----
-    Theory, section 7. Neither cost nor kept share of a channel is ever in it: both depend on how
-    frequent the values are.
+    Theory, section 7. What happened to rows, such as how many values were moved into the support,
+    changes nothing in the record; what was to happen to them does. Neither cost nor kept share of
+    a channel is ever in it: both depend on how frequent the values are.
     """
     told = _Told(plan, report, publish_scale, spec, proved)
     told.check()
@@ -168,6 +170,13 @@ class _Told:
             self.spec.mechanism is not plan.applied or not self.spec.support.same_as(plan.support)
         ):
             raise InputError("the options given are those of a release by another plan")
+        if self.spec is not None and not self._may_be_asked(self.spec):
+            raise InputError("the options given are not those of the release")
+
+    def _may_be_asked(self, spec: ReleaseSpec) -> bool:
+        """Whether these options may have led to what was released."""
+        noise = self.raised or _scale(self.report.mechanism) == _scale(self.plan.applied)
+        return noise and (spec.out_of_support == "clamp" or not self.report.clamped)
 
     @property
     def unit(self) -> str | None:
@@ -176,15 +185,13 @@ class _Told:
 
     @property
     def raised(self) -> bool:
-        """Whether the noise is not, or need not be, the plan's own."""
-        asked = self.spec is not None and self.spec.min_scale is not None
-        return asked or _scale(self.report.mechanism) != _scale(self.plan.applied)
+        """Whether the noise need not be the plan's own, whether it is or not."""
+        return self.spec is not None and self.spec.min_scale is not None
 
     @property
     def clamps(self) -> bool:
         """Whether values outside the support are moved, whether there are any or not."""
-        asked = self.spec is not None and self.spec.out_of_support == "clamp"
-        return asked or self.report.clamped > 0
+        return self.spec is not None and self.spec.out_of_support == "clamp"
 
     @property
     def protects(self) -> bool:
@@ -259,8 +266,6 @@ class _Told:
             )
         if not self.plan.certificate.holds:
             return "the plan has none that holds"
-        if self.plan.loaded and not self.proved:
-            return "the plan was read from a file, and was not proved again for this release"
         if self.unit is not None and self.plan.units is None:
             return "the plan has none for all rows of a person together"
         if self.raised:
@@ -270,6 +275,14 @@ class _Told:
             )
         if self.clamps:
             return "values that the prior holds impossible are moved to possible ones"
+        if self.spec is None:
+            return (
+                "it is not stated whether values that the prior holds impossible were to be moved "
+                "to possible ones, or more noise than the plan's was asked for"
+            )
+        # Last: with values that had to be moved it often cannot be, and that must not show.
+        if self.plan.loaded and not self.proved:
+            return "the plan was read from a file, and was not proved again for this release"
         return ""
 
     def promise(self) -> list[str]:
@@ -309,6 +322,8 @@ class _Told:
             said.append(recordwords.LEFT_OUT)
         if self.clamps:
             said.append(recordwords.CLAMPED)
+        elif self.spec is None:
+            said.append(recordwords.MAY_CLAMP)
         if self.unit is not None:
             said.append(recordwords.HOW_MANY)
         return said

@@ -59,3 +59,7 @@ CLAMPED = (
     "A value that the prior holds impossible is moved to the nearest possible one first; nothing "
     "is promised for such a row."
 )
+MAY_CLAMP = (
+    "Values that the prior holds impossible may have been moved to the nearest possible one first; "
+    "nothing is promised for such a row."
+)

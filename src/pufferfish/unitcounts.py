@@ -35,7 +35,8 @@ class UnitGroup:
     Attributes
     ----------
     sequences : int64 array, shape (q, k)
-        The q distinct sequences of atoms, each in the order of the rows.
+        The q distinct sequences of atoms, each in the order of the rows; on several columns
+        together an atom is a combination of values, as on their Product.
     counts : int64 array, shape (m, q)
         How many units of each secret have that sequence.
     """
@@ -73,6 +74,22 @@ class Units:
         chosen = list(secrets)
         return tuple(group.rows for group in self.groups if group.counts[chosen].any())
 
+    def of_column(self, shape: Sequence[int], axis: int) -> Units:
+        """Return the units of one of several columns, whose combinations the atoms are.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            That of the Product: the atoms of every column.
+        axis : int
+            Which column.
+        """
+        groups = []
+        for group in self.groups:
+            own = np.unravel_index(group.sequences, tuple(shape))[axis]
+            groups.append(UnitGroup(*_distinct(own, group.counts)))
+        return replace(self, groups=tuple(groups))
+
     def moved(self, places: IntArray, secrets: Sequence[int]) -> Units:
         """Return the same units on another support, where old atom k is atom ``places[k]``.
 
@@ -99,6 +116,14 @@ class Units:
             h.update(np.ascontiguousarray(sequences[order], dtype="<i8").tobytes())
             h.update(np.ascontiguousarray(counts[:, used][:, order], dtype="<i8").tobytes())
         return h.digest()
+
+
+def _distinct(sequences: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct sequences, sorted, with the sums of their counts."""
+    found, place = np.unique(sequences, axis=0, return_inverse=True)
+    sums = np.zeros((len(counts), len(found)), dtype=np.int64)
+    np.add.at(sums.T, place.reshape(-1), counts.T)
+    return found, sums
 
 
 @dataclass(frozen=True)

@@ -3,40 +3,39 @@
 
 For every number k of rows that is known, and every pair of secrets:
 
-* both secrets have units with k rows: the exact joint loss of k independent releases on the joint
-  prior of these units (:mod:`pufferfish.joint`), where its grid is small enough; otherwise the sum
-  of the worst cases over the values that the r-th row of such a unit can have, r = 1, ..., k;
+* both secrets have units with k rows: the exact joint loss of k independent releases, of one column
+  or of several, on the joint prior of these units (:mod:`pufferfish.joint.unitrows`), where its
+  grid is small enough; otherwise the least bound that is found;
 * only one of them has, or none: nothing is known of the other's joint prior, so it is k times the
   worst case over the whole support.
-
-Rows of which all units of the pairs have the same value tell nothing, and are left out.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
 
 import numpy as np
 
-from pufferfish.arrays import CountArray, IntArray
 from pufferfish.certificate import Certificate
 from pufferfish.errors import InputError, counted
-from pufferfish.joint import Axis, GridTooLarge, JointLoss, Reach, joint_loss_of, worst_case
-from pufferfish.joint.worst import total
-from pufferfish.mechanisms import DiscreteLaplace, Mechanism
+from pufferfish.joint import Axis, Bound, GridTooLarge
+from pufferfish.joint.loss import NOTHING
+from pufferfish.joint.unitrows import (
+    Places,
+    UnitRows,
+    exactly_counted,
+    smallest_unit_bound,
+    unknown_unit_bound,
+)
+from pufferfish.mechanisms import Mechanism
 from pufferfish.rationals import float_up
 from pufferfish.scenario import Scenario
-from pufferfish.support import Lattice, Levels, Support, lattice_of
-from pufferfish.unitcounts import UnitGroup, Units, UnitsClaim
+from pufferfish.unitcounts import Units, UnitsClaim
 
-#: Cells of the grid, times secrets, up to which the joint loss of a unit's rows is computed.
-MOST_CELLS = 1 << 22
-
-JOINT, WORST = "joint loss", "worst-case sum"
+JOINT = "joint loss"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,107 +48,57 @@ class Case:
         Position of the prior in the scenario.
     rows : int
         The number k.
-    support : Lattice or Levels
-        That of the column.
-    group : UnitGroup or None
+    units : UnitRows or None
         The units, where those of all these pairs are known.
     pairs : tuple of (int, int)
-        Rows of the group's counts.
+        Rows of their counts.
     """
 
     adversary: int
     rows: int
-    support: Support
-    group: UnitGroup | None
+    units: UnitRows | None
     pairs: tuple[tuple[int, int], ...]
 
-    def loss(self, mechanism: Mechanism) -> tuple[Fraction | None, str]:
-        """Return the least bound of the loss that can be had, and its name; None: infinite."""
-        worst = self.worst(mechanism)
-        try:
-            joint = self.joint(mechanism)
-        except GridTooLarge:
-            return worst, WORST
-        # Where both are equal, only the worst case may be an exact fraction.
-        if joint.upper is None or (worst is not None and worst < joint.upper):
-            return worst, (JOINT if worst is None else WORST)
-        return joint.upper, JOINT
+    def bound(
+        self, released: Sequence[Axis], labels: Sequence[Sequence[str]], limit: int | None = None
+    ) -> Bound:
+        """Return the least bound that was found of the loss of all rows together.
 
-    def joint(self, mechanism: Mechanism) -> JointLoss:
-        """Return the joint loss of all rows.
+        Parameters
+        ----------
+        released : sequence of Axis
+            The columns of the scenario, then others, with everything that is released of them.
+        labels : sequence of sequences of str
+            What each release of each column is called.
+        limit : int, optional
+            Cells that a grid may have.
+        """
+        if self.units is None:
+            one = unknown_unit_bound(released, labels)
+            upper = None if one.upper is None else one.upper * self.rows
+            return replace(one, upper=upper, terms=one.terms * self.rows)
+        known = max(self.units.columns) + 1
+        others = list(zip(released[known:], labels[known:], strict=True)) * self.rows
+        return smallest_unit_bound(self.units, released, labels, self.pairs, others, limit)
+
+    def places(self, released: Sequence[Axis], noisy: Collection[int]) -> Places:
+        """Return every place at which rows differ, all counted together.
+
+        Parameters
+        ----------
+        released : sequence of Axis
+            As for :meth:`bound`.
+        noisy : collection of int
+            Columns that noise is yet to be put on.
 
         Raises
         ------
         GridTooLarge
-            If it cannot be computed.
+            If they cannot be, or nothing is known of these units.
         """
-        masses, axes = self.problem(mechanism)
-        if not axes:
-            return JointLoss(Fraction(0), 0.0, "exact")
-        released = [Axis(axis.support, (mechanism,)) for axis in axes]
-        return joint_loss_of([masses], released, self.pairs, limit=MOST_CELLS)
-
-    def problem(self, mechanism: Mechanism) -> tuple[CountArray, list[Axis]]:
-        """Return the joint counts, and the rows that differ as axes on the atoms that occur.
-
-        Returns
-        -------
-        masses : int64 array, shape (m, n_1, ..., n_j)
-        axes : list of Axis, length j
-            With nothing released of them.
-
-        Raises
-        ------
-        GridTooLarge
-            If the counts of these units are not known, or have too many cells.
-        """
-        if self.group is None:
-            raise GridTooLarge(self.support.size**self.rows, MOST_CELLS)
-        chosen = sorted({row for pair in self.pairs for row in pair})
-        used = self.group.counts[chosen].any(axis=0)
-        sequences = self.group.sequences[used]
-        found = [np.unique(row, return_inverse=True) for row in sequences.T]
-        differ = [(atoms, place.reshape(-1)) for atoms, place in found if len(atoms) > 1]
-        shape = [len(atoms) for atoms, _ in differ]
-        cells = prod(shape)
-        if cells * len(chosen) > MOST_CELLS:
-            raise GridTooLarge(cells, MOST_CELLS // len(chosen))
-        masses = np.zeros((len(self.group.counts), cells), dtype=np.int64)
-        at = np.zeros(len(sequences), dtype=np.int64)
-        for atoms, place in differ:
-            at = at * len(atoms) + place
-        for row in chosen:
-            np.add.at(masses[row], at, self.group.counts[row][used])
-        axes = [Axis(_part(self.support, atoms, mechanism)) for atoms, _ in differ]
-        return masses.reshape(len(masses), *shape), axes
-
-    def worst(self, mechanism: Mechanism) -> Fraction | None:
-        """Return the sum of the worst cases of all rows, for the worst of the pairs."""
-        if self.group is None:
-            return total([worst_case(mechanism, self.support)] * self.rows)
-        sums = [
-            total([worst_case(mechanism, self.support, reach) for reach in self._reaches(pair)])
-            for pair in self.pairs
-        ]
-        finite = [value for value in sums if value is not None]
-        return max(finite) if len(finite) == len(sums) else None
-
-    def _reaches(self, pair: tuple[int, int]) -> Iterator[Reach]:
-        """Yield the atoms that each row can have under one of the two secrets."""
-        if self.group is not None:
-            used = self.group.counts[list(pair)].any(axis=0)
-            for row in self.group.sequences[used].T:
-                atoms = np.unique(row)
-                yield Reach(((int(atoms[0]), int(atoms[-1])),), (atoms,))
-
-
-def _part(support: Support, atoms: IntArray, mechanism: Mechanism) -> Support:
-    """Return the atoms that occur as a support of their own; codes keep their distances."""
-    if isinstance(support, Levels) and not isinstance(mechanism, DiscreteLaplace):
-        return Levels(tuple(support.names[k] for k in atoms.tolist()), support.ordered)
-    lattice = lattice_of(support)
-    index = lattice.index[atoms]
-    return Lattice(lattice.step, lattice.origin + int(index[0]), index - index[0])
+        if self.units is None:
+            raise GridTooLarge(released[0].support.size ** self.rows, 0)
+        return exactly_counted(self.units, released, self.pairs, noisy)
 
 
 @dataclass(frozen=True)
@@ -163,7 +112,7 @@ class UnitsLoss:
     rows : int
         The number of rows at which it is attained.
     name : str
-        ``joint loss`` or ``worst-case sum``, there.
+        Which bound it is there, as in :class:`pufferfish.joint.Bound`.
     numbers : tuple of int
         All numbers of rows that it holds for.
     """
@@ -222,17 +171,71 @@ def cases(scenario: Scenario, numbers: Iterable[int] = ()) -> Iterator[Case]:
     units = units_of(scenario)
     protected = _protected(scenario)
     known = {k for own, rows in zip(units, protected, strict=True) for k in own.numbers(rows)}
+    product = scenario.product
+    shape = (scenario.support.size,) if product is None else product.shape
     for k in sorted(known | set(numbers)):
         for rho, (prior, own) in enumerate(zip(scenario.priors, units, strict=True)):
             pairs = [(prior.row(first), prior.row(second)) for first, second in scenario.pairs]
             group = own.group(k)
             has = set() if group is None else set(np.flatnonzero(group.counts.any(axis=1)).tolist())
             both = tuple(pair for pair in pairs if has.issuperset(pair))
-            if both:
-                yield Case(rho, k, scenario.support, group, both)
+            if both and group is not None:
+                yield Case(rho, k, UnitRows.of(group.sequences, group.counts, shape), both)
             if len(both) < len(pairs):
-                rest = tuple(pair for pair in pairs if pair not in both)
-                yield Case(rho, k, scenario.support, None, rest)
+                yield Case(rho, k, None, tuple(pair for pair in pairs if pair not in both))
+
+
+def units_bound(
+    scenario: Scenario,
+    released: Sequence[Axis],
+    labels: Sequence[Sequence[str]],
+    numbers: Iterable[int] = (),
+    limit: int | None = None,
+) -> tuple[Bound, int, tuple[int, ...]]:
+    """Return a bound of what all rows of a unit reveal together, by everything that is released.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its priors have units, of one column or of several together.
+    released : sequence of Axis
+        The columns of the scenario, then others, with what is released of each in every row.
+    labels : sequence of sequences of str
+        What each release of each column is called.
+    numbers : iterable of int
+        Further numbers of rows that a unit may have; nothing is known of such units.
+    limit : int, optional
+        Cells that a grid may have.
+
+    Returns
+    -------
+    bound : Bound
+        The largest over all numbers of rows, adversaries and pairs.
+    rows : int
+        The number of rows at which it is attained.
+    numbers : tuple of int
+        All numbers of rows that were looked at.
+
+    Raises
+    ------
+    InputError
+        If a mechanism does not suit its column.
+
+    Notes
+    -----
+    Theory, section 6.
+    """
+    largest, rows, seen = Bound(Fraction(0), JOINT, NOTHING, (), ()), 1, []
+    for case in cases(scenario, numbers):
+        bound = case.bound(released, labels, limit)
+        seen.append(case.rows)
+        if bound.upper is None:
+            # No other number of rows can be worse.
+            largest, rows = bound, case.rows
+            break
+        if largest.upper is not None and bound.upper >= largest.upper:
+            largest, rows = bound, case.rows
+    return largest, rows, tuple(dict.fromkeys(seen))
 
 
 def units_loss(scenario: Scenario, mechanism: Mechanism, numbers: Iterable[int] = ()) -> UnitsLoss:
@@ -241,7 +244,7 @@ def units_loss(scenario: Scenario, mechanism: Mechanism, numbers: Iterable[int] 
     Parameters
     ----------
     scenario : Scenario
-        Its priors have units.
+        Its priors have units, of one column.
     mechanism : DiscreteLaplace or Channel
         What is done to every row.
     numbers : iterable of int
@@ -256,18 +259,9 @@ def units_loss(scenario: Scenario, mechanism: Mechanism, numbers: Iterable[int] 
     -----
     Theory, section 6.
     """
-    largest = UnitsLoss(Fraction(0), 1, JOINT, ())
-    seen = []
-    for case in cases(scenario, numbers):
-        upper, name = case.loss(mechanism)
-        seen.append(case.rows)
-        if upper is None:
-            # No other number of rows can be worse.
-            largest = replace(largest, upper=None, rows=case.rows, name=name)
-            break
-        if largest.upper is not None and upper >= largest.upper:
-            largest = replace(largest, upper=upper, rows=case.rows, name=name)
-    return replace(largest, numbers=tuple(dict.fromkeys(seen)))
+    released = [Axis(scenario.support, (mechanism,))]
+    bound, rows, seen = units_bound(scenario, released, [["1"]], numbers)
+    return UnitsLoss(bound.upper, rows, bound.name, seen)
 
 
 def claim_of(scenario: Scenario, found: UnitsLoss) -> UnitsClaim:

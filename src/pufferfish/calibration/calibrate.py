@@ -32,7 +32,8 @@ from pufferfish.rationals import float_up, parse_epsilon, show
 from pufferfish.regions import Concrete, has_region, regions_of
 from pufferfish.scenario import Scenario
 from pufferfish.support import Levels
-from pufferfish.unitloss import claim_of, together, units_of
+from pufferfish.unitloss import claim_of, units_of
+from pufferfish.unitloss import together as joined
 
 
 def calibrate(
@@ -120,12 +121,6 @@ def calibrate(
     reason = why_not(method, scenario)
     if reason is not None:
         raise InputError(reason)
-    units = units_of(scenario)
-    if units and already is not None:
-        raise InputError(
-            f"what is already out (already, or a ledger) and rows of one person (unit "
-            f"{units[0].column!r}) cannot be had together: their joint prior is not counted"
-        )
     options = {
         "cost": cost,
         "outputs": outputs,
@@ -163,7 +158,7 @@ def _noise(
             "the scale is above what single rows need, for all rows of one person together: the "
             f"{found.how} decides",
         )
-    certificate = together(certificate, found, epsilon)
+    certificate = joined(certificate, found, epsilon)
     plan = Plan.of(scenario, method.name, raised, epsilon, certificate, notes)
     return replace(plan, units=claim_of(scenario, found))
 
@@ -191,7 +186,7 @@ def _channel(
     notes = solution.notes
     if fitted is None:
         return Plan.of(scenario, method.name, made, epsilon, certificate, notes, distortion)
-    certificate = together(certificate, fitted.found, epsilon)
+    certificate = joined(certificate, fitted.found, epsilon)
     notes += (fitted.note,) if fitted.note else ()
     plan = Plan.of(scenario, method.name, made, epsilon, certificate, notes, distortion)
     return replace(plan, units=claim_of(scenario, fitted.found))
@@ -223,6 +218,7 @@ def _beside(
 ) -> Plan:
     """Return a plan that keeps within epsilon together with what is out."""
     from pufferfish.calibration.further import further
+    from pufferfish.calibration.units_beside import loss_by_itself
 
     if has_region(scenario):
         raise InputError(
@@ -247,11 +243,16 @@ def _beside(
         noise=isinstance(method, NoiseMethod),
         least=isinstance(method, NoiseMethod) and method.least,
     )
+    found = None
+    if units_of(scenario):
+        found = loss_by_itself(scenario, applied, out.numbers, bound)
     certificate = prove(scenario, applied, epsilon)
     if not certificate.holds:
         raise PufferfishError(
             f"what was found could not be certified at epsilon {show(epsilon)}; please report it"
         )
+    if found is not None:
+        certificate = joined(certificate, found, epsilon)
     solution = solutions.get(id(applied))
     plan = Plan.of(
         scenario,
@@ -262,7 +263,8 @@ def _beside(
         out.notes if solution is None else (*out.notes, *solution.notes),
         None if solution is None else distortion_of(solution),
     )
-    return replace(plan, beside=Beside(out.releases, bound.value, bound.how))
+    plan = replace(plan, beside=Beside(out.releases, bound.value, bound.how))
+    return plan if found is None else replace(plan, units=claim_of(scenario, found))
 
 
 def distortion_of(solution: ChannelSolution) -> Distortion:

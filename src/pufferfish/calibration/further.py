@@ -8,9 +8,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pufferfish.accountant import Gathered, Item, gathered
+from pufferfish.calibration.units_beside import fit_by_bound, least_for_units, noises
 from pufferfish.errors import InputError
 from pufferfish.joint import (
-    Axis,
     Bound,
     DoesNotFit,
     GridTooLarge,
@@ -18,7 +18,6 @@ from pufferfish.joint import (
     fit,
     least_scales,
     next_scale,
-    smallest_bound,
     worst_case,
 )
 from pufferfish.mechanisms import DiscreteLaplace, Mechanism
@@ -83,11 +82,12 @@ def further(
     Theory, section 6. In one column with noise only, 1/theta is what is left of 1/theta(epsilon).
     With several columns the least scale is found on the joint loss; a channel, and noise that is
     not the least, by halving its own epsilon. Columns that the scenario does not know count with
-    their worst cases, and so does everything that is out where the grid is too large.
+    their worst cases, and so does everything that is out where the grid is too large. Where the
+    rows of one person are taken together, all of them are.
     """
     out = gathered(scenario, already)
     at = out.position(column)
-    before = smallest_bound(out.axes, [out.known], out.labels)
+    before = out.bound()
     count = out.releases
     if not before.at_most(epsilon):
         raise DoesNotFit(
@@ -102,36 +102,52 @@ def further(
             return rest, bound, out
         except DoesNotFit:
             raise _spent(count, epsilon) from None
-    left = epsilon - sum((_finite(term.upper) for term in _unknown(out)), Fraction(0))
-    only_noise = all(isinstance(m, DiscreteLaplace) for m in out.axes[at].releases)
-    mechanism: Mechanism
-    if noise and only_noise and len(out.columns) == 1:
-        proposal = calibrate(epsilon)
-        scales = [m.scale for m in out.axes[at].releases if isinstance(m, DiscreteLaplace)]
-        mechanism = _noise(out, at, next_scale(_scale(proposal), scales))
+    if out.by_units and not (noise and least):
+        mechanism = fit_by_bound(out, at, epsilon, calibrate)
     else:
-        known = len(out.known.columns)
-        try:
-            if left <= 0:
-                raise DoesNotFit("the worst cases of unknown columns use up epsilon")
-            if noise and least:
-                mechanism = least_scales(
-                    out.masses, out.axes[:known], out.pairs, [(at, Fraction(1))], left
-                ).mechanisms[0]
-            else:
-                mechanism = fit(
-                    out.masses, out.axes[:known], out.pairs, at, left, calibrate
-                ).mechanism
-        except (GridTooLarge, DoesNotFit):
-            if not noise:
-                raise
-            mechanism = _by_the_worst_case(out, at, before, epsilon)
+        mechanism = _proposed(out, at, before, epsilon, calibrate, noise=noise, least=least)
+        if out.by_units:
+            wanted = [(at, Fraction(1))]
+            least_one = least_for_units(out, wanted, Fraction(_scale(mechanism)), epsilon)
+            (mechanism,) = noises(out, wanted, least_one)
     (mechanism,), bound = proved(out, [(at, _THIS, mechanism)], epsilon)
     if isinstance(mechanism, DiscreteLaplace) and mechanism.scale > 0:
         own = worst_case(mechanism, out.axes[at].support).upper
         if own is not None and own < epsilon * NOTHING:
             raise _spent(count, epsilon)
     return mechanism, bound, out
+
+
+def _proposed(
+    out: Gathered,
+    at: int,
+    before: Bound,
+    epsilon: Fraction,
+    calibrate: Callable[[Fraction], Mechanism],
+    *,
+    noise: bool,
+    least: bool,
+) -> Mechanism:
+    """Return what fits for single rows, as far as it can be found without a proof."""
+    only_noise = all(isinstance(m, DiscreteLaplace) for m in out.axes[at].releases)
+    if noise and only_noise and len(out.columns) == 1:
+        proposal = calibrate(epsilon)
+        scales = [m.scale for m in out.axes[at].releases if isinstance(m, DiscreteLaplace)]
+        return _noise(out, at, next_scale(_scale(proposal), scales))
+    left = epsilon - sum((_finite(term.upper) for term in _unknown(out)), Fraction(0))
+    known = len(out.known.columns)
+    try:
+        if left <= 0:
+            raise DoesNotFit("the worst cases of unknown columns use up epsilon")
+        if noise and least:
+            return least_scales(
+                out.masses, out.axes[:known], out.pairs, [(at, Fraction(1))], left
+            ).mechanisms[0]
+        return fit(out.masses, out.axes[:known], out.pairs, at, left, calibrate).mechanism
+    except (GridTooLarge, DoesNotFit):
+        if not noise:
+            raise
+        return _by_the_worst_case(out, at, before, epsilon)
 
 
 def _spent(count: int, epsilon: Fraction) -> DoesNotFit:
@@ -206,11 +222,9 @@ def proved(
     """
     mechanisms = [mechanism for _, _, mechanism in further]
     for attempt in range(tries):
-        axes, labels = list(out.axes), list(out.labels)
-        for (at, label, _), mechanism in zip(further, mechanisms, strict=True):
-            axes[at] = Axis(axes[at].support, (*axes[at].releases, mechanism))
-            labels[at] = (*labels[at], label)
-        bound = smallest_bound(axes, [out.known], labels)
+        bound = out.beside(
+            [(at, label, m) for (at, label, _), m in zip(further, mechanisms, strict=True)]
+        ).bound()
         if bound.at_most(epsilon):
             return mechanisms, bound
         rise = 1 + Fraction(2) ** (attempt - 52)

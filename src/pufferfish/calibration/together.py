@@ -11,15 +11,18 @@ from pufferfish.accountant import Gathered, Item, gathered
 from pufferfish.beside import Beside
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.further import NOTHING, proved
+from pufferfish.calibration.units_beside import least_for_units, loss_by_itself, noises
 from pufferfish.certificate import prove
 from pufferfish.errors import InputError, PufferfishError
-from pufferfish.joint import DoesNotFit, least_scales, next_scale, smallest_bound
+from pufferfish.joint import DoesNotFit, least_scales, next_scale
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.rationals import float_up, parse_epsilon, parse_number, show
 from pufferfish.scenario import Scenario
 from pufferfish.support import lattice_of
+from pufferfish.unitloss import claim_of
+from pufferfish.unitloss import together as joined
 
 
 def calibrate_together(
@@ -66,16 +69,20 @@ def calibrate_together(
     budget = parse_epsilon(epsilon)
     out = gathered(scenario, already)
     wanted = [(out.position(name), name, ratio) for name, ratio in _wanted(columns, out)]
-    before = smallest_bound(out.axes, [out.known], out.labels)
+    before = out.bound()
     if before.upper is None or before.upper > budget * (1 - NOTHING):
         raise DoesNotFit(
             f"what is already out has a joint loss of up to {before.value:.6g}, which leaves "
             f"nothing of epsilon {show(budget)}"
         )
-    noises = _noises(scenario, out, [(at, ratio) for at, _, ratio in wanted], budget)
+    ratios = [(at, ratio) for at, _, ratio in wanted]
+    first = _noises(scenario, out, ratios, budget)
+    if out.by_units:
+        factor = Fraction(first[0].scale) / ratios[0][1]
+        first = noises(out, ratios, least_for_units(out, ratios, factor, budget))
     asked = [
         (at, f"new ({name})" if name else "new", noise)
-        for (at, name, _), noise in zip(wanted, noises, strict=True)
+        for (at, name, _), noise in zip(wanted, first, strict=True)
     ]
     found, bound = proved(out, asked, budget)
     others = out.releases + len(found) - 1
@@ -86,8 +93,13 @@ def calibrate_together(
         certificate = prove(own, noise, budget)
         if not certificate.holds:  # one release never costs more than all of them
             raise PufferfishError("a scale could not be certified by itself; please report it")
+        units = None
+        if out.by_units:
+            units = loss_by_itself(own, noise, out.numbers, bound)
+            certificate = joined(certificate, units, budget)
         plan = Plan.of(own, "exact", noise, budget, certificate, out.notes)
-        plans.append(replace(plan, beside=said))
+        claim = None if units is None else claim_of(own, units)
+        plans.append(replace(plan, beside=said, units=claim))
     return tuple(plans)
 
 

@@ -19,13 +19,13 @@ import numpy as np
 from pufferfish.calibration.channel import ChannelSolution
 from pufferfish.certificate import Certificate, prove
 from pufferfish.errors import InputError, PufferfishError, counted
-from pufferfish.joint import DoesNotFit, GridTooLarge, least_scales
+from pufferfish.joint import Axis, DoesNotFit, GridTooLarge, least_scales, unitrows
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.prior import Prior
 from pufferfish.rationals import float_up, show
 from pufferfish.scenario import Scenario
-from pufferfish.support import lattice_of
-from pufferfish.unitloss import MOST_CELLS, Case, UnitsLoss, cases, units_loss
+from pufferfish.support import Support, lattice_of
+from pufferfish.unitloss import Case, UnitsLoss, cases, units_loss
 
 #: Attempts at the proof; each doubles the units in the last place.
 _TRIES = 50
@@ -64,9 +64,9 @@ def noise_for_units(
     """
     scale = noise.scale
     for case in cases(scenario):
-        upper, _ = case.loss(replace(noise, scale=scale))
-        if upper is None or upper > epsilon:
-            scale = max(scale, _least(case, replace(noise, scale=scale), epsilon))
+        tried = Axis(scenario.support, (replace(noise, scale=scale),))
+        if not case.bound([tried], [["1"]]).at_most(epsilon):
+            scale = max(scale, _least(case, scenario.support, epsilon))
     for attempt in range(_TRIES):
         if not math.isfinite(scale):
             raise InputError(
@@ -86,14 +86,18 @@ def noise_for_units(
     )
 
 
-def _least(case: Case, noise: DiscreteLaplace, epsilon: Fraction) -> float:
+def _least(case: Case, support: Support, epsilon: Fraction) -> float:
     """Return the least scale that keeps one case within epsilon, as far as it can be found."""
-    one = DiscreteLaplace(1.0, lattice_of(case.support).step)
-    enough = float_up((case.worst(one) or Fraction(0)) / epsilon)
+    one = DiscreteLaplace(1.0, lattice_of(support).step)
+    # Without anything counted together: the sum of the worst cases.
+    worst = case.bound([Axis(support, (one,))], [["1"]], limit=0)
+    enough = float_up((worst.upper or Fraction(0)) / epsilon)
     try:
-        masses, axes = case.problem(noise)
-        further = [(at, Fraction(1)) for at in range(len(axes))]
-        found = least_scales([masses], axes, case.pairs, further, epsilon, limit=MOST_CELLS)
+        places = case.places([Axis(support)], {0})
+        further = [(at, Fraction(1)) for at in range(len(places.axes))]
+        found = least_scales(
+            [places.masses], places.axes, case.pairs, further, epsilon, limit=unitrows.MOST_CELLS
+        )
     except GridTooLarge:
         return enough
     # Where both are equal, only the worst case is decided exactly.

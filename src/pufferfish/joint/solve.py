@@ -26,13 +26,11 @@ from pufferfish.joint.fast import BeyondDoubles, FastLoss
 from pufferfish.joint.loss import joint_loss_of
 from pufferfish.joint.problem import LARGEST_GRID, make_problem
 from pufferfish.joint.record import DoesNotFit, JointLoss
+from pufferfish.joint.root import last_inside
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.rationals import float_up, show
 from pufferfish.support import lattice_of
 
-#: Relative width at which the search ends.
-_WIDTH = 4e-15
-_STEPS = 200
 #: Attempts at the proof; each raises the factor further.
 _TRIES = 60
 #: A factor that has to be raised by more than this was not found at all.
@@ -246,36 +244,7 @@ def _searched(
             beyond = excess(outside)
     except BeyondDoubles:
         return 1 / Fraction(inside), False
-    return 1 / Fraction(_root(excess, (inside, value), (outside, beyond), goal)), True
-
-
-def _root(
-    excess: Callable[[float], float],
-    inside: tuple[float, float],
-    outside: tuple[float, float],
-    goal: float,
-) -> float:
-    """Return the last place known to be within epsilon, by secants and halvings."""
-    (a, fa), (b, fb) = inside, outside
-    wa, wb, moved = fa, fb, 0
-    for step in range(_STEPS):
-        if b - a <= _WIDTH * b or -1e-15 * goal <= fa:
-            break
-        if step % 4 == 3 or not math.isfinite(wb):
-            x = math.sqrt(a) * math.sqrt(b)
-        else:
-            x = a + (b - a) * (wa / (wa - wb))
-        # A little away from the ends, so that the bracket closes from both sides.
-        x = min(max(x, a + 0.25 * _WIDTH * a), b - 0.25 * _WIDTH * b)
-        fx = excess(x)
-        # An end that stays twice counts half (the Illinois rule).
-        if fx <= 0:
-            a, wa = x, fx
-            fa, wb, moved = fx, wb / 2 if moved < 0 else fb, -1
-        else:
-            b, wb = x, fx
-            fb, wa, moved = fx, wa / 2 if moved > 0 else fa, 1
-    return a
+    return 1 / Fraction(last_inside(excess, (inside, value), (outside, beyond), goal)), True
 
 
 def _proved(judged: Callable[[Fraction], Further], factor: Fraction, epsilon: Fraction) -> Further:

@@ -17,9 +17,10 @@ from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.out import Out, pairs_of
 from pufferfish.ledger.price import about_incomplete, end_of_budget, is_used_up
-from pufferfish.ledger.pricing import comparable, spread, suited
+from pufferfish.ledger.pricing import spread
 from pufferfish.ledger.readings import embedded
 from pufferfish.ledger.subject import Offer
+from pufferfish.ledger.suited import comparable, suited
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
@@ -27,6 +28,8 @@ from pufferfish.product import make_product
 from pufferfish.rationals import parse_epsilon, show
 from pufferfish.regions import has_region
 from pufferfish.scenario import Scenario
+from pufferfish.unitcounts import UnitsClaim
+from pufferfish.unitloss import digest_of, units_of
 
 
 def calibrate_beside(
@@ -67,11 +70,6 @@ def calibrate_beside(
     report = scenario.priors[0].report
     if len(scenario.priors) != 1 or report is None:
         raise InputError("a ledger is about tables: take the prior from the table to be released")
-    if report.rules.unit is not None:
-        raise InputError(
-            "rows of one person (unit) and a ledger cannot be had together in calibrating: their "
-            "joint prior with the other columns is not counted"
-        )
     probe = Plan.of(
         scenario,
         "exact",
@@ -79,6 +77,9 @@ def calibrate_beside(
         Fraction(1),
         Certificate.of_nothing(None, "nothing is calibrated yet"),
     )
+    if report.rules.unit is not None:
+        numbers = tuple(group.rows for own in units_of(scenario) for group in own.groups)
+        probe = replace(probe, units=UnitsClaim(numbers, 0.0, "", digest_of(scenario)))
     offer = ledger.offer(source, probe, new_table)
     if not offer.own:
         raise InputError("the prior is not that of the table to be released")
@@ -102,7 +103,12 @@ def calibrate_beside(
         if not before.fits(wanted):
             raise _used_up(offer, before, wanted)
         try:
-            plan = _beside(offer, scenario, wanted, mechanism, options)
+            # The joint counts know nothing of persons: the prices do, and go on from here.
+            plan = (
+                _beside(offer, scenario, wanted, mechanism, options)
+                if report.rules.unit is None
+                else calibrate(scenario, wanted, mechanism, **options)
+            )
         except (DoesNotFit, InputError) as error:
             # The conditions of a channel may be too much for a small epsilon of its own.
             if isinstance(error, InputError) and not _is_channel(scenario, mechanism):
@@ -111,7 +117,12 @@ def calibrate_beside(
                 raise _used_up(offer, before, wanted) from None
             # The search beside the joint counts is over; the one by prices goes further.
             plan = calibrate(scenario, wanted, mechanism, **options)
-        return fitting(offer, scenario, plan, wanted, options)
+        try:
+            return fitting(offer, scenario, plan, wanted, options)
+        except DoesNotFit:
+            if is_used_up(before, wanted):
+                raise _used_up(offer, before, wanted) from None
+            raise
     except DoesNotFit as error:
         raise DoesNotFit(f"{error}{about_incomplete(offer.joint.incomplete)}") from None
 

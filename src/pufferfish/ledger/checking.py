@@ -111,7 +111,8 @@ def _differences(state: State, account: Account) -> Iterator[tuple[ReleaseRecord
                 for plan, detail in zip(state.plans[:number], state.details[:number], strict=True)
                 if detail.priors is not None
             ]
-            again = bound_together(joint.of(labels), outs[:number], known)
+            people = state.people(labels, outs[number - 1].order)
+            again = bound_together(joint.of(labels), outs[:number], known, people)
         except PufferfishError as error:
             yield record, f"its joint loss cannot be computed again: {error}"
             continue

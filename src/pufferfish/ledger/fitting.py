@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fitting: from a first plan to one whose price, beside all that is out, is within epsilon.
 
-The price never rises with the scale of the noise, so that the least scale is found by halving. A
+The price never rises with the scale of the noise, so that the least scale can be searched for. A
 channel is calibrated for an epsilon of its own, which is halved; if none of these fits, as where
 worst cases are charged and one of its entries is 0, channels are tried that hide every value from
 every other: all their entries are positive.
 """
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -21,6 +22,7 @@ from pufferfish.calibration.units import MOST_VALUES
 from pufferfish.certificate import Certificate, prove
 from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.joint import DoesNotFit, worst_case
+from pufferfish.joint.root import last_inside
 from pufferfish.ledger.account import Bound
 from pufferfish.ledger.price import LEAST_SHARE
 from pufferfish.ledger.subject import Offer
@@ -30,9 +32,13 @@ from pufferfish.prior import Prior
 from pufferfish.rationals import float_up, show
 from pufferfish.regions import has_region, regions_of
 from pufferfish.scenario import Scenario
+from pufferfish.unitcounts import UnitsClaim
+from pufferfish.unitloss import claim_of, together, units_loss, units_of
 
-#: Halvings of what is left to find of a scale, and channels that are calibrated at most.
-_HALVINGS, _CHANNELS = 12, 10
+#: A price within that share of epsilon is close enough.
+_CLOSE = 1e-12
+#: Channels that are calibrated at most.
+_CHANNELS = 10
 #: Where the search begins if the noise was to be 0: this share of a step.
 _START = Fraction(1, 64)
 
@@ -86,6 +92,12 @@ def _raised(
     def at(scale: float) -> Bound:
         return offer.bound(replace(plan, applied=replace(noise, scale=scale)))
 
+    def excess(inverse: float) -> float:
+        bound = at(_over(inverse))
+        # A double may be equal to epsilon where the bound itself is not.
+        over = float(bound) - float(epsilon)
+        return min(over, 0.0) if bound.fits(epsilon) else max(over, math.ulp(0.0))
+
     low = noise.scale
     span = worst_case(replace(noise, scale=1.0), plan.support).upper or Fraction(0)
     # With more noise a release says nothing any more.
@@ -94,22 +106,27 @@ def _raised(
     if most == 0 or not bound.fits(epsilon):
         raise _nothing(offer, plan, bound, epsilon)
     high = low or float(noise.step * _START)
-    while high < most and (high == low or not at(high).fits(epsilon)):
-        low, high = high, min(2 * high, most)
-    for _ in range(_HALVINGS):
-        middle = float_up((Fraction(low) + Fraction(high)) / 2)
-        if at(middle).fits(epsilon):
-            high = middle
-        else:
-            low = middle
+    outside = 1 / high, excess(1 / high)
+    inside = outside
+    while inside[1] > 0 and high < most:
+        outside = inside
+        high = min(2 * high, most)
+        inside = 1 / high, excess(1 / high)
+    high = _over(last_inside(excess, inside, outside, float(epsilon), _CLOSE))
     note = (
         f"the scale {noise.scale:.6g} was raised to {high:.6g}, so that everything together fits "
         f"also for {_others(offer, plan)}"
     )
     applied = replace(noise, scale=high)
-    certificate = _proved(scenario, applied, epsilon)
-    found = replace(plan, applied=applied, certificate=certificate, notes=(*plan.notes, note))
-    return _priced(offer, found, at(high))
+    bound = at(high)
+    certificate, units = _proved(scenario, applied, epsilon, bound)
+    notes = (*plan.notes, note)
+    found = replace(plan, applied=applied, certificate=certificate, units=units, notes=notes)
+    return _priced(offer, found, bound)
+
+
+def _over(inverse: float) -> float:
+    return float_up(1 / Fraction(inverse))
 
 
 def _others(offer: Offer, plan: Plan) -> str:
@@ -117,7 +134,7 @@ def _others(offer: Offer, plan: Plan) -> str:
     outs = offer.state.outs
     found = [
         (offer.joint.incomplete > 0, "rows that lack some of the values"),
-        (any(out.rows > 1 for out in outs), "all rows of one person together"),
+        (bool(offer.people), "all rows of one person together"),
         (any(not out.own for out in outs), "the other priors that plans were calibrated for"),
         (plan.robust or any(out.robust for out in outs), "every prior of a plan's region"),
     ]
@@ -158,12 +175,12 @@ def _channel(
                 f"the channel is one of epsilon {float(own):.6g} of its own{what}, so that "
                 f"everything together keeps within {show(epsilon)}"
             )
-            certificate = _proved(scenario, made.applied, epsilon)
+            certificate, units = _proved(scenario, made.applied, epsilon, bound)
             notes = (*made.notes, note)
             found = Plan.of(
                 scenario, "channel", made.applied, epsilon, certificate, notes, made.distortion
             )
-            return _priced(offer, found, bound)
+            return _priced(offer, replace(found, units=units), bound)
     raise _nothing(offer, plan, last, epsilon)
 
 
@@ -186,14 +203,25 @@ def _values(scenario: Scenario) -> Scenario:
     )
 
 
-def _proved(scenario: Scenario, applied: Mechanism, epsilon: Fraction) -> Certificate:
+def _proved(
+    scenario: Scenario, applied: Mechanism, epsilon: Fraction, bound: Bound
+) -> tuple[Certificate, UnitsClaim | None]:
+    """Return the certificate, and what it says of all rows of a person.
+
+    ``bound`` is that of everything together, which this release never exceeds.
+    """
     regions = regions_of(scenario) if has_region(scenario) else None
     certificate = prove(scenario, applied, epsilon, regions)
     if not certificate.holds:
         raise PufferfishError(
             f"what was found could not be certified at epsilon {show(epsilon)}; please report it"
         )
-    return certificate
+    if not units_of(scenario):
+        return certificate, None
+    found = units_loss(scenario, applied)
+    if bound.value is not None and (found.upper is None or found.upper > bound.value):
+        found = replace(found, upper=bound.value, name="loss of everything together")
+    return together(certificate, found, epsilon), claim_of(scenario, found)
 
 
 def _nothing(offer: Offer, plan: Plan, bound: Bound, epsilon: Fraction) -> DoesNotFit:

@@ -21,7 +21,7 @@ from pufferfish.ledger.account import Bound, budget_text, parse_budget
 from pufferfish.ledger.checking import Progress, Verified, verify_ledger
 from pufferfish.ledger.database import PATIENCE, Waiting
 from pufferfish.ledger.price import ABOUT_PRIORS, Price, about_incomplete, end_of_budget, is_used_up
-from pufferfish.ledger.records import Account, ReleaseRecord
+from pufferfish.ledger.records import Account, ReleaseRecord, UnitCounts
 from pufferfish.ledger.state import read_state
 from pufferfish.ledger.store import Store
 from pufferfish.ledger.subject import Offer, Quote, Subject
@@ -235,8 +235,10 @@ class Ledger:
         if state.others and not state.known and not new_table:
             raise self._unknown(subject, state.others)
         counted, joint, _ = subject.place(state)
-        own = subject.is_own(counted)
-        return Offer(subject.secret, state, joint, counted.labels[-1], own)
+        label = counted.labels[-1]
+        people = subject.people_of(state, joint, label)
+        own = subject.is_own(counted, people)
+        return Offer(subject.secret, state, joint, label, own, people, subject.identity.order)
 
     def verify(self, progress: Progress | None = None) -> Verified:
         """Compute every joint loss again from the counts and the plans that the ledger holds.
@@ -283,6 +285,17 @@ class Ledger:
             charge.add_joint_counts(
                 secret, digest, quote.new_counts.labels, quote.new_counts.to_bytes()
             )
+        for people in quote.new_people:
+            charge.add_unit_counts(
+                UnitCounts(
+                    secret,
+                    digest,
+                    people.column,
+                    people.order,
+                    people.labels,
+                    people.to_bytes(),
+                )
+            )
         record = charge.add_release(
             secret,
             digest,
@@ -312,17 +325,12 @@ class Ledger:
         out = f"{price.releases} releases are out" if price.releases != 1 else "1 release is out"
         before = f", with a joint loss of up to {_rounded(price.before)}" if price.releases else ""
         hints = about_incomplete(price.incomplete)
-        if not price.own and price.person_rows == 1:
+        if not price.own:
             hints += "; the plan was calibrated for another prior than that of this table"
         if not (price.own or price.told or price.person_rows > 1):
             hints += f": {ABOUT_PRIORS}"
         if price.releases and is_used_up(price.before, price.budget):
             advice = end_of_budget(price.secret, price.releases, price.budget)
-        elif subject.plan.rules is not None and subject.plan.rules.unit is not None:
-            advice = (
-                "give the plan a smaller epsilon, or more noise (pufferfish release --min-scale): "
-                "calibrate --ledger does not take rows of one person (--unit)"
-            )
         else:
             advice = f"what still fits is found by: pufferfish calibrate ... --ledger {self.path}"
         raise DoesNotFit(

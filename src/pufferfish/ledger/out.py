@@ -37,6 +37,10 @@ class Out:
         Whether the plan is for a whole region of priors.
     manner : str
         How cells are read, whatever the support: equal ones read alike what both supports hold.
+    unit : str or None
+        The column that tells whose rows they are, where the plan names one.
+    order : str
+        The digest of the table's rows in the order in which they are released; empty: unknown.
     """
 
     label: str
@@ -49,6 +53,8 @@ class Out:
     clamp: bool = False
     robust: bool = False
     manner: str = ""
+    unit: str | None = None
+    order: str = ""
 
     @cached_property
     def worst(self) -> Term:

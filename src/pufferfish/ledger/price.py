@@ -46,7 +46,9 @@ class Price:
     robust : bool
         Whether the plan is for a whole region of priors.
     person_rows : int
-        How many rows one person may have, by the plan.
+        How many rows one person may have, where a plan says whose rows they are; or else 1.
+    same_order : bool
+        Whether all releases were made from the table with its rows in one and the same order.
     told : bool
         Whether the prior that the plan was calibrated for is at hand.
     """
@@ -65,6 +67,7 @@ class Price:
     own: bool
     robust: bool = False
     person_rows: int = 1
+    same_order: bool = True
     told: bool = True
 
     @property
@@ -97,10 +100,23 @@ class Price:
                 "loss holds for them too, given which values they lack, but that itself shows in "
                 "the outputs, and no mechanism covers it"
             )
-        if self.person_rows > 1:
+        if self.person_rows > 1 and not self.same_order:
             found.append(
-                f"one person may have {self.person_rows} rows, by the plan: charged is the sum of "
-                "the worst cases of all releases, as many times, whichever rows are theirs"
+                f"one person may have {self.person_rows} rows, and the table has its rows in "
+                "another order than for an earlier release (or a lazy frame, which has none): "
+                "charged is the sum of the worst cases of all releases, for all rows of a person; "
+                "release from the table as it was"
+            )
+        elif self.person_rows > 1 and self.own:
+            found.append(
+                f"one person may have {self.person_rows} rows: everything that is released of the "
+                "table is charged for all rows of a person together"
+            )
+        elif self.person_rows > 1:
+            found.append(
+                f"one person may have {self.person_rows} rows, and the plan was not calibrated for "
+                "the rows of these people in this order: charged is the sum of the worst cases of "
+                "all releases, for all rows of a person"
             )
         elif not self.own:
             found.append(

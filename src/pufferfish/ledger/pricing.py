@@ -13,40 +13,42 @@ The bound holds for every adversary there is reason to think of, and so is the l
    counts tell anything, the sum of all worst cases;
 4. where a plan is for a whole region of priors, which may be any of them, the sum of all worst
    cases;
-5. where one person may have several rows, by the word of any of the plans, the worst cases of all
-   rows of a person together.
+5. where one person may have several rows, by the word of any of the plans, what all rows of a
+   person tell together (:mod:`.persons`).
 
 Worst cases (:mod:`.worstcases`) hold whatever the adversary thinks and however values belong
 together, also for rows that lack some of them (theory, section 6). Only whole sets are bounded:
 nothing is ever added to the bound of an earlier set.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from pufferfish.arrays import CountArray
 from pufferfish.errors import InputError
 from pufferfish.joint import Axis, Known, smallest_bound
 from pufferfish.joint import Bound as JointBound
-from pufferfish.joint.axes import rows_of
 from pufferfish.joint.worst import total
 from pufferfish.ledger.account import Bound, bound_of
 from pufferfish.ledger.adversaries import is_compared, masses_of, secrets_in
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.out import Out, Pair, pairs_of
+from pufferfish.ledger.persons import bounds_of_persons
 from pufferfish.ledger.readings import embedded
-from pufferfish.ledger.worstcases import worst_of_persons, worst_sum, worst_terms
-from pufferfish.mechanisms import Channel, Mechanism
+from pufferfish.ledger.suited import axes_of, comparable, suited
+from pufferfish.ledger.unittable import UnitTable
+from pufferfish.ledger.worstcases import worst_sum, worst_terms
 from pufferfish.prior import Prior
 from pufferfish.support import Levels, Support
 
 
 def bound_together(
-    joint: JointTable, outs: Sequence[Out], others: Sequence[tuple[str, Sequence[Prior]]] = ()
+    joint: JointTable,
+    outs: Sequence[Out],
+    others: Sequence[tuple[str, Sequence[Prior]]] = (),
+    people: Mapping[str, UnitTable] | None = None,
 ) -> Bound:
     """Return the least bound of the loss of all releases together, for all adversaries.
 
@@ -58,6 +60,8 @@ def bound_together(
         All releases of one table about one secret.
     others : sequence of (digest, priors)
         The priors of scenarios that some of the plans were calibrated for.
+    people : mapping from unit column to UnitTable, optional
+        The rows of each person, where plans say whose they are.
 
     Returns
     -------
@@ -87,44 +91,8 @@ def bound_together(
     if len(there) < len(pairs) or not all(is_compared(used, pair) for pair in there):
         why = "as the table has no values for a secret of a pair"
         bounds.append(worst_sum(joint, outs, why))
-    persons = worst_of_persons(joint, outs)
-    if persons is not None:
-        bounds.append(persons)
+    bounds += bounds_of_persons(joint, outs, people or {})
     return max(bounds, key=lambda bound: (bound.value is None, bound.value or Fraction(0)))
-
-
-def axes_of(joint: JointTable, outs: Sequence[Out]) -> list[Axis]:
-    """Return the axes of the joint counts with what is released of each."""
-    return [
-        Axis(
-            axis.support,
-            tuple(suited(o.mechanism, axis.support) for o in outs if o.label == axis.label),
-        )
-        for axis in joint.axes
-    ]
-
-
-def suited(mechanism: Mechanism, support: Support) -> Mechanism:
-    """Return a mechanism for the values of a support: of a channel the rows of these values.
-
-    Raises
-    ------
-    InputError
-        If a channel has no row for one.
-    """
-    if not isinstance(mechanism, Channel) or mechanism.inputs.same_as(support):
-        return mechanism
-    rows = rows_of(support, mechanism)
-    if (rows < 0).any():
-        lost = support.name(int(np.argmax(rows < 0)))
-        raise InputError(f"the channel has no row for {lost!r}, which the column can hold")
-    denominators = tuple(mechanism.denominators[k] for k in rows.tolist())
-    return Channel(support, mechanism.outputs, mechanism.rows[rows], denominators)
-
-
-def comparable(joint: JointTable, pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs whose secrets the table has both."""
-    return [pair for pair in pairs if set(pair) <= set(joint.secrets)]
 
 
 def spread(

@@ -77,6 +77,30 @@ class JointCounts:
 
 
 @dataclass(frozen=True)
+class UnitCounts:
+    """The counts of the rows of each person in a table, as bytes that the ledger made.
+
+    Attributes
+    ----------
+    secret, digest : str
+        The account and the table.
+    unit : str
+        The column that tells whose rows they are.
+    order : str
+        The digest of the table's rows in their order.
+    columns : tuple of str
+    counts : bytes
+    """
+
+    secret: str
+    digest: str
+    unit: str
+    order: str
+    columns: tuple[str, ...]
+    counts: bytes
+
+
+@dataclass(frozen=True)
 class ReleaseRecord:
     """One release, as it was charged.
 
@@ -126,6 +150,7 @@ class ReleaseRecord:
 ACCOUNT = "secret, budget, opened, version"
 TABLE = "secret, digest, rows, first_seen"
 COUNTS = "secret, digest, columns, counts"
+UNIT_COUNTS = "secret, digest, unit, row_order, columns, counts"
 RELEASE = (
     "sequence, id, secret, digest, columns, mechanism, plan, epsilon, bound, how, detail, time, "
     "state"
@@ -149,6 +174,12 @@ def read_counts(row: tuple[Any, ...]) -> JointCounts:
     """Return the joint counts of a row."""
     secret, digest, columns, counts = row
     return JointCounts(secret, digest, read_columns(columns), counts)
+
+
+def read_unit_counts(row: tuple[Any, ...]) -> UnitCounts:
+    """Return the counts of the rows of each person of a row."""
+    secret, digest, unit, order, columns, counts = row
+    return UnitCounts(secret, digest, unit, order, read_columns(columns), counts)
 
 
 def columns_text(columns: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ keep what was charged: no release is deleted, and nothing but its state ever cha
 
 #: "PFLG": what SQLite files of this kind say of themselves, and the version of their tables.
 APPLICATION = 0x50464C47
-VERSION = 1
+VERSION = 2
 
 NOTICE = (
     "This ledger is private: it holds counts of the table that was protected, and the plans. "
@@ -41,6 +41,16 @@ CREATE TABLE joint_counts (
     PRIMARY KEY (secret, digest, columns),
     FOREIGN KEY (secret, digest) REFERENCES source
 );
+CREATE TABLE unit_counts (
+    secret TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    unit TEXT NOT NULL CHECK (typeof(unit) = 'text'),
+    row_order TEXT NOT NULL CHECK (typeof(row_order) = 'text'),
+    columns TEXT NOT NULL CHECK (typeof(columns) = 'text'),
+    counts BLOB NOT NULL CHECK (typeof(counts) = 'blob'),
+    PRIMARY KEY (secret, digest, unit, row_order, columns),
+    FOREIGN KEY (secret, digest) REFERENCES source
+);
 CREATE TABLE release (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE CHECK (typeof(id) = 'text'),
@@ -66,6 +76,8 @@ CREATE TRIGGER source_stays BEFORE DELETE ON source
     BEGIN SELECT RAISE(ABORT, 'a table is never forgotten'); END;
 CREATE TRIGGER counts_stay BEFORE UPDATE ON joint_counts
     BEGIN SELECT RAISE(ABORT, 'the counts of a table never change'); END;
+CREATE TRIGGER unit_counts_stay BEFORE UPDATE ON unit_counts
+    BEGIN SELECT RAISE(ABORT, 'the counts of a table never change'); END;
 CREATE TRIGGER release_stays BEFORE DELETE ON release
     BEGIN SELECT RAISE(ABORT, 'a release is never deleted'); END;
 CREATE TRIGGER release_is_final BEFORE UPDATE ON release
@@ -78,6 +90,8 @@ CREATE TRIGGER release_is_final BEFORE UPDATE ON release
 CREATE TRIGGER version_of_source AFTER INSERT ON source
     BEGIN UPDATE account SET version = version + 1 WHERE secret = NEW.secret; END;
 CREATE TRIGGER version_of_counts AFTER INSERT ON joint_counts
+    BEGIN UPDATE account SET version = version + 1 WHERE secret = NEW.secret; END;
+CREATE TRIGGER version_of_unit_counts AFTER INSERT ON unit_counts
     BEGIN UPDATE account SET version = version + 1 WHERE secret = NEW.secret; END;
 CREATE TRIGGER version_of_release AFTER INSERT ON release
     BEGIN UPDATE account SET version = version + 1 WHERE secret = NEW.secret; END;

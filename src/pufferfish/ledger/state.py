@@ -14,9 +14,11 @@ from pufferfish.ledger.out import Out
 from pufferfish.ledger.readings import Reading
 from pufferfish.ledger.records import Account, ReleaseRecord
 from pufferfish.ledger.store import View
+from pufferfish.ledger.unittable import UnitTable
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.supportfile import any_support_from_dict, support_to_dict
+from pufferfish.tables import Rules
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Detail:
     rows, without_value, without_secret, incomplete : int
         Rows of the table; those without a value in this column; those without a secret; those with
         a value in some, but not all of the columns that were released until then.
+    order : str
+        The digest of the table's rows in the order in which they were released; empty: unknown.
     priors : tuple of Prior or None
         Those of the plan's scenario, where they are not of this table and were given.
     """
@@ -48,6 +52,7 @@ class Detail:
     without_value: int
     without_secret: int
     incomplete: int
+    order: str = ""
     priors: tuple[Prior, ...] | None = None
 
     def to_json(self) -> str:
@@ -79,7 +84,7 @@ class Detail:
 
 _PLAIN: Mapping[str, type] = {
     "axis": str, "reading": str, "clamp": bool, "own": bool, "rows": int, "without_value": int,
-    "without_secret": int, "incomplete": int,
+    "without_secret": int, "incomplete": int, "order": str,
 }  # fmt: skip
 
 
@@ -122,6 +127,8 @@ class State:
     plans : list of Plan, as long
     joint : JointTable or None
         The counts of all columns that were released; None before the first release.
+    units : list of UnitTable
+        What was counted of the rows of each person.
     """
 
     account: Account
@@ -131,12 +138,43 @@ class State:
     details: list[Detail] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     joint: JointTable | None = None
+    units: list[UnitTable] = field(default_factory=list)
 
     @property
     def outs(self) -> list[Out]:
         """The releases as pricing needs them."""
         pairs = zip(self.plans, self.details, strict=True)
-        return [out_of(plan, detail.axis, detail.own, detail.clamp) for plan, detail in pairs]
+        return [out_of(plan, d.axis, d.own, d.clamp, d.order) for plan, d in pairs]
+
+    def people(self, labels: Sequence[str], order: str) -> dict[str, UnitTable]:
+        """Return what is known of the rows of each person on these axes, by unit column.
+
+        Counts in the order that is asked for come before any other.
+        """
+        found: dict[str, UnitTable] = {}
+        for table in self.units:
+            if set(labels) <= set(table.labels) and (
+                table.column not in found or table.order == order
+            ):
+                found[table.column] = table
+        return found
+
+    def holds(self, table: UnitTable) -> bool:
+        """Whether these counts of the rows of each person are kept already."""
+        return any(
+            (kept.column, kept.order) == (table.column, table.order)
+            and set(table.labels) <= set(kept.labels)
+            for kept in self.units
+        )
+
+    @property
+    def unit_rules(self) -> dict[str, Rules]:
+        """The rules of the first plan that names each unit column."""
+        found: dict[str, Rules] = {}
+        for plan in self.plans:
+            if plan.rules is not None and plan.rules.unit is not None:
+                found.setdefault(plan.rules.unit, plan.rules)
+        return found
 
     @property
     def readings(self) -> dict[str, Reading]:
@@ -158,7 +196,7 @@ class State:
         return [(plan.digest, d.priors) for plan, d in pairs if d.priors is not None]
 
 
-def out_of(plan: Plan, axis: str, own: bool, clamp: bool = False) -> Out:
+def out_of(plan: Plan, axis: str, own: bool, clamp: bool = False, order: str = "") -> Out:
     """Return a release as pricing needs it."""
     return Out(
         axis,
@@ -171,6 +209,8 @@ def out_of(plan: Plan, axis: str, own: bool, clamp: bool = False) -> Out:
         clamp,
         plan.robust,
         Reading(plan, clamp).manner,
+        None if plan.rules is None else plan.rules.unit,
+        order,
     )
 
 
@@ -206,6 +246,7 @@ def read_state(view: View, secret: str, digest: str) -> State:
         [details[r.detail] for r in releases],
         [parsed[r.plan] for r in releases],
         None if widest is None else JointTable.from_bytes(widest.counts),
+        [UnitTable.from_bytes(kept.counts) for kept in view.unit_counts(secret, digest)],
     )
     lost = {d.axis for d in details.values()} - set(
         () if state.joint is None else state.joint.labels

@@ -11,7 +11,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from pufferfish.ledger.records import (
     JointCounts,
     ReleaseRecord,
     TableRecord,
+    UnitCounts,
     columns_text,
     now,
 )
@@ -203,6 +204,17 @@ class View:
             self._checked(records.read_counts, row) for row in self._rows(query, secret, digest)
         ]
 
+    def unit_counts(self, secret: str, digest: str) -> list[UnitCounts]:
+        """Return all counts of the rows of each person of a table under a secret, as they came."""
+        query = (
+            f"SELECT {records.UNIT_COUNTS} FROM unit_counts WHERE secret = ? AND digest = ? "
+            "ORDER BY rowid"
+        )
+        return [
+            self._checked(records.read_unit_counts, row)
+            for row in self._rows(query, secret, digest)
+        ]
+
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return _executed(self._connection, query, values).fetchall()
 
@@ -268,6 +280,33 @@ class Charge(View):
                     "the same table; they never change"
                 )
         self._insert("joint_counts", records.COUNTS, secret, digest, columns_text(names), counts)
+
+    def add_unit_counts(self, counts: UnitCounts) -> None:
+        """Keep the counts of the rows of each person; the same ones again change nothing.
+
+        Raises
+        ------
+        InputError
+            If the table is not known, or other counts of these columns in this order are.
+        """
+        for known in self.unit_counts(counts.secret, counts.digest):
+            if replace(known, counts=counts.counts) == counts:
+                if known.counts == counts.counts:
+                    return
+                raise InputError(
+                    f"the ledger {self._path} holds other counts by {counts.unit!r} for the same "
+                    "table; they never change"
+                )
+        self._insert(
+            "unit_counts",
+            records.UNIT_COUNTS,
+            counts.secret,
+            counts.digest,
+            counts.unit,
+            counts.order,
+            columns_text(counts.columns),
+            counts.counts,
+        )
 
     def add_release(
         self,

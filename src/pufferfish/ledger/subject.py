@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subject: a table as it is now and a plan to release it by, priced beside what is out of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from pufferfish.ledger.price import NOTHING, Price
 from pufferfish.ledger.pricing import bound_together
 from pufferfish.ledger.readings import Reading, rules_of_charge
 from pufferfish.ledger.state import Detail, State, out_of, rows_of_persons, rows_without
+from pufferfish.ledger.unittable import UnitTable, count_units
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.release import check_release, file_state
 from pufferfish.scenario import Scenario
 from pufferfish.tables import Table, open_table
 from pufferfish.tables.identity import TableIdentity, identity_of
+from pufferfish.unitloss import digest_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,10 @@ class Offer:
         The axis of the release.
     own : bool
         Whether the plan was calibrated for what this very table says.
+    people : mapping from unit column to UnitTable
+        The rows of each person, as the table has them now.
+    order : str
+        The digest of the table's rows in their order now.
     """
 
     secret: str
@@ -45,16 +51,18 @@ class Offer:
     joint: JointTable
     label: str
     own: bool
+    people: Mapping[str, UnitTable]
+    order: str
 
     def bound(self, plan: Plan) -> Bound:
         """Return the joint loss of everything with a release by this plan."""
-        outs = [*self.state.outs, out_of(plan, self.label, True)]
-        return bound_together(self.joint, outs, self.state.priors)
+        outs = [*self.state.outs, out_of(plan, self.label, True, order=self.order)]
+        return bound_together(self.joint, outs, self.state.priors, self.people)
 
     @property
     def before(self) -> Bound:
         """The joint loss of what is out, without any further release."""
-        return bound_together(self.joint, self.state.outs, self.state.priors)
+        return bound_together(self.joint, self.state.outs, self.state.priors, self.people)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +72,7 @@ class Quote:
     price: Price
     detail: Detail
     new_counts: JointTable | None
+    new_people: list[UnitTable]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +94,8 @@ class Subject:
         What the plan was calibrated for, if that was told.
     counted : dict
         Counts that were made already, by the readings that they are for.
+    people : dict
+        Those of the rows of each person, by the unit column and the readings.
     """
 
     source: Any
@@ -95,6 +106,7 @@ class Subject:
     reading: Reading
     priors: tuple[Prior, ...] | None
     counted: dict[tuple[str, ...], Counted]
+    people: dict[tuple[str, ...], UnitTable]
 
     @classmethod
     def of(
@@ -118,7 +130,7 @@ class Subject:
         table = open_table(source)
         identity = identity_of(table)
         reading = Reading(plan, clamp)
-        return cls(source, table, identity, state, plan, reading, priors, {})
+        return cls(source, table, identity, state, plan, reading, priors, {}, {})
 
     @property
     def secret(self) -> str:
@@ -152,12 +164,13 @@ class Subject:
         """Return the price beside what is out."""
         counted, joint, new = self.place(state)
         label = counted.labels[-1]
-        # Whose rows are whose nobody looks at here, so that no such plan is known to be of it.
-        own = rows_of_persons(self.plan) == 1 and self.is_own(counted)
-        offered = out_of(self.plan, label, own, self.reading.clamp)
+        people = self.people_of(state, joint, label)
+        own = self.is_own(counted, people)
+        offered = out_of(self.plan, label, own, self.reading.clamp, self.identity.order)
         priors = None if own else self.priors
         others = [*state.priors, *([(self.plan.digest, priors)] if priors is not None else [])]
-        bound = bound_together(joint, [*state.outs, offered], others)
+        outs = [*state.outs, offered]
+        bound = bound_together(joint, outs, others, people)
         detail = Detail(
             axis=label,
             reading=self.reading.key,
@@ -167,6 +180,7 @@ class Subject:
             without_value=rows_without(counted.atoms[-1], counted.rows),
             without_secret=joint.without_secret,
             incomplete=joint.incomplete,
+            order=self.identity.order,
             priors=None
             if any(digest == self.plan.digest for digest, _ in state.priors)
             else priors,
@@ -186,10 +200,39 @@ class Subject:
             incomplete=joint.incomplete,
             own=own,
             robust=self.plan.robust,
-            person_rows=rows_of_persons(self.plan),
+            person_rows=max(
+                [rows_of_persons(self.plan), *(table.most_rows for table in people.values())]
+            ),
+            same_order=len({out.order for out in outs}) == 1 and bool(self.identity.order),
             told=own or self.plan.digest in dict(others),
         )
-        return Quote(price, detail, new)
+        return Quote(price, detail, new, [t for t in people.values() if not state.holds(t)])
+
+    def people_of(self, state: State, joint: JointTable, label: str) -> dict[str, UnitTable]:
+        """Return the rows of each person, by every unit column that a plan names.
+
+        Raises
+        ------
+        InputError
+            If a row with a released value has no unit, or a unit has several secrets.
+        """
+        rules = state.unit_rules
+        if self.reading.rules.unit is not None:
+            rules.setdefault(self.reading.rules.unit, self.reading.rules)
+        if not rules:
+            return {}
+        known = state.readings
+        known.setdefault(label, self.reading)
+        readings = [(axis.label, known[axis.label]) for axis in joint.axes]
+        found = {}
+        for unit, own in rules.items():
+            key = (unit, *(f"{name} {reading.key}" for name, reading in readings))
+            if key not in self.people:
+                order = self.identity.order
+                self.people[key] = count_units(self.table, own, order, joint, readings)
+                self.check_unchanged()
+            found[unit] = self.people[key]
+        return found
 
     def place(self, state: State) -> tuple[Counted, JointTable, JointTable | None]:
         """Return the counts for the plan's reading, of all columns, and these if they are new.
@@ -227,8 +270,8 @@ class Subject:
             self.check_unchanged()
         return self.counted[key]
 
-    def is_own(self, counted: Counted) -> bool:
-        """Whether the plan's digest is that of this table's own counts."""
+    def is_own(self, counted: Counted, people: Mapping[str, UnitTable]) -> bool:
+        """Whether the plan's digest is that of this table's own counts, in its order now."""
         atoms, support, plan = counted.atoms[-1], self.plan.support, self.plan
         names, used = counted.joint.secrets, atoms >= 0
         rows = []
@@ -245,7 +288,22 @@ class Subject:
         scenario = Scenario(prior, plan.pairs)
         if len(plan.regions) == 1:
             scenario = scenario.with_regions(plan.regions)
-        return scenario.digest == plan.digest
+        if scenario.digest != plan.digest:
+            return False
+        unit = self.reading.rules.unit
+        return unit is None or self._knows_people(prior, counted, people[unit])
+
+    def _knows_people(self, prior: Prior, counted: Counted, table: UnitTable) -> bool:
+        """Whether the plan was calibrated for the rows of these very people, in this order."""
+        label, claim = counted.labels[-1], self.plan.units
+        axis = counted.joint.axes[counted.joint.axis(label)].support
+        units = table.units_on(label, axis, self.plan.support)
+        if units is None or claim is None or not self.identity.order:
+            return False
+        secrets = [table.secrets.index(secret) for secret in prior.secrets]
+        own = units.moved(np.arange(self.plan.support.size), secrets)
+        scenario = Scenario(replace(prior, units=own), self.plan.pairs)
+        return digest_of(scenario) == claim.digest
 
 
 def _priors_of(plan: Plan, given: Scenario | Prior) -> tuple[Prior, ...]:

@@ -7,8 +7,8 @@ any plan of the column allows, so noise is taken over the union of the table's v
 supports of all plans of its column. Only a release that moves values into its own support (clamp)
 tells nothing of what is beyond. A channel has a row for every value that can be put in.
 
-All rows of a person are released: where a plan says that one person may have k of them, it is the
-sum for one row k times. Which rows are whose does not matter for that, nor does their order.
+All rows of a person are released: where one person may have k of them, it is the sum for one row k
+times. Which rows are whose does not matter for that, nor does their order.
 """
 
 import math
@@ -57,18 +57,6 @@ def worst_sum(joint: JointTable, outs: Sequence[Out], why: str) -> Bound:
     """Return the sum of the worst cases of all releases, and why it is charged."""
     upper = total(worst_terms(joint, outs))
     return bound_of(float("inf") if upper is None else upper, f"worst cases, {why}")
-
-
-def worst_of_persons(joint: JointTable, outs: Sequence[Out]) -> Bound | None:
-    """Return the bound for all rows of one person, or None where each row is a person."""
-    rows = max(out.rows for out in outs)
-    if rows == 1:
-        return None
-    worst = total(worst_terms(joint, outs))
-    return Bound(
-        None if worst is None else worst * rows,
-        f"worst cases of the {rows} rows that one person may have",
-    )
 
 
 def _worst(out: Out, ends: _Ends | None) -> Term:

@@ -97,4 +97,4 @@ def count_table(table: Any, rules: Rules) -> Prior:
     for warning in told:
         warn_user(warning, PriorWarning)
     prior = Prior.from_numerators(support, named, list(matrix), from_rows=True, report=report)
-    return prior if rules.unit is None else with_units(prior, source, rules)
+    return prior if rules.unit is None else with_units(prior, source, [rules])

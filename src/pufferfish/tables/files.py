@@ -61,6 +61,8 @@ class FileTable:
         Turns an array of DuckDB's cells into raw cells.
     """
 
+    unordered = False
+
     def __init__(
         self,
         path: Path,

@@ -41,6 +41,7 @@ class FrameTable:
         # Lazy frames must look at their plan for the names: ask once.
         raw = frame.collect_schema().names() if isinstance(frame, nw.LazyFrame) else frame.columns
         self.columns = trimmed_names(raw, self.name)
+        self.unordered = isinstance(frame, nw.LazyFrame)
         self._raw_names = dict(zip(self.columns, raw, strict=True))
         # The columns in use, as Arrow: counting, looking for a row and streaming ask for the same
         # ones. They are kept as long as this table is, which is for one call of the library.

@@ -37,6 +37,9 @@ number, as are ``.5`` and ``0.5``, ``-0`` and ``0``; ``True`` is ``true``; and t
 ``2020-01-31T00:00:00.000`` is the date ``2020-01-31``. Nothing else is taken for the same: ``007``
 and ``+7`` remain other texts than ``7``.
 
+*Order.* Where the order of the rows counts (several rows of one person), the numbers v are digested
+as they come too.
+
 The digest is as private as the table: whoever can guess all rows can test the guess.
 """
 
@@ -100,10 +103,14 @@ class TableIdentity:
         64 hexadecimal digits; the same for every copy of the table.
     rows : int
         How many rows were read.
+    order : str
+        64 hexadecimal digits; the same for copies of the table with their rows in the same order.
+        Empty for a lazy frame, which promises none.
     """
 
     digest: str
     rows: int
+    order: str = ""
 
 
 def identity_of(source: Any) -> TableIdentity:
@@ -127,6 +134,8 @@ def identity_of(source: Any) -> TableIdentity:
     keys = {name: _keys(name) for name in table.columns}
     points = _random(b"z", _PRODUCTS) % np.uint64(_PRIME)
     products = [1] * _PRODUCTS
+    # One digest for each, so that it does not depend on where a batch ends.
+    ordered = [hashlib.sha256(_SEED + b"order") for _ in range(_PRODUCTS)]
     rows = 0
     size = max(_LEAST_ROWS, min(BATCH_ROWS, _BATCH_CELLS // max(1, len(table.columns))))
     for batch in table.batches(table.columns, size) if table.columns else ():
@@ -137,9 +146,12 @@ def identity_of(source: Any) -> TableIdentity:
         tops = sums >> np.uint64(34)
         for k in range(_PRODUCTS):
             numbers = tops[2 * k] << np.uint64(30) | tops[2 * k + 1]
+            ordered[k].update(numbers.astype("<u8").tobytes())
             products[k] = products[k] * _product(numbers, points[k]) % _PRIME
     content = json.dumps([sorted(table.columns), rows, products]).encode()
-    return TableIdentity(hashlib.sha256(_SEED + content).hexdigest(), rows)
+    in_order = hashlib.sha256(b"".join(own.digest() for own in ordered)).hexdigest()
+    order = "" if table.unordered else in_order
+    return TableIdentity(hashlib.sha256(_SEED + content).hexdigest(), rows, order)
 
 
 def canonical(text: str) -> str:

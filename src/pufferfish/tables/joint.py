@@ -29,6 +29,7 @@ from pufferfish.tables.opening import open_table
 from pufferfish.tables.report import MissingText, coding_of, kind_of
 from pufferfish.tables.rules import Rules
 from pufferfish.tables.source import Table
+from pufferfish.tables.units import with_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,11 @@ def count_joint_table(table: Any, rules: JointRules) -> Prior:
     )  # fmt: skip
     for warning in told:
         warn_user(warning, PriorWarning)
-    return Prior.from_numerators(product, named, list(matrix), from_rows=True, report=report)
+    prior = Prior.from_numerators(product, named, list(matrix), from_rows=True, report=report)
+    if rules.unit is None:
+        return prior
+    # With the orders and the decimal marks that were found.
+    return with_units(prior, source, [axis.placed.rules for axis in axes])
 
 
 def _axis(

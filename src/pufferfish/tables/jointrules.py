@@ -25,11 +25,14 @@ class JointRules:
         Texts that mean "missing" in the column of the secret.
     exclude_secrets : tuple of str
         Secrets that are left out of the prior.
+    unit : str or None
+        The column whose equal values mark the rows of one person.
     """
 
     columns: tuple[Rules, ...]
     missing: tuple[str, ...] = ()
     exclude_secrets: tuple[str, ...] = ()
+    unit: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,6 +47,7 @@ class JointRules:
             ", ".join(self.names),
             missing=self.missing,
             exclude_secrets=self.exclude_secrets,
+            unit=self.unit,
         )
 
     @classmethod
@@ -60,8 +64,8 @@ class JointRules:
         Raises
         ------
         InputError
-            If they are about different secrets, leave out different ones, or two are about one
-            column.
+            If they are about different secrets or units, leave out different secrets, or two are
+            about one column.
         """
         check_columns([rules.public for rules in columns])
         first = columns[0]
@@ -77,8 +81,13 @@ class JointRules:
                     f"{first.public!r} and {other.public!r} leave out different secrets "
                     f"({_names(first)} and {_names(other)}), so they cannot be counted together"
                 )
+            if other.unit != first.unit:
+                raise InputError(
+                    f"columns are counted together by one unit, but the unit is {first.unit!r} for "
+                    f"{first.public!r} and {other.unit!r} for {other.public!r}"
+                )
         absent = dict.fromkeys(text for rules in columns for text in rules.missing)
-        return cls(tuple(columns), tuple(absent), first.exclude_secrets)
+        return cls(tuple(columns), tuple(absent), first.exclude_secrets, first.unit)
 
 
 def make_joint_rules(
@@ -92,6 +101,7 @@ def make_joint_rules(
     step: Any = None,
     support: Any = None,
     missing_as_level: bool | Mapping[str, bool] = False,
+    unit: Any = None,
 ) -> JointRules:
     """Return checked rules of several columns; see :func:`make_rules` for what each one means.
 
@@ -109,6 +119,8 @@ def make_joint_rules(
         Secrets that are left out.
     missing_as_level : bool, or mapping ``{column: bool}``
         For all columns, or for those named.
+    unit : str, optional
+        The column whose equal values mark the rows of one person.
 
     Raises
     ------
@@ -137,12 +149,13 @@ def make_joint_rules(
             public=column,
             missing=absent.get(column),
             exclude_secrets=exclude_secrets,
+            unit=unit,
             **{what: given[column] for what, given in options.items() if column in given},
         )
         for column in columns
     ]
     own = make_rules(secret=secret, public=columns[0], missing=absent.get(own_name))
-    return JointRules(tuple(rules), own.missing, rules[0].exclude_secrets)
+    return JointRules(tuple(rules), own.missing, rules[0].exclude_secrets, rules[0].unit)
 
 
 def _names(rules: Rules) -> str:

@@ -39,6 +39,10 @@ class Table(Protocol):
     def comma_may_be_decimal(self) -> bool:
         """Whether ``1,200`` could mean 1.2 here: a text file without commas between its fields."""
 
+    @property
+    def unordered(self) -> bool:
+        """Whether the rows may come in another order each time: a lazy frame."""
+
     def column(self, name: str) -> str:
         """Return the name as it stands in ``columns``.
 

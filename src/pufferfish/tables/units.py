@@ -18,7 +18,7 @@ import pyarrow as pa
 from pufferfish.arrays import IntArray
 from pufferfish.errors import InputError, PufferfishError, counted, listed
 from pufferfish.prior import Prior
-from pufferfish.support import one_column
+from pufferfish.support import Product, one_column
 from pufferfish.tables.cells import cells_of, distinct, is_missing
 from pufferfish.tables.coder import Coder
 from pufferfish.tables.frames import FrameTable, open_frame
@@ -69,17 +69,19 @@ class Names:
         return numbers
 
 
-def with_units(prior: Prior, table: Table, rules: Rules) -> Prior:
+def with_units(prior: Prior, table: Table, columns: Sequence[Rules]) -> Prior:
     """Return a prior of a table, with the rows of each unit counted together.
 
     Parameters
     ----------
     prior : Prior
-        What :func:`pufferfish.tables.count_table` counted, with its report.
+        What :func:`pufferfish.tables.count_table` or ``count_joint_table`` counted, with its
+        report.
     table : Table
         The same table.
-    rules : Rules
-        The cleaning in force; ``unit`` names the column.
+    columns : sequence of Rules
+        The cleaning in force of every public column, in the order of the axes; the report's rules
+        name the unit.
 
     Raises
     ------
@@ -88,38 +90,82 @@ def with_units(prior: Prior, table: Table, rules: Rules) -> Prior:
     PufferfishError
         If the table changed since the prior was counted.
     """
-    if rules.unit is None or rules.secret is None or prior.report is None:
+    if prior.report is None or prior.report.rules.unit is None:
         raise PufferfishError("units are counted in a table, by a column that is named")
-    table = _collected(table, (rules.unit, rules.secret, rules.public))
-    names = [table.column(name) for name in (rules.unit, rules.secret, rules.public)]
-    # 7 and 7.0 are one person, as they are one cell in the identity of the table.
-    units = Names(rules, f"column {rules.unit!r}", canonical)
-    secrets = Names(rules, f"column {rules.secret!r}")
-    coder = Coder(one_column(prior.support), rules, table)
-    batches = [
-        (
-            units.numbers(cells.column(0)),
-            secrets.numbers(cells.column(1)),
-            coder.code(cells.column(2)).atoms,
-        )
-        for cells in table.batches(names)
-    ]
-    if not batches:
+    common = prior.report.rules
+    names = [str(common.unit), str(common.secret), *(rules.public for rules in columns)]
+    table = _collected(table, names)
+    support = prior.support
+    axes = support.axes if isinstance(support, Product) else (one_column(support),)
+    coders = [Coder(axis, rules, table) for axis, rules in zip(axes, columns, strict=True)]
+    people = People(common, table)
+    atoms = []
+    for batch in table.batches([table.column(name) for name in names]):
+        people.read(batch.column(0), batch.column(1))
+        atoms.append([coder.code(batch.column(2 + k)).atoms for k, coder in enumerate(coders)])
+    if not atoms:
         raise InputError(f"{table.name} has a header but no rows")
-    unit, secret, atoms = (np.concatenate(part) for part in zip(*batches, strict=True))
-    usable = atoms >= 0
-    _check_named(unit, usable, rules, table)
-    _check_secrets(unit, secret, usable, rules, table)
+    each = [np.concatenate(part) for part in zip(*atoms, strict=True)]
+    usable = np.logical_and.reduce([part >= 0 for part in each])
+    unit, secret = people.checked(usable)
     where = {name: k for k, name in enumerate(prior.secrets)}
-    who = np.array([where.get(name, -1) for name in secrets.known] + [-1], dtype=np.int64)[secret]
+    who = np.array([where.get(name, -1) for name in people.secrets] + [-1], dtype=np.int64)[secret]
     used = usable & (who >= 0)
-    groups = _groups(unit[used], who[used], atoms[used], len(prior.secrets), table)
-    found = Units(rules.unit, groups)
+    shape = tuple(axis.size for axis in axes)
+    combined = np.ravel_multi_index([part[used] for part in each], shape)
+    groups = _groups(unit[used], who[used], combined, len(prior.secrets), table)
+    found = Units(names[0], groups)
     totals = sum((group.rows * group.counts.sum(axis=1) for group in groups), np.zeros(1, np.int64))
     if totals.tolist() != list(prior.totals):
         raise PufferfishError(f"{table.name} changed while it was read")
     notes = (*prior.report.notes, *_notes(found, prior.secrets))
     return replace(prior, units=found, report=replace(prior.report, notes=notes))
+
+
+class People:
+    """Whose each row of a table is, and which secret that person has, batch by batch.
+
+    Parameters
+    ----------
+    rules : Rules
+        They name the columns of the unit and the secret.
+    table : Table
+        For messages.
+    """
+
+    def __init__(self, rules: Rules, table: Table) -> None:
+        self._rules, self._table = rules, table
+        # 7 and 7.0 are one person, as they are one cell in the identity of the table.
+        self._units = Names(rules, f"column {rules.unit!r}", canonical)
+        self._secrets = Names(rules, f"column {rules.secret!r}")
+        self._read: list[tuple[IntArray, IntArray]] = []
+
+    @property
+    def secrets(self) -> list[str]:
+        """The secrets that came up, by their numbers."""
+        return list(self._secrets.known)
+
+    def read(self, units: pa.Array, secrets: pa.Array) -> None:
+        """Read the raw cells of a batch of rows."""
+        self._read.append((self._units.numbers(units), self._secrets.numbers(secrets)))
+
+    def checked(self, usable: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+        """Return the numbers of the unit and of the secret of every row, -1 for none.
+
+        Parameters
+        ----------
+        usable : bool array, shape (rows,)
+            Which rows have a public value.
+
+        Raises
+        ------
+        InputError
+            If one of these has no unit, or the rows of a unit have different secrets.
+        """
+        unit, secret = (np.concatenate(part) for part in zip(*self._read, strict=True))
+        _check_named(unit, usable, self._rules, self._table)
+        _check_secrets(unit, secret, usable, self._rules, self._table)
+        return unit, secret
 
 
 def _collected(table: Table, names: Sequence[str]) -> Table:

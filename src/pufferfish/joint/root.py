@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The root of an increasing function from below, by secants and halvings."""
+
+import math
+from collections.abc import Callable
+
+#: Relative width at which the search ends.
+_WIDTH = 4e-15
+_STEPS = 200
+
+
+def last_inside(
+    excess: Callable[[float], float],
+    inside: tuple[float, float],
+    outside: tuple[float, float],
+    goal: float,
+    close: float = 1e-15,
+) -> float:
+    """Return the last place at which an increasing function is known to be at most 0.
+
+    Parameters
+    ----------
+    excess : callable
+        The function; may be infinite.
+    inside, outside : tuple of (float, float)
+        A place where it is at most 0, and a larger one where it is above, with its values there;
+        both places above 0.
+    goal : float
+        What the function is in proportion to.
+    close : float
+        The search ends as soon as the function is within ``close * goal`` of 0.
+    """
+    (a, fa), (b, fb) = inside, outside
+    wa, wb, moved = fa, fb, 0
+    for step in range(_STEPS):
+        if b - a <= _WIDTH * b or -close * goal <= fa:
+            break
+        if step % 4 == 3 or not math.isfinite(wb):
+            x = math.sqrt(a) * math.sqrt(b)
+        else:
+            x = a + (b - a) * (wa / (wa - wb))
+        # A little away from the ends, so that the bracket closes from both sides.
+        x = min(max(x, a + 0.25 * _WIDTH * a), b - 0.25 * _WIDTH * b)
+        fx = excess(x)
+        # An end that stays twice counts half (the Illinois rule).
+        if fx <= 0:
+            a, wa = x, fx
+            fa, wb, moved = fx, wb / 2 if moved < 0 else fb, -1
+        else:
+            b, wb = x, fx
+            fb, wa, moved = fx, wa / 2 if moved > 0 else fa, 1
+    return a
