@@ -501,6 +501,29 @@ def test_a_prior_that_was_not_given_is_asked_for(folder: Path) -> None:
     check_refused(release("one.csv", *columns, plan="p.json"), "--prior-table FILE", status=1)
 
 
+def test_a_price_cleans_cells_as_the_release_will(folder: Path) -> None:
+    """For a plan of a given prior, which knows nothing of the table."""
+    secrets = {"no": {"0": "1/2", "1": "1/2"}, "yes": {"0": "1/4", "1": "3/4"}}
+    Path("prior.json").write_text(json.dumps({"secrets": secrets}))
+    Path("gaps.csv").write_text("s,x\nno,0\nno,?\nyes,1\nyes,0.9\nno,1\nyes,0\n")
+    made = run("calibrate", "--prior", "prior.json", "--epsilon", "0.5", "--save", "p.json")
+    assert made.status == 0, made.err
+    columns = ["--public", "x", "--secret", "s", "--prior", "prior.json"]
+    price = ["ledger", "price", "large.db", "gaps.csv", "--plan", "p.json", *columns]
+    check_refused(run(*price), "is no finite number")
+    check_refused(run(*price, "--missing", "?"), "outside the support")
+    cleaned = ["--missing", "?", "--step", "1"]
+    asked = run(*price, *cleaned, "--format", "json")
+    assert asked.status == 0, asked.err
+    charged = ["--ledger", "large.db", "-o", "o.csv"]
+    done = run("release", "gaps.csv", "--plan", "p.json", *columns, *cleaned, *charged)
+    assert done.status == 0, done.err
+    [entry] = Ledger.open("large.db").entries()
+    assert entry.bound == json.loads(asked.out)["joint_loss_exact"]
+    wrong = run("ledger", "price", "books.db", "table.csv", "--plan", "plan.json", *cleaned)
+    check_refused(wrong, "--missing, --step cannot be given: the plan says it already")
+
+
 def test_rows_of_one_person_get_advice_that_works(folder: Path) -> None:
     lines = Path("table.csv").read_text().splitlines()
     rows = [f"{line},{k // 2}" for k, line in enumerate(lines[1:])]

@@ -20,10 +20,13 @@ from pufferfish.cli.files import check_there, load_plan
 from pufferfish.cli.groups import Commands
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import format_option, one_of
-from pufferfish.errors import CheckFailed, InputError
+from pufferfish.errors import CheckFailed, InputError, listed
 
 if TYPE_CHECKING:
     from pufferfish.plan import Plan
+
+#: What a plan from a given prior is told of the table, in the order of `Plan.with_columns`.
+CLEANING = ("secret", "missing", "step", "missing_as_level")
 
 
 @click.group(
@@ -140,6 +143,12 @@ def show(messages: Messages, /, path: str, secret: str | None, form: str) -> Non
 @click.option("--secret", metavar="COL", help="Column of the secret, for a plan that names none.")
 @click.option("--public", metavar="COL", help="Column to release, for a plan that names none.")
 @click.option(
+    "--missing", multiple=True, metavar="TEXT",
+    help="Text that means a missing value, for such a plan; may be repeated.",
+)  # fmt: skip
+@click.option("--missing-as-level", is_flag=True, help="Missing is a level of such a plan.")
+@click.option("--step", metavar="G", help="Step to which values are rounded, for such a plan.")
+@click.option(
     "--prior", "priors", multiple=True, metavar="FILE",
     help="Prior file that the plan was calibrated for, if it was not for TABLE.",
 )  # fmt: skip
@@ -175,9 +184,12 @@ def price(messages: Messages, /, path: str, table: str, **options: Any) -> None:
             raise InputError(
                 "the prior did not come from a table: name the column to release with --public COL"
             )
-        plan = plan.with_columns(options["public"], options["secret"])
-    elif options["public"] is not None or options["secret"] is not None:
-        raise InputError("--public and --secret cannot be given: the plan names its columns")
+        plan = plan.with_columns(options["public"], *(options[name] for name in CLEANING))
+    else:
+        given = [name for name in ("public", *CLEANING) if options[name] not in (None, (), False)]
+        if given:
+            names = listed(f"--{name.replace('_', '-')}" for name in given)
+            raise InputError(f"{names} cannot be given: the plan says it already")
     plan = in_force(plan, options["out_of_support"], options["min_scale"])
     found = books.price(
         table,
