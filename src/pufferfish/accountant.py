@@ -38,7 +38,7 @@ Item = Plan | tuple[str, Plan | Mechanism]
 def joint_loss(
     scenario: Scenario | Prior, items: Iterable[Item], *, limit: int = LARGEST_GRID
 ) -> Bound:
-    """Return the loss of several releases together, or the least bound of it that is known.
+    """Return the loss of several releases together, or the least bound of it that can be had.
 
     Parameters
     ----------
