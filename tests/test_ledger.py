@@ -23,15 +23,14 @@ from hypothesis import strategies as st
 
 import pufferfish as pf
 from pufferfish.errors import InputError
-from pufferfish.joint import DoesNotFit
-from pufferfish.ledger import adversaries, pricing, records, subject
+from pufferfish.joint import DoesNotFit, worst_case
+from pufferfish.ledger import adversaries, pricing, records, subject, suited
 from pufferfish.ledger import ledger as module
 from pufferfish.ledger.calibrating import calibrate_beside
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.readings import Reading
 from pufferfish.ledger.state import out_of, read_state
-from pufferfish.ledger.suited import suited as suited_to
 from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.release import check_release
 from pufferfish.unitloss import units_loss
@@ -827,16 +826,6 @@ def test_a_channel_without_zeros_is_found_where_worst_cases_count(tmp_path: Path
         calibrate_beside(ledger, table, scenario, min_keep="0.999")
 
 
-def test_a_region_is_refused_once_something_is_out(ledger: Ledger) -> None:
-    table = random_frame(25, rows=300)
-    robust = pf.Scenario(pf.Prior.from_table(table, secret="s", public="x", confidence="0.9"))
-    first = calibrate_beside(ledger, table, robust, "0.5")
-    first.verify(robust)
-    spend(ledger, table, first)
-    with pytest.raises(InputError, match=r"region .* 1 release of this table"):
-        calibrate_beside(ledger, table, robust)
-
-
 def test_what_rounding_leaves_of_a_budget_is_none(ledger: Ledger) -> None:
     table = random_frame(15, rows=200)
     scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="x"))
@@ -856,12 +845,12 @@ def test_a_channel_keeps_the_rows_of_the_values_that_occur() -> None:
     channel = pf.calibrate(levels, 0.5, "channel").applied
     assert isinstance(channel, Channel)
     few = replace(channel.inputs, names=("p", "r"))
-    suited = suited_to(channel, few)
-    assert isinstance(suited, Channel)
-    assert suited.inputs == few
-    assert (suited.rows == channel.rows[[0, 2]]).all()
+    own = suited.suited(channel, few)
+    assert isinstance(own, Channel)
+    assert own.inputs == few
+    assert (own.rows == channel.rows[[0, 2]]).all()
     with pytest.raises(InputError, match="no row for"):
-        suited_to(channel, replace(few, names=("p", "t")))
+        suited.suited(channel, replace(few, names=("p", "t")))
 
 
 def test_a_pair_that_no_rows_compare_is_bounded_by_the_worst_case(ledger: Ledger) -> None:
@@ -1037,6 +1026,24 @@ def test_blanks_in_the_rows_of_a_person(tmp_path: Path) -> None:
     assert ledger.verify().differences == ()
 
 
+def test_who_sees_one_column_only_is_no_less_dangerous(tmp_path: Path) -> None:
+    """Given the blanks of z nothing is told; whoever does not see z learns of x what goes along."""
+    people = [(s, v) for s, counts in (("yes", (9, 1)), ("no", (1, 9)))
+              for v, count in enumerate(counts) for _ in range(count)]  # fmt: skip
+    rows = [(k, s, v, None if v else w) for k, (s, v) in enumerate(people) for w in (0, 1)]
+    table = pd.DataFrame(rows, columns=["person", "s", "x", "z"])
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    plan = at_scale(plan_for(table, "x", unit="person"), 2.0)
+    first = spend(ledger, table, plan)
+    assert first > 0.5
+    other = at_scale(plan_for(table, "z"), 5.0)
+    # Single rows say the same, but less.
+    assert spend(ledger, table, other) >= first
+    [record] = ledger.entries()[1:]
+    assert "of all 2 rows" in record.how
+
+
 def slow_ratio(by_secret: Any, columns: list[str]) -> float:
     """The largest log-ratio over all outputs of x and z with noise of scales 8 and 9."""
     scales = {"x": 8.0, "z": 9.0}
@@ -1101,26 +1108,119 @@ def test_persons_of_another_table_are_bounded_by_worst_cases(ledger: Ledger) -> 
     assert price.bound.value == 2 * plan.support.values[-1] / Fraction(plan.scale or 1)  # type: ignore[union-attr]
 
 
-def test_a_plan_for_a_region_is_charged_the_worst_case(tmp_path: Path) -> None:
-    """A prior of the region may be anything, also beside plans that have none."""
+def robust_prior(table: Frame, public: str = "x", **options: Any) -> pf.Scenario:
+    given = options or {"confidence": "0.9"}
+    return pf.Scenario(pf.Prior.from_table(table, secret="s", public=public, **given))
+
+
+@pytest.mark.parametrize("options", [{"confidence": "0.9"}, {"tv_radius": "0.05"}])
+def test_a_plan_for_a_region_is_charged_for_every_prior_of_it(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
     table = random_frame(22, rows=300)
     ledger = Ledger.create(tmp_path / "books.db")
     ledger.open_account("s", 100)
-    scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="x", confidence="0.9"))
+    scenario = robust_prior(table, **options)
     plan = pf.calibrate(scenario, 0.5)
     price = ledger.price(table, plan)
     span = Fraction(int(table["x"].max() - table["x"].min()))
     assert price.own
-    assert price.bound.value == span / Fraction(plan.scale or 1)
-    assert price.loss >= plan.loss
+    assert price.loss == plan.loss <= 0.5 < span / Fraction(plan.scale or 1)
+    assert price.bound.how == "robust loss, for any prior of the region that a plan is for"
     assert any("region of priors" in note for note in price.notes)
-    z = at_scale(plan_for(table, "z"), 2.0)
-    assert not any("region" in note for note in ledger.price(table, z).notes)
     spend(ledger, table, plan)
-    assert ledger.price(table, z).bound.value == (price.bound.value or 0) + Fraction(1, 2)
-    # The same where the region is around another prior.
-    other = random_frame(26, rows=300)
-    assert ledger.price(other, plan, prior=scenario).bound.value == price.bound.value
+    # Twice is once with half the scale, for every prior of the region.
+    twice = ledger.price(table, plan)
+    half = DiscreteLaplace((plan.scale or 0) / 2, Fraction(1))
+    assert twice.loss == pytest.approx(pf.certify(scenario, half).loss, rel=1e-12)
+    # How another column goes together with this one no prior of the region says.
+    z = at_scale(plan_for(table, "z"), 2.0)
+    other = ledger.price(table, z)
+    assert not any("region" in note for note in other.notes)
+    assert other.loss == pytest.approx(plan.loss + 1 / 2, rel=1e-12)
+    assert "robust loss of 1 and worst cases of 1" in other.bound.how
+    spend(ledger, table, z)
+    assert ledger.verify().differences == ()
+    # Where the region is around another prior.
+    elsewhere = random_frame(26, rows=300)
+    worst = span / Fraction(plan.scale or 1)
+    assert ledger.price(elsewhere, plan, prior=scenario).bound.value == worst
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_prior_of_a_region_beats_the_price(tmp_path: Path, seed: int) -> None:
+    """Random priors of the region, with random joint priors of both columns."""
+    rng = np.random.default_rng(seed)
+    table = random_frame(seed, rows=200)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    radius = Fraction(1, 20)
+    scenario = robust_prior(table, tv_radius=radius)
+    plan = pf.calibrate(scenario, "0.7", "channel" if seed % 2 else "exact")
+    z = at_scale(plan_for(table, "z"), 3.0)
+    out = [("x", plan.applied), ("x", plan.applied), ("z", z.applied)]
+    for own in (plan, plan, z):
+        price = spend(ledger, table, own)
+    prior = scenario.priors[0]
+    support = prior.support
+    assert not isinstance(support, pf.support.Product)
+    for _ in range(60):
+        counts = {}
+        for secret in prior.secrets:
+            row = [Fraction(int(c), prior.totals[0]) for c in prior.counts[prior.row(secret)]]
+            row = [p / sum(row) for p in row]
+            high, low = rng.permutation(len(row))[:2]
+            moved = min(radius, row[low])
+            row[low], row[high] = row[low] - moved, row[high] + moved
+            split = rng.integers(0, 6, (len(row), 2)) + 0
+            split[split.sum(axis=1) == 0] = 1
+            joint = [[p * int(a) / int(sum(both)) for a in both]
+                     for p, both in zip(row, split, strict=True)]  # fmt: skip
+            common = math.lcm(*(v.denominator for line in joint for v in line))
+            counts[secret] = [[int(v * common) for v in line] for line in joint]
+        names = {"x": [support.value(k) for k in range(support.size)], "z": [0, 1]}  # type: ignore[union-attr]
+        truth = pf.joint_loss(pf.Prior.from_counts(counts, support=names), out)
+        assert float(truth) <= price * (1 + 1e-12)
+
+
+def test_noise_and_a_channel_of_a_column_for_a_region(tmp_path: Path) -> None:
+    """The robust loss of both is not computed: one of them counts with its worst case."""
+    table = random_frame(22, rows=300)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 100)
+    scenario = robust_prior(table)
+    noise, channel = pf.calibrate(scenario, 0.5), pf.calibrate(scenario, 0.4, "channel")
+    spend(ledger, table, noise)
+    price = ledger.price(table, channel)
+    worst = worst_case(noise.applied, noise.support).upper
+    assert worst_case(channel.applied, channel.support).upper is None
+    assert price.loss == pytest.approx(float(worst or 0) + channel.loss, rel=1e-9)
+    # Two channels are one channel of pairs.
+    only = Ledger.create(tmp_path / "only.db")
+    only.open_account("s", 100)
+    spend(only, table, channel)
+    twice = only.price(table, channel)
+    assert channel.loss < twice.loss < 2 * channel.loss + 0.2
+    assert twice.bound.how.startswith("robust loss, for")
+
+
+def test_calibrating_for_a_region_beside_what_is_out(tmp_path: Path) -> None:
+    table = random_frame(25, rows=300)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 2)
+    scenario = robust_prior(table)
+    first = calibrate_beside(ledger, table, scenario, "0.5")
+    assert first.scale == pf.calibrate(scenario, "0.5").scale
+    spend(ledger, table, first)
+    second = calibrate_beside(ledger, table, scenario, "1")
+    second.verify(scenario)
+    assert 0.999999 < spend(ledger, table, second) <= 1
+    plain = calibrate_beside(ledger, table, pf.Scenario(pf.Prior.from_table(
+        table, secret="s", public="z")), "1.5")  # fmt: skip
+    assert 1.499999 < spend(ledger, table, plain) <= 1.5
+    # Whoever has a prior of a region of z knows nothing of x: its releases are worst cases.
+    with pytest.raises(DoesNotFit, match=r"all together would cost up to 3\.\d+ \(robust loss"):
+        calibrate_beside(ledger, table, robust_prior(table, "z"), "2")
     assert ledger.verify().differences == ()
 
 
@@ -1348,8 +1448,8 @@ def test_a_missing_level_is_another_way_to_read(tmp_path: Path) -> None:
     assert Reading(plan).manner != Reading(other).manner
     # What another release reads in another way does not merge under a prior.
     one, two = (out_of(p, "x", False) for p in (plan, other))
-    assert pricing._read_alike(one, one, plan.support)
-    assert not pricing._read_alike(two, one, plan.support)
+    assert suited.read_alike(one, one, plan.support)
+    assert not suited.read_alike(two, one, plan.support)
 
 
 def test_several_columns_at_once(tmp_path: Path) -> None:

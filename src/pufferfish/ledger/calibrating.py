@@ -92,22 +92,17 @@ def calibrate_beside(
     if not offer.state.releases:
         plan = calibrate(scenario, wanted, mechanism, **options)
         return fitting(offer, scenario, plan, wanted, options)
-    if has_region(scenario):
-        raise InputError(
-            "a region (confidence or tv_radius) and releases that are already out cannot be had "
-            f"together, and the ledger has {counted(len(offer.state.releases), 'release')} of "
-            "this table: the joint loss is that of the priors themselves"
-        )
     try:
         before = offer.before
         if not before.fits(wanted):
             raise _used_up(offer, before, wanted)
         try:
-            # The joint counts know nothing of persons: the prices do, and go on from here.
+            # The joint counts know nothing of persons, nor of regions: the prices do, and go on
+            # from here.
             plan = (
-                _beside(offer, scenario, wanted, mechanism, options)
-                if report.rules.unit is None
-                else calibrate(scenario, wanted, mechanism, **options)
+                calibrate(scenario, wanted, mechanism, **options)
+                if report.rules.unit is not None or has_region(scenario)
+                else _beside(offer, scenario, wanted, mechanism, options)
             )
         except (DoesNotFit, InputError) as error:
             # The conditions of a channel may be too much for a small epsilon of its own.

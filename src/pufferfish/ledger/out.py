@@ -3,10 +3,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from pufferfish.joint import Term, worst_case
 from pufferfish.mechanisms import Mechanism
+from pufferfish.regions import Region
 from pufferfish.support import Support
 
 Pair = tuple[str, str]
@@ -33,8 +35,10 @@ class Out:
         How many rows one person may have, by the plan.
     clamp : bool
         Whether numbers outside the support were moved to the nearest atom.
-    robust : bool
-        Whether the plan is for a whole region of priors.
+    regions : tuple of (Confidence, TVBall or None)
+        The regions that the plan is for, one per adversary; empty where it is for none.
+    epsilon : Fraction or None
+        What the plan was calibrated for.
     manner : str
         How cells are read, whatever the support: equal ones read alike what both supports hold.
     unit : str or None
@@ -51,10 +55,16 @@ class Out:
     own: bool
     rows: int = 1
     clamp: bool = False
-    robust: bool = False
+    regions: tuple[Region | None, ...] = ()
+    epsilon: Fraction | None = None
     manner: str = ""
     unit: str | None = None
     order: str = ""
+
+    @property
+    def robust(self) -> bool:
+        """Whether the plan is for a whole region of priors."""
+        return bool(self.regions)
 
     @cached_property
     def worst(self) -> Term:

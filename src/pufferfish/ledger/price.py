@@ -128,8 +128,9 @@ class Price:
             found.append(ABOUT_PRIORS)
         if self.robust:
             found.append(
-                "the plan holds for a region of priors (confidence or tv_radius): charged is the "
-                "sum of the worst cases of all releases, which holds for every prior of the region"
+                "the plan holds for a region of priors (confidence or tv_radius), and so does what "
+                "is charged: other columns count with their worst cases, as no such prior says how "
+                "they go together with this one"
             )
         return tuple(found)
 

@@ -11,8 +11,7 @@ The bound holds for every adversary there is reason to think of, and so is the l
    two adversaries;
 3. for a pair with a secret that the table does not have, or of which it has no values, so that no
    counts tell anything, the sum of all worst cases;
-4. where a plan is for a whole region of priors, which may be any of them, the sum of all worst
-   cases;
+4. where a plan is for a whole region of priors, any of these (:mod:`.anyprior`);
 5. where one person may have several rows, by the word of any of the plans, what all rows of a
    person tell together (:mod:`.persons`).
 
@@ -33,15 +32,15 @@ from pufferfish.joint import Bound as JointBound
 from pufferfish.joint.worst import total
 from pufferfish.ledger.account import Bound, bound_of
 from pufferfish.ledger.adversaries import is_compared, masses_of, secrets_in
+from pufferfish.ledger.anyprior import bound_of_region
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.out import Out, Pair, pairs_of
 from pufferfish.ledger.persons import bounds_of_persons
-from pufferfish.ledger.readings import embedded
-from pufferfish.ledger.suited import axes_of, comparable, suited
+from pufferfish.ledger.suited import axes_of, comparable, read_alike, suited
 from pufferfish.ledger.unittable import UnitTable
 from pufferfish.ledger.worstcases import worst_sum, worst_terms
 from pufferfish.prior import Prior
-from pufferfish.support import Levels, Support
+from pufferfish.support import Support
 
 
 def bound_together(
@@ -84,8 +83,8 @@ def bound_together(
             bounds.append(worst_sum(joint, outs, why))
         else:
             bounds.append(_for_a_prior(joint, outs, out, known[out.digest]))
-    if any(out.robust for out in outs):
-        bounds.append(worst_sum(joint, outs, "for any prior of the region that a plan is for"))
+    regions = {(out.digest, out.label, out.manner, out.regions): out for out in outs if out.robust}
+    bounds += [bound_of_region(joint, outs, out) for out in regions.values()]
     there = comparable(joint, pairs)
     used = joint.of([out.label for out in outs])
     if len(there) < len(pairs) or not all(is_compared(used, pair) for pair in there):
@@ -140,7 +139,7 @@ def _for_a_prior(joint: JointTable, outs: Sequence[Out], of: Out, priors: Sequen
     """Return the bound for the adversaries of one scenario, who know one column as it is read."""
     support: Any = priors[0].support
     worst = worst_terms(joint, outs)
-    alike = [_read_alike(out, of, support) for out in outs]
+    alike = [read_alike(out, of, support) for out in outs]
     rest = [term for term, mine in zip(worst, alike, strict=True) if not mine]
     try:
         mine = [suited(o.mechanism, support) for o, m in zip(outs, alike, strict=True) if m]
@@ -157,17 +156,6 @@ def _for_a_prior(joint: JointTable, outs: Sequence[Out], of: Out, priors: Sequen
     upper = None if known is None or added is None else known + added
     bound = _said(replace(found, upper=upper, terms=terms))
     return replace(bound, how=f"{bound.how}, under the given prior of a plan")
-
-
-def _read_alike(out: Out, of: Out, support: Support) -> bool:
-    """Whether a release reads every value that a prior for another one knows as that one does."""
-    if out.label != of.label or out.manner != of.manner:
-        return False
-    if out.support.same_as(of.support):
-        return True
-    if out.clamp or (isinstance(support, Levels) and support.ordered):
-        return False
-    return embedded(support, out.support) is not None
 
 
 def _rows_of(prior: Prior, named: Sequence[str], support: Support) -> CountArray:

@@ -10,8 +10,9 @@ from pufferfish.joint import Axis
 from pufferfish.joint.axes import rows_of
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.out import Out, Pair
+from pufferfish.ledger.readings import embedded
 from pufferfish.mechanisms import Channel, Mechanism
-from pufferfish.support import Support
+from pufferfish.support import Levels, Support
 
 
 def axes_of(joint: JointTable, outs: Sequence[Out]) -> list[Axis]:
@@ -41,6 +42,17 @@ def suited(mechanism: Mechanism, support: Support) -> Mechanism:
         raise InputError(f"the channel has no row for {lost!r}, which the column can hold")
     denominators = tuple(mechanism.denominators[k] for k in rows.tolist())
     return Channel(support, mechanism.outputs, mechanism.rows[rows], denominators)
+
+
+def read_alike(out: Out, of: Out, support: Support) -> bool:
+    """Whether a release reads every value that a prior for another one knows as that one does."""
+    if out.label != of.label or out.manner != of.manner:
+        return False
+    if out.support.same_as(of.support):
+        return True
+    if out.clamp or (isinstance(support, Levels) and support.ordered):
+        return False
+    return embedded(support, out.support) is not None
 
 
 def comparable(joint: JointTable, pairs: Sequence[Pair]) -> list[Pair]:
