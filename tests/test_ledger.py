@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferfish as pf
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, OutsidePromiseWarning
 from pufferfish.joint import DoesNotFit, worst_case
 from pufferfish.ledger import adversaries, pricing, records, subject, suited
 from pufferfish.ledger import ledger as module
@@ -33,6 +33,7 @@ from pufferfish.ledger.readings import Reading
 from pufferfish.ledger.state import out_of, read_state
 from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.release import check_release
+from pufferfish.tables.identity import identity_of
 from pufferfish.unitloss import units_loss
 
 Frame = Any
@@ -1044,6 +1045,50 @@ def test_who_sees_one_column_only_is_no_less_dangerous(tmp_path: Path) -> None:
     assert "of all 2 rows" in record.how
 
 
+def test_who_takes_complete_rows_only_is_another_adversary(tmp_path: Path) -> None:
+    """The joint loss of complete rows is never above the price."""
+    rows, number = [], itertools.count()
+    for s, same, other in (("A", 9, 1), ("B", 1, 9)):
+        for values in ((0, 0), (1, 1)) * same:
+            k = next(number)
+            rows += [(k, s, values[0], 0), (k, s, values[1], 1)]
+        for values in ((0, 1), (1, 0)) * other:
+            k = next(number)
+            rows += [(k, s, values[0], 0), (k, s, values[1], 1), (k, s, 0, None), (k, s, 1, None)]
+    table = pd.DataFrame(rows, columns=["person", "s", "x", "z"])
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    plans = [
+        at_scale(plan_for(table, "x", unit="person"), 1.0),
+        at_scale(plan_for(table, "z", unit="person"), 4.0),
+    ]
+    price = [spend(ledger, table, plan) for plan in plans][-1]
+    joint = pf.Prior.from_table(table, secret="s", public=["x", "z"], unit="person")
+    with pytest.warns(OutsidePromiseWarning, match="without a value"):
+        complete = pf.joint_loss(joint, [("xz"[k], plan.applied) for k, plan in enumerate(plans)])
+    assert 0.3 < float(complete) <= price
+    assert ledger.verify().differences == ()
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_who_has_another_prior_may_know_anything_of_the_rows_of_a_person(
+    tmp_path: Path, given: bool
+) -> None:
+    rows = [(f"u{i}", "AB"[i % 2], (i // 2 + k) % 2 * 10) for i in range(40) for k in (0, 1)]
+    table = pd.DataFrame(rows, columns=["person", "s", "x"])
+    own = at_scale(plan_for(table, "x", "0.1", unit="person"), 100.0)
+    rare = pf.Prior.from_mapping({"A": {"0": "1"}, "B": {"0": ".99", "10": ".01"}})
+    other = pf.calibrate(rare, "0.1").with_columns("x", "s")
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    spend(ledger, table, own)
+    price = ledger.price(table, other, prior=rare if given else None)
+    # Whoever has that prior, and knows that both rows have the same value.
+    truth = pf.joint_loss(rare, [("x", own.applied)] * 2 + [("x", other.applied)] * 2)
+    assert price.loss >= float(truth) > 0.9
+    assert price.bound.how == "worst cases of the 2 rows that one person may have"
+
+
 def slow_ratio(by_secret: Any, columns: list[str]) -> float:
     """The largest log-ratio over all outputs of x and z with noise of scales 8 and 9."""
     scales = {"x": 8.0, "z": 9.0}
@@ -1367,10 +1412,30 @@ def written(path: Path, texts: Callable[[int], str]) -> Path:
     return path
 
 
-def test_a_table_whose_levels_are_others_than_those_that_were_charged(tmp_path: Path) -> None:
-    """250.0 and 250.00 are one number, so that both are the same table, but two levels."""
+def test_levels_that_a_copy_could_exchange_are_refused(tmp_path: Path) -> None:
+    """250.0 and 250.00 are one number to the identity of a table, but would be two levels."""
     one = written(tmp_path / "1.csv", lambda k: "V58" if k < 8 else ("250.0", "250.00")[k // 2 % 2])
     two = written(tmp_path / "2.csv", lambda k: "V58" if k < 8 else ("250.0", "250.00")[k % 2])
+    assert identity_of(one) == identity_of(two)
+    levels = ["V58", "250.0", "250.00"]
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 100)
+    for path in (one, two):
+        prior = pf.Prior.from_table(path, secret="s", public="code", levels=levels)
+        plan = pf.calibrate(prior, 1, "channel")
+        with pytest.raises(InputError, match=r"'250.0' and '250.00'.* write each value in one way"):
+            ledger.price(path, plan)
+    # The same of the secrets themselves.
+    table = frame([("1", 0), ("1.0", 1), ("1", 1), ("1.0", 0)] * 5, ["s", "x"])
+    with pytest.raises(InputError, match=r"the column 's' holds '1' and '1.0'"):
+        ledger.price(table, plan_for(table, "x"))
+
+
+def test_a_table_whose_levels_are_others_than_those_that_were_charged(tmp_path: Path) -> None:
+    """All in another way: the same table, but the levels of the plan are not its own."""
+    one = written(tmp_path / "1.csv", lambda k: "V58" if k % 3 else "250.0")
+    two = written(tmp_path / "2.csv", lambda k: "V58" if k % 3 else "250.00")
+    assert identity_of(one) == identity_of(two)
     levels = ["V58", "250.0", "250.00"]
     ledger = Ledger.create(tmp_path / "books.db")
     ledger.open_account("s", 100)
@@ -1379,11 +1444,9 @@ def test_a_table_whose_levels_are_others_than_those_that_were_charged(tmp_path: 
         prior = pf.Prior.from_table(path, secret="s", public="code", levels=levels)
         return pf.calibrate(prior, 1, "channel")
 
-    telling = plan(two)
-    assert ledger.price(two, telling).loss > 0.9
     spend(ledger, one, plan(one))
     assert ledger.price(one, plan(one)).releases == 1
-    for attempt in (telling, plan(one)):
+    for attempt in (plan(two), plan(one)):
         with pytest.raises(InputError, match=r"others than those that were charged"):
             ledger.price(two, attempt)
     assert len(ledger.entries()) == 1

@@ -573,6 +573,15 @@ def test_a_plan_file_is_json_with_the_claim(tmp_path: Path) -> None:
     assert data["units"]["how"] == "joint loss of 2 rows of one person"
 
 
+def test_a_plan_file_with_a_claim_and_no_unit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    pf.calibrate(counted(XOR), 1).save(path)
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"rules": data["rules"] | {"unit": None}}))
+    with pytest.raises(InputError, match="its rules name no unit"):
+        pf.Plan.load(path)
+
+
 def test_the_joint_loss_is_that_of_the_engine() -> None:
     """The same number as rows taken for columns by hand."""
     prior = counted(XOR)

@@ -14,7 +14,7 @@ import pytest
 
 import pufferfish as pf
 from pufferfish import accountant
-from pufferfish.errors import CheckFailed, InputError, PriorWarning
+from pufferfish.errors import CheckFailed, InputError, OutsidePromiseWarning, PriorWarning
 from pufferfish.joint import Axis, unitrows
 from pufferfish.joint.unitrows import UnitBound, UnitRows, places_of
 from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
@@ -249,6 +249,46 @@ def test_columns_that_are_not_known_count_once_for_every_row() -> None:
     house = pf.calibrate(counted(table, "z", unit="house"), 1)
     with pytest.raises(InputError, match="has the unit 'id'"):
         pf.joint_loss(other, [house])
+
+
+def test_columns_that_are_not_known_may_have_values_in_more_rows() -> None:
+    """A row that lacks x is no row of x, but it is one of z."""
+    rows = []
+    for i in range(40):
+        s, x = "ab"[i % 2], str(i // 2 % 2)
+        last = "" if i % 4 < 2 else x
+        rows += [(f"u{i}", s, x, 4 * (s == "b")), (f"u{i}", s, last, 4 * (s == "b"))]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    for own in (table[table["x"] != ""], table):
+        of_x = counted(own, "x")
+        assert of_x.units is not None
+        assert of_x.units.most == 2
+        z = pf.calibrate(counted(table, "z", unit=None), 1, "l1")
+        assert z.scale == 4
+        assert pf.joint_loss(of_x, [z]).upper == 2
+    x = DiscreteLaplace(6.0, Fraction(1))
+    z = pf.calibrate(counted(table, "z"), 1)
+    of_x = counted(table, "x")
+    loss = pf.joint_loss(of_x, [("x", x), z])
+    assert float(loss) >= 2 * 4 / (z.scale or 1)
+    with pytest.raises(CheckFailed):
+        pf.calibrate(of_x, float(loss) * 0.5, already=[z])
+    plan = pf.calibrate(of_x, float(loss) + 0.5, already=[z])
+    assert plan.beside is not None
+    assert 2 * 4 / (z.scale or 1) <= plan.beside.loss <= float(loss) + 0.5
+
+
+def test_a_column_of_several_says_that_others_lack_values() -> None:
+    table = frame(*[(s, [(v, 0), (1 - v, 1)]) for s in "ab" for v in (0, 1)]).astype(object)
+    table.loc[table.index % 2 == 1, "z"] = None
+    for options in ({}, {"unit": None}):
+        joint = counted(table, **options)
+        with pytest.warns(OutsidePromiseWarning, match="4 rows of the table without a value"):
+            plan = pf.calibrate(joint, 1, column="x")
+        assert any("without a value" in note for note in plan.notes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", OutsidePromiseWarning)
+            pf.calibrate(counted(table, ["z"], **options), 1, column="z")
 
 
 def test_the_marginal_of_units_is_what_the_column_has_by_itself() -> None:

@@ -195,9 +195,7 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
     units = units_of(scenario)
     unit = units[0].column if units else None
     numbers: set[int] = set()
-    notes = _incomplete(scenario)
-    for note in notes:
-        warn_user(note, OutsidePromiseWarning)
+    notes = warned_of_incomplete(scenario)
     columns, supports = _columns_of(scenario)
     known = len(columns)
     releases: list[list[Mechanism]] = [[] for _ in columns]
@@ -234,17 +232,25 @@ def gathered(scenario: Scenario | Prior, items: Iterable[Item]) -> Gathered:
     )
 
 
-def _incomplete(scenario: Scenario) -> tuple[str, ...]:
-    """Return what is to be said of rows that only some of the releases are about."""
+def warned_of_incomplete(scenario: Scenario) -> tuple[str, ...]:
+    """Return what is to be said of rows that only some of the releases are about, and warn of it.
+
+    Warns
+    -----
+    OutsidePromiseWarning
+        If there are any.
+    """
     lost = [getattr(prior.report, "incomplete", 0) for prior in scenario.priors]
-    if not any(lost):
+    if not any(lost) or scenario.product is None or len(scenario.product.columns) == 1:
         return ()
-    return (
+    note = (
         f"{counted(max(lost), 'row')} of the table without a value in one of the columns: the "
-        "joint loss is that of the other rows, and says nothing of these, of which only some "
-        "columns are released; count missing values as a level (missing_as_level), or leave "
-        "these rows out of the table before anything is released",
+        "loss is that of the other rows, and says nothing of these, of which only some columns are "
+        "released; count missing values as a level (missing_as_level), or leave "
+        "these rows out of the table before anything is released"
     )
+    warn_user(note, OutsidePromiseWarning)
+    return (note,)
 
 
 def _columns_of(scenario: Scenario) -> tuple[list[str | None], list[Support]]:

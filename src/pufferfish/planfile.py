@@ -117,8 +117,17 @@ def plan_entries(data: Any) -> dict[str, Any]:
         "sensitivity": _claim(Sensitivity, data.get("sensitivity")),
         "beside": _claim(Beside, data.get("beside")),
         # Without it a release by units is refused, and verify proves the loss anyway.
-        "units": _claim(UnitsClaim, data.get("units")),
+        "units": _units(data),
     }
+
+
+def _units(data: Mapping[str, Any]) -> Any:
+    """Return what it says of the rows of one person, which the rules must name."""
+    claim = _claim(UnitsClaim, data.get("units"))
+    rules = data.get("rules")
+    if claim is not None and not (isinstance(rules, Mapping) and rules.get("unit")):
+        raise InputError("it speaks of the rows of one person, but its rules name no unit")
+    return claim
 
 
 def _mechanism(name: str) -> str:

@@ -60,10 +60,13 @@ class Units:
         The column whose equal values mark the rows of one person.
     groups : tuple of UnitGroup
         One for every number of rows that occurs, from the smallest.
+    most : int
+        The largest number of rows of one unit in the table, with or without a value in them.
     """
 
     column: str
     groups: tuple[UnitGroup, ...]
+    most: int = 0
 
     def group(self, rows: int) -> UnitGroup | None:
         """Return the units with that many rows, if there are any."""

@@ -52,12 +52,16 @@ class Case:
         The units, where those of all these pairs are known.
     pairs : tuple of (int, int)
         Rows of their counts.
+    columns, most : int
+        How many columns the scenario knows, and how many rows a unit may have in any other.
     """
 
     adversary: int
     rows: int
     units: UnitRows | None
     pairs: tuple[tuple[int, int], ...]
+    columns: int
+    most: int
 
     def bound(
         self, released: Sequence[Axis], labels: Sequence[Sequence[str]], limit: int | None = None
@@ -73,12 +77,11 @@ class Case:
         limit : int, optional
             Cells that a grid may have.
         """
+        known = self.columns
+        others = list(zip(released[known:], labels[known:], strict=True)) * self.most
         if self.units is None:
-            one = unknown_unit_bound(released, labels)
-            upper = None if one.upper is None else one.upper * self.rows
-            return replace(one, upper=upper, terms=one.terms * self.rows)
-        known = max(self.units.columns) + 1
-        others = list(zip(released[known:], labels[known:], strict=True)) * self.rows
+            own = list(zip(released[:known], labels[:known], strict=True)) * self.rows
+            return unknown_unit_bound([*own, *others])
         return smallest_unit_bound(self.units, released, labels, self.pairs, others, limit)
 
     def places(self, released: Sequence[Axis], noisy: Collection[int]) -> Places:
@@ -173,16 +176,20 @@ def cases(scenario: Scenario, numbers: Iterable[int] = ()) -> Iterator[Case]:
     known = {k for own, rows in zip(units, protected, strict=True) for k in own.numbers(rows)}
     product = scenario.product
     shape = (scenario.support.size,) if product is None else product.shape
-    for k in sorted(known | set(numbers)):
+    every = known | set(numbers)
+    most = max([own.most for own in units] + list(every), default=1)
+    for k in sorted(every):
         for rho, (prior, own) in enumerate(zip(scenario.priors, units, strict=True)):
             pairs = [(prior.row(first), prior.row(second)) for first, second in scenario.pairs]
             group = own.group(k)
             has = set() if group is None else set(np.flatnonzero(group.counts.any(axis=1)).tolist())
             both = tuple(pair for pair in pairs if has.issuperset(pair))
             if both and group is not None:
-                yield Case(rho, k, UnitRows.of(group.sequences, group.counts, shape), both)
+                rows = UnitRows.of(group.sequences, group.counts, shape)
+                yield Case(rho, k, rows, both, len(shape), most)
             if len(both) < len(pairs):
-                yield Case(rho, k, None, tuple(pair for pair in pairs if pair not in both))
+                rest = tuple(pair for pair in pairs if pair not in both)
+                yield Case(rho, k, None, rest, len(shape), most)
 
 
 def units_bound(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from pufferfish.accountant import Item
+from pufferfish.accountant import Item, warned_of_incomplete
 from pufferfish.beside import Beside
 from pufferfish.calibration.certified import certified
 from pufferfish.calibration.channel import ChannelSolution
@@ -137,9 +137,12 @@ def calibrate(
     if already is not None:
         return _beside(together, scenario, exact_epsilon, method, options, already, column)
     regions = regions_of(scenario) if has_region(scenario) else None
+    notes = warned_of_incomplete(together)
     if isinstance(method, ChannelMethod):
-        return _channel(scenario, exact_epsilon, method, regions, options)
-    return _noise(scenario, exact_epsilon, method, regions)
+        plan = _channel(scenario, exact_epsilon, method, regions, options)
+    else:
+        plan = _noise(scenario, exact_epsilon, method, regions)
+    return replace(plan, notes=(*plan.notes, *notes)) if notes else plan
 
 
 def _noise(

@@ -164,7 +164,7 @@ def _least(
 ) -> Fraction:
     """Return the least factor for one case, which ``factor`` does not fit."""
     known = len(out.known.columns)
-    left = epsilon - case.rows * _worst_of_unknown(out)
+    left = epsilon - case.most * _worst_of_unknown(out)
     try:
         if left <= 0:
             raise DoesNotFit("the worst cases of unknown columns use up epsilon")
@@ -196,7 +196,8 @@ def _least(
 def _worst_of_unknown(out: Gathered) -> Fraction:
     """Return the worst cases, in one row, of the columns that the scenario does not know."""
     known = len(out.known.columns)
-    worst = unitrows.unknown_unit_bound(out.axes[known:], out.labels[known:]).upper
+    unknown = list(zip(out.axes[known:], out.labels[known:], strict=True))
+    worst = unitrows.unknown_unit_bound(unknown).upper
     if worst is None:
         raise DoesNotFit(
             "a release of a column that the scenario does not know has no finite worst case: count "

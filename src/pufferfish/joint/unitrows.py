@@ -229,11 +229,11 @@ def smallest_unit_bound(
     return min(bound, largest, key=_size)
 
 
-def unknown_unit_bound(released: Sequence[Axis], labels: Sequence[Sequence[str]]) -> Bound:
-    """Return the bound for one row of which nothing is known: the sum of all worst cases."""
+def unknown_unit_bound(places: Sequence[tuple[Axis, Sequence[str]]]) -> Bound:
+    """Return the bound for places of which nothing is known: the sum of all worst cases."""
     terms = [
         worst_case(release, axis.support, label=label)
-        for axis, own in zip(released, labels, strict=True)
+        for axis, own in places
         for release, label in zip(axis.releases, own, strict=True)
     ]
     return Bound(total(terms), "worst-case sum", None, (), tuple(terms))

@@ -227,7 +227,10 @@ def _check_kind(path: Path) -> None:
             f"version knows {VERSION}); update pufferfish-privacy; it was left as it is"
         )
     if version != VERSION:
-        raise InputError(f"the ledger {path} has the unknown format {version}")
+        raise InputError(
+            f"the ledger {path} has the unknown format {version}, and this version knows {VERSION} "
+            "alone; it was left as it is"
+        )
 
 
 class _Patient:

@@ -16,11 +16,12 @@ import numpy as np
 from pufferfish.arrays import IntArray
 from pufferfish.errors import InputError
 from pufferfish.ledger.readings import Reading, table_support
-from pufferfish.support import Support
+from pufferfish.support import Levels, Support
 from pufferfish.supportfile import support_from_dict, support_to_dict
 from pufferfish.tables import Table
 from pufferfish.tables.arrow import one_array, to_numpy
 from pufferfish.tables.cells import cells_of, distinct
+from pufferfish.tables.identity import canonical
 
 _FORMAT = 1
 
@@ -206,6 +207,7 @@ def count(table: Table, secret: str, readings: Sequence[tuple[str | None, Readin
     values, places = distinct(groups.column(0))
     texts = cells_of(values, f"column {secret!r}").texts
     names = tuple(sorted({text for text in texts if text}))
+    _check_apart(names, secret)
     number = {name: k for k, name in enumerate(names)}
     who = np.array([number.get(text, -1) for text in texts], dtype=np.int64)[places]
     axes: list[TableAxis] = []
@@ -217,6 +219,9 @@ def count(table: Table, secret: str, readings: Sequence[tuple[str | None, Readin
         at = 1 + columns.index(table.column(reading.column))
         read = reading.atoms(groups.column(at), table)
         support, code = table_support(reading.plan.support, read)
+        if isinstance(support, Levels):
+            occurring = np.unique(code[code >= 0]).tolist()
+            _check_apart([support.names[k] for k in occurring], reading.column)
         if label is None:
             label = _same(axes, codes, reading.column, support, code)
         if label is None:
@@ -231,6 +236,19 @@ def count(table: Table, secret: str, readings: Sequence[tuple[str | None, Readin
     cells, counts = _summed(matrix[named], rows[named])
     joint = JointTable(names, tuple(axes), cells, counts, int(rows[~named].sum()))
     return Counted(joint, tuple(labels), tuple(atoms), who, rows)
+
+
+def _check_apart(names: Sequence[str], column: str) -> None:
+    """Refuse levels that the identity of a table does not tell apart: they could change places."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(canonical(name), name)
+        if other != name:
+            raise InputError(
+                f"the column {column!r} holds {other!r} and {name!r}, which are one and the same "
+                "for knowing a table again: a copy in which they change places could not be told "
+                "from this one; write each value in one way; nothing was charged"
+            )
 
 
 def _same(

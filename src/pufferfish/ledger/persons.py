@@ -9,8 +9,9 @@ whoever does not know which rows go together knows less. In another order a copy
 other sequences, and everything is bounded by the worst cases of all rows, which hold in any order.
 
 *Blanks.* As for single rows (:mod:`.adversaries`), which values a person lacks shows by itself.
-Whoever looks at some of the columns sees the rows with a value there: there is a case for every set
-of columns, every number of rows and every pattern of blanks that both secrets of a pair have.
+Whoever looks at some of the columns sees the rows with a value in one of them, or takes those with
+a value in each: there are two cases for every set of columns, every number of rows and every
+pattern of blanks that both secrets of a pair have.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,8 +64,8 @@ def bounds_of_persons(
             anybody = True
         else:
             bounds.append(found)
-        # Whoever has the prior of a plan that is not of this table knows other people.
-        anybody |= any(out.unit == unit and not out.own for out in outs)
+    # Whoever has the prior of a plan that is not of this table may know anything of their rows.
+    anybody |= any(not out.own for out in outs)
     if anybody:
         bounds.append(_worst_of(worst_terms(joint, outs), most))
     return bounds
@@ -126,7 +127,11 @@ def _column_sets(table: UnitTable, labels: Sequence[str]) -> list[UnitTable] | N
     if len(labels) > _MOST_COLUMNS:
         return None
     sets = [chosen for size in range(len(labels), 0, -1) for chosen in combinations(labels, size)]
-    return [table.of(chosen) for chosen in sets]
+    several = [chosen for chosen in sets if len(chosen) > 1]
+    return [
+        *(table.of(chosen) for chosen in sets),
+        *(table.of(chosen).complete_rows() for chosen in several),
+    ]
 
 
 def _cases(

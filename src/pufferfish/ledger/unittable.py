@@ -8,7 +8,7 @@ counts it is as private as the table.
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +79,17 @@ class UnitTable:
         kept = [k for k, label in enumerate(self.labels) if label in set(labels)]
         if len(kept) == len(self.labels):
             return self
+        return self._of_rows(kept, lambda atoms: np.logical_or.reduce(atoms.T >= 0))
+
+    def complete_rows(self) -> "UnitTable":
+        """Return the counts of the rows with a value on every axis; the others are left out."""
+        every = range(len(self.labels))
+        return self._of_rows(every, lambda atoms: np.logical_and.reduce(atoms.T >= 0))
+
+    def _of_rows(
+        self, kept: Sequence[int], wanted: Callable[[IntArray], npt.NDArray[np.bool_]]
+    ) -> "UnitTable":
+        """Return the counts of some axes, and of the rows that are wanted by their atoms there."""
         who, people, weights, atoms = [], [], [], []
         first = 0
         for cells, counts in self.groups:
@@ -86,12 +97,19 @@ class UnitTable:
             who.append(cells[:, 0])
             weights.append(counts)
             people.append(np.repeat(np.arange(first, first + len(cells)), rows))
-            atoms.append(cells[:, 1:].reshape(-1, len(self.labels))[:, kept])
+            atoms.append(cells[:, 1:].reshape(-1, len(self.labels))[:, list(kept)])
             first += len(cells)
-        if not first:
-            return UnitTable(self.column, self.order, self.secrets, _names(self, kept), ())
-        groups = _grouped(*map(np.concatenate, (who, weights, people, atoms)))
-        return UnitTable(self.column, self.order, self.secrets, _names(self, kept), groups)
+        labels = tuple(self.labels[k] for k in kept)
+        groups: tuple[tuple[IntArray, IntArray], ...] = ()
+        if first:
+            there = wanted(np.concatenate(atoms))
+            groups = _grouped(
+                np.concatenate(who),
+                np.concatenate(weights),
+                np.concatenate(people)[there],
+                np.concatenate(atoms)[there],
+            )
+        return UnitTable(self.column, self.order, self.secrets, labels, groups)
 
     def patterns(self) -> Iterator[tuple[int, UnitRows]]:
         """Yield the people by their number of rows, and by where these have values."""
@@ -256,10 +274,8 @@ def _grouped(
     people : int64 array, shape (rows,)
         The person of each row.
     atoms : int64 array, shape (rows, c)
-        Its values; rows without any are left out, and so are people without rows.
+        Its values.
     """
-    there = (atoms >= 0).any(axis=1)
-    people, atoms = people[there], atoms[there]
     order = np.argsort(people, kind="stable")
     people, atoms = people[order], atoms[order]
     starts = np.flatnonzero(np.diff(people, prepend=-1))
@@ -274,7 +290,3 @@ def _grouped(
         np.add.at(counts, place.reshape(-1), weights[own])
         groups.append((cells, counts))
     return tuple(groups)
-
-
-def _names(table: UnitTable, kept: Sequence[int]) -> tuple[str, ...]:
-    return tuple(table.labels[k] for k in kept)

@@ -114,7 +114,8 @@ def with_units(prior: Prior, table: Table, columns: Sequence[Rules]) -> Prior:
     shape = tuple(axis.size for axis in axes)
     combined = np.ravel_multi_index([part[used] for part in each], shape)
     groups = _groups(unit[used], who[used], combined, len(prior.secrets), table)
-    found = Units(names[0], groups)
+    most = int(np.bincount(unit[unit >= 0], minlength=1).max())
+    found = Units(names[0], groups, most)
     totals = sum((group.rows * group.counts.sum(axis=1) for group in groups), np.zeros(1, np.int64))
     if totals.tolist() != list(prior.totals):
         raise PufferfishError(f"{table.name} changed while it was read")
