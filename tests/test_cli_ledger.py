@@ -430,12 +430,17 @@ def test_exact_decimals_are_printed_as_they_are(folder: Path) -> None:
     assert left_words(Fraction(1, 10**8), Fraction(1)) == "0.00000001"
 
 
-def test_a_region_is_refused_as_soon_as_something_is_out(folder: Path) -> None:
+def test_a_region_is_charged_for_all_of_it(folder: Path) -> None:
     options = ["--ledger", "books.db", "--epsilon", "0.5", "--confidence", "0.95"]
     assert calibrate("robust.json", *options).status == 0
-    release("one.csv")
-    check_refused(calibrate("p.json", *options), "--confidence or --tv-radius", "1 release")
-    assert not Path("p.json").exists()
+    assert release("one.csv").status == 0
+    made = calibrate("p.json", *options)
+    assert made.status == 0, made.err
+    assert "every prior of a plan's region" in made.out
+    done = release("two.csv", plan="p.json")
+    assert "(robust loss, for any prior of the region that a plan is for)" in done.out
+    assert "(--confidence or --tv-radius)" in done.err
+    assert run("ledger", "verify", "books.db").status == 0
 
 
 def test_joint_loss_for_programs_and_no_radius_against_another_epsilon(folder: Path) -> None:

@@ -961,8 +961,90 @@ def test_an_order_that_hides_in_equal_sequences_is_seen(ledger: Ledger) -> None:
     spend(ledger, table, plan)
     price = ledger.price(turned, plan)
     assert price.own  # the same sequences
-    assert not price.same_order
+    assert price.order == "other"
     assert "worst cases" in price.bound.how
+
+
+def test_where_the_rows_of_a_person_stand_does_not_matter(tmp_path: Path) -> None:
+    """Only in which order they come; and not even that of rows with equal released values."""
+    table = by_persons(21)
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    plans = [plan_for(table, "x", unit="person"), plan_for(table, "z", unit="person")]
+    others = [
+        table.sort_values("person", ascending=False, kind="stable"),
+        table.sort_values("s", kind="stable"),
+        table.sort_values(["s", "x"], kind="stable"),
+    ]
+    assert others[2]["person"].tolist() != others[1]["person"].tolist()
+    spend(ledger, table, plans[0])
+    joint = pf.Prior.from_table(table, secret="s", public=["x", "z"], unit="person")
+    loss = float(pf.joint_loss(joint, plans))
+    for order in others[:2]:
+        price = ledger.price(order, plans[1])
+        assert price.order == "same"
+        assert price.own
+        assert price.loss == pytest.approx(loss, rel=1e-12)
+    spend(ledger, others[0], plans[1])
+    assert ledger.price(table, plans[0]).order == "same"
+    turned = ledger.price(others[2], plans[0])
+    assert turned.order == "other"
+    assert not turned.own
+    spend(ledger, others[2], plans[0])
+    assert ledger.price(table, plans[0]).order == "mixed"
+    assert any("several orders" in note for note in ledger.price(table, plans[0]).notes)
+    assert ledger.verify().differences == ()
+
+
+def test_a_table_that_was_sorted_again_is_told_so(tmp_path: Path) -> None:
+    table = by_persons(21)
+    turned = table[::-1]
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", "1")
+    plan = plan_for(table, "x", "0.5", unit="person")
+    spend(ledger, table, plan)
+    scenario = pf.Scenario(pf.Prior.from_table(turned, secret="s", public="z", unit="person"))
+    with pytest.raises(DoesNotFit, match=r"charged 0\.5, but counts .* in another order"):
+        calibrate_beside(ledger, turned, scenario)
+    with pytest.raises(DoesNotFit, match="release from the table in its first order"):
+        spend(ledger, turned, at_scale(plan, 3.0))
+    own = pf.Scenario(pf.Prior.from_table(table, secret="s", public="z", unit="person"))
+    with pytest.raises(DoesNotFit, match=r"epsilon is what everything .* the budget is 1\)"):
+        calibrate_beside(ledger, table, own, "0.4")
+    assert calibrate_beside(ledger, table, own).beside is not None
+
+
+def test_equal_values_may_change_places(tmp_path: Path) -> None:
+    """Whoever has twice the same x can have its z in either order; afterwards it is decided."""
+    rows = [(k, "ab"[k % 2], k // 2 % 2, (k // 4 + r) % 2) for k in range(24) for r in (0, 1)]
+    table = pd.DataFrame(rows, columns=["person", "s", "x", "z"])
+    turned = table[::-1]
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    spend(ledger, table, at_scale(plan_for(table, "x", unit="person"), 3.0))
+    z = at_scale(plan_for(turned, "z", unit="person"), 3.0)
+    assert ledger.price(turned, z).order == "same"
+    spend(ledger, turned, z)
+    assert ledger.price(table, z).order == "other"
+    assert ledger.price(turned, z).order == "same"
+    assert ledger.verify().differences == ()
+
+
+def test_people_that_only_one_secret_has_are_worst_cases(tmp_path: Path) -> None:
+    """Nothing is known of three rows of anybody with the other secret."""
+    rows = [(k, "ab"[k % 2], v, v) for k in range(12) for v in (0, 1)]
+    rows += [(k, "a", v, 0) for k in range(20, 24) for v in (0, 0, 0)]
+    table = pd.DataFrame(rows, columns=["person", "s", "x", "z"])
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    x = at_scale(plan_for(table, "x", unit="person"), 4.0)
+    price = ledger.price(table, x)
+    assert price.own
+    assert price.bound.value == Fraction(3, 4)
+    assert price.bound.how == "worst cases of all 3 rows of one person"
+    spend(ledger, table, x)
+    assert spend(ledger, table, at_scale(plan_for(table, "z"), 2.0)) == 3 / 4 + 3 / 2
+    assert ledger.verify().differences == ()
 
 
 def test_mutant_that_overlooks_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

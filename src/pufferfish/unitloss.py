@@ -44,8 +44,6 @@ class Case:
 
     Attributes
     ----------
-    adversary : int
-        Position of the prior in the scenario.
     rows : int
         The number k.
     units : UnitRows or None
@@ -56,7 +54,6 @@ class Case:
         How many columns the scenario knows, and how many rows a unit may have in any other.
     """
 
-    adversary: int
     rows: int
     units: UnitRows | None
     pairs: tuple[tuple[int, int], ...]
@@ -179,17 +176,17 @@ def cases(scenario: Scenario, numbers: Iterable[int] = ()) -> Iterator[Case]:
     every = known | set(numbers)
     most = max([own.most for own in units] + list(every), default=1)
     for k in sorted(every):
-        for rho, (prior, own) in enumerate(zip(scenario.priors, units, strict=True)):
+        for prior, own in zip(scenario.priors, units, strict=True):
             pairs = [(prior.row(first), prior.row(second)) for first, second in scenario.pairs]
             group = own.group(k)
             has = set() if group is None else set(np.flatnonzero(group.counts.any(axis=1)).tolist())
             both = tuple(pair for pair in pairs if has.issuperset(pair))
             if both and group is not None:
                 rows = UnitRows.of(group.sequences, group.counts, shape)
-                yield Case(rho, k, rows, both, len(shape), most)
+                yield Case(k, rows, both, len(shape), most)
             if len(both) < len(pairs):
                 rest = tuple(pair for pair in pairs if pair not in both)
-                yield Case(rho, k, None, rest, len(shape), most)
+                yield Case(k, None, rest, len(shape), most)
 
 
 def units_bound(
@@ -232,17 +229,17 @@ def units_bound(
     -----
     Theory, section 6.
     """
-    largest, rows, seen = Bound(Fraction(0), JOINT, NOTHING, (), ()), 1, []
-    for case in cases(scenario, numbers):
+    largest, rows = Bound(Fraction(0), JOINT, NOTHING, (), ()), 1
+    every = list(cases(scenario, numbers))
+    for case in every:
         bound = case.bound(released, labels, limit)
-        seen.append(case.rows)
         if bound.upper is None:
             # No other number of rows can be worse.
             largest, rows = bound, case.rows
             break
         if largest.upper is not None and bound.upper >= largest.upper:
             largest, rows = bound, case.rows
-    return largest, rows, tuple(dict.fromkeys(seen))
+    return largest, rows, tuple(dict.fromkeys(case.rows for case in every))
 
 
 def units_loss(scenario: Scenario, mechanism: Mechanism, numbers: Iterable[int] = ()) -> UnitsLoss:
@@ -306,8 +303,10 @@ def together(certificate: Certificate, found: UnitsLoss, epsilon: Fraction) -> C
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    if len(numbers) > 6:
+    if len(numbers) > 6 and numbers[-1] - numbers[0] + 1 == len(numbers):
         return f"{numbers[0]} to {numbers[-1]}"
+    if len(numbers) > 6:
+        return f"{len(numbers)} different numbers from {numbers[0]} to {numbers[-1]}"
     return " or ".join(map(str, numbers))
 
 

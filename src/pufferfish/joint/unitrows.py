@@ -26,8 +26,10 @@ from pufferfish.support import Lattice, Levels, Support, lattice_of
 
 #: Cells of the grid, times secrets, up to which the joint loss of a unit's rows is computed.
 MOST_CELLS = 1 << 22
+#: The same for some of them, where all would be too many: it is a bound at best.
+PART_CELLS = 1 << 18
 #: Pairs of secrets that are bounded one by one where not everything can be counted together.
-_MOST_PAIRS = 64
+_MOST_PAIRS = 10
 
 _Pairs = Sequence[tuple[int, int]]
 
@@ -68,6 +70,13 @@ class UnitRows:
         atoms: IntArray = np.stack(each, axis=2).reshape(len(sequences), rows * width)
         columns = tuple(range(width)) * rows
         return cls(atoms, counts, columns, tuple(np.repeat(np.arange(rows), width).tolist()))
+
+    @property
+    def work(self) -> int:
+        """About how many cells are computed for a bound."""
+        sizes = [len(np.unique(column)) for column in self.atoms.T]
+        cells = prod(sizes)
+        return cells if cells * len(self.counts) <= MOST_CELLS else PART_CELLS
 
 
 @dataclass(frozen=True)
@@ -166,6 +175,8 @@ def places_of(
         key=lambda k: (weights[k] is None, weights[k] or Fraction(0)),
         reverse=True,
     )
+    if len(chosen) * prod(axis.support.size for axis in axes) > most:
+        most = min(most, PART_CELLS)
     counted, cells = [], len(chosen)
     for k in order:
         if cells * axes[k].support.size <= most:

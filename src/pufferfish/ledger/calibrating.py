@@ -10,7 +10,7 @@ from pufferfish.calibration import calibrate, default_for
 from pufferfish.certificate import Certificate, prove
 from pufferfish.errors import InputError, counted
 from pufferfish.joint import DoesNotFit
-from pufferfish.ledger.account import Bound, budget_text
+from pufferfish.ledger.account import Bound, budget_text, read_bound
 from pufferfish.ledger.adversaries import masses_of, secrets_in
 from pufferfish.ledger.fitting import fitting, with_weights
 from pufferfish.ledger.jointtable import JointTable
@@ -123,13 +123,22 @@ def calibrate_beside(
 
 
 def _used_up(offer: Offer, before: Bound, epsilon: Fraction) -> DoesNotFit:
-    budget = offer.state.account.budget
-    if epsilon == budget:
-        return DoesNotFit(end_of_budget(offer.secret, len(offer.state.releases), budget))
+    budget, releases = offer.state.account.budget, offer.state.releases
+    out = f"what is already out ({counted(len(releases), 'release')})"
     value = "infinity" if before.value is None else f"{float(before):.6g}"
+    if not offer.in_order:
+        charged = read_bound(releases[-1].bound, releases[-1].how)
+        return DoesNotFit(
+            f"{out} was charged {float(charged):.6g}, but counts {value} beside this table "
+            f"({before.how}), which leaves nothing of epsilon {show(epsilon)}: the table has the "
+            "rows of a person in another order than when they were released; use it in that order"
+        )
+    if epsilon == budget:
+        return DoesNotFit(end_of_budget(offer.secret, len(releases), budget))
     return DoesNotFit(
-        f"what is already out ({counted(len(offer.state.releases), 'release')}) has a joint loss "
-        f"of up to {value} ({before.how}), which leaves nothing of epsilon {show(epsilon)}"
+        f"{out} has a joint loss of up to {value} ({before.how}), which leaves nothing of epsilon "
+        f"{show(epsilon)} (epsilon is what everything that is out may cost, with this release; the "
+        f"budget is {budget_text(budget)})"
     )
 
 

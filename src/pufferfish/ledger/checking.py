@@ -111,7 +111,7 @@ def _differences(state: State, account: Account) -> Iterator[tuple[ReleaseRecord
                 for plan, detail in zip(state.plans[:number], state.details[:number], strict=True)
                 if detail.priors is not None
             ]
-            people = state.people(labels, outs[number - 1].order)
+            people = state.people(outs[:number])
             again = bound_together(joint.of(labels), outs[:number], known, people)
         except PufferfishError as error:
             yield record, f"its joint loss cannot be computed again: {error}"

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pufferfish.errors import InputError, PufferfishWarning, warn_user
+from pufferfish.errors import InputError, PufferfishWarning, counted, warn_user
 from pufferfish.joint import DoesNotFit
 from pufferfish.ledger import store as stores
 from pufferfish.ledger.account import Bound, budget_text, parse_budget
 from pufferfish.ledger.checking import Progress, Verified, verify_ledger
 from pufferfish.ledger.database import PATIENCE, Waiting
 from pufferfish.ledger.price import ABOUT_PRIORS, Price, about_incomplete, end_of_budget, is_used_up
-from pufferfish.ledger.records import Account, ReleaseRecord, UnitCounts
+from pufferfish.ledger.records import Account, ReleaseRecord
 from pufferfish.ledger.state import read_state
 from pufferfish.ledger.store import Store
 from pufferfish.ledger.subject import Offer, Quote, Subject
@@ -286,16 +286,7 @@ class Ledger:
                 secret, digest, quote.new_counts.labels, quote.new_counts.to_bytes()
             )
         for people in quote.new_people:
-            charge.add_unit_counts(
-                UnitCounts(
-                    secret,
-                    digest,
-                    people.column,
-                    people.order,
-                    people.labels,
-                    people.to_bytes(),
-                )
-            )
+            charge.add_unit_counts(people)
         record = charge.add_release(
             secret,
             digest,
@@ -313,8 +304,9 @@ class Ledger:
         return InputError(
             f"the ledger {self.path} does not know the table {subject.table.name}, but other "
             f"tables were charged under {subject.secret!r} ({others}): if a single cell was "
-            "edited, or a row or column added, it is about the same people; if they are other "
-            "people, say so with --new-table (new_table=True)"
+            "edited, a row or column added, or values written in another way, it is about the same "
+            "people: release from the table that was charged; if they are other people, say so "
+            "with --new-table (new_table=True)"
         )
 
     def _check(self, subject: "Subject", price: Price, new_table: bool) -> None:
@@ -322,10 +314,12 @@ class Ledger:
             raise self._unknown(subject, price.other_tables)
         if price.fits:
             return
-        out = f"{price.releases} releases are out" if price.releases != 1 else "1 release is out"
+        out = f"{counted(price.releases, 'release')} {'is' if price.releases == 1 else 'are'} out"
         before = f", with a joint loss of up to {_rounded(price.before)}" if price.releases else ""
         hints = about_incomplete(price.incomplete)
-        if not price.own:
+        if price.about_persons:
+            hints += f"; {price.about_persons}"
+        elif not price.own:
             hints += "; the plan was calibrated for another prior than that of this table"
         if not (price.own or price.told or price.person_rows > 1):
             hints += f": {ABOUT_PRIORS}"

@@ -5,8 +5,10 @@ Where one of the plans names the column that tells whose rows they are, everythi
 of the table is released of all rows of a person. The exact joint loss is that of the sequences of
 values which people have (theory, section 6). It holds for whoever sees the rows in the order in
 which they were counted. So all releases must have been made from the table in that same order; then
-whoever does not know which rows go together knows less. In another order a copy of the table has
-other sequences, and everything is bounded by the worst cases of all rows, which hold in any order.
+whoever does not know which rows go together knows less. Where somebody's rows stand in the file
+does not matter for that, but in which order his own values were released. In another order a copy
+of the table has other sequences, and everything is bounded by the worst cases of all rows, which
+hold in any order.
 
 *Blanks.* As for single rows (:mod:`.adversaries`), which values a person lacks shows by itself.
 Whoever looks at some of the columns sees the rows with a value in one of them, or takes those with
@@ -27,11 +29,13 @@ from pufferfish.ledger.account import Bound, bound_of
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.out import Out, Pair, pairs_of
 from pufferfish.ledger.suited import axes_of, comparable
-from pufferfish.ledger.unittable import UnitTable
+from pufferfish.ledger.unittable import UnitHead, UnitTable
 from pufferfish.ledger.worstcases import worst_terms
 
 #: Columns with blanks up to which every set of them is looked at, and cases up to which all are.
-_MOST_COLUMNS, _MOST_CASES = 5, 1000
+_MOST_COLUMNS, _MOST_CASES = 5, 500
+#: Cells of all grids together up to which everything is computed.
+_MOST_WORK = 1 << 26
 
 
 def bounds_of_persons(
@@ -53,22 +57,38 @@ def bounds_of_persons(
         return []
     pairs = pairs_of(outs)
     bounds, most = [], max(out.rows for out in outs)
-    anybody = len(comparable(joint, pairs)) < len(pairs) or any(out.robust for out in outs)
+    # Whoever has the prior of a plan that is not of this table, or any of a region, may know
+    # anything of their rows; and so may those who compare secrets that the table does not have.
+    anybody = (
+        len(comparable(joint, pairs)) < len(pairs)
+        or any(out.robust for out in outs)
+        or not all(out.own for out in outs)
+    )
     for unit in units:
         table = tables.get(unit)
-        most = max(most, 1 if table is None else table.of([o.label for o in outs]).most_rows)
+        if table is not None:
+            table = table.of([out.label for out in outs])
+            most = max(most, table.most_rows)
         found = None
-        if table is not None and all(out.order == table.order for out in outs):
+        if not anybody and table is not None and are_in_order(outs, table):
             found = _for_the_table(joint, outs, table, pairs)
         if found is None:
             anybody = True
         else:
             bounds.append(found)
-    # Whoever has the prior of a plan that is not of this table may know anything of their rows.
-    anybody |= any(not out.own for out in outs)
-    if anybody:
-        bounds.append(_worst_of(worst_terms(joint, outs), most))
+    if anybody:  # nothing else is larger
+        return [_worst_of(worst_terms(joint, outs), most)]
     return bounds
+
+
+def are_in_order(outs: Sequence[Out], table: UnitHead) -> bool:
+    """Whether everybody's values were released in the order in which the rows were counted."""
+    for out in outs:
+        same = bool(out.order) and out.order == table.order
+        mark = out.marks.get(table.column, "")
+        if not same and (not mark or mark != table.mark(out.label)):
+            return False
+    return True
 
 
 def _worst_of(terms: Sequence[Term], rows: int) -> Bound:
@@ -85,53 +105,53 @@ def _for_the_table(
     """Return the bound for whoever knows the rows of all people, or None if it takes too long."""
     part = joint.of([out.label for out in outs])
     labels, axes = part.labels, axes_of(part, outs)
-    worst = [
-        [t for t, o in zip(worst_terms(joint, outs), outs, strict=True) if o.label == label]
-        for label in labels
-    ]
+    terms = list(zip(worst_terms(joint, outs), outs, strict=True))
+    worst = [[term for term, out in terms if out.label == label] for label in labels]
     named = [
         [f"{label} ({k})" for k, o in enumerate(outs, 1) if o.label == label] for label in labels
     ]
     there = comparable(joint, pairs)
     rows_of_pairs = [(joint.secrets.index(a), joint.secrets.index(b)) for a, b in there]
-    largest, number, cases = JointBound(Fraction(0), "joint loss", None, (), ()), 1, 0
-    for chosen in _column_sets(table.of(labels), labels) or ():
+    largest, number, work = JointBound(Fraction(0), "joint loss", None, (), ()), 0, 0
+    for chosen in _column_sets(table):
         own = [labels.index(label) for label in chosen.labels]
         for rows, units, both, lone in _cases(chosen, rows_of_pairs):
-            cases += 1
-            if cases > _MOST_CASES:
-                return None
             bounds = []
             if both:
-                bounds.append(
-                    smallest_unit_bound(
-                        units, [axes[k] for k in own], [named[k] for k in own], both
-                    )
-                )
+                work += units.work
+                if work > _MOST_WORK:
+                    return None
+                mine = [axes[k] for k in own], [named[k] for k in own]
+                bounds.append(smallest_unit_bound(units, *mine, both))
             if lone:
-                terms = [term for column in units.columns for term in worst[own[column]]]
-                bounds.append(JointBound(total(terms), "worst-case sum", None, (), tuple(terms)))
+                # Nothing is known of people of the other secret with as many rows.
+                every = [term for column in units.columns for term in worst[own[column]]]
+                bounds.append(JointBound(total(every), "worst-case sum", None, (), tuple(every)))
             for bound in bounds:
-                if largest.upper is not None and (
-                    bound.upper is None or bound.upper >= largest.upper
+                if (
+                    number == 0
+                    or largest.upper is None
+                    or (bound.upper is None or bound.upper >= largest.upper)
                 ):
                     largest, number = bound, rows
-    return _said(largest, number) if cases else None
+            if largest.upper is None:
+                return _said(largest, number)
+    return _said(largest, number) if number else None
 
 
-def _column_sets(table: UnitTable, labels: Sequence[str]) -> list[UnitTable] | None:
-    """Return the counts for every set of columns that matters, or None if they are too many."""
+def _column_sets(table: UnitTable) -> list[UnitTable]:
+    """Return the counts for every set of columns that matters; none if they are too many."""
     if table.complete:
         # Whoever looks at fewer columns sees the same people, and less of them.
         return [table]
+    labels = table.labels
     if len(labels) > _MOST_COLUMNS:
-        return None
+        return []
     sets = [chosen for size in range(len(labels), 0, -1) for chosen in combinations(labels, size)]
-    several = [chosen for chosen in sets if len(chosen) > 1]
-    return [
-        *(table.of(chosen) for chosen in sets),
-        *(table.of(chosen).complete_rows() for chosen in several),
-    ]
+    found = [table.of(chosen) for chosen in sets]
+    found += [table.of(chosen).complete_rows() for chosen in sets if len(chosen) > 1]
+    # Counted before anything is computed: it would be for nothing.
+    return found if sum(chosen.number_of_patterns for chosen in found) <= _MOST_CASES else []
 
 
 def _cases(

@@ -3,10 +3,14 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from pufferfish.errors import counted
 from pufferfish.ledger.account import Bound, remaining
 from pufferfish.rationals import show
+
+#: How the rows of a person are ordered, beside the releases that are out.
+Order = Literal["same", "other", "mixed"]
 
 #: A budget of which less than this share is left is used up: what rounding leaves is no budget.
 LEAST_SHARE = Fraction(1, 10**9)
@@ -47,8 +51,9 @@ class Price:
         Whether the plan is for a whole region of priors.
     person_rows : int
         How many rows one person may have, where a plan says whose rows they are; or else 1.
-    same_order : bool
-        Whether all releases were made from the table with its rows in one and the same order.
+    order : "same", "other" or "mixed"
+        Whether everybody's values are now in the order of all releases; or in another one, while
+        those are in one; or were released in several orders already (or in none).
     told : bool
         Whether the prior that the plan was calibrated for is at hand.
     """
@@ -67,7 +72,7 @@ class Price:
     own: bool
     robust: bool = False
     person_rows: int = 1
-    same_order: bool = True
+    order: Order = "same"
     told: bool = True
 
     @property
@@ -91,6 +96,34 @@ class Price:
         return not self.known and self.other_tables > 0
 
     @property
+    def about_persons(self) -> str:
+        """What to say of the rows of one person; empty where each row is a person of its own."""
+        if self.person_rows == 1:
+            return ""
+        said = f"one person may have {self.person_rows} rows"
+        worst = "is the sum of the worst cases of all releases, for all rows of a person"
+        if self.order == "other":
+            return (
+                f"{said}, and the table has them in another order than for the earlier releases: "
+                f"charged {worst}, now and from then on; release from the table in its first order "
+                "instead"
+            )
+        if self.order == "mixed":
+            return (
+                f"{said}, and these were released in several orders (or in one that is not known, "
+                f"as of a lazy frame): charged {worst}"
+            )
+        if self.own:
+            return (
+                f"{said}: everything that is released of the table is charged for all rows of a "
+                "person together"
+            )
+        return (
+            f"{said}, and the plan was not calibrated for the rows of these people in this order: "
+            f"charged {worst}, whatever it was calibrated for"
+        )
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of how the price came about."""
         found = []
@@ -100,24 +133,8 @@ class Price:
                 "loss holds for them too, given which values they lack, but that itself shows in "
                 "the outputs, and no mechanism covers it"
             )
-        if self.person_rows > 1 and not self.same_order:
-            found.append(
-                f"one person may have {self.person_rows} rows, and the table has its rows in "
-                "another order than for an earlier release (or a lazy frame, which has none): "
-                "charged is the sum of the worst cases of all releases, for all rows of a person; "
-                "release from the table as it was"
-            )
-        elif self.person_rows > 1 and self.own:
-            found.append(
-                f"one person may have {self.person_rows} rows: everything that is released of the "
-                "table is charged for all rows of a person together"
-            )
-        elif self.person_rows > 1:
-            found.append(
-                f"one person may have {self.person_rows} rows, and the plan was not calibrated for "
-                "the rows of these people in this order: charged is the sum of the worst cases of "
-                "all releases, for all rows of a person"
-            )
+        if self.about_persons:
+            found.append(self.about_persons)
         elif not self.own:
             found.append(
                 "the plan was calibrated for another prior than that of this table: charged is "
@@ -152,8 +169,9 @@ def end_of_budget(secret: str, releases: int, budget: Fraction) -> str:
     """Return what to say where a budget is used up."""
     return (
         f"what is out ({counted(releases, 'release')}) uses up the budget {show(budget)}: it "
-        f"leaves less than a billionth of it, and nothing more of this table about {secret!r} can "
-        "be released; files that were released may be handed out again as they are"
+        f"leaves less than a billionth of it, and nothing more of this table about {secret!r} "
+        "that tells anything can be released; files that were released may be handed out again "
+        "as they are"
     )
 
 

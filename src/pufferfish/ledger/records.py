@@ -87,7 +87,7 @@ class UnitCounts:
     unit : str
         The column that tells whose rows they are.
     order : str
-        The digest of the table's rows in their order.
+        A digest of the table's rows in their order, or of the counts themselves.
     columns : tuple of str
     counts : bytes
     """

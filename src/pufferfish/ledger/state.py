@@ -4,6 +4,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 from pufferfish.errors import InputError
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.out import Out
+from pufferfish.ledger.persons import are_in_order
 from pufferfish.ledger.readings import Reading
 from pufferfish.ledger.records import Account, ReleaseRecord
 from pufferfish.ledger.store import View
-from pufferfish.ledger.unittable import UnitTable
+from pufferfish.ledger.unittable import UnitHead, UnitTable
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
 from pufferfish.supportfile import any_support_from_dict, support_to_dict
@@ -40,6 +42,8 @@ class Detail:
         a value in some, but not all of the columns that were released until then.
     order : str
         The digest of the table's rows in the order in which they were released; empty: unknown.
+    marks : mapping from unit column to str
+        What marks the order of everybody's values, as they were released.
     priors : tuple of Prior or None
         Those of the plan's scenario, where they are not of this table and were given.
     """
@@ -53,11 +57,13 @@ class Detail:
     without_secret: int
     incomplete: int
     order: str = ""
+    marks: Mapping[str, str] = field(default_factory=dict)
     priors: tuple[Prior, ...] | None = None
 
     def to_json(self) -> str:
         """Return it as JSON."""
         data = {name: getattr(self, name) for name in _PLAIN}
+        data["marks"] = dict(self.marks)
         data["priors"] = None if self.priors is None else [_prior_to_dict(p) for p in self.priors]
         return json.dumps(data, sort_keys=True)
 
@@ -73,13 +79,16 @@ class Detail:
         try:
             data = json.loads(text)
             priors = data.pop("priors")
+            marks = {
+                unit: _checked(mark, str) for unit, mark in _checked(data["marks"], dict).items()
+            }
             known = {name: _checked(data[name], kind) for name, kind in _PLAIN.items()}
             given = None if priors is None else tuple(_prior_from_dict(p) for p in priors)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"what the ledger remembers of a release is damaged ({error})"
             ) from None
-        return cls(**known, priors=given)
+        return cls(**known, marks=marks, priors=given)
 
 
 _PLAIN: Mapping[str, type] = {
@@ -110,6 +119,29 @@ def _prior_from_dict(data: Mapping[str, Any]) -> Prior:
     return Prior.from_numerators(support, tuple(data["secrets"]), rows)
 
 
+class KeptUnits:
+    """Counts of the rows of each person, read only where they are needed.
+
+    Parameters
+    ----------
+    data : bytes
+        What :meth:`UnitTable.to_bytes` wrote.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @cached_property
+    def head(self) -> UnitHead:
+        """What was counted."""
+        return UnitHead.read(self._data)
+
+    @cached_property
+    def table(self) -> UnitTable:
+        """The counts too."""
+        return UnitTable.from_bytes(self._data)
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """The releases of one table about one secret.
@@ -127,7 +159,7 @@ class State:
     plans : list of Plan, as long
     joint : JointTable or None
         The counts of all columns that were released; None before the first release.
-    units : list of UnitTable
+    units : list of KeptUnits
         What was counted of the rows of each person.
     """
 
@@ -138,32 +170,35 @@ class State:
     details: list[Detail] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     joint: JointTable | None = None
-    units: list[UnitTable] = field(default_factory=list)
+    units: list[KeptUnits] = field(default_factory=list)
 
     @property
     def outs(self) -> list[Out]:
         """The releases as pricing needs them."""
         pairs = zip(self.plans, self.details, strict=True)
-        return [out_of(plan, d.axis, d.own, d.clamp, d.order) for plan, d in pairs]
+        return [out_of(plan, d.axis, d.own, d.clamp, d.order, d.marks) for plan, d in pairs]
 
-    def people(self, labels: Sequence[str], order: str) -> dict[str, UnitTable]:
-        """Return what is known of the rows of each person on these axes, by unit column.
+    def people(self, outs: Sequence[Out]) -> dict[str, UnitTable]:
+        """Return what is known of the rows of each person, for some releases, by unit column.
 
-        Counts in the order that is asked for come before any other.
+        Counts in the order of all these releases come before any other.
         """
-        found: dict[str, UnitTable] = {}
-        for table in self.units:
-            if set(labels) <= set(table.labels) and (
-                table.column not in found or table.order == order
+        labels = {out.label for out in outs}
+        found: dict[str, KeptUnits] = {}
+        for kept in self.units:
+            head = kept.head
+            if labels <= set(head.labels) and (
+                head.column not in found or are_in_order(outs, head)
             ):
-                found[table.column] = table
-        return found
+                found[head.column] = kept
+        return {unit: kept.table for unit, kept in found.items()}
 
     def holds(self, table: UnitTable) -> bool:
         """Whether these counts of the rows of each person are kept already."""
+        wanted = list(zip(table.labels, table.marks, strict=True))
         return any(
-            (kept.column, kept.order) == (table.column, table.order)
-            and set(table.labels) <= set(kept.labels)
+            kept.head.column == table.column
+            and all(mark and kept.head.mark(label) == mark for label, mark in wanted)
             for kept in self.units
         )
 
@@ -196,7 +231,14 @@ class State:
         return [(plan.digest, d.priors) for plan, d in pairs if d.priors is not None]
 
 
-def out_of(plan: Plan, axis: str, own: bool, clamp: bool = False, order: str = "") -> Out:
+def out_of(
+    plan: Plan,
+    axis: str,
+    own: bool,
+    clamp: bool = False,
+    order: str = "",
+    marks: Mapping[str, str] | None = None,
+) -> Out:
     """Return a release as pricing needs it."""
     return Out(
         axis,
@@ -212,6 +254,7 @@ def out_of(plan: Plan, axis: str, own: bool, clamp: bool = False, order: str = "
         Reading(plan, clamp).manner,
         None if plan.rules is None else plan.rules.unit,
         order,
+        marks or {},
     )
 
 
@@ -247,7 +290,7 @@ def read_state(view: View, secret: str, digest: str) -> State:
         [details[r.detail] for r in releases],
         [parsed[r.plan] for r in releases],
         None if widest is None else JointTable.from_bytes(widest.counts),
-        [UnitTable.from_bytes(kept.counts) for kept in view.unit_counts(secret, digest)],
+        [KeptUnits(kept.counts) for kept in view.unit_counts(secret, digest)],
     )
     lost = {d.axis for d in details.values()} - set(
         () if state.joint is None else state.joint.labels

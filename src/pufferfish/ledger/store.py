@@ -11,7 +11,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -289,22 +289,23 @@ class Charge(View):
         InputError
             If the table is not known, or other counts of these columns in this order are.
         """
-        for known in self.unit_counts(counts.secret, counts.digest):
-            if replace(known, counts=counts.counts) == counts:
-                if known.counts == counts.counts:
-                    return
-                raise InputError(
-                    f"the ledger {self._path} holds other counts by {counts.unit!r} for the same "
-                    "table; they never change"
-                )
+        columns = columns_text(counts.columns)
+        query = (
+            "SELECT counts FROM unit_counts WHERE secret = ? AND digest = ? AND unit = ? AND "
+            "row_order = ? AND columns = ?"
+        )
+        key = counts.secret, counts.digest, counts.unit, counts.order, columns
+        for (known,) in self._rows(query, *key):
+            if known == counts.counts:
+                return
+            raise InputError(
+                f"the ledger {self._path} holds other counts by {counts.unit!r} for the same "
+                "table; they never change"
+            )
         self._insert(
             "unit_counts",
             records.UNIT_COUNTS,
-            counts.secret,
-            counts.digest,
-            counts.unit,
-            counts.order,
-            columns_text(counts.columns),
+            *key,
             counts.counts,
         )
 

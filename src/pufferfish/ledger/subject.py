@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subject: a table as it is now and a plan to release it by, priced beside what is out of it."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,10 +11,13 @@ import numpy as np
 from pufferfish.errors import InputError
 from pufferfish.ledger.account import Bound, read_bound
 from pufferfish.ledger.jointtable import Counted, JointTable, count
-from pufferfish.ledger.price import NOTHING, Price
+from pufferfish.ledger.out import Out
+from pufferfish.ledger.persons import are_in_order
+from pufferfish.ledger.price import NOTHING, Order, Price
 from pufferfish.ledger.pricing import bound_together
 from pufferfish.ledger.readings import Reading, rules_of_charge
-from pufferfish.ledger.state import Detail, State, out_of, rows_of_persons, rows_without
+from pufferfish.ledger.records import UnitCounts
+from pufferfish.ledger.state import Detail, State, out_of, rows_without
 from pufferfish.ledger.unittable import UnitTable, count_units
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
@@ -56,8 +60,14 @@ class Offer:
 
     def bound(self, plan: Plan) -> Bound:
         """Return the joint loss of everything with a release by this plan."""
-        outs = [*self.state.outs, out_of(plan, self.label, True, order=self.order)]
+        marks = {unit: table.mark(self.label) for unit, table in self.people.items()}
+        outs = [*self.state.outs, out_of(plan, self.label, True, False, self.order, marks)]
         return bound_together(self.joint, outs, self.state.priors, self.people)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether everybody's rows are now in the order in which they were released."""
+        return all(are_in_order(self.state.outs, table) for table in self.people.values())
 
     @property
     def before(self) -> Bound:
@@ -72,7 +82,7 @@ class Quote:
     price: Price
     detail: Detail
     new_counts: JointTable | None
-    new_people: list[UnitTable]
+    new_people: list[UnitCounts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +176,9 @@ class Subject:
         label = counted.labels[-1]
         people = self.people_of(state, joint, label)
         own = self.is_own(counted, people)
-        offered = out_of(self.plan, label, own, self.reading.clamp, self.identity.order)
+        marks = {unit: table.mark(label) for unit, table in people.items()}
+        clamp, order = self.reading.clamp, self.identity.order
+        offered = out_of(self.plan, label, own, clamp, order, marks)
         priors = None if own else self.priors
         others = [*state.priors, *([(self.plan.digest, priors)] if priors is not None else [])]
         outs = [*state.outs, offered]
@@ -180,7 +192,8 @@ class Subject:
             without_value=rows_without(counted.atoms[-1], counted.rows),
             without_secret=joint.without_secret,
             incomplete=joint.incomplete,
-            order=self.identity.order,
+            order=order,
+            marks=marks,
             priors=None
             if any(digest == self.plan.digest for digest, _ in state.priors)
             else priors,
@@ -200,13 +213,19 @@ class Subject:
             incomplete=joint.incomplete,
             own=own,
             robust=self.plan.robust,
-            person_rows=max(
-                [rows_of_persons(self.plan), *(table.most_rows for table in people.values())]
-            ),
-            same_order=len({out.order for out in outs}) == 1 and bool(self.identity.order),
+            person_rows=max([out.rows for out in outs] + [t.most_rows for t in people.values()]),
+            order=_order(state, outs, people),
             told=own or self.plan.digest in dict(others),
         )
-        return Quote(price, detail, new, [t for t in people.values() if not state.holds(t)])
+        # Written down here: whoever charges holds up everybody else.
+        kept = [self._record(table) for table in people.values() if not state.holds(table)]
+        return Quote(price, detail, new, kept)
+
+    def _record(self, table: UnitTable) -> UnitCounts:
+        data = table.to_bytes()
+        order = table.order or hashlib.sha256(data).hexdigest()
+        secret, digest = self.secret, self.identity.digest
+        return UnitCounts(secret, digest, table.column, order, table.labels, data)
 
     def people_of(self, state: State, joint: JointTable, label: str) -> dict[str, UnitTable]:
         """Return the rows of each person, by every unit column that a plan names.
@@ -304,6 +323,15 @@ class Subject:
         own = units.moved(np.arange(self.plan.support.size), secrets)
         scenario = Scenario(replace(prior, units=own), self.plan.pairs)
         return digest_of(scenario) == claim.digest
+
+
+def _order(state: State, outs: Sequence[Out], people: Mapping[str, UnitTable]) -> Order:
+    """Return how the order of everybody's rows is now, beside that of the releases."""
+    if all(are_in_order(outs, table) for table in people.values()):
+        return "same"
+    before = state.people(outs[:-1])
+    kept = all(unit in before and are_in_order(outs[:-1], before[unit]) for unit in people)
+    return "other" if kept and len(outs) > 1 else "mixed"
 
 
 def _priors_of(plan: Plan, given: Scenario | Prior) -> tuple[Prior, ...]:

@@ -2,14 +2,17 @@
 """UnitTable: how often each sequence of values occurs among the rows of one person in a table.
 
 Kept in the order in which the table had its rows when it was counted: a copy with its rows in
-another order is the same table, but its sequences are others (theory, section 6). Like the joint
-counts it is as private as the table.
+another order is the same table, but its sequences are others (theory, section 6). A *mark* for each
+axis is a digest of everybody's sequence there, with whose it is: where it is the same, a copy has
+that column's values in the same order for everybody, wherever their rows stand. Like the joint
+counts it is all as private as the table.
 """
 
+import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +33,8 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class UnitTable:
-    """Counts of the sequences that occur.
+class UnitHead:
+    """What was counted, without the counts.
 
     Attributes
     ----------
@@ -43,16 +46,51 @@ class UnitTable:
         Those of the joint counts.
     labels : tuple of str, length c
         The axes of the joint counts, in their order.
-    groups : tuple of (int64 array, int64 array)
-        For every number k of rows with a value on some axis: the distinct cells, shape
-        (q, 1 + k c), which are the secret and the atoms of one row after the other (-1: no value),
-        and how many people have them, shape (q,).
+    marks : tuple of str, length c
+        Those of the axes; empty texts for a table that promises no order.
     """
 
     column: str
     order: str
     secrets: tuple[str, ...]
     labels: tuple[str, ...]
+    marks: tuple[str, ...]
+
+    def mark(self, label: str) -> str:
+        """Return the mark of an axis; empty where it is not counted here."""
+        return self.marks[self.labels.index(label)] if label in self.labels else ""
+
+    @classmethod
+    def read(cls, data: bytes) -> "UnitHead":
+        """Read the head of what :meth:`UnitTable.to_bytes` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is nothing of the kind.
+        """
+        try:
+            head, _ = _head(data)
+            labels, marks = tuple(head["labels"]), tuple(head["marks"])
+            if len(marks) != len(labels):
+                raise ValueError("a mark is missing")
+            return cls(head["column"], head["order"], tuple(head["secrets"]), labels, marks)
+        except (ValueError, KeyError, TypeError) as error:
+            raise _unreadable(error) from None
+
+
+@dataclass(frozen=True, eq=False)
+class UnitTable(UnitHead):
+    """Counts of the sequences that occur.
+
+    Attributes
+    ----------
+    groups : tuple of (int64 array, int64 array)
+        For every number k of rows with a value on some axis: the distinct cells, shape
+        (q, 1 + k c), which are the secret and the atoms of one row after the other (-1: no value),
+        and how many people have them, shape (q,).
+    """
+
     groups: tuple[tuple[IntArray, IntArray], ...]
 
     @property
@@ -100,6 +138,7 @@ class UnitTable:
             atoms.append(cells[:, 1:].reshape(-1, len(self.labels))[:, list(kept)])
             first += len(cells)
         labels = tuple(self.labels[k] for k in kept)
+        marks = tuple(self.marks[k] for k in kept)
         groups: tuple[tuple[IntArray, IntArray], ...] = ()
         if first:
             there = wanted(np.concatenate(atoms))
@@ -109,7 +148,14 @@ class UnitTable:
                 np.concatenate(people)[there],
                 np.concatenate(atoms)[there],
             )
-        return UnitTable(self.column, self.order, self.secrets, labels, groups)
+        return replace(self, labels=labels, marks=marks, groups=groups)
+
+    @property
+    def number_of_patterns(self) -> int:
+        """How many :meth:`patterns` yields."""
+        if self.complete:
+            return len(self.groups)
+        return sum(len(np.unique(cells[:, 1:] >= 0, axis=0)) for cells, _ in self.groups)
 
     def patterns(self) -> Iterator[tuple[int, UnitRows]]:
         """Yield the people by their number of rows, and by where these have values."""
@@ -117,14 +163,16 @@ class UnitTable:
         for cells, counts in self.groups:
             rows = self._rows(cells)
             there, place = np.unique(cells[:, 1:] >= 0, axis=0, return_inverse=True)
-            for k, present in enumerate(there):
-                mine = place.reshape(-1) == k
+            order = np.argsort(place.reshape(-1), kind="stable")
+            ends = np.cumsum(np.bincount(place.reshape(-1), minlength=len(there)))[:-1]
+            for present, mine in zip(there, np.split(order, ends), strict=True):
                 places = np.flatnonzero(present)
-                atoms, at = np.unique(cells[mine][:, 1 + places], axis=0, return_inverse=True)
+                own = cells[mine]
+                atoms, at = np.unique(own[:, 1 + places], axis=0, return_inverse=True)
                 found = np.zeros((len(self.secrets), len(atoms)), dtype=np.int64)
-                np.add.at(found, (cells[mine, 0], at.reshape(-1)), counts[mine])
-                columns, own = places % width, places // width
-                yield rows, UnitRows(atoms, found, tuple(columns.tolist()), tuple(own.tolist()))
+                np.add.at(found, (own[:, 0], at.reshape(-1)), counts[mine])
+                columns, lines = places % width, places // width
+                yield rows, UnitRows(atoms, found, tuple(columns.tolist()), tuple(lines.tolist()))
 
     def units_on(self, label: str, axis: Support, support: Support) -> Units | None:
         """Return the units of one axis on another support, or None where that lacks a value."""
@@ -147,6 +195,7 @@ class UnitTable:
             "order": self.order,
             "secrets": list(self.secrets),
             "labels": list(self.labels),
+            "marks": list(self.marks),
             "groups": [[self._rows(cells), len(cells)] for cells, _ in self.groups],
         }
         text = json.dumps(head, sort_keys=True).encode()
@@ -165,36 +214,44 @@ class UnitTable:
         InputError
             If it is nothing of the kind.
         """
+        known = UnitHead.read(data)
         try:
-            length = int.from_bytes(data[:8], "little")
-            head: dict[str, Any] = json.loads(data[8 : 8 + length])
-            if head["format"] != _FORMAT:
-                raise InputError("the ledger holds counts of people's rows of an unknown format")
-            labels, secrets = tuple(head["labels"]), tuple(head["secrets"])
-            numbers = np.frombuffer(zlib.decompress(data[8 + length :]), dtype="<i8")
-            numbers = numbers.astype(np.int64)
+            head, body = _head(data)
+            numbers = np.frombuffer(zlib.decompress(body), dtype="<i8").astype(np.int64)
             groups, at = [], 0
             for rows, people in head["groups"]:
-                width = 1 + rows * len(labels)
+                width = 1 + rows * len(known.labels)
                 cells = numbers[at : at + width * people].reshape(width, people).T
                 counts = numbers[at + width * people : at + (width + 1) * people]
                 who = cells[:, 0]
-                if len(counts) != people or ((who < 0) | (who >= len(secrets))).any():
+                if len(counts) != people or ((who < 0) | (who >= len(known.secrets))).any():
                     raise ValueError("wrong numbers")
+                if (cells < -1).any() or (counts < 1).any():
+                    raise ValueError("negative numbers")
                 groups.append((np.ascontiguousarray(cells), counts))
                 at += (width + 1) * people
             if at != len(numbers):
                 raise ValueError("another length")
-            return cls(head["column"], head["order"], secrets, labels, tuple(groups))
         except (ValueError, KeyError, TypeError, IndexError, zlib.error) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"the counts of people's rows in the ledger cannot be read ({error})"
-            ) from None
+            raise _unreadable(error) from None
+        return cls(
+            known.column, known.order, known.secrets, known.labels, known.marks, tuple(groups)
+        )
 
     def _rows(self, cells: IntArray) -> int:
         return (int(cells.shape[1]) - 1) // len(self.labels)
+
+
+def _head(data: bytes) -> tuple[dict[str, Any], bytes]:
+    length = int.from_bytes(data[:8], "little")
+    head: dict[str, Any] = json.loads(data[8 : 8 + length])
+    if head["format"] != _FORMAT:
+        raise ValueError("an unknown format")
+    return head, data[8 + length :]
+
+
+def _unreadable(error: Exception) -> InputError:
+    return InputError(f"the counts of people's rows in the ledger cannot be read ({error})")
 
 
 def count_units(
@@ -248,7 +305,24 @@ def count_units(
     ones = np.ones(len(found), dtype=np.int64)
     groups = _grouped(who[first], ones, mine.reshape(-1), atoms) if len(found) else ()
     labels = tuple(label for label, _ in readings)
-    return UnitTable(names[0], order, joint.secrets, labels, groups)
+    known = people.names
+    persons = [known[k] for k in found.tolist()]
+    marks = tuple(_mark(persons, mine.reshape(-1), own) if order else "" for own in atoms.T)
+    return UnitTable(names[0], order, joint.secrets, labels, marks, groups)
+
+
+def _mark(persons: Sequence[str], people: IntArray, atoms: IntArray) -> str:
+    """Return a digest of everybody's values on one axis, in the order of their rows."""
+    by_name = sorted(range(len(persons)), key=persons.__getitem__)
+    rank = np.empty(len(persons), dtype=np.int64)
+    rank[by_name] = np.arange(len(persons))
+    there = atoms >= 0
+    own = rank[people[there]]
+    order = np.argsort(own, kind="stable")
+    h = hashlib.sha256(json.dumps([persons[k] for k in by_name]).encode())
+    h.update(own[order].astype("<i8").tobytes())
+    h.update(atoms[there][order].astype("<i8").tobytes())
+    return h.hexdigest()
 
 
 def _on_axis(atoms: IntArray, axis: Support, reading: Reading) -> IntArray:
