@@ -25,6 +25,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pufferfish as pf
 from pufferfish.errors import InputError
 from pufferfish.tables import identity
 from pufferfish.tables.identity import canonical, identity_of
@@ -385,6 +386,8 @@ def test_a_column_has_the_texts_that_its_cells_have(text: str) -> None:
         ("True", "true"),
         ("FALSE", "false"),
         ("2020-01-31 00:00:00.000", "2020-01-31"),
+        ("08:30:00.000000", "08:30:00"),
+        ("08:30:05.250", "08:30:05.25"),
         ("2020-01-31T12:30", "2020-01-31 12:30:00"),
         ("2020-01-31 12:30:05.250000", "2020-01-31 12:30:05.25"),
         ("2020-01-31T00:00:00+00:00", "2020-01-31 00:00:00Z"),
@@ -507,3 +510,19 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
         command = [sys.executable, "-c", MEASURED, str(tmp_path / "t.parquet")]
         peaks.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
     assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_times_of_day_are_the_same_in_every_kind_of_file(tmp_path: Path) -> None:
+    texts = ["08:30:00", "09:15:07", "08:30:00.25", "10:00:00"]
+    lines = "".join(f"{'ab'[k % 2]},{text}\n" for k, text in enumerate(texts))
+    (tmp_path / "t.csv").write_text("s,at\n" + lines)
+    times = [dt.time.fromisoformat(text) for text in texts]
+    for unit in ("us", "ns"):
+        table = pa.table({"s": list("abab"), "at": pa.array(times, pa.time64(unit))})
+        pq.write_table(table, tmp_path / f"{unit}.parquet")
+        assert identity_of(tmp_path / f"{unit}.parquet") == identity_of(tmp_path / "t.csv")
+        levels = [
+            pf.Prior.from_table(path, secret="s", public="at").support.names  # type: ignore[union-attr]
+            for path in (tmp_path / "t.csv", tmp_path / f"{unit}.parquet")
+        ]
+        assert sorted(levels[0]) == sorted(levels[1]) == sorted(texts)

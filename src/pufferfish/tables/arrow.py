@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pufferfish.errors import InputError
@@ -90,9 +91,14 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def to_list(array: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return Arrow cells as Python values; dates and times as the text that Arrow prints."""
+    """Return Arrow cells as Python values; dates and times as the text that Arrow prints.
+
+    Of a time of day without the zeros at the end of its fraction, which depend on its type alone.
+    """
     kind = array.type.value_type if pt.is_dictionary(array.type) else array.type
     if pt.is_temporal(kind):
         array = array.cast(kind).cast(pa.string())
+    if pt.is_time(kind):
+        array = pc.replace_substring_regex(array, r"\.0*$|(\.[0-9]*[1-9])0+$", r"\1")
     values: list[Any] = array.to_pylist()
     return values

@@ -29,16 +29,16 @@ rows. This holds for any two tables with one set of columns, provided that they 
 an eye on the keys; those are constants (SHAKE-256 of a fixed text), as good as drawn once. The
 digest is SHA-256 over the names of the columns, sorted, the number of rows and the three products.
 
+*Order.* Where the order of the rows counts (several rows of one person), the numbers v are digested
+as they come too.
+
 The cells
 ---------
 A cell is the trimmed text that :mod:`pufferfish.tables.cells` reads; null is the empty text. What
 programs change when they copy a table is then undone: ``1.50``, ``1.5`` and ``15e-1`` are one
-number, as are ``.5`` and ``0.5``, ``-0`` and ``0``; ``True`` is ``true``; and the time
-``2020-01-31T00:00:00.000`` is the date ``2020-01-31``. Nothing else is taken for the same: ``007``
-and ``+7`` remain other texts than ``7``.
-
-*Order.* Where the order of the rows counts (several rows of one person), the numbers v are digested
-as they come too.
+number, as are ``.5`` and ``0.5``, ``-0`` and ``0``; ``True`` is ``true``; the time
+``2020-01-31T00:00:00.000`` is the date ``2020-01-31``, and ``08:30:00.000`` is ``08:30:00``.
+Nothing else is taken for the same: ``007`` and ``+7`` remain other texts than ``7``.
 
 The digest is as private as the table: whoever can guess all rows can test the guess.
 """
@@ -87,8 +87,9 @@ _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?"
     r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
+_CLOCK = re.compile(r"([0-9]{2}:[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?")
 #: Cells to look at one by one: those, times, truth values, and what may have a blank at an end.
-_CLOSER = rf"^(?:{_UNPLAIN}|{_TIME.pattern}|(?i:true|false))$|^[^!-~]|[^!-~]$"
+_CLOSER = rf"^(?:{_UNPLAIN}|{_TIME.pattern}|{_CLOCK.pattern}|(?i:true|false))$|^[^!-~]|[^!-~]$"
 #: Beyond so many digits a number is not written out.
 _MOST_DIGITS = 400
 
@@ -164,6 +165,9 @@ def canonical(text: str) -> str:
         return text.lower()
     match = _NUMBER.fullmatch(text)
     if match is None:
+        clock = _CLOCK.fullmatch(text)
+        if clock is not None:
+            return _plain_clock(*clock.groups())
         time = _TIME.fullmatch(text)
         return text if time is None else _plain_time(*time.groups())
     sign, whole, places, power = match[1], match[2], match[3] or "", int(match[4] or 0)
@@ -188,11 +192,15 @@ def canonical(text: str) -> str:
 def _plain_time(
     date: str, minute: str, second: str | None, places: str | None, zone: str | None
 ) -> str:
-    fraction = (places or "").rstrip("0")
-    time = f"{minute}:{second or '00'}{'.' * bool(fraction)}{fraction}"
+    time = _plain_clock(minute, second, places)
     if zone is None:
         return date if time == "00:00:00" else f"{date} {time}"
     return f"{date} {time}{'Z' if not zone.strip('Z+-0:') else zone}"
+
+
+def _plain_clock(minute: str, second: str | None, places: str | None) -> str:
+    fraction = (places or "").rstrip("0")
+    return f"{minute}:{second or '00'}{'.' * bool(fraction)}{fraction}"
 
 
 def _check_names(table: Table) -> None:
