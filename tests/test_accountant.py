@@ -13,7 +13,7 @@ import pytest
 
 import pufferfish as pf
 from pufferfish.errors import CheckFailed, InputError, OutsidePromiseWarning
-from pufferfish.joint import worst_case
+from pufferfish.joint import DoesNotFit, worst_case
 from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.support import Levels
 
@@ -199,21 +199,56 @@ def test_ratios_of_scales_are_kept() -> None:
             pf.calibrate_together(PAIR, 1, wrong)  # type: ignore[arg-type]
 
 
+def noisy_z(scale: float) -> pf.Plan:
+    """A plan for z alone, with noise of some scale."""
+    z = pf.calibrate(PAIR, "0.05", column="z")
+    noise = DiscreteLaplace(scale, Fraction(1))
+    own = pf.Scenario(PAIR).of_column("z")
+    return pf.Plan.of(own, "exact", noise, Fraction(1), z.certificate).with_columns("z")
+
+
 def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
     """The scenario knows x alone; z is out by a plan of its own."""
     known = pf.Prior.from_counts({"A": [8, 8], "B": [8, 7]}, support={"x": [0, 1]})
-    z = pf.calibrate(PAIR, "0.05", column="z").with_columns("z")
-    most = worst_case(DiscreteLaplace(4.0, Fraction(1)), z.support).upper
-    noisy = pf.Plan.of(
-        pf.Scenario(PAIR).of_column("z"), "exact", DiscreteLaplace(4.0, Fraction(1)),
-        Fraction(1), z.certificate,
-    ).with_columns("z")  # fmt: skip
-    assert most == Fraction(1, 4)
+    noisy = noisy_z(4.0)
+    assert worst_case(noisy.applied, noisy.support).upper == Fraction(1, 4)
     plan = pf.calibrate(known, "0.5", already=[noisy], column="x")
     total = pf.joint_loss(PAIR, [("x", plan), ("z", noisy)])
     assert total.at_most(Fraction(1, 2))
     with pytest.raises(CheckFailed, match="leaves nothing"):
         pf.calibrate(known, "0.2", already=[noisy], column="x")
+
+
+def test_a_refusal_tells_a_worst_case_and_what_would_help() -> None:
+    """A worst case says little of the two columns; counted together they cost far less."""
+    known = pf.Prior.from_counts({"A": [8, 8], "B": [8, 7]}, support={"x": [0, 1]})
+    z = noisy_z(0.5)
+    refusal = (
+        r"^what is already out \(1 release\) has a joint loss of up to 2 "
+        r"\(the sum of the worst cases of all releases\), which leaves nothing of epsilon 1; the "
+        r"prior knows nothing of 'z', so the worst case stands in: count the columns together, as "
+        r"in Prior.from_table\(..., public=\['x', 'z'\]\)$"
+    )
+    for mechanism in ("exact", "l1", "channel"):
+        with pytest.raises(DoesNotFit, match=refusal):
+            pf.calibrate(known, 1, mechanism, column="x", already=[z])
+    with pytest.raises(DoesNotFit, match=refusal):
+        pf.calibrate_together(known, 1, ["x", "x"], already=[z])
+    assert pf.joint_loss(PAIR, [("z", z)]).at_most("0.15")
+    with pytest.raises(DoesNotFit, match=r"out \(2 releases\) has .*the others: 2 \(z\)\), which"):
+        pf.calibrate(known, 1, column="x", already=[("x", UNCHANGED), z])
+    # Where the joint loss itself was computed there is no worst case to tell of.
+    both = [("x", UNCHANGED), ("z", UNCHANGED)]
+    refusal = (
+        r"^what is already out \(2 releases\) has a joint loss of up to (\S+), which leaves "
+        r"nothing of epsilon {}$"
+    )
+    with pytest.raises(DoesNotFit, match=refusal.format("0.1")):
+        pf.calibrate(PAIR, "0.1", column="z", already=both)
+    with pytest.raises(DoesNotFit, match=refusal.format("0.1")):
+        pf.calibrate_together(PAIR, "0.1", ["z"], already=both)
+    with pytest.raises(DoesNotFit, match="up to infinity, which"):
+        pf.calibrate(XOR, 1, column="z", already=both)
 
 
 def test_a_region_and_releases_that_are_out_do_not_go_together() -> None:

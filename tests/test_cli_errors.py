@@ -7,12 +7,14 @@ import sys
 import warnings
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli_runner import check_refused, rows, run, write
 from pufferfish.cli import messages, running
+from pufferfish.cli.app import cli
 from pufferfish.errors import PriorWarning
 
 TABLE = rows("no,0", "no,1", "yes,1", "yes,2", header="higher,romantic")
@@ -129,6 +131,91 @@ def test_others(command: tuple[str, ...], parts: list[str]) -> None:
     before = sorted(os.listdir())
     check_refused(run(*command), *parts)
     assert sorted(os.listdir()) == before
+
+
+ONCE = "can be given only once"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "command, parts",
+    [
+        (
+            ("calibrate", "t.csv", *COLUMNS, "--public", "other", "--epsilon", "1"),
+            ["--public", "'romantic' and 'other'", "one column", "pufferfish ledger",
+             "Prior.from_table(..., public=[...])"],
+        ),
+        ((*T, "--epsilon", "1", "--format=json", "--format", "csv"), ["--format", "'json'"]),
+        ((*T, "--epsilon", "1", "--order", "0", "--order", "1", "--order", "2"),
+         ["'0', '1' and '2'", "commas: --order 0,1,2"]),
+        ((*T, "--epsilon", "1", "--levels", "a b", "--levels", "c"), ["--levels 'a b,c'"]),
+        ((*T, "--epsilon", "1", "--step", "1", "--step", "1"), ["--step", "'1' and '1'"]),
+        (("release", "t.csv", "--plan", "x.json", "--plan", "y.json", "-o", "o.csv"),
+         ["--plan", "'x.json' and 'y.json'"]),
+        ((*R, "-oo.csv", "--output", "b.csv"), ["-o", "'o.csv' and 'b.csv'"]),
+        ((*R, "-o", "o.csv", "--bounds", "0", "1", "--bounds=1", "2"),
+         ["--bounds", "'0' '1' and '1' '2'"]),
+    ],
+)  # fmt: skip
+def test_no_value_silently_overrides_another(command: tuple[str, ...], parts: list[str]) -> None:
+    before = sorted(os.listdir())
+    check_refused(run(*command), ONCE, *parts)
+    assert sorted(os.listdir()) == before
+
+
+def _options() -> list[tuple[list[str], click.Option]]:
+    """Every option of every command that takes a value."""
+    found = []
+    for name, command in cli.commands.items():
+        below = command.commands if isinstance(command, click.Group) else {"": command}
+        for sub, one in below.items():
+            words = [name, sub] if sub else [name]
+            options = [p for p in one.params if isinstance(p, click.Option) and not p.is_flag]
+            found += [(words, option) for option in options]
+    return found
+
+
+@pytest.mark.usefixtures("folder")
+def test_every_option_of_every_command_is_given_once_or_may_be_repeated() -> None:
+    several = {"--prior", "--pair", "--missing", "--exclude-secret", "--keep", "--epsilon",
+               "--mechanism"}  # fmt: skip
+    options = _options()
+    assert len(options) > 60
+    for words, option in options:
+        name = option.opts[-1]
+        assert option.multiple == (name in several)
+        done = run(*words, *[name, *["1", "2"][: option.nargs]] * 2)
+        assert (ONCE in done.err) != option.multiple, (words, name, done.err)
+        if not option.multiple:
+            check_refused(done, name)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--missing-as-level", "--missing-as-level", "--order", "0,1,2,(missing)"),
+        ("--pair", "no", "yes", "--pair", "yes", "no"),
+        ("--missing", "n", "--missing", "o"),
+        ("--epsilon", "2", "--mechanism", "l1", "--mechanism", "exact"),
+    ],
+)
+def test_what_may_be_repeated(more: tuple[str, ...]) -> None:
+    done = run(*T, "--epsilon", "1", *more)
+    assert done.status == 0, done.err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("orders", [("appearance", "0,1,2"), ("0,1,2", "2,1,0"), ("0", "1,2")])
+def test_two_choices_of_an_order_are_not_joined(orders: tuple[str, str]) -> None:
+    done = run(*T, "--epsilon", "1", "--order", orders[0], "--order", orders[1])
+    check_refused(done, ONCE, f"{orders[0]!r} and {orders[1]!r}")
+    assert "commas" not in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_words_after_a_double_dash_are_no_options() -> None:
+    check_refused(run(*T, "--epsilon", "1", "--", "--step", "1", "--step", "2"), "extra argument")
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,8 @@ def test_a_plan_that_hides_its_table_is_found_out() -> None:
     data = json.loads(Path("l.json").read_text())
     assert data["from_rows"] is True
     Path("edited.json").write_text(json.dumps(data | {"from_rows": False}))
-    assert (
-        "depends on every row of it: keep it private" in run("verify", "edited.json", "l.csv").out
-    )
+    said = "depends on every row of the table that it was calibrated on: keep it private"
+    assert said in run("verify", "edited.json", "l.csv").out
 
 
 # --- calibrate ---

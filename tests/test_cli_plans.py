@@ -175,8 +175,8 @@ def test_verify_under_another_prior(folder: Path) -> None:
     assert outcome.status == 0
     assert "another prior than its own" in outcome.out
     # The plan's own assumption is about the prior that it was computed from.
-    assert "computed from the table itself" not in outcome.out
-    assert "computed from the table itself" in run("verify", "wide.json", "far.csv").out
+    assert "the table that it was calibrated on" not in outcome.out
+    assert "the table that it was calibrated on" in run("verify", "wide.json", "far.csv").out
 
 
 LEVELS = rows("s0,a", "s0,a", "s0,b", "s1,b", "s1,c", "s1,c", "s0,c", "s1,a", header="s,x")

@@ -375,3 +375,16 @@ def test_many_pairs_are_bounded_one_by_one() -> None:
     assert limited.upper is not None
     assert by_pair.upper is not None
     assert together.upper <= limited.upper < by_pair.upper
+
+
+def test_the_least_scale_may_be_below_a_step() -> None:
+    rows = [("p0", "a", 0), ("p1", "a", 1), ("p2", "b", 0), ("p3", "b", 1), ("p4", "a", 0),
+            ("p4", "a", 1)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["id", "s", "x"])
+    prior = counted(table, "x")
+    # Two rows are known of one secret only: 2 / scale is charged.
+    far = ("x", DiscreteLaplace(1000.0, Fraction(1)))
+    plan = pf.calibrate(prior, 16, already=[far])
+    assert 2 / 16 <= (plan.scale or 0) < 0.1252
+    both = pf.calibrate_together(prior, 16, 2)
+    assert 4 / 16 <= (both[0].scale or 0) < 0.2501

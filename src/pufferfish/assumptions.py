@@ -4,8 +4,8 @@
 #: What every plan says that knows no unit (theory, section 6).
 EACH_ROW = " Each row is taken as a person of its own (--unit COL if not)."
 _FROM_TABLE = (
-    "The prior is taken as public knowledge. This plan was computed from the table itself and "
-    "depends on every row of it: keep it private, or calibrate from another table. The losses of "
+    "The prior is taken as public knowledge. This plan depends on every row of the table that it "
+    "was calibrated on: keep it private, or calibrate on a table that may be public. The losses of "
     "several releases do not add up."
 )
 #: What every plan from a table says (theory, section 7).

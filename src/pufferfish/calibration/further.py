@@ -8,8 +8,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pufferfish.accountant import Gathered, Item, gathered
-from pufferfish.calibration.units_beside import fit_by_bound, least_for_units, noises
-from pufferfish.errors import InputError
+from pufferfish.calibration.units_beside import (
+    count_together,
+    fit_by_bound,
+    least_for_units,
+    left_nothing,
+    noises,
+)
+from pufferfish.errors import InputError, counted
 from pufferfish.joint import (
     Bound,
     DoesNotFit,
@@ -88,12 +94,8 @@ def further(
     out = gathered(scenario, already)
     at = out.position(column)
     before = out.bound()
-    count = out.releases
     if not before.at_most(epsilon):
-        raise DoesNotFit(
-            f"what is already out ({count} releases) has a joint loss of up to "
-            f"{before.value:.6g}, which leaves nothing of epsilon {show(epsilon)}"
-        )
+        raise left_nothing(out, before, epsilon)
     if (before.upper or 0) > epsilon * (1 - NOTHING):
         # What rounding left over is no budget: only what costs nothing more still fits.
         rest: Mechanism = _noise(out, at, 0.0) if noise else calibrate(epsilon)
@@ -101,7 +103,7 @@ def further(
             (rest,), bound = proved(out, [(at, _THIS, rest)], epsilon, tries=1)
             return rest, bound, out
         except DoesNotFit:
-            raise _spent(count, epsilon) from None
+            raise _spent(out, epsilon) from None
     if out.by_units and not (noise and least):
         mechanism = fit_by_bound(out, at, epsilon, calibrate)
     else:
@@ -114,7 +116,7 @@ def further(
     if isinstance(mechanism, DiscreteLaplace) and mechanism.scale > 0:
         own = worst_case(mechanism, out.axes[at].support).upper
         if own is not None and own < epsilon * NOTHING:
-            raise _spent(count, epsilon)
+            raise _spent(out, epsilon)
     return mechanism, bound, out
 
 
@@ -150,10 +152,10 @@ def _proposed(
         return _by_the_worst_case(out, at, before, epsilon)
 
 
-def _spent(count: int, epsilon: Fraction) -> DoesNotFit:
+def _spent(out: Gathered, epsilon: Fraction) -> DoesNotFit:
     return DoesNotFit(
-        f"what is already out ({count} releases) leaves less than a billionth of epsilon "
-        f"{show(epsilon)}"
+        f"what is already out ({counted(out.releases, 'release')}) leaves less than a billionth of "
+        f"epsilon {show(epsilon)}{count_together(out)}"
     )
 
 
@@ -189,10 +191,7 @@ def _by_the_worst_case(out: Gathered, at: int, before: Bound, epsilon: Fraction)
     room = epsilon - (before.upper or Fraction(0))
     unit = worst_case(_noise(out, at, 1.0), out.axes[at].support).upper
     if room <= 0 or unit is None:
-        raise DoesNotFit(
-            f"what is already out has a joint loss of up to {before.value:.6g}, which leaves "
-            f"nothing of epsilon {show(epsilon)}"
-        )
+        raise left_nothing(out, before, epsilon)
     return _noise(out, at, float_up(unit / room))
 
 
@@ -233,7 +232,8 @@ def proved(
             break  # unchanged columns and channels cannot be raised
         mechanisms = raised
     raise DoesNotFit(
-        f"no further release was found that is proved to fit within epsilon {show(epsilon)}"
+        f"no further release was found that is proved to fit within epsilon {show(epsilon)} beside "
+        f"what is already out ({counted(out.releases, 'release')}){count_together(out)}"
     )
 
 

@@ -11,14 +11,19 @@ from pufferfish.accountant import Gathered, Item, gathered
 from pufferfish.beside import Beside
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.further import NOTHING, proved
-from pufferfish.calibration.units_beside import least_for_units, loss_by_itself, noises
+from pufferfish.calibration.units_beside import (
+    least_for_units,
+    left_nothing,
+    loss_by_itself,
+    noises,
+)
 from pufferfish.certificate import prove
 from pufferfish.errors import InputError, PufferfishError
-from pufferfish.joint import DoesNotFit, least_scales, next_scale
+from pufferfish.joint import least_scales, next_scale
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
-from pufferfish.rationals import float_up, parse_epsilon, parse_number, show
+from pufferfish.rationals import float_up, parse_epsilon, parse_number
 from pufferfish.scenario import Scenario
 from pufferfish.support import lattice_of
 from pufferfish.unitloss import claim_of
@@ -71,10 +76,7 @@ def calibrate_together(
     wanted = [(out.position(name), name, ratio) for name, ratio in _wanted(columns, out)]
     before = out.bound()
     if before.upper is None or before.upper > budget * (1 - NOTHING):
-        raise DoesNotFit(
-            f"what is already out has a joint loss of up to {before.value:.6g}, which leaves "
-            f"nothing of epsilon {show(budget)}"
-        )
+        raise left_nothing(out, before, budget)
     ratios = [(at, ratio) for at, _, ratio in wanted]
     first = _noises(scenario, out, ratios, budget)
     if out.by_units:

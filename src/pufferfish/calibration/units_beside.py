@@ -14,8 +14,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pufferfish.accountant import Gathered
+from pufferfish.errors import counted, listed
 from pufferfish.joint import Bound, DoesNotFit, GridTooLarge, least_scales, unitrows
-from pufferfish.joint.root import last_inside
+from pufferfish.joint.root import largest_inside
+from pufferfish.joint.solve import nothing_left
 from pufferfish.mechanisms import DiscreteLaplace, Mechanism
 from pufferfish.rationals import float_up, show
 from pufferfish.scenario import Scenario
@@ -24,12 +26,41 @@ from pufferfish.unitloss import Case, UnitsLoss, cases, units_loss
 
 #: A bound within that share of epsilon is close enough.
 _CLOSE = 1e-12
-#: Doublings of a scale after which more noise says nothing any more.
-_DOUBLINGS = 60
 #: Mechanisms that are calibrated at most.
 _TRIES = 12
 #: What the release that is looked for is called.
 _THIS = "this one"
+
+
+def left_nothing(out: Gathered, before: Bound, epsilon: Fraction) -> DoesNotFit:
+    """Return the refusal where what is out uses up epsilon: why, and what would help.
+
+    Parameters
+    ----------
+    out : Gathered
+        What is out.
+    before : Bound
+        Of all of that.
+    epsilon : Fraction
+        What everything together may cost.
+    """
+    how = before.how if before.terms or out.by_units else ""
+    return nothing_left(out.releases, before.value, epsilon, how, count_together(out))
+
+
+def count_together(out: Gathered) -> str:
+    """Return how to do without the worst cases of columns that the scenario does not know.
+
+    It begins with a semicolon, and is empty where there are no such columns.
+    """
+    if out.all_known:
+        return ""
+    unknown = listed(dict.fromkeys(repr(name) for name in out.columns[len(out.known.columns) :]))
+    every = [str(name) for name in dict.fromkeys(out.columns)]
+    return (
+        f"; the prior knows nothing of {unknown}, so the worst case stands in: count the columns "
+        f"together, as in Prior.from_table(..., public={every})"
+    )
 
 
 def least_for_units(
@@ -112,10 +143,11 @@ def fit_by_bound(
             high = own
         own = (low + high) / 2
     if best is None:
-        value = "infinity" if last is None else f"{last.value:.6g}"
+        value = "infinity" if last is None or last.upper is None else f"{last.value:.6g}"
         raise DoesNotFit(
             f"no further release was found that keeps all rows of one person within epsilon "
             f"{show(epsilon)}: everything together would have a loss of up to {value}"
+            f"{'' if last is None else f' ({last.how})'}{count_together(out)}"
         )
     return best
 
@@ -219,16 +251,11 @@ def _searched(
     def excess(inverse: float) -> float:
         return _excess(out, case, wanted, 1 / Fraction(inverse), epsilon)
 
-    high = float(max(low, min(steps)))
-    outside = inside = 1 / high, excess(1 / high)
-    for _ in range(_DOUBLINGS):
-        if inside[1] <= 0:
-            break
-        outside, high = inside, 2 * high
-        inside = 1 / high, excess(1 / high)
-    else:
+    start = float(1 / max(low, min(steps)))
+    found = largest_inside(excess, start, float(epsilon), _CLOSE)
+    if found is None:
         raise DoesNotFit(
-            f"what is already out leaves nothing of epsilon {show(epsilon)} for all "
-            f"{case.rows} rows of one person"
+            f"what is already out ({counted(out.releases, 'release')}) leaves nothing of epsilon "
+            f"{show(epsilon)} for all {case.rows} rows of one person{count_together(out)}"
         )
-    return 1 / Fraction(last_inside(excess, inside, outside, float(epsilon), _CLOSE))
+    return 1 / Fraction(found)

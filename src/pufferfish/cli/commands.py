@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that notice a forgotten value, and help that lists the mechanisms."""
+"""Commands that notice a forgotten or an overridden value, and help that lists the mechanisms."""
 
 import os
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import click
 
+from pufferfish.cli.options import NAMED_ORDERS
 from pufferfish.errors import InputError
 
 #: Options whose values stand in one word with commas, and those that are repeated instead.
 _WITH_COMMAS = ("--epsilon", "--mechanism", "--order", "--levels")
 _REPEATED = ("--prior", "--missing", "--exclude-secret", "--keep")
+#: What to do instead of giving one of these options twice.
+_INSTEAD = {
+    "--public": "a plan is for one column: make one plan for each, and count what their releases "
+    "tell together with pufferfish ledger, or in Python with Prior.from_table(..., public=[...])",
+}
 
 
 @dataclass(frozen=True)
@@ -23,8 +30,16 @@ class _Loose:
     values: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Given:
+    """An option with the values that belong to it."""
+
+    option: str
+    values: tuple[str, ...]
+
+
 class StrictCommand(click.Command):
-    """A command in which an option is never taken for the value of the one before it.
+    """A command in which no option is taken for a value, and no value silently overrides another.
 
     A value that looks like one of the command's options can still be given as ``--option=value``.
     """
@@ -32,19 +47,23 @@ class StrictCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line, after a look for values that are too few or too many."""
         if not ctx.resilient_parsing:
-            loose = self._look_for_loose_words(ctx, args)
+            found, loose = self._look_through(ctx, args)
+            self._check_once(ctx, found)
             hint = self._hint(loose, "--prior" in {arg.partition("=")[0] for arg in args})
             if hint:
                 raise click.UsageError(hint, ctx)
         return super().parse_args(ctx, args)
 
-    def _look_for_loose_words(self, ctx: click.Context, args: list[str]) -> list[_Loose]:
+    def _look_through(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[list[_Given], list[_Loose]]:
         options = {
             name: param.nargs if not getattr(param, "is_flag", False) else 0
             for param in self.get_params(ctx)
             if isinstance(param, click.Option)
             for name in param.opts
         }
+        found: list[_Given] = []
         loose: list[_Loose] = []
         option, place = "", 0
         values: tuple[str, ...] = ()
@@ -56,8 +75,14 @@ class StrictCommand(click.Command):
             name, equals, value = word.partition("=")
             if word in options:
                 option, values = word, given
+                found.append(_Given(option, values))
             elif equals and name in options:
-                option, values = name, (value,)
+                rest = max(options[name] - 1, 0)
+                option, values = name, (value, *args[place : place + rest])
+                found.append(_Given(option, values))
+            elif word[:2] != "--" and options.get(word[:2]):
+                option, values = word[:2], (word[2:],)
+                found.append(_Given(option, values))
             elif word.startswith("-"):
                 option, values = "", ()
             else:
@@ -65,7 +90,28 @@ class StrictCommand(click.Command):
                 # What follows a loose word belongs to the same option, until a file comes.
                 values = (*values, word) if option and not os.path.exists(word) else ()
                 option = option if values else ""
-        return loose
+        return found, loose
+
+    def _check_once(self, ctx: click.Context, found: Iterable[_Given]) -> None:
+        """Refuse an option of one value that was given twice, instead of forgetting the first."""
+        once = {
+            name: param.opts[-1]
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and not param.multiple
+            for name in param.opts
+        }
+        given: dict[str, list[_Given]] = {}
+        for each in found:
+            if each.values and each.option in once:
+                given.setdefault(once[each.option], []).append(each)
+        for name, several in given.items():
+            if len(several) > 1:
+                texts = [" ".join(map(repr, each.values)) for each in several]
+                said = f"{', '.join(texts[:-1])} and {texts[-1]}"
+                instead = _instead(name, [each.values[0] for each in several])
+                raise InputError(
+                    f"{several[0].option} can be given only once, but {said} were given{instead}"
+                )
 
     def _hint(self, loose: list[_Loose], from_prior: bool) -> str:
         """Return what is wrong with the first word that was meant for the option before it."""
@@ -91,6 +137,16 @@ class StrictCommand(click.Command):
                 how = "repeat the option: " + " ".join(f"{option} {shlex.quote(w)}" for w in words)
             return f"unexpected {found.word!r} after {option} {found.values[0]}; {how}"
         return ""
+
+
+def _instead(option: str, values: list[str]) -> str:
+    """Return what to do instead of giving an option several times."""
+    if option in _WITH_COMMAS:
+        # One that is a list already, or a name, is rather a second choice than another level.
+        if any("," in value or value in NAMED_ORDERS for value in values):
+            return ""
+        return f"; separate several by commas: {option} {shlex.quote(','.join(values))}"
+    return f"; {_INSTEAD[option]}" if option in _INSTEAD else ""
 
 
 def _check_values(

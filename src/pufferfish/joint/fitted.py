@@ -17,6 +17,7 @@ from pufferfish.joint.axes import Axis
 from pufferfish.joint.loss import joint_loss_of
 from pufferfish.joint.problem import LARGEST_GRID
 from pufferfish.joint.record import DoesNotFit, JointLoss
+from pufferfish.joint.solve import already_out, nothing_left, releases_on
 from pufferfish.mechanisms import Mechanism
 from pufferfish.rationals import show
 
@@ -101,8 +102,10 @@ def fit(
                 high = own
             own = (low + high) / 2
     if best is None:
+        if not out.at_most(epsilon):
+            raise nothing_left(releases_on(axes), out.value, epsilon)
         raise DoesNotFit(
-            f"what is already out has a joint loss of up to {out.value:.6g}: no further release "
-            f"was found that fits within epsilon {show(epsilon)}"
+            f"{already_out(releases_on(axes), out.value)}; no further release was found that fits "
+            f"within epsilon {show(epsilon)} beside that"
         )
     return best

@@ -7,6 +7,8 @@ from collections.abc import Callable
 #: Relative width at which the search ends.
 _WIDTH = 4e-15
 _STEPS = 200
+#: How far places are looked at, by doublings.
+_DOUBLINGS = 60
 
 
 def last_inside(
@@ -50,3 +52,41 @@ def last_inside(
             b, wb = x, fx
             fb, wa, moved = fx, wa / 2 if moved > 0 else fa, 1
     return a
+
+
+def largest_inside(
+    excess: Callable[[float], float],
+    start: float,
+    goal: float,
+    close: float = 1e-15,
+) -> float | None:
+    """Return the largest place that is found at which an increasing function is at most 0.
+
+    Parameters
+    ----------
+    excess : callable
+        The function; may be infinite.
+    start : float
+        Where to begin, above 0.
+    goal, close : float
+        As for :func:`last_inside`.
+
+    Returns
+    -------
+    float or None
+        None if there is no such place down to ``start * 2**-60``.
+    """
+    here = start, excess(start)
+    if here[1] > 0:
+        for _ in range(_DOUBLINGS):
+            outside, place = here, here[0] / 2
+            here = place, excess(place)
+            if here[1] <= 0:
+                return last_inside(excess, here, outside, goal, close)
+        return None
+    for _ in range(_DOUBLINGS):
+        inside, place = here, here[0] * 4
+        here = place, excess(place)
+        if here[1] > 0:
+            return last_inside(excess, inside, here, goal, close)
+    return here[0]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pufferfish.arrays import CountArray
-from pufferfish.errors import InputError, PufferfishError
+from pufferfish.errors import InputError, PufferfishError, counted
 from pufferfish.joint.axes import Axis
 from pufferfish.joint.fast import BeyondDoubles, FastLoss
 from pufferfish.joint.loss import joint_loss_of
@@ -35,6 +35,39 @@ from pufferfish.support import lattice_of
 _TRIES = 60
 #: A factor that has to be raised by more than this was not found at all.
 _LARGEST_RISE = Fraction(1, 100)
+
+
+def already_out(releases: int, loss: float, how: str = "") -> str:
+    """Return how a refusal begins: what is out, and what that costs.
+
+    Parameters
+    ----------
+    releases : int
+        How many there are.
+    loss : float
+        A bound of their joint loss; may be infinite.
+    how : str
+        What the bound is made of, where it is not the joint loss itself.
+    """
+    value = "infinity" if math.isinf(loss) else f"{loss:.6g}"
+    made = f" ({how})" if how else ""
+    return (
+        f"what is already out ({counted(releases, 'release')}) has a joint loss of up to "
+        f"{value}{made}"
+    )
+
+
+def nothing_left(
+    releases: int, loss: float, epsilon: Fraction, how: str = "", hint: str = ""
+) -> DoesNotFit:
+    """Return the refusal where what is out uses up epsilon; ``hint`` ends its text."""
+    out = already_out(releases, loss, how)
+    return DoesNotFit(f"{out}, which leaves nothing of epsilon {show(epsilon)}{hint}")
+
+
+def releases_on(axes: Sequence[Axis]) -> int:
+    """Return how many releases there are of all columns."""
+    return sum(len(axis.releases) for axis in axes)
 
 
 def common_scale(theta_star: float, releases: int) -> float:
@@ -87,7 +120,8 @@ def next_scale(theta_star: float, already: Iterable[float], releases: int = 1) -
     scale = float_up(releases / left) if left > 0 else math.inf
     if math.isinf(scale):
         raise DoesNotFit(
-            f"the {len(scales)} releases of this column that are out leave no room for another one"
+            f"what is already out of this column ({counted(len(scales), 'release')}) leaves no "
+            "room for another release"
         )
     return scale
 
@@ -173,10 +207,7 @@ def least_scales(
         return unchanged
     out = joint_loss_of(masses, axes, pairs, limit=limit)
     if out.upper is None or out.upper >= epsilon:
-        raise DoesNotFit(
-            f"what is already out has a joint loss of up to {out.value:.6g}, which leaves nothing "
-            f"of epsilon {show(epsilon)}"
-        )
+        raise nothing_left(releases_on(axes), out.value, epsilon)
     one = make_problem(masses, _with(axes, further, mechanisms(Fraction(1))), pairs, limit=limit)
     # Per unit of 1 / factor: what the further releases add to the rates, and to the loss at most.
     bases, rises, widest = [], [], Fraction(0)
