@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import pufferfish as pf
 from pufferfish import judge as judge_module
 from pufferfish import unitloss
+from pufferfish.calibration import hiding
 from pufferfish.calibration import units as calibration
 from pufferfish.errors import CheckFailed, InputError, OutsidePromiseWarning, PriorWarning
 from pufferfish.joint import Axis, Bound, DoesNotFit, joint_loss_of, unitrows
@@ -211,9 +212,11 @@ def test_single_rows_tell_nothing_and_two_tell_everything() -> None:
 
 
 def test_a_channel_that_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "MOST_VALUES", 1)
-    with pytest.raises(DoesNotFit, match=r"2 rows has a loss that is infinite.*use noise"):
-        pf.calibrate(counted(XOR), 1, "channel")
+    monkeypatch.setattr(hiding, "MOST_VALUES", 1)
+    refusal = r"the loss of 2 rows is infinite.*cannot be had with invariant.*noise"
+    with pytest.raises(DoesNotFit, match=refusal):
+        pf.calibrate(counted(XOR), 1, "channel", invariant=True)
+    assert pf.calibrate(counted(XOR), 1, "channel").verify(counted(XOR)).holds
     monkeypatch.undo()
     # Both values have to stay what they are for the most part: not at so small an epsilon.
     with pytest.raises(DoesNotFit, match="under these conditions"):
@@ -364,6 +367,23 @@ def test_what_says_nothing_of_persons_is_refused(rows: list[Any], message: str) 
     table = pd.DataFrame([*base, *rows], columns=COLUMNS)
     with pytest.raises(InputError, match=message):
         counted(table, missing=["?"])
+
+
+def test_where_not_all_rows_can_be_counted_the_bound_decides() -> None:
+    """Not the worst case: the scale is the least by which what is proved fits."""
+    rng = np.random.default_rng(0)
+    rows = [1 if k % 4 < 2 else 20 for k in range(400)]
+    table = frame(
+        *(("ab"[k % 2], tuple(rng.integers(0, 3, n).tolist())) for k, n in enumerate(rows))
+    )
+    plan = pf.calibrate(counted(table), 1)
+    worst = 20 * 2
+    assert plan.units is not None
+    assert plan.units.how == "joint loss + worst cases of 20 rows of one person"
+    assert (plan.scale or 0) < 0.9 * worst
+    assert 1 - 1e-9 < plan.loss <= 1
+    beside = pf.calibrate(counted(table), 1, already=[])
+    assert beside.scale == pytest.approx(plan.scale, rel=1e-6)
 
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from pufferfish.accountant import Item, warned_of_incomplete
+from pufferfish.accountant import Gathered, Item, gathered, warned_of_incomplete
 from pufferfish.beside import Beside
 from pufferfish.calibration.certified import certified
 from pufferfish.calibration.channel import ChannelSolution
-from pufferfish.calibration.costs import weights_of
+from pufferfish.calibration.families import Fit, cheaper, surely
+from pufferfish.calibration.hiding import Hiding
 from pufferfish.calibration.registry import (
     ChannelMethod,
     NoiseMethod,
@@ -21,10 +23,12 @@ from pufferfish.calibration.registry import (
     method_named,
     why_not,
 )
-from pufferfish.calibration.units import FittedChannel, channel_for_units, noise_for_units
+from pufferfish.calibration.units import channel_for_units, most_rows, noise_for_units
 from pufferfish.certificate import prove
 from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError, PufferfishError, listed
+from pufferfish.halving import largest_own
+from pufferfish.joint import Bound, DoesNotFit, GridTooLarge
 from pufferfish.mechanisms import Mechanism
 from pufferfish.plan import Plan
 from pufferfish.prior import Prior
@@ -34,6 +38,9 @@ from pufferfish.scenario import Scenario
 from pufferfish.support import Levels
 from pufferfish.unitloss import claim_of, units_of
 from pufferfish.unitloss import together as joined
+
+#: Channels that hide every value are calibrated at most so often, beside what is out.
+_CHANNELS = 8
 
 
 def calibrate(
@@ -175,7 +182,7 @@ def _channel(
 ) -> Plan:
     fitted = None
     if units_of(scenario):
-        fitted = _channel_for_units(scenario, epsilon, method, options)
+        fitted = channel_for_units(scenario, epsilon, method.calibrate, options)
         solution = fitted.solution
     else:
         solution = method.calibrate(scenario, epsilon, regions=regions, **options)
@@ -190,24 +197,9 @@ def _channel(
     if fitted is None:
         return Plan.of(scenario, method.name, made, epsilon, certificate, notes, distortion)
     certificate = joined(certificate, fitted.found, epsilon)
-    notes += (fitted.note,) if fitted.note else ()
+    notes += fitted.notes
     plan = Plan.of(scenario, method.name, made, epsilon, certificate, notes, distortion)
     return replace(plan, units=claim_of(scenario, fitted.found))
-
-
-def _channel_for_units(
-    scenario: Scenario, epsilon: Fraction, method: ChannelMethod, options: Mapping[str, Any]
-) -> FittedChannel:
-    """Return the channel that keeps all rows of one person together within epsilon."""
-    given = dict(options)
-    weights = weights_of(scenario, given.pop("weights"))
-
-    def calibrated(
-        values: Scenario, own: Fraction, frequencies: Sequence[Fraction]
-    ) -> ChannelSolution:
-        return method.calibrate(values, own, regions=None, weights=list(frequencies), **given)
-
-    return channel_for_units(scenario, epsilon, calibrated, weights)
 
 
 def _beside(
@@ -228,24 +220,23 @@ def _beside(
             "a region (confidence or tv_radius) and releases that are already out cannot be had "
             "together: the joint loss is that of the priors themselves"
         )
-    solutions: dict[int, ChannelSolution] = {}
-
-    def calibrated(own: Fraction) -> Mechanism:
-        if isinstance(method, NoiseMethod):
-            return method.calibrate(scenario, own)
-        solution = method.calibrate(scenario, own, **options)
-        solutions[id(solution.channel)] = solution
-        return solution.channel
-
-    applied, bound, out = further(
-        together,
-        epsilon,
-        already,
-        column,
-        calibrated,
-        noise=isinstance(method, NoiseMethod),
-        least=isinstance(method, NoiseMethod) and method.least,
-    )
+    # They are looked at twice.
+    items = list(already) if isinstance(already, Iterator) else already
+    if isinstance(method, NoiseMethod):
+        made = _Beside(
+            *further(
+                together,
+                epsilon,
+                items,
+                column,
+                lambda own: method.calibrate(scenario, own),
+                noise=True,
+                least=method.least,
+            )
+        )
+    else:
+        made = _channel_beside(together, scenario, epsilon, method, options, items, column)
+    applied, bound, out = made.applied, made.bound, made.out
     found = None
     if units_of(scenario):
         found = loss_by_itself(scenario, applied, out.numbers, bound)
@@ -256,18 +247,97 @@ def _beside(
         )
     if found is not None:
         certificate = joined(certificate, found, epsilon)
-    solution = solutions.get(id(applied))
+    solution = made.solution
     plan = Plan.of(
         scenario,
         method.name,
         applied,
         epsilon,
         certificate,
-        out.notes if solution is None else (*out.notes, *solution.notes),
+        (*out.notes, *(() if solution is None else solution.notes), *made.notes),
         None if solution is None else distortion_of(solution),
     )
     plan = replace(plan, beside=Beside(out.releases, bound.value, bound.how))
     return plan if found is None else replace(plan, units=claim_of(scenario, found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """What fits beside what is out: with the bound of everything, and how it came about."""
+
+    applied: Mechanism
+    bound: Bound
+    out: Gathered
+    solution: ChannelSolution | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _channel_beside(
+    together: Scenario,
+    scenario: Scenario,
+    epsilon: Fraction,
+    method: ChannelMethod,
+    options: Mapping[str, Any],
+    already: Iterable[Item],
+    column: str | None,
+) -> _Beside:
+    """Return the channel of the lesser cost of both families that fit beside what is out."""
+    from pufferfish.calibration.further import further
+
+    solutions: dict[int, tuple[ChannelSolution, Fraction]] = {}
+
+    def calibrated(own: Fraction) -> Mechanism:
+        solution = method.calibrate(scenario, own, **options)
+        solutions[id(solution.channel)] = solution, own
+        return solution.channel
+
+    alone: Fit[_Beside] | None = None
+    failure: PufferfishError | None = None
+    try:
+        applied, bound, out = further(
+            together, epsilon, already, column, calibrated, noise=False, least=False
+        )
+        solution, own = solutions[id(applied)]
+        alone = Fit(_Beside(applied, bound, out, solution), solution.cost, own)
+    except (DoesNotFit, GridTooLarge, InputError) as error:
+        if not solutions:
+            raise  # what is out is no list of releases, or leaves nothing
+        failure = error
+
+    def hidden() -> tuple[_Beside, Fraction] | None:
+        with warnings.catch_warnings():
+            # What there is to be said of the releases was said above.
+            warnings.simplefilter("ignore")
+            out = gathered(together, already)
+        at, before = out.position(column), out.bound()
+        rows = most_rows(together, out.numbers) if out.by_units else 1
+        sure = None if before.upper is None else surely(epsilon, before.upper, rows)
+        if sure is None:
+            return None
+        hiding = Hiding(scenario, options)
+
+        def judged(own: Fraction) -> _Beside | None:
+            solution = hiding.channel(own)
+            bound = out.beside([(at, "this one", solution.channel)]).bound()
+            if not bound.at_most(epsilon):
+                return None
+            return _Beside(solution.channel, bound, out, solution)
+
+        return largest_own(epsilon, judged, _CHANNELS, sure)
+
+    best = cheaper(epsilon, alone, hidden, _cost)
+    if best is None:
+        assert failure is not None  # or there would be a channel for the secret alone
+        raise failure
+    made = best.made
+    if not best.hides or made.solution is None:
+        return made
+    both = "this release and what is already out"
+    return replace(made, notes=best.notes(epsilon, both, made.solution.channel))
+
+
+def _cost(made: _Beside) -> Fraction:
+    return Fraction(0) if made.solution is None else made.solution.cost
 
 
 def distortion_of(solution: ChannelSolution) -> Distortion:

@@ -9,30 +9,35 @@ for all. A channel has no such parameter: it is calibrated for a smaller epsilon
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-
-import numpy as np
+from typing import Any
 
 from pufferfish.calibration.channel import ChannelSolution
+from pufferfish.calibration.costs import weights_of
+from pufferfish.calibration.families import Fit, cheaper, surely
+from pufferfish.calibration.hiding import Hiding
 from pufferfish.certificate import Certificate, prove
 from pufferfish.errors import InputError, PufferfishError, counted
+from pufferfish.halving import largest_own
 from pufferfish.joint import Axis, DoesNotFit, GridTooLarge, least_scales, unitrows
+from pufferfish.joint.root import largest_inside
 from pufferfish.mechanisms import DiscreteLaplace
-from pufferfish.prior import Prior
 from pufferfish.rationals import float_up, show
 from pufferfish.scenario import Scenario
 from pufferfish.support import Support, lattice_of
-from pufferfish.unitloss import Case, UnitsLoss, cases, units_loss
+from pufferfish.unitloss import Case, UnitsLoss, cases, units_loss, units_of
 
 #: Attempts at the proof; each doubles the units in the last place.
 _TRIES = 50
+#: A bound within that share of epsilon is close enough.
+_CLOSE = 1e-12
 #: Channels of each family that are calibrated at most.
 _CHANNELS = 8
-#: Values up to which channels are tried that hide every one from every other.
-MOST_VALUES = 30
+
+#: A channel, and the loss of all rows of a unit by it.
+_Judged = tuple[ChannelSolution, UnitsLoss]
 
 
 def noise_for_units(
@@ -63,7 +68,8 @@ def noise_for_units(
         If the scale would be beyond every double.
     """
     scale = noise.scale
-    for case in cases(scenario):
+    # Most rows first: what they need does for most of the others.
+    for case in reversed(list(cases(scenario))):
         tried = Axis(scenario.support, (replace(noise, scale=scale),))
         if not case.bound([tried], [["1"]]).at_most(epsilon):
             scale = max(scale, _least(case, scenario.support, epsilon))
@@ -99,9 +105,23 @@ def _least(case: Case, support: Support, epsilon: Fraction) -> float:
             [places.masses], places.axes, case.pairs, further, epsilon, limit=unitrows.MOST_CELLS
         )
     except GridTooLarge:
-        return enough
+        return min(enough, _searched(case, support, epsilon, enough))
     # Where both are equal, only the worst case is decided exactly.
     return min(found.mechanisms[0].scale, enough)
+
+
+def _searched(case: Case, support: Support, epsilon: Fraction, enough: float) -> float:
+    """Return the least scale by which the bound itself fits, where not all can be counted."""
+    step = lattice_of(support).step
+
+    def excess(inverse: float) -> float:
+        noise = DiscreteLaplace(float_up(1 / Fraction(inverse)), step)
+        bound = case.bound([Axis(support, (noise,))], [["1"]])
+        over = bound.value - float(epsilon)
+        return min(over, 0.0) if bound.at_most(epsilon) else max(over, math.ulp(0.0))
+
+    found = largest_inside(excess, 1 / enough, float(epsilon), _CLOSE) if enough else None
+    return enough if found is None else float_up(1 / Fraction(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,20 +132,20 @@ class FittedChannel:
     ----------
     solution : ChannelSolution
     found : UnitsLoss
-    note : str
+    notes : tuple of str
         How it came about, for the user; empty where it is that of single rows.
     """
 
     solution: ChannelSolution
     found: UnitsLoss
-    note: str
+    notes: tuple[str, ...]
 
 
 def channel_for_units(
     scenario: Scenario,
     epsilon: Fraction,
-    calibrate: Callable[[Scenario, Fraction, Sequence[Fraction]], ChannelSolution],
-    weights: Sequence[Fraction],
+    calibrate: Callable[..., ChannelSolution],
+    options: Mapping[str, Any],
 ) -> FittedChannel:
     """Return a channel that keeps all rows of a unit within epsilon.
 
@@ -140,85 +160,54 @@ def channel_for_units(
     epsilon : Fraction
         What all rows together may cost.
     calibrate : callable
-        Returns the channel for a scenario, an epsilon of its own, and weights.
-    weights : sequence of Fraction, shape (n,)
-        How often each value occurs.
+        Returns the channel for a scenario and an epsilon of its own, with the options.
+    options : mapping
+        Those of a channel.
 
     Raises
     ------
+    InputError
+        If an option is wrong, or no channel meets the side conditions even for single rows.
     DoesNotFit
         If no channel that was tried fits.
     """
-    single = _fitted(scenario, epsilon, lambda own: calibrate(scenario, own, weights))
-    fitting = [(single.best, "")] if single.best is not None else []
-    hidden = None
-    if scenario.support.size <= MOST_VALUES and (single.best is None or single.own < epsilon):
-        values = _values(scenario)
-        # The conditions may be too much for channels that hide every value.
-        with suppress(InputError):
-            hidden = _fitted(scenario, epsilon, lambda own: calibrate(values, own, weights))
-        if hidden is not None and hidden.best is not None:
-            fitting.append((hidden.best, " and hides every value from every other"))
-    if fitting:
-        (solution, own, found), more = min(fitting, key=lambda item: item[0][0].cost)
-        note = (
-            f"the channel is one of epsilon {float(own):.6g} for single rows{more}, so that all "
-            f"rows of one person together keep within {show(epsilon)} ({found.how} decides)"
-        )
-        return FittedChannel(solution, found, note if more or own < epsilon else "")
-    last = (hidden or single).last
-    loss = "infinite" if last.upper is None else f"up to {last.value:.6g}"
-    raise DoesNotFit(
-        f"no channel was found that keeps the rows of one person together within epsilon "
-        f"{show(epsilon)} under these conditions: that of {counted(last.rows, 'row')} has a loss "
-        f"that is {loss} ({last.name}), though each row alone is within; use noise (the mechanism "
-        "exact; levels need an order), fewer levels or conditions, or leave fewer rows of each "
-        "person in the table"
+    weights = weights_of(scenario, options.get("weights"))
+    hiding = Hiding(scenario, {**options, "weights": weights})
+    given = {**options, "weights": list(weights), "regions": None}
+    seen: list[UnitsLoss] = []
+
+    def judged(solution: ChannelSolution) -> _Judged | None:
+        seen.append(units_loss(scenario, solution.channel))
+        return (solution, seen[-1]) if seen[-1].at_most(epsilon) else None
+
+    found = largest_own(epsilon, lambda own: judged(calibrate(scenario, own, **given)), _CHANNELS)
+    last = seen[-1]
+    sure = surely(epsilon, rows=most_rows(scenario))
+    best = cheaper(
+        epsilon,
+        None if found is None else Fit(found[0], found[0][0].cost, found[1]),
+        lambda: largest_own(epsilon, lambda own: judged(hiding.channel(own)), _CHANNELS, sure),
+        lambda judged: judged[0].cost,
     )
+    if best is None:
+        raise DoesNotFit(_nothing_fits(scenario, epsilon, hiding, last))
+    solution, loss = best.made
+    notes = best.notes(epsilon, "all rows of one person together", solution.channel)
+    return FittedChannel(solution, loss, notes)
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """What the halving found: the best channel with its own epsilon, and the last loss seen."""
-
-    best: tuple[ChannelSolution, Fraction, UnitsLoss] | None
-    last: UnitsLoss
-
-    @property
-    def own(self) -> Fraction:
-        return Fraction(0) if self.best is None else self.best[1]
+def most_rows(scenario: Scenario, numbers: Iterable[int] = ()) -> int:
+    """Return the most rows that one person may have, 1 where nothing is known of persons."""
+    return max([*(own.most for own in units_of(scenario)), *numbers], default=1)
 
 
-def _fitted(
-    scenario: Scenario, epsilon: Fraction, calibrate: Callable[[Fraction], ChannelSolution]
-) -> _Search:
-    best, last = None, None
-    low, high, own = Fraction(0), epsilon, epsilon
-    for _ in range(_CHANNELS):
-        try:
-            solution = calibrate(own)
-        except InputError:
-            if last is None:
-                raise
-            # The conditions cannot be met at so small an epsilon.
-            low = own
-        else:
-            last = units_loss(scenario, solution.channel)
-            if last.at_most(epsilon):
-                best, low = (solution, own, last), own
-                if own == epsilon:
-                    break
-            else:
-                high = own
-        own = (low + high) / 2
-    if last is None:
-        raise PufferfishError("no channel was tried; please report it")
-    return _Search(best, last)
-
-
-def _values(scenario: Scenario) -> Scenario:
-    """Return the scenario in which every value is a secret of its own."""
-    support = scenario.support
-    names = tuple(f"value {k}" for k in range(support.size))
-    same = np.eye(support.size, dtype=np.int64)
-    return Scenario(Prior.from_numerators(support, names, list(same)))
+def _nothing_fits(scenario: Scenario, epsilon: Fraction, hiding: Hiding, last: UnitsLoss) -> str:
+    loss = "infinite" if last.upper is None else f"up to {last.value:.6g}"
+    under = f" under these conditions ({', '.join(hiding.asked)})" if hiding.asked else ""
+    return (
+        f"no channel was found that keeps all rows of one person together within epsilon "
+        f"{show(epsilon)}{under}: with the last one for the secret alone, "
+        f"the loss of {counted(last.rows, 'row')} is {loss} ({last.name}); "
+        f"{hiding.why_not(surely(epsilon, rows=most_rows(scenario)))}; "
+        f"{hiding.what_helps('fewer rows of each person in the table')}"
+    )

@@ -15,6 +15,7 @@ from fractions import Fraction
 
 from pufferfish.accountant import Gathered
 from pufferfish.errors import counted, listed
+from pufferfish.halving import largest_own
 from pufferfish.joint import Bound, DoesNotFit, GridTooLarge, least_scales, unitrows
 from pufferfish.joint.root import largest_inside
 from pufferfish.joint.solve import nothing_left
@@ -129,19 +130,15 @@ def fit_by_bound(
     DoesNotFit
         If no mechanism that was tried fits.
     """
-    best: Mechanism | None = None
-    low, high, own = Fraction(0), epsilon, epsilon
-    last = None
-    for _ in range(_TRIES):
+    last: Bound | None = None
+
+    def attempt(own: Fraction) -> Mechanism | None:
+        nonlocal last
         mechanism = calibrate(own)
         last = out.beside([(at, _THIS, mechanism)]).bound()
-        if last.at_most(epsilon):
-            best, low = mechanism, own
-            if own == epsilon:
-                break
-        else:
-            high = own
-        own = (low + high) / 2
+        return mechanism if last.at_most(epsilon) else None
+
+    best: tuple[Mechanism, Fraction] | None = largest_own(epsilon, attempt, _TRIES)
     if best is None:
         value = "infinity" if last is None or last.upper is None else f"{last.value:.6g}"
         raise DoesNotFit(
@@ -149,7 +146,7 @@ def fit_by_bound(
             f"{show(epsilon)}: everything together would have a loss of up to {value}"
             f"{'' if last is None else f' ({last.how})'}{count_together(out)}"
         )
-    return best
+    return best[0]
 
 
 def noises(

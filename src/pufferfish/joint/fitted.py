@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from pufferfish.arrays import CountArray
 from pufferfish.errors import InputError
+from pufferfish.halving import largest_own
 from pufferfish.joint.axes import Axis
 from pufferfish.joint.loss import joint_loss_of
 from pufferfish.joint.problem import LARGEST_GRID
@@ -83,29 +84,23 @@ def fit(
     if epsilon <= 0 or tries < 1:
         raise InputError("epsilon must be above 0, and at least one mechanism must be tried")
     out = joint_loss_of(masses, axes, pairs, limit=limit)
-    best: Fitted | None = None
-    if out.at_most(epsilon):
-        low, own = Fraction(0), epsilon
-        high = epsilon
-        for _ in range(tries):
-            mechanism = calibrate(own)
-            added = [
-                Axis(a.support, (*a.releases, mechanism)) if k == column else a
-                for k, a in enumerate(axes)
-            ]
-            loss = joint_loss_of(masses, added, pairs, limit=limit)
-            if loss.at_most(epsilon):
-                best, low = Fitted(mechanism, own, loss), own
-                if own == epsilon:
-                    break
-            else:
-                high = own
-            own = (low + high) / 2
+    if not out.at_most(epsilon):
+        raise nothing_left(releases_on(axes), out.value, epsilon)
+
+    def attempt(own: Fraction) -> tuple[Mechanism, JointLoss] | None:
+        mechanism = calibrate(own)
+        added = [
+            Axis(a.support, (*a.releases, mechanism)) if k == column else a
+            for k, a in enumerate(axes)
+        ]
+        loss = joint_loss_of(masses, added, pairs, limit=limit)
+        return (mechanism, loss) if loss.at_most(epsilon) else None
+
+    best = largest_own(epsilon, attempt, tries)
     if best is None:
-        if not out.at_most(epsilon):
-            raise nothing_left(releases_on(axes), out.value, epsilon)
         raise DoesNotFit(
             f"{already_out(releases_on(axes), out.value)}; no further release was found that fits "
             f"within epsilon {show(epsilon)} beside that"
         )
-    return best
+    (mechanism, loss), own = best
+    return Fitted(mechanism, own, loss)

@@ -2,33 +2,34 @@
 """Fitting: from a first plan to one whose price, beside all that is out, is within epsilon.
 
 The price never rises with the scale of the noise, so that the least scale can be searched for. A
-channel is calibrated for an epsilon of its own, which is halved; if none of these fits, as where
-worst cases are charged and one of its entries is 0, channels are tried that hide every value from
-every other: all their entries are positive.
+channel is calibrated for an epsilon of its own, which is halved. Where worst cases are charged none
+of these may fit, as one of its entries is 0, or only a dear one: channels are tried as well that
+hide every value from every other, and of both kinds the cheaper is taken.
 """
 
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from pufferfish.beside import Beside
 from pufferfish.calibration import calibrate
-from pufferfish.calibration.units import MOST_VALUES
+from pufferfish.calibration.calibrate import distortion_of
+from pufferfish.calibration.families import Fit, cheaper, surely
+from pufferfish.calibration.hiding import Hiding
 from pufferfish.certificate import Certificate, prove
+from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError, PufferfishError, listed
+from pufferfish.halving import largest_own
 from pufferfish.joint import DoesNotFit, worst_case
-from pufferfish.joint.root import last_inside
+from pufferfish.joint.root import largest_inside
 from pufferfish.ledger.account import Bound
 from pufferfish.ledger.price import LEAST_SHARE
 from pufferfish.ledger.subject import Offer
-from pufferfish.mechanisms import DiscreteLaplace, Mechanism
+from pufferfish.mechanisms import Channel, DiscreteLaplace, Mechanism
 from pufferfish.plan import Plan
-from pufferfish.prior import Prior
 from pufferfish.rationals import float_up, show
 from pufferfish.regions import has_region, regions_of
 from pufferfish.scenario import Scenario
@@ -105,14 +106,9 @@ def _raised(
     bound = at(most) if most > 0 else offer.bound(plan)
     if most == 0 or not bound.fits(epsilon):
         raise _nothing(offer, plan, bound, epsilon)
-    high = low or float(noise.step * _START)
-    outside = 1 / high, excess(1 / high)
-    inside = outside
-    while inside[1] > 0 and high < most:
-        outside = inside
-        high = min(2 * high, most)
-        inside = 1 / high, excess(1 / high)
-    high = _over(last_inside(excess, inside, outside, float(epsilon), _CLOSE))
+    start = low or float(noise.step * _START)
+    inverse = largest_inside(excess, 1 / start, float(epsilon), _CLOSE)
+    high = most if inverse is None else _over(inverse)
     note = (
         f"the scale {noise.scale:.6g} was raised to {high:.6g}, so that everything together fits "
         f"also for {_others(offer, plan)}"
@@ -141,47 +137,71 @@ def _others(offer: Offer, plan: Plan) -> str:
     return listed([words for applies, words in found if applies]) or "worst cases"
 
 
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A channel, and what everything together costs with it."""
+
+    channel: Channel
+    distortion: Distortion
+    notes: tuple[str, ...]
+    bound: Bound
+
+
 def _channel(
     offer: Offer, scenario: Scenario, plan: Plan, epsilon: Fraction, options: Mapping[str, Any]
 ) -> Plan:
-    """Return a channel that was calibrated for a smaller epsilon, or hides every value."""
-    families = [(scenario, "")]
-    if scenario.support.size <= MOST_VALUES:
-        families.append((_values(scenario), " that hides every value from every other"))
+    """Return the cheaper of two: a channel for a smaller epsilon, or one that hides every value."""
     given = with_weights(scenario, options)
+    hiding = Hiding(scenario, given)
     last = offer.bound(plan)
-    for family, what in families:
-        best: tuple[Plan, Bound, Fraction] | None = None
-        low, high, own = Fraction(0), epsilon, epsilon
-        for _ in range(_CHANNELS):
-            made = None
-            # Conditions may be too much for so small an epsilon.
-            with suppress(InputError):
-                made = calibrate(family, own, "channel", **given)
-            if made is None:
-                low = own
-            else:
-                last = offer.bound(replace(plan, applied=made.applied))
-                if last.fits(epsilon):
-                    best, low = (made, last, own), own
-                else:
-                    high = own
-            own = (low + high) / 2
-            if low == high:
-                break
-        if best is not None:
-            made, bound, own = best
-            note = (
-                f"the channel is one of epsilon {float(own):.6g} of its own{what}, so that "
-                f"everything together keeps within {show(epsilon)}"
-            )
-            certificate, units = _proved(scenario, made.applied, epsilon, bound)
-            notes = (*made.notes, note)
-            found = Plan.of(
-                scenario, "channel", made.applied, epsilon, certificate, notes, made.distortion
-            )
-            return _priced(offer, replace(found, units=units), bound)
-    raise _nothing(offer, plan, last, epsilon)
+
+    def judged(made: Channel, distortion: Distortion, notes: tuple[str, ...]) -> _Made | None:
+        nonlocal last
+        last = offer.bound(replace(plan, applied=made))
+        return _Made(made, distortion, notes, last) if last.fits(epsilon) else None
+
+    def for_secret(own: Fraction) -> _Made | None:
+        made = calibrate(scenario, own, "channel", **given)
+        if made.channel is None or made.distortion is None:
+            raise PufferfishError("no channel was calibrated, or not its cost; please report it")
+        known = {note for prior in scenario.priors for note in prior.notes}
+        notes = tuple(note for note in made.notes if note not in known)
+        return judged(made.channel, made.distortion, notes)
+
+    def hidden(own: Fraction) -> _Made | None:
+        solution = hiding.channel(own)
+        return judged(solution.channel, distortion_of(solution), solution.notes)
+
+    alone = None
+    # Conditions may be too much for a channel of all rows of one person.
+    with suppress(InputError, DoesNotFit):
+        found = largest_own(epsilon, for_secret, _CHANNELS)
+        alone = None if found is None else Fit(found[0], found[0].distortion.cost, found[1])
+    before = offer.before.value
+    rows = max([table.most_rows for table in offer.people.values()], default=1)
+    sure = None if before is None else surely(epsilon, before, rows)
+    best = cheaper(
+        epsilon,
+        alone,
+        lambda: largest_own(epsilon, hidden, _CHANNELS, sure),
+        lambda made: made.distortion.cost,
+    )
+    if best is None:
+        why = f"; {hiding.why_not(sure)}; {hiding.what_helps()}"
+        raise _nothing(offer, plan, last, epsilon, why)
+    made = best.made
+    notes = best.notes(epsilon, f"all releases, for {_others(offer, plan)} too,", made.channel)
+    certificate, units = _proved(scenario, made.channel, epsilon, made.bound)
+    result = Plan.of(
+        scenario,
+        "channel",
+        made.channel,
+        epsilon,
+        certificate,
+        (*made.notes, *notes),
+        made.distortion,
+    )
+    return _priced(offer, replace(result, units=units), made.bound)
 
 
 def with_weights(scenario: Scenario, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,15 +212,6 @@ def with_weights(scenario: Scenario, options: Mapping[str, Any]) -> dict[str, An
         rows = [prior.row(secret) for secret in scenario.protected]
         given["weights"] = prior.counts[rows].sum(axis=0).tolist()
     return given
-
-
-def _values(scenario: Scenario) -> Scenario:
-    """Return the scenario in which every value is a secret that shows, and each pair counts."""
-    support = scenario.support
-    names = tuple(str(k) for k in range(support.size))
-    return Scenario(
-        Prior.from_numerators(support, names, list(np.eye(support.size, dtype=np.int64)))
-    )
 
 
 def _proved(
@@ -224,9 +235,12 @@ def _proved(
     return together(certificate, found, epsilon), claim_of(scenario, found)
 
 
-def _nothing(offer: Offer, plan: Plan, bound: Bound, epsilon: Fraction) -> DoesNotFit:
+def _nothing(
+    offer: Offer, plan: Plan, bound: Bound, epsilon: Fraction, why: str = ""
+) -> DoesNotFit:
     value = "infinity" if bound.value is None else f"{float(bound):.6g}"
     return DoesNotFit(
         f"{plan.mechanism} found nothing for {offer.label!r} that fits within epsilon "
-        f"{show(epsilon)} beside what is out: all together would cost up to {value} ({bound.how})"
+        f"{show(epsilon)} beside what is out: all together would cost up to {value} "
+        f"({bound.how}){why}"
     )
