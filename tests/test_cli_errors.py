@@ -371,3 +371,27 @@ def test_no_command_line_ends_in_a_fault(command: str, words: list[str]) -> None
         check_refused(outcome, status=outcome.status)
     elif "json" in words and outcome.out.startswith("{"):
         assert outcome.data["results"]
+
+
+@pytest.mark.parametrize(
+    "arguments, part",
+    [
+        (("release", "t.csv", "--plan", "p.json", "-o=x.csv"), "write -o x.csv"),
+        (("calibrate", "t.csv", "--pair=no", "--save", "q.json"), "--pair needs 2 values, but"),
+        (("calibrate", "t.csv", "--levels", "0", "--levels", "0"), "'0' and '0' were given"),
+    ],
+)
+def test_signs_of_equality(arguments: tuple[str, ...], part: str) -> None:
+    outcome = run(*arguments)
+    assert outcome.status == 2
+    assert part in outcome.err
+    assert "0,0" not in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_the_second_value_after_a_sign_of_equality_is_no_loose_word() -> None:
+    options = ("--secret", "h", "--public", "r", "--epsilon", "0.1")
+    outcome = run("calibrate", "--order", "no,yes", "mistyped.csv", "--pair=no", "yes", *options)
+    assert outcome.status == 2
+    assert "mistyped.csv" in outcome.err
+    assert "no,yes,mistyped" not in outcome.err

@@ -965,34 +965,62 @@ def test_an_order_that_hides_in_equal_sequences_is_seen(ledger: Ledger) -> None:
     assert "worst cases" in price.bound.how
 
 
-def test_where_the_rows_of_a_person_stand_does_not_matter(tmp_path: Path) -> None:
-    """Only in which order they come; and not even that of rows with equal released values."""
+def test_several_orders_are_never_one_again(tmp_path: Path) -> None:
     table = by_persons(21)
+    turned = table.sort_values("person", ascending=False, kind="stable")
     ledger = Ledger.create(tmp_path / "books.db")
     ledger.open_account("s", 10**6)
     plans = [plan_for(table, "x", unit="person"), plan_for(table, "z", unit="person")]
-    others = [
-        table.sort_values("person", ascending=False, kind="stable"),
-        table.sort_values("s", kind="stable"),
-        table.sort_values(["s", "x"], kind="stable"),
-    ]
-    assert others[2]["person"].tolist() != others[1]["person"].tolist()
     spend(ledger, table, plans[0])
-    joint = pf.Prior.from_table(table, secret="s", public=["x", "z"], unit="person")
-    loss = float(pf.joint_loss(joint, plans))
-    for order in others[:2]:
-        price = ledger.price(order, plans[1])
-        assert price.order == "same"
-        assert price.own
-        assert price.loss == pytest.approx(loss, rel=1e-12)
-    spend(ledger, others[0], plans[1])
-    assert ledger.price(table, plans[0]).order == "same"
-    turned = ledger.price(others[2], plans[0])
-    assert turned.order == "other"
-    assert not turned.own
-    spend(ledger, others[2], plans[0])
-    assert ledger.price(table, plans[0]).order == "mixed"
-    assert any("several orders" in note for note in ledger.price(table, plans[0]).notes)
+    assert ledger.price(table, plans[1]).order == "same"
+    assert ledger.price(turned, plans[1]).order == "other"
+    spend(ledger, turned, plans[1])
+    for order in (table, turned):
+        price = ledger.price(order, plans[0])
+        assert price.order == "mixed"
+        assert any("several orders" in note for note in price.notes)
+        assert "worst cases" in price.bound.how
+    # There is no order to go back to.
+    scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="x", unit="person"))
+    with pytest.raises(DoesNotFit, match="has a joint loss of up to"):
+        calibrate_beside(ledger, table, scenario, "0.1")
+    spend(ledger, table, plans[0])
+    assert ledger.verify().differences == ()
+
+
+@pytest.mark.parametrize("order", ["11", "12", "21", "212111", "1211"])
+def test_blanks_show_the_order_of_rows(tmp_path: Path, order: str) -> None:
+    """One of two rows lacks x: in the second file its place tells the secret."""
+    files: list[list[Any]] = [[], []]
+    for k in range(20):
+        s, v = "ab"[k % 2], k // 2 % 2
+        both = [(k, s, v, 0), (k, s, None, 0)]
+        files[0] += both
+        files[1] += both[::-1] if (s == "a") == (v == 1) else both
+    tables = [pd.DataFrame(rows, columns=["person", "s", "x", "z"]) for rows in files]
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    prices = []
+    for k, name in enumerate(order):
+        table = tables[int(name) - 1]
+        plan = at_scale(plan_for(table, "xz"[k % 2], "20", "l1", unit="person"), 1.0)
+        prices.append(spend(ledger, table, plan))
+    assert prices == sorted(prices)
+    if "2" in order:
+        assert prices[-1] >= 1
+    assert ledger.verify().differences == ()
+
+
+def test_a_release_without_a_unit_from_another_order(tmp_path: Path) -> None:
+    """What the order was before anybody spoke of persons counts too."""
+    rows = [(k, "ab"[k % 2], (k // 2 + r) % 2, (k // 4 + r) % 2) for k in range(12) for r in (0, 1)]
+    table = pd.DataFrame(rows, columns=["person", "s", "x", "z"])
+    turned = table.sort_values("person", ascending=False, kind="stable")
+    ledger = Ledger.create(tmp_path / "books.db")
+    ledger.open_account("s", 10**6)
+    spend(ledger, turned, at_scale(plan_for(table, "z"), 1.0))
+    spend(ledger, table, at_scale(plan_for(table, "x", unit="person"), 1.0))
+    spend(ledger, turned, at_scale(plan_for(table, "z", unit="person"), 1.0))
     assert ledger.verify().differences == ()
 
 
@@ -1012,22 +1040,6 @@ def test_a_table_that_was_sorted_again_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(DoesNotFit, match=r"epsilon is what everything .* the budget is 1\)"):
         calibrate_beside(ledger, table, own, "0.4")
     assert calibrate_beside(ledger, table, own).beside is not None
-
-
-def test_equal_values_may_change_places(tmp_path: Path) -> None:
-    """Whoever has twice the same x can have its z in either order; afterwards it is decided."""
-    rows = [(k, "ab"[k % 2], k // 2 % 2, (k // 4 + r) % 2) for k in range(24) for r in (0, 1)]
-    table = pd.DataFrame(rows, columns=["person", "s", "x", "z"])
-    turned = table[::-1]
-    ledger = Ledger.create(tmp_path / "books.db")
-    ledger.open_account("s", 10**6)
-    spend(ledger, table, at_scale(plan_for(table, "x", unit="person"), 3.0))
-    z = at_scale(plan_for(turned, "z", unit="person"), 3.0)
-    assert ledger.price(turned, z).order == "same"
-    spend(ledger, turned, z)
-    assert ledger.price(table, z).order == "other"
-    assert ledger.price(turned, z).order == "same"
-    assert ledger.verify().differences == ()
 
 
 def test_people_that_only_one_secret_has_are_worst_cases(tmp_path: Path) -> None:

@@ -157,7 +157,6 @@ def test_what_is_written_is_read_back_and_nothing_else() -> None:
         data[:20],
         data[:-3],
         made(head | {"format": 2}, body),
-        made(head | {"marks": ["x"]}, body),
         made(head | {"groups": many}, body),
         made(head | {"groups": [["x", 1]]}, body),
         made({k: v for k, v in head.items() if k != "order"}, body),

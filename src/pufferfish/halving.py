@@ -30,7 +30,8 @@ def largest_own(
         Returns what was calibrated for an epsilon of its own, or None where that does not fit.
         Raises InputError or CheckFailed where nothing can be calibrated for it.
     tries : int
-        How often that may be called: the answer is found to within ``epsilon * 2**(1 - tries)``.
+        How often that may be called: the answer is found to within ``epsilon * 2**(1 - tries)``, or
+        twice that with ``sure``.
     sure : Fraction, optional
         An epsilon of its own that is known to fit, but for rounding: tried second.
 

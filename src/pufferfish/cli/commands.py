@@ -76,9 +76,20 @@ class StrictCommand(click.Command):
             if word in options:
                 option, values = word, given
                 found.append(_Given(option, values))
+            elif equals and name in options and not name.startswith("--"):
+                raise InputError(
+                    f"write {name} {shlex.quote(value)}: in {word!r} the sign = would be part of "
+                    "the value"
+                )
             elif equals and name in options:
                 rest = max(options[name] - 1, 0)
                 option, values = name, (value, *args[place : place + rest])
+                taken = [other for other in values[1:] if other in options]
+                if taken:
+                    raise InputError(
+                        f"{name} needs {options[name]} values, but the option {taken[0]} follows it"
+                    )
+                place += rest
                 found.append(_Given(option, values))
             elif word[:2] != "--" and options.get(word[:2]):
                 option, values = word[:2], (word[2:],)
@@ -145,7 +156,10 @@ def _instead(option: str, values: list[str]) -> str:
         # One that is a list already, or a name, is rather a second choice than another level.
         if any("," in value or value in NAMED_ORDERS for value in values):
             return ""
-        return f"; separate several by commas: {option} {shlex.quote(','.join(values))}"
+        several = list(dict.fromkeys(values))
+        if len(several) == 1:
+            return ""
+        return f"; separate several by commas: {option} {shlex.quote(','.join(several))}"
     return f"; {_INSTEAD[option]}" if option in _INSTEAD else ""
 
 

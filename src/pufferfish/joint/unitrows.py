@@ -27,7 +27,7 @@ from pufferfish.support import Lattice, Levels, Support, lattice_of
 #: Cells of the grid, times secrets, up to which the joint loss of a unit's rows is computed.
 MOST_CELLS = 1 << 22
 #: The same for some of them, where all would be too many: it is a bound at best.
-PART_CELLS = 1 << 18
+PART_CELLS = 1 << 20
 #: Pairs of secrets that are bounded one by one where not everything can be counted together.
 _MOST_PAIRS = 10
 
@@ -150,7 +150,8 @@ def places_of(
     noisy : collection of int
         Columns that noise is yet to be put on: they are kept, though nothing may be released yet.
     limit : int, optional
-        Cells, times secrets, that the counts may have; by default :data:`MOST_CELLS`.
+        Cells, times secrets, that the counts may have; by default :data:`MOST_CELLS`, or
+        :data:`PART_CELLS` where that is not enough for all places.
     """
     most = MOST_CELLS if limit is None else min(limit, MOST_CELLS)
     chosen = sorted({row for pair in pairs for row in pair})

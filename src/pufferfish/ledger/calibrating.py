@@ -126,8 +126,8 @@ def _used_up(offer: Offer, before: Bound, epsilon: Fraction) -> DoesNotFit:
     budget, releases = offer.state.account.budget, offer.state.releases
     out = f"what is already out ({counted(len(releases), 'release')})"
     value = "infinity" if before.value is None else f"{float(before):.6g}"
-    if not offer.in_order:
-        charged = read_bound(releases[-1].bound, releases[-1].how)
+    charged = read_bound(releases[-1].bound, releases[-1].how)
+    if not offer.in_order and float(charged) < float(before):
         return DoesNotFit(
             f"{out} was charged {float(charged):.6g}, but counts {value} beside this table "
             f"({before.how}), which leaves nothing of epsilon {show(epsilon)}: the table has the "

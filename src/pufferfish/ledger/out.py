@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Out: a release as far as the price of all releases of a table depends on it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -45,8 +45,6 @@ class Out:
         The column that tells whose rows they are, where the plan names one.
     order : str
         The digest of the table's rows in the order in which they are released; empty: unknown.
-    marks : mapping from unit column to str
-        What marks the order of everybody's values (:class:`UnitTable`), as they are released.
     """
 
     label: str
@@ -62,7 +60,6 @@ class Out:
     manner: str = ""
     unit: str | None = None
     order: str = ""
-    marks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def robust(self) -> bool:

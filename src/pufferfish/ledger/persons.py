@@ -5,10 +5,8 @@ Where one of the plans names the column that tells whose rows they are, everythi
 of the table is released of all rows of a person. The exact joint loss is that of the sequences of
 values which people have (theory, section 6). It holds for whoever sees the rows in the order in
 which they were counted. So all releases must have been made from the table in that same order; then
-whoever does not know which rows go together knows less. Where somebody's rows stand in the file
-does not matter for that, but in which order his own values were released. In another order a copy
-of the table has other sequences, and everything is bounded by the worst cases of all rows, which
-hold in any order.
+whoever does not know which rows go together knows less. In another order a copy of the table has
+other sequences, and everything is bounded by the worst cases of all rows, which hold in any order.
 
 *Blanks.* As for single rows (:mod:`.adversaries`), which values a person lacks shows by itself.
 Whoever looks at some of the columns sees the rows with a value in one of them, or takes those with
@@ -29,7 +27,7 @@ from pufferfish.ledger.account import Bound, bound_of
 from pufferfish.ledger.jointtable import JointTable
 from pufferfish.ledger.out import Out, Pair, pairs_of
 from pufferfish.ledger.suited import axes_of, comparable
-from pufferfish.ledger.unittable import UnitHead, UnitTable
+from pufferfish.ledger.unittable import UnitTable
 from pufferfish.ledger.worstcases import worst_terms
 
 #: Columns with blanks up to which every set of them is looked at, and cases up to which all are.
@@ -70,7 +68,7 @@ def bounds_of_persons(
             table = table.of([out.label for out in outs])
             most = max(most, table.most_rows)
         found = None
-        if not anybody and table is not None and are_in_order(outs, table):
+        if not anybody and table is not None and are_in_order(outs, table.order):
             found = _for_the_table(joint, outs, table, pairs)
         if found is None:
             anybody = True
@@ -81,14 +79,9 @@ def bounds_of_persons(
     return bounds
 
 
-def are_in_order(outs: Sequence[Out], table: UnitHead) -> bool:
-    """Whether everybody's values were released in the order in which the rows were counted."""
-    for out in outs:
-        same = bool(out.order) and out.order == table.order
-        mark = out.marks.get(table.column, "")
-        if not same and (not mark or mark != table.mark(out.label)):
-            return False
-    return True
+def are_in_order(outs: Sequence[Out], order: str) -> bool:
+    """Whether all releases were made from the table with its rows in this order."""
+    return bool(order) and all(out.order == order for out in outs)
 
 
 def _worst_of(terms: Sequence[Term], rows: int) -> Bound:

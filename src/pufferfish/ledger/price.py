@@ -52,8 +52,9 @@ class Price:
     person_rows : int
         How many rows one person may have, where a plan says whose rows they are; or else 1.
     order : "same", "other" or "mixed"
-        Whether everybody's values are now in the order of all releases; or in another one, while
-        those are in one; or were released in several orders already (or in none).
+        Whether the rows are now in the order of all releases; or in another one, while those are in
+        one; or were released in several orders already (or in none). Where persons do not count:
+        "same".
     told : bool
         Whether the prior that the plan was calibrated for is at hand.
     """

@@ -42,8 +42,6 @@ class Detail:
         a value in some, but not all of the columns that were released until then.
     order : str
         The digest of the table's rows in the order in which they were released; empty: unknown.
-    marks : mapping from unit column to str
-        What marks the order of everybody's values, as they were released.
     priors : tuple of Prior or None
         Those of the plan's scenario, where they are not of this table and were given.
     """
@@ -57,13 +55,11 @@ class Detail:
     without_secret: int
     incomplete: int
     order: str = ""
-    marks: Mapping[str, str] = field(default_factory=dict)
     priors: tuple[Prior, ...] | None = None
 
     def to_json(self) -> str:
         """Return it as JSON."""
         data = {name: getattr(self, name) for name in _PLAIN}
-        data["marks"] = dict(self.marks)
         data["priors"] = None if self.priors is None else [_prior_to_dict(p) for p in self.priors]
         return json.dumps(data, sort_keys=True)
 
@@ -79,16 +75,13 @@ class Detail:
         try:
             data = json.loads(text)
             priors = data.pop("priors")
-            marks = {
-                unit: _checked(mark, str) for unit, mark in _checked(data["marks"], dict).items()
-            }
             known = {name: _checked(data[name], kind) for name, kind in _PLAIN.items()}
             given = None if priors is None else tuple(_prior_from_dict(p) for p in priors)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"what the ledger remembers of a release is damaged ({error})"
             ) from None
-        return cls(**known, marks=marks, priors=given)
+        return cls(**known, priors=given)
 
 
 _PLAIN: Mapping[str, type] = {
@@ -176,7 +169,7 @@ class State:
     def outs(self) -> list[Out]:
         """The releases as pricing needs them."""
         pairs = zip(self.plans, self.details, strict=True)
-        return [out_of(plan, d.axis, d.own, d.clamp, d.order, d.marks) for plan, d in pairs]
+        return [out_of(plan, d.axis, d.own, d.clamp, d.order) for plan, d in pairs]
 
     def people(self, outs: Sequence[Out]) -> dict[str, UnitTable]:
         """Return what is known of the rows of each person, for some releases, by unit column.
@@ -188,17 +181,16 @@ class State:
         for kept in self.units:
             head = kept.head
             if labels <= set(head.labels) and (
-                head.column not in found or are_in_order(outs, head)
+                head.column not in found or are_in_order(outs, head.order)
             ):
                 found[head.column] = kept
         return {unit: kept.table for unit, kept in found.items()}
 
     def holds(self, table: UnitTable) -> bool:
         """Whether these counts of the rows of each person are kept already."""
-        wanted = list(zip(table.labels, table.marks, strict=True))
         return any(
-            kept.head.column == table.column
-            and all(mark and kept.head.mark(label) == mark for label, mark in wanted)
+            (kept.head.column, kept.head.order) == (table.column, table.order)
+            and set(table.labels) <= set(kept.head.labels)
             for kept in self.units
         )
 
@@ -237,7 +229,6 @@ def out_of(
     own: bool,
     clamp: bool = False,
     order: str = "",
-    marks: Mapping[str, str] | None = None,
 ) -> Out:
     """Return a release as pricing needs it."""
     return Out(
@@ -254,7 +245,6 @@ def out_of(
         Reading(plan, clamp).manner,
         None if plan.rules is None else plan.rules.unit,
         order,
-        marks or {},
     )
 
 

@@ -60,14 +60,13 @@ class Offer:
 
     def bound(self, plan: Plan) -> Bound:
         """Return the joint loss of everything with a release by this plan."""
-        marks = {unit: table.mark(self.label) for unit, table in self.people.items()}
-        outs = [*self.state.outs, out_of(plan, self.label, True, False, self.order, marks)]
+        outs = [*self.state.outs, out_of(plan, self.label, True, order=self.order)]
         return bound_together(self.joint, outs, self.state.priors, self.people)
 
     @property
     def in_order(self) -> bool:
-        """Whether everybody's rows are now in the order in which they were released."""
-        return all(are_in_order(self.state.outs, table) for table in self.people.values())
+        """Whether the rows are now in the order in which they were released, where that counts."""
+        return not self.people or are_in_order(self.state.outs, self.order)
 
     @property
     def before(self) -> Bound:
@@ -176,9 +175,8 @@ class Subject:
         label = counted.labels[-1]
         people = self.people_of(state, joint, label)
         own = self.is_own(counted, people)
-        marks = {unit: table.mark(label) for unit, table in people.items()}
-        clamp, order = self.reading.clamp, self.identity.order
-        offered = out_of(self.plan, label, own, clamp, order, marks)
+        order = self.identity.order
+        offered = out_of(self.plan, label, own, self.reading.clamp, order)
         priors = None if own else self.priors
         others = [*state.priors, *([(self.plan.digest, priors)] if priors is not None else [])]
         outs = [*state.outs, offered]
@@ -193,7 +191,6 @@ class Subject:
             without_secret=joint.without_secret,
             incomplete=joint.incomplete,
             order=order,
-            marks=marks,
             priors=None
             if any(digest == self.plan.digest for digest, _ in state.priors)
             else priors,
@@ -214,7 +211,7 @@ class Subject:
             own=own,
             robust=self.plan.robust,
             person_rows=max([out.rows for out in outs] + [t.most_rows for t in people.values()]),
-            order=_order(state, outs, people),
+            order=_order(outs) if people else "same",
             told=own or self.plan.digest in dict(others),
         )
         # Written down here: whoever charges holds up everybody else.
@@ -325,13 +322,12 @@ class Subject:
         return digest_of(scenario) == claim.digest
 
 
-def _order(state: State, outs: Sequence[Out], people: Mapping[str, UnitTable]) -> Order:
-    """Return how the order of everybody's rows is now, beside that of the releases."""
-    if all(are_in_order(outs, table) for table in people.values()):
+def _order(outs: Sequence[Out]) -> Order:
+    """Return how the order of the rows is now, beside that of the releases before."""
+    *before, now = outs
+    if are_in_order(outs, now.order):
         return "same"
-    before = state.people(outs[:-1])
-    kept = all(unit in before and are_in_order(outs[:-1], before[unit]) for unit in people)
-    return "other" if kept and len(outs) > 1 else "mixed"
+    return "other" if before and are_in_order(before, before[0].order) else "mixed"
 
 
 def _priors_of(plan: Plan, given: Scenario | Prior) -> tuple[Prior, ...]:

@@ -2,13 +2,10 @@
 """UnitTable: how often each sequence of values occurs among the rows of one person in a table.
 
 Kept in the order in which the table had its rows when it was counted: a copy with its rows in
-another order is the same table, but its sequences are others (theory, section 6). A *mark* for each
-axis is a digest of everybody's sequence there, with whose it is: where it is the same, a copy has
-that column's values in the same order for everybody, wherever their rows stand. Like the joint
-counts it is all as private as the table.
+another order is the same table, but its sequences are others (theory, section 6). Like the joint
+counts it is as private as the table.
 """
 
-import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -41,24 +38,17 @@ class UnitHead:
     column : str
         The column whose equal values mark the rows of one person.
     order : str
-        The digest of the table's rows in their order (:class:`TableIdentity`).
+        The digest of the table's rows in their order (:class:`TableIdentity`); empty: it has none.
     secrets : tuple of str
         Those of the joint counts.
     labels : tuple of str, length c
         The axes of the joint counts, in their order.
-    marks : tuple of str, length c
-        Those of the axes; empty texts for a table that promises no order.
     """
 
     column: str
     order: str
     secrets: tuple[str, ...]
     labels: tuple[str, ...]
-    marks: tuple[str, ...]
-
-    def mark(self, label: str) -> str:
-        """Return the mark of an axis; empty where it is not counted here."""
-        return self.marks[self.labels.index(label)] if label in self.labels else ""
 
     @classmethod
     def read(cls, data: bytes) -> "UnitHead":
@@ -71,10 +61,8 @@ class UnitHead:
         """
         try:
             head, _ = _head(data)
-            labels, marks = tuple(head["labels"]), tuple(head["marks"])
-            if len(marks) != len(labels):
-                raise ValueError("a mark is missing")
-            return cls(head["column"], head["order"], tuple(head["secrets"]), labels, marks)
+            labels, secrets = tuple(head["labels"]), tuple(head["secrets"])
+            return cls(head["column"], head["order"], secrets, labels)
         except (ValueError, KeyError, TypeError) as error:
             raise _unreadable(error) from None
 
@@ -138,7 +126,6 @@ class UnitTable(UnitHead):
             atoms.append(cells[:, 1:].reshape(-1, len(self.labels))[:, list(kept)])
             first += len(cells)
         labels = tuple(self.labels[k] for k in kept)
-        marks = tuple(self.marks[k] for k in kept)
         groups: tuple[tuple[IntArray, IntArray], ...] = ()
         if first:
             there = wanted(np.concatenate(atoms))
@@ -148,7 +135,7 @@ class UnitTable(UnitHead):
                 np.concatenate(people)[there],
                 np.concatenate(atoms)[there],
             )
-        return replace(self, labels=labels, marks=marks, groups=groups)
+        return replace(self, labels=labels, groups=groups)
 
     @property
     def number_of_patterns(self) -> int:
@@ -195,7 +182,6 @@ class UnitTable(UnitHead):
             "order": self.order,
             "secrets": list(self.secrets),
             "labels": list(self.labels),
-            "marks": list(self.marks),
             "groups": [[self._rows(cells), len(cells)] for cells, _ in self.groups],
         }
         text = json.dumps(head, sort_keys=True).encode()
@@ -234,9 +220,7 @@ class UnitTable(UnitHead):
                 raise ValueError("another length")
         except (ValueError, KeyError, TypeError, IndexError, zlib.error) as error:
             raise _unreadable(error) from None
-        return cls(
-            known.column, known.order, known.secrets, known.labels, known.marks, tuple(groups)
-        )
+        return cls(known.column, known.order, known.secrets, known.labels, tuple(groups))
 
     def _rows(self, cells: IntArray) -> int:
         return (int(cells.shape[1]) - 1) // len(self.labels)
@@ -305,24 +289,7 @@ def count_units(
     ones = np.ones(len(found), dtype=np.int64)
     groups = _grouped(who[first], ones, mine.reshape(-1), atoms) if len(found) else ()
     labels = tuple(label for label, _ in readings)
-    known = people.names
-    persons = [known[k] for k in found.tolist()]
-    marks = tuple(_mark(persons, mine.reshape(-1), own) if order else "" for own in atoms.T)
-    return UnitTable(names[0], order, joint.secrets, labels, marks, groups)
-
-
-def _mark(persons: Sequence[str], people: IntArray, atoms: IntArray) -> str:
-    """Return a digest of everybody's values on one axis, in the order of their rows."""
-    by_name = sorted(range(len(persons)), key=persons.__getitem__)
-    rank = np.empty(len(persons), dtype=np.int64)
-    rank[by_name] = np.arange(len(persons))
-    there = atoms >= 0
-    own = rank[people[there]]
-    order = np.argsort(own, kind="stable")
-    h = hashlib.sha256(json.dumps([persons[k] for k in by_name]).encode())
-    h.update(own[order].astype("<i8").tobytes())
-    h.update(atoms[there][order].astype("<i8").tobytes())
-    return h.hexdigest()
+    return UnitTable(names[0], order, joint.secrets, labels, groups)
 
 
 def _on_axis(atoms: IntArray, axis: Support, reading: Reading) -> IntArray:

@@ -146,11 +146,6 @@ class People:
         """The secrets that came up, by their numbers."""
         return list(self._secrets.known)
 
-    @property
-    def names(self) -> list[str]:
-        """The units that came up, by their numbers."""
-        return list(self._units.known)
-
     def read(self, units: pa.Array, secrets: pa.Array) -> None:
         """Read the raw cells of a batch of rows."""
         self._read.append((self._units.numbers(units), self._secrets.numbers(secrets)))
