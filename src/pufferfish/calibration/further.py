@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from pufferfish.accountant import Gathered, Item, gathered
 from pufferfish.calibration.units_beside import (
+    THIS,
     count_together,
     fit_by_bound,
     least_for_units,
@@ -33,8 +34,6 @@ from pufferfish.support import lattice_of
 
 #: Tries to raise a scale, by doubling units in the last place, until everything is proved.
 _TRIES = 40
-#: What the release that is looked for is called.
-_THIS = "this one"
 #: A release whose worst case is a smaller share of epsilon says nothing any more.
 NOTHING = Fraction(1, 10**9)
 
@@ -100,7 +99,7 @@ def further(
         # What rounding left over is no budget: only what costs nothing more still fits.
         rest: Mechanism = _noise(out, at, 0.0) if noise else calibrate(epsilon)
         try:
-            (rest,), bound = proved(out, [(at, _THIS, rest)], epsilon, tries=1)
+            (rest,), bound = proved(out, [(at, THIS, rest)], epsilon, tries=1)
             return rest, bound, out
         except DoesNotFit:
             raise _spent(out, epsilon) from None
@@ -112,7 +111,7 @@ def further(
             wanted = [(at, Fraction(1))]
             least_one = least_for_units(out, wanted, Fraction(_scale(mechanism)), epsilon)
             (mechanism,) = noises(out, wanted, least_one)
-    (mechanism,), bound = proved(out, [(at, _THIS, mechanism)], epsilon)
+    (mechanism,), bound = proved(out, [(at, THIS, mechanism)], epsilon)
     if isinstance(mechanism, DiscreteLaplace) and mechanism.scale > 0:
         own = worst_case(mechanism, out.axes[at].support).upper
         if own is not None and own < epsilon * NOTHING:

@@ -22,7 +22,7 @@ from pufferfish.certificate import Certificate, prove
 from pufferfish.errors import InputError, PufferfishError, counted
 from pufferfish.halving import largest_own
 from pufferfish.joint import Axis, DoesNotFit, GridTooLarge, least_scales, unitrows
-from pufferfish.joint.root import largest_inside
+from pufferfish.joint.root import excess_of, largest_inside
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.rationals import float_up, show
 from pufferfish.scenario import Scenario
@@ -31,8 +31,6 @@ from pufferfish.unitloss import Case, UnitsLoss, cases, units_loss, units_of
 
 #: Attempts at the proof; each doubles the units in the last place.
 _TRIES = 50
-#: A bound within that share of epsilon is close enough.
-_CLOSE = 1e-12
 #: Channels of each family that are calibrated at most.
 _CHANNELS = 8
 
@@ -116,11 +114,9 @@ def _searched(case: Case, support: Support, epsilon: Fraction, enough: float) ->
 
     def excess(inverse: float) -> float:
         noise = DiscreteLaplace(float_up(1 / Fraction(inverse)), step)
-        bound = case.bound([Axis(support, (noise,))], [["1"]])
-        over = bound.value - float(epsilon)
-        return min(over, 0.0) if bound.at_most(epsilon) else max(over, math.ulp(0.0))
+        return excess_of(case.bound([Axis(support, (noise,))], [["1"]]).upper, epsilon)
 
-    found = largest_inside(excess, 1 / enough, float(epsilon), _CLOSE) if enough else None
+    found = largest_inside(excess, 1 / enough, float(epsilon)) if enough else None
     return enough if found is None else float_up(1 / Fraction(found))
 
 

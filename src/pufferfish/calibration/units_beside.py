@@ -8,7 +8,6 @@ found one by one, and the largest of them does for all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -17,7 +16,7 @@ from pufferfish.accountant import Gathered
 from pufferfish.errors import counted, listed
 from pufferfish.halving import largest_own
 from pufferfish.joint import Bound, DoesNotFit, GridTooLarge, least_scales, unitrows
-from pufferfish.joint.root import largest_inside
+from pufferfish.joint.root import excess_of, largest_inside
 from pufferfish.joint.solve import nothing_left
 from pufferfish.mechanisms import DiscreteLaplace, Mechanism
 from pufferfish.rationals import float_up, show
@@ -25,12 +24,10 @@ from pufferfish.scenario import Scenario
 from pufferfish.support import lattice_of
 from pufferfish.unitloss import Case, UnitsLoss, cases, units_loss
 
-#: A bound within that share of epsilon is close enough.
-_CLOSE = 1e-12
 #: Mechanisms that are calibrated at most.
 _TRIES = 12
 #: What the release that is looked for is called.
-_THIS = "this one"
+THIS = "this one"
 
 
 def left_nothing(out: Gathered, before: Bound, epsilon: Fraction) -> DoesNotFit:
@@ -135,7 +132,7 @@ def fit_by_bound(
     def attempt(own: Fraction) -> Mechanism | None:
         nonlocal last
         mechanism = calibrate(own)
-        last = out.beside([(at, _THIS, mechanism)]).bound()
+        last = out.beside([(at, THIS, mechanism)]).bound()
         return mechanism if last.at_most(epsilon) else None
 
     best: tuple[Mechanism, Fraction] | None = largest_own(epsilon, attempt, _TRIES)
@@ -178,10 +175,8 @@ def _excess(
 ) -> float:
     """Return how far the bound of one case is above epsilon; its sign is exact."""
     made = noises(out, wanted, factor)
-    more = out.beside([(at, _THIS, noise) for (at, _), noise in zip(wanted, made, strict=True)])
-    bound = case.bound(more.axes, more.labels)
-    over = bound.value - float(epsilon)
-    return min(over, 0.0) if bound.at_most(epsilon) else max(over, math.ulp(0.0))
+    more = out.beside([(at, THIS, noise) for (at, _), noise in zip(wanted, made, strict=True)])
+    return excess_of(case.bound(more.axes, more.labels).upper, epsilon)
 
 
 def _least(
@@ -249,7 +244,7 @@ def _searched(
         return _excess(out, case, wanted, 1 / Fraction(inverse), epsilon)
 
     start = float(1 / max(low, min(steps)))
-    found = largest_inside(excess, start, float(epsilon), _CLOSE)
+    found = largest_inside(excess, start, float(epsilon))
     if found is None:
         raise DoesNotFit(
             f"what is already out ({counted(out.releases, 'release')}) leaves nothing of epsilon "

@@ -3,10 +3,15 @@
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
+
+from pufferfish.rationals import float_up
 
 #: Relative width at which the search ends.
 _WIDTH = 4e-15
 _STEPS = 200
+#: A bound that took long to compute is close enough within that share of what it is to be.
+CLOSE = 1e-12
 #: How far places are looked at, by doublings.
 _DOUBLINGS = 60
 
@@ -54,11 +59,25 @@ def last_inside(
     return a
 
 
+def excess_of(upper: Fraction | None, epsilon: Fraction) -> float:
+    """Return how far a bound is above epsilon; its sign is exact, as a double's would not be.
+
+    Parameters
+    ----------
+    upper : Fraction or None
+        The bound; None: infinite.
+    epsilon : Fraction
+        What it is compared with.
+    """
+    over = (math.inf if upper is None else float_up(upper)) - float(epsilon)
+    return min(over, 0.0) if upper is not None and upper <= epsilon else max(over, math.ulp(0.0))
+
+
 def largest_inside(
     excess: Callable[[float], float],
     start: float,
     goal: float,
-    close: float = 1e-15,
+    close: float = CLOSE,
 ) -> float | None:
     """Return the largest place that is found at which an increasing function is at most 0.
 

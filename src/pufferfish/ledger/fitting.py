@@ -7,7 +7,6 @@ of these may fit, as one of its entries is 0, or only a dear one: channels are t
 hide every value from every other, and of both kinds the cheaper is taken.
 """
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from pufferfish.distortion import Distortion
 from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.halving import largest_own
 from pufferfish.joint import DoesNotFit, worst_case
-from pufferfish.joint.root import largest_inside
+from pufferfish.joint.root import excess_of, largest_inside
 from pufferfish.ledger.account import Bound
 from pufferfish.ledger.price import LEAST_SHARE
 from pufferfish.ledger.subject import Offer
@@ -36,8 +35,6 @@ from pufferfish.scenario import Scenario
 from pufferfish.unitcounts import UnitsClaim
 from pufferfish.unitloss import claim_of, together, units_loss, units_of
 
-#: A price within that share of epsilon is close enough.
-_CLOSE = 1e-12
 #: Channels that are calibrated at most.
 _CHANNELS = 10
 #: Where the search begins if the noise was to be 0: this share of a step.
@@ -94,10 +91,7 @@ def _raised(
         return offer.bound(replace(plan, applied=replace(noise, scale=scale)))
 
     def excess(inverse: float) -> float:
-        bound = at(_over(inverse))
-        # A double may be equal to epsilon where the bound itself is not.
-        over = float(bound) - float(epsilon)
-        return min(over, 0.0) if bound.fits(epsilon) else max(over, math.ulp(0.0))
+        return excess_of(at(_over(inverse)).value, epsilon)
 
     low = noise.scale
     span = worst_case(replace(noise, scale=1.0), plan.support).upper or Fraction(0)
@@ -107,7 +101,7 @@ def _raised(
     if most == 0 or not bound.fits(epsilon):
         raise _nothing(offer, plan, bound, epsilon)
     start = low or float(noise.step * _START)
-    inverse = largest_inside(excess, 1 / start, float(epsilon), _CLOSE)
+    inverse = largest_inside(excess, 1 / start, float(epsilon))
     high = most if inverse is None else _over(inverse)
     note = (
         f"the scale {noise.scale:.6g} was raised to {high:.6g}, so that everything together fits "

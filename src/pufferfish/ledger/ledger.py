@@ -21,7 +21,7 @@ from pufferfish.ledger.account import Bound, budget_text, parse_budget
 from pufferfish.ledger.checking import Progress, Verified, verify_ledger
 from pufferfish.ledger.database import PATIENCE, Waiting
 from pufferfish.ledger.price import ABOUT_PRIORS, Price, about_incomplete, end_of_budget, is_used_up
-from pufferfish.ledger.records import Account, ReleaseRecord
+from pufferfish.ledger.records import Account, ReleaseRecord, UnitCounts
 from pufferfish.ledger.state import read_state
 from pufferfish.ledger.store import Store
 from pufferfish.ledger.subject import Offer, Quote, Subject
@@ -268,16 +268,25 @@ class Ledger:
                 state = read_state(view, subject.secret, subject.identity.digest)
             quote = subject.quote(state)
             self._check(subject, quote.price, new_table)
+            # Compressed before, as whoever charges holds up everybody else.
+            people = [subject.record(table) for table in quote.new_people]
             with self.store.begin_charge() as charge:
                 if charge.account(subject.secret).version == state.account.version:
-                    return self._write(charge, subject, quote)
+                    return self._write(charge, subject, quote, people)
         with self.store.begin_charge() as charge:
             state = read_state(charge, subject.secret, subject.identity.digest)
             quote = subject.quote(state)
             self._check(subject, quote.price, new_table)
-            return self._write(charge, subject, quote)
+            people = [subject.record(table) for table in quote.new_people]
+            return self._write(charge, subject, quote, people)
 
-    def _write(self, charge: stores.Charge, subject: "Subject", quote: "Quote") -> Charged:
+    def _write(
+        self,
+        charge: stores.Charge,
+        subject: "Subject",
+        quote: "Quote",
+        people: list[UnitCounts],
+    ) -> Charged:
         secret, digest = subject.secret, subject.identity.digest
         subject.check_unchanged()
         charge.add_table(secret, digest, subject.identity.rows)
@@ -285,8 +294,8 @@ class Ledger:
             charge.add_joint_counts(
                 secret, digest, quote.new_counts.labels, quote.new_counts.to_bytes()
             )
-        for people in quote.new_people:
-            charge.add_unit_counts(people)
+        for counts in people:
+            charge.add_unit_counts(counts)
         record = charge.add_release(
             secret,
             digest,

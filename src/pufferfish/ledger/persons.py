@@ -143,7 +143,7 @@ def _column_sets(table: UnitTable) -> list[UnitTable]:
     sets = [chosen for size in range(len(labels), 0, -1) for chosen in combinations(labels, size)]
     found = [table.of(chosen) for chosen in sets]
     found += [table.of(chosen).complete_rows() for chosen in sets if len(chosen) > 1]
-    # Counted before anything is computed: it would be for nothing.
+    # Counted before any loss is computed: that would be for nothing.
     return found if sum(chosen.number_of_patterns for chosen in found) <= _MOST_CASES else []
 
 

@@ -81,7 +81,7 @@ class Quote:
     price: Price
     detail: Detail
     new_counts: JointTable | None
-    new_people: list[UnitCounts]
+    new_people: list[UnitTable]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,11 +214,10 @@ class Subject:
             order=_order(outs) if people else "same",
             told=own or self.plan.digest in dict(others),
         )
-        # Written down here: whoever charges holds up everybody else.
-        kept = [self._record(table) for table in people.values() if not state.holds(table)]
-        return Quote(price, detail, new, kept)
+        return Quote(price, detail, new, [t for t in people.values() if not state.holds(t)])
 
-    def _record(self, table: UnitTable) -> UnitCounts:
+    def record(self, table: UnitTable) -> UnitCounts:
+        """Return the counts of the rows of each person as the ledger keeps them."""
         data = table.to_bytes()
         order = table.order or hashlib.sha256(data).hexdigest()
         secret, digest = self.secret, self.identity.digest

@@ -267,9 +267,7 @@ def _notes(units: Units, secrets: tuple[str, ...]) -> list[str]:
         f"the rows of one person are those with the same {units.column!r}, in the order of the "
         f"table: {counted(total, 'unit')}, {sizes_told}"
     ]
-    some = [
-        group.rows for group in units.groups if not group.counts.sum(axis=1).all() and group.rows
-    ]
+    some = [group.rows for group in units.groups if not group.counts.sum(axis=1).all()]
     if some and len(secrets) > 1:
         shown = listed(map(str, some[:_SHOWN])) + (", ..." if len(some) > _SHOWN else "")
         notes.append(
