@@ -10,15 +10,13 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-
 from pufferfish.errors import InputError
-from pufferfish.jsonfile import entry
-from pufferfish.rationals import float_down, float_up, parse_number
-from pufferfish.sampling import Entropy
-from pufferfish.sampling.categorical import RowTable
+from pufferfish.files import entry
+from pufferfish.numbers import float_down, float_up, parse_number
+from pufferfish.mechanisms.entropy import Entropy
+from pufferfish.mechanisms.tables import RowTable
 from pufferfish.support import Lattice, Levels, Support, lattice_of
 from pufferfish.supportfile import support_from_dict, support_to_dict
 

@@ -4,14 +4,11 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
-
-from pufferfish.rationals import show
-from pufferfish.sampling import DiscreteLaplaceSampler, Entropy
-from pufferfish.sampling.laplace import checked_scale, checked_step
-
+from pufferfish.numbers import show
+from pufferfish.mechanisms.entropy import DiscreteLaplaceSampler, Entropy
+from pufferfish.mechanisms.tables import checked_scale, checked_step
 
 @dataclass(frozen=True)
 class DiscreteLaplace:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random bits from the operating system, fresh in every process."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from typing import Any
+import numpy as np
+from numpy.typing import NDArray
+from pufferfish.errors import InputError
+
+#: A source of random bytes: asked for ``n`` of them, it returns exactly ``n``.
+Entropy = Callable[[int], bytes]
+
+
+class EntropyStuck(InputError):
+    """A source of entropy gave a row of words that random ones give less than once in 1e300."""
+
+    def __init__(self) -> None:
+        super().__init__("the source of entropy repeats itself; noise cannot be drawn from it")
+
+
+def system_entropy(count: int) -> bytes:
+    """Return ``count`` bytes of the operating system's cryptographic generator.
+
+    Nothing is read ahead or kept, so two processes never see the same bytes, forked or not.
+    """
+    return os.urandom(count)
+
+
+def seeded_entropy(seed: int) -> Entropy:
+    """Return a source that repeats itself for the same seed. For tests only: it protects nobody.
+
+    Parameters
+    ----------
+    seed : int
+        Any integer. The stream is the same on every machine and for every version of NumPy.
+
+    Returns
+    -------
+    Entropy
+        A source that hashes the seed and the number of calls before (SHAKE-256). How the bytes
+        are cut into calls therefore matters.
+
+    Raises
+    ------
+    InputError
+        If the seed is no integer.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise InputError(f"seed must be an integer, but {seed!r} was given")
+    calls = 0
+
+    def entropy(count: int) -> bytes:
+        nonlocal calls
+        calls += 1
+        return hashlib.shake_256(f"{int(seed)}/{calls}".encode()).digest(count)
+
+    return entropy
+
+
+def read_words(entropy: Entropy, count: int, kind: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
+    """Return ``count`` uniformly random words.
+
+    Parameters
+    ----------
+    entropy : Entropy
+        Where the bytes come from.
+    count : int
+        How many words.
+    kind : type of an unsigned NumPy integer
+        How many bits a word has; it is also the type of the answer, shape (count,).
+
+    Raises
+    ------
+    InputError
+        If the source gives another number of bytes than it was asked for.
+    """
+    dtype = np.dtype(kind)
+    data = entropy(count * dtype.itemsize)
+    if len(data) != count * dtype.itemsize:
+        raise InputError(
+            f"a source of entropy must give the {count * dtype.itemsize} bytes it was asked for, "
+            f"but it gave {len(data)}"
+        )
+    # Little-endian everywhere, so that a seed means the same noise on every machine.
+    return np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype, copy=False)

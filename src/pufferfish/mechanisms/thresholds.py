@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integer thresholds of probabilities, to as many bits as a draw needs."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+from pufferfish.errors import PufferfishError
+
+#: Two integers low <= high with low <= 2**bits * value <= high.
+Interval = tuple[int, int]
+
+#: Bits computed beyond those asked for; at the first try all but a 2**-50 part is decided.
+_GUARD = 96
+#: A threshold that agrees with a fraction to so many bits more is no threshold: a law is wrong.
+_MOST_GUARD = _GUARD << 10
+
+
+class Law(Protocol):
+    """A distribution on consecutive integers, known by its cumulative sums.
+
+    Outcome ``first + i`` has the probability ``c[i] - c[i - 1]``, where c[-1] = 0 and the last
+    sum, 1, is left out.
+    """
+
+    def __hash__(self) -> int:
+        """Equal laws are computed once."""
+        ...
+
+    @property
+    def first(self) -> int:
+        """The smallest outcome."""
+        ...
+
+    def cumulative(self, bits: int) -> list[Interval]:
+        """Return the cumulative sums c, in units of 2**-bits."""
+        ...
+
+
+@lru_cache(maxsize=32)
+def proved_floors(law: Law, bits: int) -> tuple[int, ...]:
+    """Return floor(2**bits * c) for every cumulative sum c of a law.
+
+    Parameters
+    ----------
+    law : Law
+        The distribution; its sums lie strictly between 0 and 1 and are irrational.
+    bits : int
+        How many binary digits of each sum are wanted.
+
+    Returns
+    -------
+    tuple of int
+        In the order of the outcomes, hence sorted.
+
+    Raises
+    ------
+    PufferfishError
+        If a sum is still open after a thousand times the bits that any irrational one has needed.
+
+    Notes
+    -----
+    The last 32 laws are kept in memory, with the rate (step over scale) that they belong to: as
+    private as the plan. Each takes about a tenth of a megabyte.
+    """
+    guard = _GUARD
+    while guard <= _MOST_GUARD:
+        # A sum below 1 rounds down to the last integer at most, and one above 0 to 0 at least,
+        # however wide its interval: sums of 1e-1000000 need no million bits.
+        last = (1 << bits) - 1
+        pairs = [
+            (max(low >> guard, 0), min(high >> guard, last))
+            for low, high in law.cumulative(bits + guard)
+        ]
+        if all(low == high for low, high in pairs):
+            return tuple(low for low, _ in pairs)
+        guard *= 2
+    raise PufferfishError(f"a threshold was not decided with {guard // 2} bits more than asked for")
+
+
+@dataclass(frozen=True)
+class SignedGeometric:
+    """The top digit of discrete Laplace noise, with its sign, cut off where the tail is thin.
+
+    With a = exp(-rate) and b = a**weight the outcome is Q with probability 1/(1 + a) and ~Q
+    (that is -1 - Q) otherwise, where Q = k has the probability (1 - b) b**k. All Q >= cut are
+    one outcome, ``cut`` or ``~cut``.
+
+    Parameters
+    ----------
+    rate : Fraction
+        Step over scale, above 0.
+    weight : int
+        The weight of the digit, in lattice units.
+    cut : int
+        Where the tail begins, at least 1.
+    """
+
+    rate: Fraction
+    weight: int
+    cut: int
+
+    @property
+    def first(self) -> int:
+        """The smallest outcome, which stands for the negative tail."""
+        return ~self.cut
+
+    def cumulative(self, bits: int) -> list[Interval]:
+        """Return the 2 cut + 1 cumulative sums.
+
+        They are a b**k / (1 + a) for k = cut, ..., 1, 0 and 1 - b**k / (1 + a) for k = 1, ..., cut.
+        """
+        one = 1 << bits
+        a = exp_minus(self.rate, bits)
+        b = exp_minus(self.rate * self.weight, bits)
+        negative = (a[0] << bits) // (one + a[0]), -((-a[1] << bits) // (one + a[1]))
+        positive = one - negative[1], one - negative[0]
+        below, above = [negative], []
+        for _ in range(self.cut):
+            below.append(_times(below[-1], b, bits))
+            positive = _times(positive, b, bits)
+            above.append((one - positive[1], one - positive[0]))
+        return below[::-1] + above
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A lower digit of a geometric number: 0 <= d < base, with probability in proportion to r**d.
+
+    Parameters
+    ----------
+    rate : Fraction
+        Step over scale, above 0; r = exp(-rate * weight).
+    weight : int
+        The weight of the digit, in lattice units.
+    base : int
+        How many values the digit takes, at least 2.
+    """
+
+    rate: Fraction
+    weight: int
+    base: int
+
+    @property
+    def first(self) -> int:
+        """The smallest digit."""
+        return 0
+
+    def cumulative(self, bits: int) -> list[Interval]:
+        """Return the base - 1 cumulative sums (1 + r + ... + r**d) / (1 + r + ... + r**(base-1)).
+
+        Sums of positive terms: nothing cancels, however close r is to 1.
+        """
+        ratio = exp_minus(self.rate * self.weight, bits)
+        power = (1 << bits, 1 << bits)
+        total = (0, 0)
+        sums = []
+        for _ in range(self.base):
+            total = total[0] + power[0], total[1] + power[1]
+            sums.append(total)
+            power = _times(power, ratio, bits)
+        return [
+            ((low << bits) // total[1], -((-high << bits) // total[0])) for low, high in sums[:-1]
+        ]
+
+
+def exp_minus(x: Fraction, bits: int) -> Interval:
+    """Return an interval around exp(-x) for a rational x > 0, in units of 2**-bits.
+
+    Parameters
+    ----------
+    x : Fraction
+        Above 0, of any size.
+    bits : int
+        At least 32; the interval is at most 1,000 bits max(1, x) of these units wide.
+    """
+    if x >= bits:
+        return 0, 1  # exp(-x) < 2**-x
+    one = 1 << bits
+    # x / 2**halvings <= 2**-8, where the series loses at least 8 bits per term.
+    halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 9)
+    y = (x.numerator << bits) // (x.denominator << halvings)
+    term, total, count = one, 0, 0
+    while term:
+        total += -term if count % 2 else term
+        count += 1
+        term = term * y // (count << bits)
+    # Each term lies less than 2 below the true one, and so does the first that was left out,
+    # which the later ones cannot double. Rounding y down raised exp(-y) by less than 1.
+    slack = 2 * count + 4
+    low, high = total - slack - 1, total + slack
+    for _ in range(halvings):
+        low, high = low * low >> bits, -(-high * high >> bits)
+    return low, min(high, one)
+
+
+def _times(left: Interval, right: Interval, bits: int) -> Interval:
+    """Return the product of two intervals of numbers that are not negative."""
+    return left[0] * right[0] >> bits, -(-left[1] * right[1] >> bits)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact numbers: read as they print, shown exactly, turned into floats once, rounded up."""
+
+from typing import Any
+import numpy as np
+import numpy.typing as npt
+import math
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import SupportsFloat
+from pufferfish.errors import InputError
+
+#: int64 while no sum can overflow, Python integers (dtype object) otherwise.
+CountArray = npt.NDArray[Any]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+#: Cumulative sums and cross products of counts stay exact in 64 bits below this total.
+INT64_SAFE = 2**62
+
+
+#: What a probability, an epsilon or a value may be given as.
+Number = int | float | str | Decimal | Fraction | SupportsFloat
+
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_FRACTION = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
+#: Groups of thousands; 0,123 is none: nobody writes a thousand with a leading zero.
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?", re.ASCII)
+_NON_FINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
+#: A number may be written with so many characters; Python itself stops at 4,300 digits.
+MAX_LENGTH = 2000
+#: Nothing but 0 lies nearer to 0 than this: smaller numbers are refused as too small.
+SMALLEST_EXPONENT = -1000
+SMALLEST = Fraction(1, 10**-SMALLEST_EXPONENT)
+_LARGEST = Fraction(1.7976931348623157e308)
+#: With both limits, numerators and denominators that are read have at most so many digits.
+MOST_DIGITS = 3000
+_MAX_BITS = (10**MOST_DIGITS).bit_length()
+
+
+class NotFinite(InputError):
+    """A number was meant, but it is none that is read: not finite, too small or too long.
+
+    Parameters
+    ----------
+    message : str
+        One line that names the number.
+    fault : str
+        What is wrong with it, without its text: "is not finite", "is too small", ...
+    """
+
+    def __init__(self, message: str, fault: str = "is not finite") -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+def too_long(text: str) -> bool:
+    """Return whether a trimmed text has more characters than a number may have.
+
+    Raises
+    ------
+    NotFinite
+        If it has, and a number was meant.
+    """
+    if len(text) <= MAX_LENGTH:
+        return False
+    if not text.strip("+-.0123456789eE/, "):
+        fault = f"is longer than {MAX_LENGTH} characters"
+        raise NotFinite(f"a number of {len(text)} characters {fault}", fault)
+    return True
+
+
+def parse_text(text: str) -> Fraction | None:
+    """Return the exact number that a text prints, or None when it is no number.
+
+    Decimals (``-3.2``, ``.5``, ``1e-15``), fractions (``1/3``) and groups of thousands
+    (``1,200``) are numbers.
+
+    Raises
+    ------
+    NotFinite
+        For ``inf``, ``nan``, ``1e999``, ``1e-9999`` and the like: a number was meant, but it is
+        not finite, beyond every double, below 1e-1000, or longer than 2,000 characters.
+    """
+    stripped = text.strip()
+    if too_long(stripped):
+        return None
+    if _DECIMAL.fullmatch(stripped):
+        return _decimal(stripped)
+    match = _FRACTION.fullmatch(stripped)
+    if match:
+        if int(match[2]) == 0:
+            raise NotFinite(f"{stripped!r} divides by zero")
+        return _in_range(Fraction(int(match[1]), int(match[2])), stripped)
+    if THOUSANDS.fullmatch(stripped):
+        return _in_range(Fraction(stripped.replace(",", "")), stripped)
+    if _NON_FINITE.fullmatch(stripped):
+        raise NotFinite(f"{stripped!r} is not a finite number")
+    return None
+
+
+def _decimal(text: str) -> Fraction:
+    digits, _, written = text.lower().partition("e")
+    exponent = int(written or 0)
+    if not digits.strip("+-.0"):
+        return Fraction(0)
+    # The digits alone are between 10**-MAX_LENGTH and 10**MAX_LENGTH, so that exponents beyond
+    # this decide by themselves that a number is too large or too small.
+    enough = MAX_LENGTH - SMALLEST_EXPONENT
+    exponent = min(max(exponent, -enough), enough)
+    return _in_range(Fraction(f"{digits}e{exponent}"), text)
+
+
+def _in_range(value: Fraction, text: str) -> Fraction:
+    """Return a number whose size is one that is read."""
+    if abs(value) > _LARGEST:
+        raise NotFinite(f"{text!r} is not a finite number")
+    if value and abs(value) < SMALLEST:
+        fault = f"is too small (below 1e{SMALLEST_EXPONENT})"
+        raise NotFinite(f"{text!r} {fault}", fault)
+    return value
+
+
+def parse_number(value: object, what: str) -> Fraction:
+    """Return the exact value of a number; floats are read as the decimal they print as.
+
+    Parameters
+    ----------
+    value : int, float, Decimal, Fraction, NumPy scalar or str
+        The number; a string holds a decimal or a fraction.
+    what : str
+        What the number is, for the error message.
+
+    Raises
+    ------
+    InputError
+        If it is no finite number.
+    """
+    if isinstance(value, str):
+        try:
+            parsed = parse_text(value) if "," not in value else None
+        except NotFinite as error:
+            kind = "a finite number" if "finite" in error.fault else "a number"
+            raise InputError(f"{what} must be {kind}, but {error}") from None
+        if parsed is None:
+            raise InputError(
+                f"{what} must be a number such as 0.5, 1e-3 or 1/3, but {value!r} was given"
+            )
+        return parsed
+    if type(value).__name__ in ("bool", "bool_"):
+        raise InputError(f"{what} must be a number, but {value!r} was given")
+    if isinstance(value, Rational):  # int, Fraction, NumPy integers
+        numerator, denominator = int(value.numerator), int(value.denominator)
+        if max(numerator.bit_length(), denominator.bit_length()) > _MAX_BITS:
+            raise InputError(f"{what} has more than {MOST_DIGITS} digits")
+        return Fraction(numerator, denominator)
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise InputError(f"{what} must be a finite number, but {value} was given")
+        return parse_number(str(value), what)  # which knows how large and how long it may be
+    try:
+        # str of a NumPy float32 is its own shortest decimal; repr would name the type.
+        text = repr(value) if type(value) is float else str(value)
+        number = float(text)
+        if math.isfinite(number):
+            return parse_number(text, what)
+    except InputError:
+        raise
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be a number, but {value!r} was given") from None
+    raise InputError(f"{what} must be a finite number, but {text} was given")
+
+
+def parse_epsilon(value: object) -> Fraction:
+    """Return epsilon exactly.
+
+    Raises
+    ------
+    InputError
+        If it is not a finite number above zero, or so small that no scale is a finite double.
+    """
+    epsilon = parse_number(value, "epsilon")
+    if epsilon <= 0:
+        raise InputError(f"epsilon must be above 0, but {show(epsilon)} was given")
+    if epsilon < Fraction("1e-305"):
+        raise InputError(
+            f"epsilon must be at least 1e-305, or the scale overflows, but {value} was given"
+        )
+    if epsilon > Fraction("1e300"):
+        raise InputError(f"epsilon must be at most 1e300, but {value} was given")
+    return epsilon
+
+
+def float_up(value: Fraction) -> float:
+    """Return the smallest double that is not below an exact number (infinity beyond them)."""
+    try:
+        nearest = value.numerator / value.denominator
+    except OverflowError:
+        return math.inf if value > 0 else -1.7976931348623157e308
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def float_down(value: Fraction) -> float:
+    """Return the largest double that is not above an exact number."""
+    return -float_up(-value)
+
+
+def lcm_of_denominators(values: Iterable[Fraction]) -> int:
+    """Return the least common multiple of the denominators."""
+    return math.lcm(1, *{value.denominator for value in values})
+
+
+def show(value: Fraction) -> str:
+    """Return an exact number as the decimal that equals it, or as a fraction."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    twos = fives = 0
+    rest = value.denominator
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    if rest != 1:
+        return f"{value.numerator}/{value.denominator}"
+    places = max(twos, fives)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"
+
+
+def text_of(value: Any) -> str:
+    """Return one Python value as trimmed text; nothing, and only nothing, is empty.
+
+    Floats are read as the shortest decimal that they print as (32-bit ones too), decimals and
+    integers exactly, booleans as ``true`` and ``false``, other kinds as they print.
+
+    Raises
+    ------
+    InputError
+        For bytes, lists and other collections.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating):
+        return _float_text(value)
+    if isinstance(value, int | np.integer):
+        return _integer_text(int(value))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return str(value).lower()
+        return show(Fraction(value)) if abs(value.adjusted()) < 400 else str(value)
+    if isinstance(value, Fraction):
+        return show(value)
+    if isinstance(value, bytes | bytearray | list | tuple | dict | set):
+        raise InputError(f"numbers or text are needed, but a {type(value).__name__} was found")
+    return str(value).strip()
+
+
+def _integer_text(value: int) -> str:
+    # Python refuses to print more than 4,300 digits, and no number of so many is read.
+    if value.bit_length() > 4 * MOST_DIGITS:
+        raise InputError(f"an integer of more than {MOST_DIGITS} digits was found")
+    return str(value)
+
+
+def _float_text(value: Any) -> str:
+    wide = float(value)
+    if not math.isfinite(wide):
+        return str(wide)
+    # A float that is whole is written as the integer, so that 1.0 and 1 are one level.
+    if wide == int(wide) and abs(wide) < 2**53:
+        return str(int(wide))
+    return repr(value) if type(value) is float else str(value)
