@@ -1,4 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pufferfish privacy: publish a column while a correlated secret stays hidden."""
+"""Pufferfish privacy: publish a column while a correlated secret stays hidden.
 
-__version__ = "0.1.0"
+A table becomes a :class:`Prior`; priors and the pairs of secrets make a :class:`Scenario`;
+:func:`calibrate` returns a :class:`Plan`, whose ``release`` draws the noise and whose ``verify``
+proves the loss again.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pufferfish.calibration.calibrate import calibrate
+    from pufferfish.calibration.further import calibrate_together
+    from pufferfish.errors import CheckFailed, InputError, PufferfishError
+    from pufferfish.ledger.ledger import Ledger
+    from pufferfish.loss.certificate import Certificate
+    from pufferfish.loss.composition import joint_loss
+    from pufferfish.loss.proof import certify, privacy_loss
+    from pufferfish.mechanisms.channel import Channel
+    from pufferfish.mechanisms.laplace import DiscreteLaplace
+    from pufferfish.plans.plan import Plan
+    from pufferfish.priors.prior import Prior
+    from pufferfish.priors.scenario import Scenario
+    from pufferfish.tables.rules import Rules
+
+__version__ = "0.2.0.dev0"
+
+# Names are imported when they are first used, so that `import pufferfish` stays quick.
+_HOMES = {
+    "Certificate": "pufferfish.loss.certificate",
+    "Channel": "pufferfish.mechanisms.channel",
+    "CheckFailed": "pufferfish.errors",
+    "DiscreteLaplace": "pufferfish.mechanisms.laplace",
+    "InputError": "pufferfish.errors",
+    "Ledger": "pufferfish.ledger.ledger",
+    "Plan": "pufferfish.plans.plan",
+    "Prior": "pufferfish.priors.prior",
+    "PufferfishError": "pufferfish.errors",
+    "Rules": "pufferfish.tables.rules",
+    "Scenario": "pufferfish.priors.scenario",
+    "calibrate": "pufferfish.calibration.calibrate",
+    "calibrate_together": "pufferfish.calibration.further",
+    "certify": "pufferfish.loss.proof",
+    "joint_loss": "pufferfish.loss.composition",
+    "privacy_loss": "pufferfish.loss.proof",
+}
+
+__all__ = [
+    "Certificate",
+    "Channel",
+    "CheckFailed",
+    "DiscreteLaplace",
+    "InputError",
+    "Ledger",
+    "Plan",
+    "Prior",
+    "PufferfishError",
+    "Rules",
+    "Scenario",
+    "__version__",
+    "calibrate",
+    "calibrate_together",
+    "certify",
+    "joint_loss",
+    "privacy_loss",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pufferfish' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
