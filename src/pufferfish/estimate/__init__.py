@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TODO."""
+"""Estimate: analysts get frequencies, mean and variance of the original column back."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TODO."""
+"""Release: a column goes through a mechanism, exactly as it was calibrated."""

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ReleaseSpec: all that a release needs to know, and nothing of how it was calibrated."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from pufferfish.errors import InputError, did_you_mean
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import float_up, parse_number, show
+from pufferfish.support import Support
+from pufferfish.tables.rules import Coding
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseSpec:
+    """What is released, through which mechanism, and what is done to its results.
+
+    Attributes
+    ----------
+    coding : Coding or None
+        Name and cleaning of the public column; None for a prior that no table stands behind: then
+        only arrays can be released.
+    support : Lattice or Levels
+        Where the public value can lie; that of the coding, where there is one.
+    mechanism : DiscreteLaplace or Channel
+        Noise on the lattice of the support, or a channel whose inputs are the support.
+    secret : str or None
+        The secret column, read for counting rows outside the promise, and never written.
+    protected : tuple of str or None
+        The secrets that occur in the pairs; None: nobody counts.
+    unit : str or None
+        The column whose equal cells are rows of one person.
+    rows_per_person : tuple of int
+        How many rows one person may have, where there is a unit.
+    out_of_support : "refuse" or "clamp"
+        Whether a number that is no atom is refused, or the nearest atom (the lesser of two) taken.
+    bounds : (Fraction, Fraction) or None
+        The released number is moved into these after it was drawn; it is never drawn again.
+    round : bool
+        Whether the released number (the sum, never the noise alone) is rounded to an integer.
+    allow_unchanged : bool
+        Whether the column may be published so that it can be read back.
+    min_scale : float or None
+        The scale of noise is raised to this.
+    """
+
+    coding: Coding | None
+    support: Support
+    mechanism: DiscreteLaplace | Channel
+    secret: str | None = None
+    protected: tuple[str, ...] | None = None
+    unit: str | None = None
+    rows_per_person: tuple[int, ...] = ()
+    out_of_support: Literal["refuse", "clamp"] = "refuse"
+    bounds: tuple[Fraction, Fraction] | None = None
+    round: bool = False
+    allow_unchanged: bool = False
+    min_scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.out_of_support not in ("refuse", "clamp"):
+            raise InputError(
+                f"out-of-support must be 'refuse' or 'clamp', but {self.out_of_support!r} was "
+                f"given{did_you_mean(str(self.out_of_support), ('refuse', 'clamp'))}"
+            )
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
+        if self.min_scale is not None:
+            object.__setattr__(self, "min_scale", _checked_min_scale(self.min_scale))
+
+
+def _checked_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise InputError(f"bounds are two numbers LO HI, but {bounds!r} was given") from None
+    lower, upper = parse_number(low, "the lower bound"), parse_number(high, "the upper bound")
+    if lower >= upper:
+        raise InputError(
+            f"the lower bound must be below the upper one, but {show(lower)} and {show(upper)} "
+            "were given"
+        )
+    return lower, upper
+
+
+def _checked_min_scale(given: Any) -> float:
+    exact = parse_number(given, "the least scale (--min-scale)")
+    scale = float_up(exact)  # at least what was asked for
+    if exact <= 0 or not math.isfinite(scale):
+        raise InputError(
+            "the least scale (--min-scale) must be above 0 and within the range of a double, but "
+            f"{given} was given"
+        )
+    return scale
