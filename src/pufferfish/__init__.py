@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pufferfish.priors.scenario import Scenario
     from pufferfish.tables.rules import Rules
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 # Names are imported when they are first used, so that `import pufferfish` stays quick.
 _HOMES = {
