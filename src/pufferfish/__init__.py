@@ -10,8 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pufferfish.calibration.calibrate import calibrate
-    from pufferfish.calibration.further import calibrate_together
+    from pufferfish.calibration.calibrate import calibrate, calibrate_together
     from pufferfish.errors import CheckFailed, InputError, PufferfishError
     from pufferfish.ledger.ledger import Ledger
     from pufferfish.loss.certificate import Certificate
@@ -40,7 +39,7 @@ _HOMES = {
     "Rules": "pufferfish.tables.rules",
     "Scenario": "pufferfish.priors.scenario",
     "calibrate": "pufferfish.calibration.calibrate",
-    "calibrate_together": "pufferfish.calibration.further",
+    "calibrate_together": "pufferfish.calibration.calibrate",
     "certify": "pufferfish.loss.proof",
     "joint_loss": "pufferfish.loss.composition",
     "privacy_loss": "pufferfish.loss.proof",
