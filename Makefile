@@ -9,10 +9,13 @@ PYTHON := $(firstword $(foreach p,python3 python3.11 python3.12 python3.13 pytho
 endif
 
 VENV := .venv
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 # Twice quiet: errors are shown, warnings are not.
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
+# Every target installs the versions in constraints.txt; `make upgrade` renews that file.
+INSTALL := $(PIP) install --constraint constraints.txt
 STAMP := $(VENV)/stamp
 DEMO_DIR := demo-output
 
@@ -37,22 +40,27 @@ demo: $(STAMP)-run ## calibrate, release and verify on a real table, step by ste
 	@$(ON_PATH) sh examples/demo.sh $(DEMO_DIR)
 
 .PHONY: test
-test: $(STAMP)-test ## the fast tests (2 to 4 minutes)
+test: $(STAMP)-test ## the fast tests (2 to 3 minutes)
 	$(PY) -m pytest -n 2 -m "not slow" --ignore=tests/test_docs.py $(ARGS)
 
 .PHONY: test-slow
 test-slow: $(STAMP)-test ## the big random runs
 	HYPOTHESIS_PROFILE=slow $(PY) -m pytest -n 2 -m slow $(ARGS)
 
+.PHONY: test-lowest
+test-lowest: $(LOWEST)/stamp ## the fast tests, on the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" --ignore=tests/test_docs.py $(ARGS)
+
 .PHONY: examples
 examples: $(STAMP)-test ## run every example of README.md and docs/
 	$(PY) -m pytest -n 2 tests/test_docs.py $(ARGS)
 
 .PHONY: lint
-lint: $(STAMP)-lint ## style, formatting and strict types
+lint: $(STAMP)-lint ## style, formatting, strict types and the order of the folders
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy --strict
+	$(BIN)/lint-imports
 
 .PHONY: format
 format: $(STAMP)-lint ## put the code in the project's format
@@ -70,21 +78,40 @@ docs: $(STAMP)-docs ## build the documentation in docs/_build/html
 bench: $(STAMP)-test ## measure speed, as ratios within one run
 	$(PY) benchmarks/run.py $(ARGS)
 
+.PHONY: upgrade
+upgrade: ## renew constraints.txt with the newest versions that pyproject.toml allows
+	rm -rf $(VENV)-upgrade
+	$(PYTHON) -m venv $(VENV)-upgrade
+	$(VENV)-upgrade/bin/python -m pip --disable-pip-version-check --quiet --quiet install '.[test,lint,docs]'
+	{ echo "# Versions that the make targets install; renewed by: make upgrade"; \
+	  $(VENV)-upgrade/bin/python -m pip --disable-pip-version-check freeze --exclude pufferfish-privacy; \
+	} > constraints.txt
+	rm -rf $(VENV)-upgrade
+
 .PHONY: clean
 clean: ## remove .venv and all that was built
-	rm -rf $(VENV) build dist docs/_build $(DEMO_DIR) htmlcov .coverage
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist docs/_build $(DEMO_DIR) htmlcov .coverage
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp for each set of dependencies: set-up runs once, and again when pyproject.toml changes.
-$(STAMP)-run: pyproject.toml | $(STAMP)-venv
+# One stamp for each set of dependencies: set-up runs once, and again when these files change.
+$(STAMP)-run: pyproject.toml constraints.txt | $(STAMP)-venv
 	@echo "Installing into $(VENV) ..."
-	@$(PIP) install --editable .
+	@$(INSTALL) --editable .
 	@touch $@
 
-$(STAMP)-%: pyproject.toml | $(STAMP)-venv
+$(STAMP)-%: pyproject.toml constraints.txt | $(STAMP)-venv
 	@echo "Installing into $(VENV), with what '$*' needs ..."
-	@$(PIP) install --editable '.[$*]'
+	@$(INSTALL) --editable '.[$*]'
+	@touch $@
+
+# uv alone knows how to choose the lowest versions.
+$(LOWEST)/stamp: pyproject.toml
+	@echo "Making $(LOWEST) with the lowest versions ..."
+	@$(PYTHON) -m venv --clear $(LOWEST)
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet --quiet install uv
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python \
+	  --resolution lowest-direct --editable '.[test]'
 	@touch $@
 
 # An environment that is there and works is kept; a half-made one is made anew.

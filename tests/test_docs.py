@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example in README.md and docs/ does what its page says; and the runner would notice."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from page_examples import ExampleError, blocks, commands, matches, run_page
+from shared_data import CHECKOUT
+
+# These may stand without an example: they are made of other files, or prove instead of showing.
+WITHOUT_EXAMPLES = frozenset(
+    {
+        "docs/api.md",
+        "docs/changelog.md",
+        "docs/errata.md",
+        "docs/limits.md",
+        "docs/performance.md",
+        "docs/theory.md",
+    }
+)
+# These must be there, with examples.
+EXPECTED = frozenset(
+    {"README.md", "docs/cli.md", "docs/guide.md", "docs/index.md", "docs/reproduce.md"}
+)
+
+
+def pages() -> list[str]:
+    found = {
+        path.relative_to(CHECKOUT).as_posix()
+        for path in (CHECKOUT / "docs").rglob("*.md")
+        if "_build" not in path.parts
+    }
+    return sorted(found | EXPECTED)
+
+
+@pytest.mark.parametrize("name", pages())
+def test_examples(name: str, tmp_path: Path) -> None:
+    ran = run_page(CHECKOUT / name, tmp_path)
+    assert ran > 0 or name in WITHOUT_EXAMPLES, f"{name} has no example that runs"
+
+
+def sections(name: str) -> Iterator[tuple[str, str]]:
+    """Sections of a page by their heading of the second level; # in an example is no heading."""
+    for part in re.split(r"^(?=## )", (CHECKOUT / name).read_text(encoding="utf-8"), flags=re.M):
+        yield part.splitlines()[0], part
+
+
+def missing_imports(text: str) -> set[str]:
+    """Modules that the python examples of a section use and do not import."""
+    bound: set[str] = set()
+    used: set[str] = set()
+    for block in blocks(text):
+        if block.language == "python":
+            lines = block.text.splitlines()
+            if block.text.lstrip().startswith(">>>"):
+                lines = [line[4:] for line in lines if line.startswith((">>>", "..."))]
+            for node in ast.walk(ast.parse("\n".join(lines))):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    bound |= {alias.asname or alias.name for alias in node.names}
+                elif isinstance(node, ast.Name):
+                    used.add(node.id)
+    return (used & {"pf", "pd", "csv", "json", "math", "Fraction", "Counter"}) - bound
+
+
+def test_sections_of_the_guide_import_what_they_use() -> None:
+    """Other pages link into the middle of it."""
+    found = {heading: missing_imports(text) for heading, text in sections("docs/guide.md")}
+    assert len(found) > 10
+    assert not {heading: names for heading, names in found.items() if names}
+    assert missing_imports("```python\n>>> pf.calibrate(1)\n```\n") == {"pf"}
+
+
+def test_only_data_frames_need_more_than_the_package_brings() -> None:
+    needing = {
+        (name, heading)
+        for name in pages()
+        for heading, text in sections(name)
+        for block in blocks(text)
+        if re.search(r"\b(pandas|polars)\b", block.text) and block.language == "python"
+    }
+    assert needing == {("docs/guide.md", "## Use data frames")}
+
+
+def test_examples_with_a_confidence_declare_the_levels() -> None:
+    """A level that nobody declared is taken as impossible, so the confidence would not hold."""
+    shown = [
+        command.text
+        for name in pages()
+        for block in blocks((CHECKOUT / name).read_text(encoding="utf-8"))
+        if block.language == "console"
+        for command in commands(block)
+    ]
+    demo = (CHECKOUT / "examples" / "demo.sh").read_text(encoding="utf-8")
+    shown += re.findall(r"^run (?:.*\\\n)*.*$", demo, flags=re.M)
+    promising = [text for text in shown if "--confidence" in text]
+    assert len(promising) >= 5
+    assert [text for text in promising if "--levels" not in text] == []
+
+
+def write(folder: Path, text: str) -> Path:
+    page = folder / "page.md"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+GOOD = """# A page
+
+```text
+not run: 1 / 0
+```
+
+```python
+x = 6
+print("any output")
+```
+
+~~~python
+>>> x * 7
+42
+>>> print("a\\nb\\nc")
+a
+...
+c
+~~~
+
+```console
+$ cat > table.csv <<'END'
+> s,x
+>
+> a,1
+> END
+$ cat table.csv
+s,x
+
+a,1
+$ printf 'one 1.25\\ntwo\\nthree\\n'
+one ...
+...
+three
+$ ls no-such-file  # exit status 2
+ls: ...no-such-file...
+$ python -c 'import sys; print(sys.stdin.read() == "")'
+True
+```
+
+```python
+from pathlib import Path
+assert Path("table.csv").read_text() == "s,x\\n\\na,1\\n"
+```
+"""
+
+
+def test_a_good_page_runs_in_order_in_one_folder(tmp_path: Path) -> None:
+    assert run_page(write(tmp_path, GOOD), tmp_path) == 8
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("```python\n>>> 1 + 1\n3\n```\n", "Expected:\n    3\nGot:\n    2"),
+        ("```python\n>>> 1 / 0\n```\n", "ZeroDivisionError"),
+        ("A\n\n```python\nx = 1\n1 / 0\n```\n", "page.md, line 5: ZeroDivisionError"),
+        ("```python\nx = (\n```\n", "SyntaxError"),
+        ("```python\nimport warnings\nwarnings.warn('old', DeprecationWarning)\n```\n", "old"),
+        ("```console\n$ echo one\ntwo\n```\n", "page.md, line 2: echo one"),
+        ("```console\n$ printf 'a\\nb\\n'\na\n```\n", "it prints:\na\nb"),
+        ("```console\n$ echo a\na\nb\n```\n", "the page shows:\na\nb"),
+        ("```console\n$ false\n```\n", "exit status 1 instead of 0"),
+        ("```console\n$ true  # exit status 2\n```\n", "exit status 0 instead of 2"),
+        ("```console\necho no prompt\n```\n", "begins with '\\$ '"),
+        ("```console\n\n```\n", "without a command"),
+        ("```bash\necho never run\n```\n", "'bash' is neither"),
+        ("```pycon\n>>> 1\n2\n```\n", "'pycon' is neither"),
+    ],
+)
+def test_a_bad_example_is_noticed(text: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(ExampleError, match=complaint):
+        run_page(write(tmp_path, text), tmp_path)
+
+
+def test_a_page_without_an_example_counts_none(tmp_path: Path) -> None:
+    page = write(
+        tmp_path, "# Words\n\n```text\n$ pufferfish\n```\n\n````md\n```python\n1/0\n```\n````\n"
+    )
+    assert run_page(page, tmp_path) == 0
+
+
+NESTED = """a
+```{code-block} python
+:caption: x
+
+y = 1
+```
+
+1.  Item
+
+    ```console
+    $ printf 'a\\n  b\\n'
+    a
+      b
+    ```
+
+````{note}
+Words.
+```python
+z
+```
+````
+"""
+
+
+def test_blocks_know_their_lines_and_are_found_in_lists_and_notes() -> None:
+    found = [(block.language, block.line, block.text) for block in blocks(NESTED)]
+    assert found == [
+        ("python", 3, "\n\ny = 1\n"),
+        ("console", 11, "$ printf 'a\\n  b\\n'\na\n  b\n"),
+        ("python", 19, "z\n"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "expected, got, same",
+    [
+        ("a", "a\n", True),
+        ("a", "a  \n", True),
+        ("a", "b\n", False),
+        ("...", "", True),
+        ("...\nb", "a\na\nb\n", True),
+        ("...\nb", "a\nb\nc\n", False),
+        ("a\n...\nb", "a\nb\n", True),
+        ("1.05...", "1.05992\n", True),
+        ("x ... y", "x 1\n2 y\n", False),
+        ("(a)*", "(a)*\n", True),
+        ("(a)*", "aa\n", False),
+    ],
+)
+def test_matching_of_output(expected: str, got: str, same: bool) -> None:
+    assert matches(expected, got) is same

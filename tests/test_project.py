@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files around the code agree with it: one version, one licence, one list of targets."""
+
+import fnmatch
+import re
+import tomllib
+from importlib.metadata import entry_points, version
+
+from pufferfish import __version__
+from shared_data import CHECKOUT
+
+
+def read(name: str) -> str:
+    return (CHECKOUT / name).read_text(encoding="utf-8")
+
+
+def test_one_version() -> None:
+    assert version("pufferfish-privacy") == __version__
+    assert re.findall(r"^version: (.+)$", read("CITATION.cff"), re.M) == [__version__]
+    released = re.findall(r"^## \[(\d[^\]]*)\]", read("CHANGELOG.md"), re.M)
+    assert released[0] == __version__
+
+
+def test_one_licence() -> None:
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert project["license"] == "Apache-2.0"
+    assert re.findall(r"^license: (.+)$", read("CITATION.cff"), re.M) == ["Apache-2.0"]
+    licence = read("LICENSE")
+    assert "Version 2.0, January 2004" in licence
+    assert "END OF TERMS AND CONDITIONS" in licence
+
+
+def test_the_command_is_installed() -> None:
+    [command] = entry_points(group="console_scripts", name="pufferfish")
+    assert command.value == "pufferfish.cli:main"
+
+
+def test_every_source_file_names_the_licence() -> None:
+    without = [
+        path.relative_to(CHECKOUT).as_posix()
+        for folder in ("src", "tests", "docs", "examples", "benchmarks")
+        for path in (CHECKOUT / folder).rglob("*.py")
+        if not path.read_text(encoding="utf-8").startswith("# SPDX-License-Identifier: Apache-2.0")
+    ]
+    assert without == []
+
+
+def test_the_makefile_lists_its_targets() -> None:
+    makefile = read("Makefile")
+    phony = re.findall(r"^\.PHONY: (\S+)$", makefile, re.M)
+    listed = re.findall(r"^(\S+):.*## \S", makefile, re.M)
+    assert phony == listed
+    steps = re.findall(r"^step (\S+)$", read(".ci/run"), re.M)
+    assert set(steps) == {"test", "lint", "docs", "examples", "demo", "test-slow", "test-lowest"}
+    assert set(steps) <= set(phony)
+
+
+def test_git_ignores_what_the_examples_write() -> None:
+    ignored = [line.lstrip("/") for line in read(".gitignore").split() if line[0] != "#"]
+    for page in ("README.md", "docs/guide.md"):
+        written = re.findall(r"(?:--save|-o|write_table\(\"student\",) \"?([\w.-]+)", read(page))
+        assert len(written) >= 3
+        for name in written:
+            assert any(fnmatch.fnmatch(name, pattern) for pattern in ignored), (page, name)
