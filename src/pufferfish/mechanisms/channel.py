@@ -3,45 +3,31 @@
 
 import math
 import operator
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
 from pufferfish.errors import InputError
-from pufferfish.files import entry
+from pufferfish.mechanisms.entropy import Entropy, system_entropy
+from pufferfish.mechanisms.tables import Table
+from pufferfish.mechanisms.thresholds import Row
 from pufferfish.numbers import float_down, float_up, parse_number
-from pufferfish.mechanisms.entropy import Entropy
-from pufferfish.mechanisms.tables import RowTable
-from pufferfish.support import Lattice, Levels, Support, lattice_of
-from pufferfish.supportfile import support_from_dict, support_to_dict
+from pufferfish.support import Levels, Support, lattice_of
 
 #: Bits to which expected costs are computed: what is rounded away no double could hold.
 _BITS = 256
-#: Entries that a channel in a file can have; no linear program gives one with more.
-_MOST_ENTRIES = 20_000_000
-#: How an entry is written in a file: hexadecimal has no limit on its length.
-_ENTRY = re.compile(r"0x[0-9a-f]+")
-
-
-def same_places(inputs: Support, outputs: Support) -> tuple[int | None, ...]:
-    """Return for each value the position of the output that equals it, or None."""
-    if isinstance(inputs, Levels) and isinstance(outputs, Levels):
-        names = {name: y for y, name in enumerate(outputs.names)}
-        return tuple(names.get(name) for name in inputs.names)
-    values = {value: y for y, value in enumerate(lattice_of(outputs).values)}
-    return tuple(values.get(value) for value in lattice_of(inputs).values)
+#: Draws made at a time, so that the intermediate arrays stay in the processor's cache.
+_BATCH = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
     """Publishes output y for value x with probability ``rows[x, y] / denominators[x]``.
-
-    Source: theory, section 4.
 
     Parameters
     ----------
@@ -58,6 +44,10 @@ class Channel:
     ------
     InputError
         If shapes disagree, an entry is negative or no integer, or a row has another sum.
+
+    Notes
+    -----
+    Source: theory, section 4.
     """
 
     inputs: Support
@@ -129,7 +119,13 @@ class Channel:
                 f"positions must be at least 0 and below {self.inputs.size}, but they range from "
                 f"{at.min()} to {at.max()}"
             )
-        return self._table.draw(at.astype(np.int64, copy=False), entropy)
+        at = at.astype(np.int64, copy=False)
+        source = system_entropy if entropy is None else entropy
+        outputs = np.empty(at.size, dtype=np.int64)
+        for start in range(0, at.size, _BATCH):
+            part = at[start : start + _BATCH]
+            outputs[start : start + _BATCH] = self._table.draw_for(part, part.size, source)
+        return outputs
 
     def probability(self, x: int, y: int) -> Fraction:
         """Return the chance of output y for value x, exactly; both are positions."""
@@ -145,11 +141,7 @@ class Channel:
 
     @cached_property
     def same(self) -> tuple[int | None, ...]:
-        """For each value the position of the output that equals it, or None.
-
-        Levels are compared by name; an output that is a number stands for an ordered level if it
-        is its code 0, 1, 2, ...
-        """
+        """For each value the position of the output that equals it, or None."""
         return same_places(self.inputs, self.outputs)
 
     @property
@@ -180,9 +172,7 @@ class Channel:
         return float_down(self._expected(weights, kept))
 
     def mse(self, weights: Sequence[Any] | NDArray[Any]) -> float:
-        """Return the mean squared difference of output and value, in squared units of the data.
-
-        Rounded up; infinite where it is beyond every double.
+        """Return the mean squared difference of output and value, rounded up; may be infinite.
 
         Parameters
         ----------
@@ -194,84 +184,13 @@ class Channel:
         InputError
             If the weights are wrong, or values or outputs are levels without an order.
         """
-        step, values, outputs = self._places()
+        step, values, outputs = places(self.inputs, self.outputs)
         squared = (values[:, None] - outputs[None, :]) ** 2
         return float_up(step**2 * self._expected(weights, squared, up=True))
 
-    def describe(self) -> str:
-        """Return one line that names the channel."""
-        bits = max(denominator.bit_length() for denominator in self.denominators)
-        used = sum(1 for row in self.rows.tolist() for value in row if value)
-        kinds = [
-            "values" if isinstance(s, Lattice) else "levels" for s in (self.inputs, self.outputs)
-        ]
-        return (
-            f"a channel from {self.inputs.size} {kinds[0]} to {self.outputs.size} {kinds[1]}: "
-            f"{used} entries above 0, whole numbers over denominators of at most {bits} bits"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict for JSON.
-
-        A row lists its positive entries, each with its output's position, in hexadecimal. The
-        denominators are not written: they are the sums, so nothing is stored twice.
-        """
-        return {
-            "inputs": support_to_dict(self.inputs),
-            "outputs": support_to_dict(self.outputs),
-            "rows": [
-                [[y, hex(value)] for y, value in enumerate(row) if value]
-                for row in self.rows.tolist()
-            ],
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Channel":
-        """Read what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        InputError
-            If it is no channel.
-        """
-        inputs = support_from_dict(entry(data, "inputs", Mapping))
-        outputs = support_from_dict(entry(data, "outputs", Mapping))
-        written = entry(data, "rows", list)
-        if len(written) != inputs.size:
-            raise InputError(f"its channel needs {inputs.size} rows, but has {len(written)}")
-        if inputs.size * outputs.size > _MOST_ENTRIES:
-            # A small file must not ask for all of the memory.
-            raise InputError(
-                f"its channel has {inputs.size} values and {outputs.size} outputs, more entries "
-                f"than the {_MOST_ENTRIES:,} that one can have"
-            )
-        rows = np.zeros((inputs.size, outputs.size), dtype=object)
-        for x, row in enumerate(written):
-            for y, value in _entries(row, outputs.size):
-                rows[x, y] = value
-        return cls.of(inputs, outputs, rows)
-
     @cached_property
-    def _table(self) -> RowTable:
-        return RowTable.of(self.rows.tolist())
-
-    def _places(self) -> tuple[Fraction, NDArray[np.object_], NDArray[np.object_]]:
-        """Return a step, and in whole numbers of it the values and the outputs."""
-        if isinstance(self.inputs, Levels) and isinstance(self.outputs, Levels):
-            codes = {name: x for x, name in enumerate(self.inputs.names)}
-            unknown = next((n for n in self.outputs.names if n not in codes), None)
-            if not self.inputs.ordered or unknown is not None:
-                raise InputError(
-                    "a mean squared error needs numbers, or levels with an order"
-                    + (f" (the output {unknown!r} is none of the inputs)" if unknown else "")
-                )
-            ends = list(range(self.inputs.size)), [codes[name] for name in self.outputs.names]
-            step = Fraction(1)
-        else:
-            first, second = lattice_of(self.inputs), lattice_of(self.outputs)
-            step = Fraction(1, math.lcm(first.step.denominator, second.step.denominator))
-            ends = [int(v / step) for v in first.values], [int(v / step) for v in second.values]
-        return step, np.array(ends[0], dtype=object), np.array(ends[1], dtype=object)
+    def _table(self) -> Table:
+        return Table.of([Row(row) for row in self.rows.tolist()])
 
     def _expected(self, weights: Any, costs: NDArray[np.object_], up: bool = False) -> Fraction:
         """Return the expected cost for whole numbers c(x, y), to 2**-256 of the largest c.
@@ -287,6 +206,39 @@ class Channel:
             units = mass * spent << _BITS
             total += -(-units // denominator) if up else units // denominator
         return Fraction(total, sum(masses) << _BITS)
+
+
+def same_places(inputs: Support, outputs: Support) -> tuple[int | None, ...]:
+    """Return for each value the position of the output that equals it, or None.
+
+    Levels are compared by name; a number stands for an ordered level if it is its code 0, 1, ...
+    """
+    if isinstance(inputs, Levels) and isinstance(outputs, Levels):
+        names = {name: y for y, name in enumerate(outputs.names)}
+        return tuple(names.get(name) for name in inputs.names)
+    values = {value: y for y, value in enumerate(lattice_of(outputs).values)}
+    return tuple(values.get(value) for value in lattice_of(inputs).values)
+
+
+def places(
+    inputs: Support, outputs: Support
+) -> tuple[Fraction, NDArray[np.object_], NDArray[np.object_]]:
+    """Return a step, and in whole numbers of it the values and the outputs."""
+    if isinstance(inputs, Levels) and isinstance(outputs, Levels):
+        codes = {name: x for x, name in enumerate(inputs.names)}
+        unknown = next((n for n in outputs.names if n not in codes), None)
+        if not inputs.ordered or unknown is not None:
+            raise InputError(
+                "a mean squared error needs numbers, or levels with an order"
+                + (f" (the output {unknown!r} is none of the inputs)" if unknown else "")
+            )
+        ends = list(range(inputs.size)), [codes[name] for name in outputs.names]
+        step = Fraction(1)
+    else:
+        first, second = lattice_of(inputs), lattice_of(outputs)
+        step = Fraction(1, math.lcm(first.step.denominator, second.step.denominator))
+        ends = [int(v / step) for v in first.values], [int(v / step) for v in second.values]
+    return step, np.array(ends[0], dtype=object), np.array(ends[1], dtype=object)
 
 
 def _whole(values: list[Any]) -> list[int]:
@@ -316,23 +268,3 @@ def _masses(weights: Any, size: int) -> list[int]:
         raise InputError("weights must not be negative, nor all of them 0")
     common = math.lcm(*(weight.denominator for weight in given))
     return [int(weight * common) for weight in given]
-
-
-def _entries(row: Any, size: int) -> list[tuple[int, int]]:
-    """Read the positive entries of one row."""
-    usable = isinstance(row, list) and all(
-        isinstance(pair, list)
-        and len(pair) == 2
-        and type(pair[0]) is int
-        and isinstance(pair[1], str)
-        and _ENTRY.fullmatch(pair[1])
-        for pair in row
-    )
-    places = [pair[0] for pair in row] if usable else []
-    increasing = all(a < b for a, b in pairwise(places))
-    if not places or not increasing or places[0] < 0 or places[-1] >= size:
-        raise InputError(
-            'a row of its channel must list its entries as [output, "0x..."], outputs increasing '
-            f"and below {size}"
-        )
-    return [(place, int(text, 16)) for place, text in row]

@@ -5,8 +5,10 @@ import hashlib
 import os
 from collections.abc import Callable
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
 from pufferfish.errors import InputError
 
 #: A source of random bytes: asked for ``n`` of them, it returns exactly ``n``.
@@ -21,31 +23,14 @@ class EntropyStuck(InputError):
 
 
 def system_entropy(count: int) -> bytes:
-    """Return ``count`` bytes of the operating system's cryptographic generator.
-
-    Nothing is read ahead or kept, so two processes never see the same bytes, forked or not.
-    """
+    """Return bytes of the operating system's cryptographic generator; none is kept for later."""
     return os.urandom(count)
 
 
 def seeded_entropy(seed: int) -> Entropy:
-    """Return a source that repeats itself for the same seed. For tests only: it protects nobody.
+    """Return a source that repeats itself for the same seed: for tests only, it protects nobody.
 
-    Parameters
-    ----------
-    seed : int
-        Any integer. The stream is the same on every machine and for every version of NumPy.
-
-    Returns
-    -------
-    Entropy
-        A source that hashes the seed and the number of calls before (SHAKE-256). How the bytes
-        are cut into calls therefore matters.
-
-    Raises
-    ------
-    InputError
-        If the seed is no integer.
+    It hashes the seed and the number of calls before (SHAKE-256), the same on every machine.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise InputError(f"seed must be an integer, but {seed!r} was given")
@@ -60,22 +45,7 @@ def seeded_entropy(seed: int) -> Entropy:
 
 
 def read_words(entropy: Entropy, count: int, kind: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
-    """Return ``count`` uniformly random words.
-
-    Parameters
-    ----------
-    entropy : Entropy
-        Where the bytes come from.
-    count : int
-        How many words.
-    kind : type of an unsigned NumPy integer
-        How many bits a word has; it is also the type of the answer, shape (count,).
-
-    Raises
-    ------
-    InputError
-        If the source gives another number of bytes than it was asked for.
-    """
+    """Return ``count`` uniformly random words of an unsigned NumPy type."""
     dtype = np.dtype(kind)
     data = entropy(count * dtype.itemsize)
     if len(data) != count * dtype.itemsize:

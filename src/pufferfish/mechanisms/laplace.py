@@ -1,20 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Discrete Laplace noise on a lattice, as a mechanism: its noise and the error that it makes."""
+"""Discrete Laplace noise on a lattice: exact draws, and the error that it makes.
 
+With a = exp(-step/scale) the noise is G or ~G (that is -1 - G), where G is geometric: P(G = k) is
+proportional to a**k. The binary digits of G are drawn in groups, each by a table of its own; the
+sign is drawn with the top group.
+"""
+
+import itertools
 import math
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from numbers import Rational, Real
+
 import numpy as np
 from numpy.typing import NDArray
-from pufferfish.numbers import show
-from pufferfish.mechanisms.entropy import DiscreteLaplaceSampler, Entropy
-from pufferfish.mechanisms.tables import checked_scale, checked_step
+
+from pufferfish.errors import InputError
+from pufferfish.mechanisms.entropy import Entropy, EntropyStuck, system_entropy
+from pufferfish.mechanisms.tables import Table
+from pufferfish.mechanisms.thresholds import Digit, SignedGeometric
+
+#: Largest scale, in steps, of the top digit: one table of some 3,000 thresholds.
+_TOP_SCALE = 128
+#: Largest number of bits of a lower digit: 2,048 thresholds in 65,536 cells.
+_DIGIT_BITS = 11
+#: Length of the top table in scales; exp(-12) is less than one cell of it.
+_TOP_LENGTH = 12
+#: A tail longer than this many tables, some 700 scales, has a chance below 1e-300 per draw.
+_MAX_TABLES = 64
+#: Draws made at a time, so that the intermediate arrays stay in the processor's cache.
+_BATCH = 1 << 16
+#: Largest scale in steps. One draw in exp(64) = 6e27 leaves 64 bits there. Refusing by
+#: scale, not by draw, keeps the noise exact: redrawing or failing often would bend its law.
+MAX_STEPS = 1 << 57
+
 
 @dataclass(frozen=True)
 class DiscreteLaplace:
-    """Additive noise g*Z with ``P(Z = k)`` in proportion to ``exp(-g |k| / theta)``.
-
-    Source: theory, section 1.
+    """Additive noise ``step * Z`` with ``P(Z = k)`` proportional to ``exp(-step |k| / scale)``.
 
     Parameters
     ----------
@@ -27,6 +52,10 @@ class DiscreteLaplace:
     ------
     InputError
         If the scale or the step is not of that kind.
+
+    Notes
+    -----
+    Source: theory, section 1.
     """
 
     scale: float
@@ -34,10 +63,10 @@ class DiscreteLaplace:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checked_scale(self.scale))
-        object.__setattr__(self, "step", checked_step(self.step))
+        object.__setattr__(self, "step", _checked_step(self.step))
 
     def noise(self, size: int, entropy: Entropy | None = None) -> NDArray[np.int64]:
-        """Return independent noise, in units of the lattice.
+        """Return independent draws of the noise, in steps.
 
         Parameters
         ----------
@@ -54,21 +83,27 @@ class DiscreteLaplace:
         Raises
         ------
         InputError
-            If noise of this scale leaves 64 bits.
+            If noise of this scale, or one of these draws, leaves 64 bits, or the size is wrong.
         """
-        return DiscreteLaplaceSampler(self.scale, self.step).draw(size, entropy)
+        size = _checked_size(size)
+        if self.scale == 0:
+            return np.zeros(size, dtype=np.int64)
+        source = system_entropy if entropy is None else entropy
+        digits = _digits_of(self.scale, self.step)
+        noise = np.empty(size, dtype=np.int64)
+        for start in range(0, size, _BATCH):
+            part = noise[start : start + _BATCH]
+            part[:] = digits.draw(part.size, source)
+        return noise
 
     @property
     def std(self) -> float:
-        """The standard deviation of the noise, in the units of the data.
-
-        The square root of the variance in theory, section 1.
-        """
+        """Standard deviation of the noise, in the units of the data."""
         return math.sqrt(2) * self._root
 
     @property
     def mse(self) -> float:
-        """The mean squared error of the noise, in squared units of the data; may be infinite.
+        """Mean squared error of the noise, in squared units of the data; may be infinite.
 
         2 a g**2 / (1 - a)**2 with a = exp(-g / theta), at most 2 theta**2 (theory, section 1).
         """
@@ -90,8 +125,108 @@ class DiscreteLaplace:
         half = math.exp(-u / 2)  # exp(-u) alone may be below every double
         return self.scale * half * (2 * u / -math.expm1(-2 * u) if u > 0 else 1.0) * half
 
-    def describe(self) -> str:
-        """Return one line that names the noise; the scale is printed to its last digit."""
-        return (
-            f"discrete Laplace noise of scale {self.scale!r} on a lattice of step {show(self.step)}"
+
+@dataclass(frozen=True, eq=False)
+class _Digits:
+    """The tables of one law: the signed top digit, and the lower digits from the lowest.
+
+    ``cut`` is where the top table ends, ``shift`` the number of bits below the top digit; each
+    lower table comes with the number of bits below it.
+    """
+
+    top: Table
+    cut: int
+    lower: tuple[tuple[Table, int], ...]
+    shift: int
+
+    def draw(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """Return draws, shape (size,), in steps."""
+        noise = self._draw_top(size, entropy)
+        if not self.lower:
+            return noise
+        sign = noise >> 63
+        noise <<= self.shift
+        for table, shift in self.lower:
+            digit = table.draw(size, entropy).astype(np.int64)
+            digit <<= shift
+            noise ^= digit
+        # ~G complements the lower digits too, as the shift has done for the top one only.
+        noise ^= sign & ((1 << self.shift) - 1)
+        return noise
+
+    def _draw_top(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """Return signed top digits, shape (size,), which stay within 64 bits when shifted."""
+        first = ~self.cut
+        short = self.top.draw(size, entropy)
+        beyond = np.flatnonzero((short == 0) | (short == self.cut - first))
+        noise = short.astype(np.int64)
+        noise += first
+        for _ in range(_MAX_TABLES):
+            if not beyond.size:
+                return noise
+            # The size of a fresh draw does not depend on its sign, which is dropped.
+            again = self.top.draw(beyond.size, entropy).astype(np.int64) + first
+            again ^= again >> 63
+            noise[beyond] += np.where(noise[beyond] < 0, -again, again)
+            if np.any(noise[beyond] >> (63 - self.shift) != noise[beyond] >> 63):
+                raise InputError("a draw of the noise leaves 64 bits; choose a larger step")
+            beyond = beyond[again == self.cut]
+        raise EntropyStuck
+
+
+@lru_cache(maxsize=32)
+def _digits_of(scale: float, step: Fraction) -> _Digits:
+    """Return the tables of a law, made once for all draws of it.
+
+    The tables of the last 32 laws are kept in memory with their scale and step, which are as
+    private as the plan: at most six tables of some 160 kB each, a megabyte, for one law.
+    """
+    rate = step / Fraction(scale)
+    if rate * MAX_STEPS < 1:
+        raise InputError(
+            f"noise of scale {scale!r} on a lattice of step {step} does not fit in 64 bits: "
+            f"the scale must be at most 2**57 steps"
         )
+    # The smallest shift with 1 / (rate * 2**shift) <= _TOP_SCALE.
+    shift = (math.ceil(1 / (rate * _TOP_SCALE)) - 1).bit_length()
+    count = -(-shift // _DIGIT_BITS)
+    edges = [shift * i // count for i in range(count + 1)] if count else [0]
+    lower = tuple(
+        (Table.of([Digit(rate, 1 << low, 1 << (high - low))]), low)
+        for low, high in itertools.pairwise(edges)
+    )
+    cut = math.ceil(_TOP_LENGTH / (rate * (1 << shift)))
+    top = Table.of([SignedGeometric(rate, 1 << shift, cut)])
+    return _Digits(top, cut, lower, shift)
+
+
+def checked_scale(scale: object) -> float:
+    """Return a scale as a double; refuse what is none, for rounding could make it smaller."""
+    try:
+        number = isinstance(scale, Real) and not isinstance(scale, bool)
+        value = float(scale) if number else math.nan  # type: ignore[arg-type]  # a number here
+    except OverflowError:
+        value = math.inf
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"scale must be a finite number, 0 or more, but {scale!r} was given")
+    if value != scale:
+        raise InputError(f"scale must be a double, round {scale!r} up to one first")
+    return abs(value)  # -0.0 is 0.0
+
+
+def _checked_step(step: object) -> Fraction:
+    """Return the step of a lattice as a fraction."""
+    if isinstance(step, bool) or not isinstance(step, Rational) or step <= 0:
+        raise InputError(f"step must be an int or Fraction above 0, but {step!r} was given")
+    return Fraction(int(step.numerator), int(step.denominator))
+
+
+def _checked_size(size: object) -> int:
+    """Return a number of draws."""
+    try:
+        value = operator.index(size)  # type: ignore[arg-type]  # anything else fails here
+    except TypeError:
+        value = -1
+    if value < 0:
+        raise InputError(f"size must be an integer, 0 or more, but {size!r} was given")
+    return value

@@ -4,11 +4,15 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from typing import Protocol
+
 from pufferfish.errors import PufferfishError
 
 #: Two integers low <= high with low <= 2**bits * value <= high.
 Interval = tuple[int, int]
+#: For each threshold c: floor(2**bits * c), and whether nothing was rounded off.
+Floors = tuple[tuple[int, ...], tuple[bool, ...]]
 
 #: Bits computed beyond those asked for; at the first try all but a 2**-50 part is decided.
 _GUARD = 96
@@ -17,51 +21,57 @@ _MOST_GUARD = _GUARD << 10
 
 
 class Law(Protocol):
-    """A distribution on consecutive integers, known by its cumulative sums.
-
-    Outcome ``first + i`` has the probability ``c[i] - c[i - 1]``, where c[-1] = 0 and the last
-    sum, 1, is left out.
-    """
-
-    def __hash__(self) -> int:
-        """Equal laws are computed once."""
-        ...
+    """A distribution on ``outcomes``, known by the cumulative sums before the last, which is 1."""
 
     @property
-    def first(self) -> int:
-        """The smallest outcome."""
+    def outcomes(self) -> list[int]:
+        """The outcomes of positive probability, none negative."""
         ...
 
-    def cumulative(self, bits: int) -> list[Interval]:
-        """Return the cumulative sums c, in units of 2**-bits."""
+    def floors(self, bits: int) -> Floors:
+        """Return the sums in whole units of 2**-bits, rounded down."""
         ...
+
+
+class Row:
+    """The law of one row of a channel: outcome y with probability ``entries[y] / sum(entries)``."""
+
+    def __init__(self, entries: list[int]) -> None:
+        self.outcomes = [y for y, entry in enumerate(entries) if entry]
+        *self._sums, self._total = accumulate(entry for entry in entries if entry)
+
+    def floors(self, bits: int) -> Floors:
+        """Return floor(2**bits * C / D) for every cumulated numerator C."""
+        pairs = [divmod(c << bits, self._total) for c in self._sums]
+        return tuple(floor for floor, _ in pairs), tuple(rest == 0 for _, rest in pairs)
+
+
+class _Irrational:
+    """A law whose sums are irrational: computed in intervals, until these agree."""
+
+    @property
+    def size(self) -> int:
+        raise NotImplementedError
+
+    def cumulative(self, bits: int) -> list[Interval]:
+        raise NotImplementedError
+
+    @property
+    def outcomes(self) -> list[int]:
+        """The outcomes, counted from 0."""
+        return list(range(self.size))
+
+    def floors(self, bits: int) -> Floors:
+        """Return the sums in whole units of 2**-bits, rounded down: proved by intervals."""
+        floors = _proved_floors(self, bits)
+        return floors, (False,) * len(floors)
 
 
 @lru_cache(maxsize=32)
-def proved_floors(law: Law, bits: int) -> tuple[int, ...]:
-    """Return floor(2**bits * c) for every cumulative sum c of a law.
+def _proved_floors(law: _Irrational, bits: int) -> tuple[int, ...]:
+    """Return floor(2**bits * c) for every sum c, strictly between 0 and 1 and irrational.
 
-    Parameters
-    ----------
-    law : Law
-        The distribution; its sums lie strictly between 0 and 1 and are irrational.
-    bits : int
-        How many binary digits of each sum are wanted.
-
-    Returns
-    -------
-    tuple of int
-        In the order of the outcomes, hence sorted.
-
-    Raises
-    ------
-    PufferfishError
-        If a sum is still open after a thousand times the bits that any irrational one has needed.
-
-    Notes
-    -----
-    The last 32 laws are kept in memory, with the rate (step over scale) that they belong to: as
-    private as the plan. Each takes about a tenth of a megabyte.
+    The last 32 laws are kept in memory, as private as the plan: a tenth of a megabyte each.
     """
     guard = _GUARD
     while guard <= _MOST_GUARD:
@@ -79,21 +89,13 @@ def proved_floors(law: Law, bits: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class SignedGeometric:
+class SignedGeometric(_Irrational):
     """The top digit of discrete Laplace noise, with its sign, cut off where the tail is thin.
 
-    With a = exp(-rate) and b = a**weight the outcome is Q with probability 1/(1 + a) and ~Q
+    With a = exp(-rate) and b = a**weight the digit is Q with probability 1/(1 + a) and ~Q
     (that is -1 - Q) otherwise, where Q = k has the probability (1 - b) b**k. All Q >= cut are
-    one outcome, ``cut`` or ``~cut``.
-
-    Parameters
-    ----------
-    rate : Fraction
-        Step over scale, above 0.
-    weight : int
-        The weight of the digit, in lattice units.
-    cut : int
-        Where the tail begins, at least 1.
+    one digit, ``cut`` or ``~cut``. Outcome i is the digit ``i + ~cut``. ``rate`` is step over
+    scale, above 0; ``weight`` that of the digit in steps; ``cut`` at least 1.
     """
 
     rate: Fraction
@@ -101,15 +103,12 @@ class SignedGeometric:
     cut: int
 
     @property
-    def first(self) -> int:
-        """The smallest outcome, which stands for the negative tail."""
-        return ~self.cut
+    def size(self) -> int:
+        """The number of outcomes."""
+        return 2 * self.cut + 2
 
     def cumulative(self, bits: int) -> list[Interval]:
-        """Return the 2 cut + 1 cumulative sums.
-
-        They are a b**k / (1 + a) for k = cut, ..., 1, 0 and 1 - b**k / (1 + a) for k = 1, ..., cut.
-        """
+        """Return intervals around a b**k / (1 + a), k = cut, ..., 0, and 1 - b**k / (1 + a)."""
         one = 1 << bits
         a = exp_minus(self.rate, bits)
         b = exp_minus(self.rate * self.weight, bits)
@@ -124,17 +123,10 @@ class SignedGeometric:
 
 
 @dataclass(frozen=True)
-class Digit:
-    """A lower digit of a geometric number: 0 <= d < base, with probability in proportion to r**d.
+class Digit(_Irrational):
+    """A lower digit d of a geometric number, 0 <= d < base, with probability proportional to r**d.
 
-    Parameters
-    ----------
-    rate : Fraction
-        Step over scale, above 0; r = exp(-rate * weight).
-    weight : int
-        The weight of the digit, in lattice units.
-    base : int
-        How many values the digit takes, at least 2.
+    r = exp(-rate * weight); rate is step over scale, weight that of the digit in steps.
     """
 
     rate: Fraction
@@ -142,12 +134,12 @@ class Digit:
     base: int
 
     @property
-    def first(self) -> int:
-        """The smallest digit."""
-        return 0
+    def size(self) -> int:
+        """The number of outcomes."""
+        return self.base
 
     def cumulative(self, bits: int) -> list[Interval]:
-        """Return the base - 1 cumulative sums (1 + r + ... + r**d) / (1 + r + ... + r**(base-1)).
+        """Return intervals around (1 + r + ... + r**d) / (1 + r + ... + r**(base-1)).
 
         Sums of positive terms: nothing cancels, however close r is to 1.
         """
@@ -165,14 +157,9 @@ class Digit:
 
 
 def exp_minus(x: Fraction, bits: int) -> Interval:
-    """Return an interval around exp(-x) for a rational x > 0, in units of 2**-bits.
+    """Return an interval around exp(-x), x > 0, in units of 2**-bits; ``bits`` at least 32.
 
-    Parameters
-    ----------
-    x : Fraction
-        Above 0, of any size.
-    bits : int
-        At least 32; the interval is at most 1,000 bits max(1, x) of these units wide.
+    It is at most 1,000 bits max(1, x) of these units wide.
     """
     if x >= bits:
         return 0, 1  # exp(-x) < 2**-x
