@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TODO."""
+"""Tables: files and dataframes are opened, counted and encoded here."""
