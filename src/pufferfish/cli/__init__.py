@@ -1,2 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TODO."""
+"""The command line: a thin shell that reads options, calls the library and prints."""
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command ``pufferfish`` and return its exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the command's name; by default the arguments of the process.
+
+    Returns
+    -------
+    int
+        0, 1 for a failed check, 2 for wrong input, 130 for Ctrl-C, 143 for SIGTERM, 70 for a
+        fault of the package.
+    """
+    try:
+        from pufferfish.cli.app import run
+
+        return run(list(sys.argv[1:] if arguments is None else arguments), arguments is None)
+    except KeyboardInterrupt:  # before or after the command itself
+        print("pufferfish: error: interrupted", file=sys.stderr)
+        return 130
