@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 #: The folder of the package; its frames are nobody's own code.
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+#: Names longer than this are cut in messages.
+_LONGEST_NAME = 60
 
 
 class PufferfishError(Exception):
@@ -54,15 +56,7 @@ class SeededWarning(PufferfishWarning):
 
 
 def warn_user(message: str, category: type[PufferfishWarning]) -> None:
-    """Warn at the line of the user's own code that called the package, however deep this is.
-
-    Parameters
-    ----------
-    message : str
-        One line.
-    category : type
-        One of the warnings above.
-    """
+    """Warn at the line of the user's own code that called the package, however deep this is."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -70,26 +64,27 @@ def warn_user(message: str, category: type[PufferfishWarning]) -> None:
 
 
 def did_you_mean(given: str, allowed: Iterable[str]) -> str:
-    """Return ``' (did you mean ...?)'`` for the nearest allowed name, or an empty string.
-
-    Parameters
-    ----------
-    given : str
-        What the user wrote.
-    allowed : iterable of str
-        The names that exist.
-    """
-    names = list(allowed)
-    folded = {name.casefold(): name for name in names}
+    """Return ``' (did you mean ...?)'`` for the nearest allowed name, or an empty string."""
+    folded = {name.casefold(): name for name in allowed}
     close = difflib.get_close_matches(given.casefold(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
 
 
+def quoted(name: str) -> str:
+    """Return a name as it stands in a list: in quotes where it would be misread.
+
+    That is where it is empty, holds a comma, a quote or a blank at its edge, or does not print.
+    """
+    text = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+    plain = text and text == text.strip() and text.isprintable() and not set(text) & set(",'\"")
+    return text if plain else repr(text)
+
+
 def listed(names: Iterable[str], limit: int = 8) -> str:
-    """Return names joined by commas, cut after ``limit`` of them."""
+    """Return names joined by commas, each :func:`quoted`; ``and 240 more`` beyond ``limit``."""
     items = list(names)
-    text = ", ".join(items[:limit])
-    return text if len(items) <= limit else f"{text}, ... ({len(items)} in all)"
+    text = ", ".join(map(quoted, items[:limit]))
+    return text if len(items) <= limit else f"{text} and {len(items) - limit} more"
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,54 +2,24 @@
 """Whole-or-nothing files, and strict JSON."""
 
 import contextlib
+import json
 import os
 import secrets
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
 from pufferfish.errors import InputError
-from __future__ import annotations
-import json
-import math
-from collections.abc import Mapping
-from typing import Any
 
 _BUFFER = 1 << 20
 #: Less the umask, the mode that any new file gets.
 ANY_NEW_FILE = 0o666
 #: Readable and writable by its owner only.
 PRIVATE = 0o600
-
-
-def write_whole(
-    output: str | Path, data: bytes, *, force: bool = False, mode: int = ANY_NEW_FILE
-) -> None:
-    """Write a file that fits into memory.
-
-    Parameters
-    ----------
-    output : str or Path
-        Where to; a link is followed.
-    data : bytes
-        All that it holds.
-    force : bool
-        Whether an existing file is replaced.
-    mode : int
-        Its permissions, less the umask.
-
-    Raises
-    ------
-    InputError
-        If the file exists and ``force`` is not set, or it cannot be written.
-    """
-    target = checked_target(output, None, force)
-    try:
-        with PendingFile(target, force, mode) as pending:
-            pending.file.write(data)
-            pending.publish()
-    except OSError as error:
-        raise cannot_write(output, error) from None
+#: A JSON file of more bytes is refused before it is read.
+MOST_BYTES = 1 << 28
 
 
 def checked_target(
@@ -57,22 +27,8 @@ def checked_target(
 ) -> Path:
     """Return the file that an output path means, links followed, after every check that is free.
 
-    Parameters
-    ----------
-    output : str or Path
-        Where to write.
-    source : Path or None
-        The file that is read, which the output must not be.
-    force : bool
-        Whether an existing file may be replaced.
-    inputs : iterable of str or Path
-        Further files that are read, such as a plan, which the output must not be either.
-
-    Raises
-    ------
-    InputError
-        If it is an input, a folder, no plain file, in a folder that does not exist, or exists
-        already.
+    It must be none of the inputs, nor a folder or special file, in a folder that exists, and new
+    unless ``force`` is set.
     """
     target = Path(os.path.realpath(output))
     try:
@@ -93,15 +49,17 @@ def checked_target(
             raise _exists(output)
     except OSError as error:
         raise cannot_write(output, error) from None
+    except ValueError as error:  # a name that no file can have; InputError is one too
+        raise (
+            error
+            if isinstance(error, InputError)
+            else InputError(f"cannot write {str(output)!r}: {error}")
+        ) from None
     return target
 
 
 def home_expanded(path: Path) -> Path:
-    """Return a path with its home folder in full, as tables are opened.
-
-    A leading ``~`` is a home folder only where it stands alone (``~x.csv`` is a name like others)
-    and somebody knows which one.
-    """
+    """Return a path with its home folder in full, where ``~`` stands alone and is known."""
     try:
         return path.expanduser() if path.parts[:1] == ("~",) else path
     except RuntimeError:
@@ -109,7 +67,6 @@ def home_expanded(path: Path) -> Path:
 
 
 def _is_file(target: Path, path: Path) -> bool:
-    """Whether a path, as it stands or with its home folder in full, leads to a file."""
     return any(
         target == Path(os.path.realpath(known))
         or (target.exists() and known.exists() and target.samefile(known))
@@ -122,16 +79,8 @@ class PendingFile:
 
     Leaving the context without :meth:`publish` removes it, whatever the reason. A process that is
     killed outright leaves at most the temporary name behind, never a part under the real one.
-
-    Parameters
-    ----------
-    target : Path
-        The file's name once it is complete, from :func:`checked_target`.
-    force : bool
-        Whether a file of that name is replaced. Without it none ever is, whenever it appeared: of
-        several processes that write under one name, exactly one succeeds.
-    mode : int
-        Its permissions, less the umask.
+    Without ``force`` no file is ever replaced, whenever it appeared: of several processes that
+    write under one name, exactly one succeeds.
     """
 
     def __init__(self, target: Path, force: bool = False, mode: int = ANY_NEW_FILE) -> None:
@@ -150,16 +99,7 @@ class PendingFile:
         return self
 
     def publish(self) -> None:
-        """Put the complete file in its place: on the disk first, then under its name.
-
-        Raises
-        ------
-        InputError
-            If meanwhile somebody made a file of that name, and it must not be replaced, or a
-            folder, which never is.
-        OSError
-            If the disk is full or fails.
-        """
+        """Put the complete file in its place: on the disk first, then under its name."""
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
@@ -239,47 +179,59 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def write_private(data: Mapping[str, Any], path: Path, force: bool) -> None:
-    """Write JSON values into a file that only its owner can read (mode 0600).
+def write_whole(
+    output: str | Path, data: bytes, *, force: bool = False, mode: int = ANY_NEW_FILE
+) -> None:
+    """Write a file that fits into memory; an existing one is replaced only with ``force``."""
+    target = checked_target(output, None, force)
+    try:
+        with PendingFile(target, force, mode) as pending:
+            pending.file.write(data)
+            pending.publish()
+    except OSError as error:
+        raise cannot_write(output, error) from None
 
-    Parameters
-    ----------
-    data : mapping
-        JSON values; no NaN or infinity.
-    path : Path
-        Where to.
-    force : bool
-        Whether an existing file may be replaced.
 
-    Raises
-    ------
-    InputError
-        If the file exists and ``force`` is not set, or it cannot be written.
-    """
+def write_json(
+    output: str | Path, data: Mapping[str, Any], *, force: bool = False, mode: int = ANY_NEW_FILE
+) -> None:
+    """Write JSON values, whole or not at all."""
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     try:
         content = text.encode()
     except UnicodeEncodeError:
         raise InputError(
-            f"{path} cannot be written: a name in it holds half a character (a surrogate)"
+            f"{output} cannot be written: a name in it holds half a character (a surrogate)"
         ) from None
-    write_whole(path, content, force=force, mode=PRIVATE)
+    write_whole(output, content, force=force, mode=mode)
+
+
+def write_private(data: Mapping[str, Any], path: Path, force: bool) -> None:
+    """Write JSON values into a file that only its owner can read (mode 0600)."""
+    write_json(path, data, force=force, mode=PRIVATE)
 
 
 def read_strict(path: Path, what: str) -> Any:
-    """Read a JSON file; repeated keys, NaN and infinity are refused.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is no such JSON.
-    """
+    """Read a JSON file; repeated keys, NaN, infinity and all but plain files are refused."""
     try:
-        text = path.read_text(encoding="utf-8")
+        # Opening a pipe would wait for somebody to write into it.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        with open(os.open(path, flags), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"{what} {path} cannot be read: it is not a plain file")
+            if status.st_size > MOST_BYTES:
+                raise InputError(
+                    f"{what} {path} cannot be read: it has {status.st_size:,} bytes, more than "
+                    f"{MOST_BYTES:,}"
+                )
+            text = file.read(MOST_BYTES + 1).decode("utf-8")
     except OSError as error:
         raise InputError(f"{what} {path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"{what} {path} cannot be read: it is not UTF-8 text") from None
+    except InputError:
+        raise
     except ValueError as error:  # a name that no file can have
         raise InputError(f"{what} {str(path)!r} cannot be read: {error}") from None
     try:
@@ -288,60 +240,12 @@ def read_strict(path: Path, what: str) -> Any:
         raise InputError(f"{what} {path} is not valid JSON: {error}") from None
 
 
-def entry(data: Mapping[str, Any], key: str, kind: type) -> Any:
-    """Return an entry of an object, checked to be of a kind.
-
-    Raises
-    ------
-    InputError
-        If it is missing or of another kind.
-    """
-    value = data.get(key)
-    if not isinstance(value, kind):
-        raise InputError(f"its {key!r} is missing or not of the right kind")
-    return value
-
-
-def number(data: Mapping[str, Any], key: str) -> float:
-    """Return an entry that is a finite number, not negative.
-
-    Raises
-    ------
-    InputError
-        If it is missing or something else.
-    """
-    value = data.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"its {key} must be one JSON number, but it is {value!r}")
-    try:
-        found = float(value)
-    except OverflowError:
-        found = math.inf
-    if not math.isfinite(found) or found < 0:
-        raise InputError(f"its {key} must be a finite number, not negative, but it is {value!r}")
-    return found
-
-
-def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return an entry that is a list of texts.
-
-    Raises
-    ------
-    InputError
-        If it is missing or holds something else.
-    """
-    values = entry(data, key, list)
-    if not all(isinstance(value, str) for value in values):
-        raise InputError(f"its {key!r} must be a list of texts")
-    return tuple(values)
-
-
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r} occurs twice")
+    data: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in data:
+            raise ValueError(f"the key {key!r} occurs twice")
+        data[key] = value
     return data
 
 

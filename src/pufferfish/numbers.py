@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact numbers: read as they print, shown exactly, turned into floats once, rounded up."""
 
-from typing import Any
-import numpy as np
-import numpy.typing as npt
 import math
+import os
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
+
+import numpy as np
+import numpy.typing as npt
+
 from pufferfish.errors import InputError
 
 #: int64 while no sum can overflow, Python integers (dtype object) otherwise.
@@ -21,14 +25,11 @@ IntArray = npt.NDArray[np.int64]
 #: Cumulative sums and cross products of counts stay exact in 64 bits below this total.
 INT64_SAFE = 2**62
 
-
 #: What a probability, an epsilon or a value may be given as.
 Number = int | float | str | Decimal | Fraction | SupportsFloat
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _FRACTION = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
-#: Groups of thousands; 0,123 is none: nobody writes a thousand with a leading zero.
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?", re.ASCII)
 _NON_FINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
 #: A number may be written with so many characters; Python itself stops at 4,300 digits.
 MAX_LENGTH = 2000
@@ -42,52 +43,25 @@ _MAX_BITS = (10**MOST_DIGITS).bit_length()
 
 
 class NotFinite(InputError):
-    """A number was meant, but it is none that is read: not finite, too small or too long.
-
-    Parameters
-    ----------
-    message : str
-        One line that names the number.
-    fault : str
-        What is wrong with it, without its text: "is not finite", "is too small", ...
-    """
+    """A number was meant, but it is none that is read; ``fault`` says why, without its text."""
 
     def __init__(self, message: str, fault: str = "is not finite") -> None:
         super().__init__(message)
         self.fault = fault
 
 
-def too_long(text: str) -> bool:
-    """Return whether a trimmed text has more characters than a number may have.
-
-    Raises
-    ------
-    NotFinite
-        If it has, and a number was meant.
-    """
-    if len(text) <= MAX_LENGTH:
-        return False
-    if not text.strip("+-.0123456789eE/, "):
-        fault = f"is longer than {MAX_LENGTH} characters"
-        raise NotFinite(f"a number of {len(text)} characters {fault}", fault)
-    return True
-
-
 def parse_text(text: str) -> Fraction | None:
-    """Return the exact number that a text prints, or None when it is no number.
+    """Return the exact number that a text prints (-3.2, .5, 1e-15, 1/3), or None if it is none.
 
-    Decimals (``-3.2``, ``.5``, ``1e-15``), fractions (``1/3``) and groups of thousands
-    (``1,200``) are numbers.
-
-    Raises
-    ------
-    NotFinite
-        For ``inf``, ``nan``, ``1e999``, ``1e-9999`` and the like: a number was meant, but it is
-        not finite, beyond every double, below 1e-1000, or longer than 2,000 characters.
+    A NotFinite is raised where a number was meant, but it is not finite (``inf``, ``1e999``),
+    nearer to 0 than 1e-1000, or longer than 2,000 characters.
     """
     stripped = text.strip()
-    if too_long(stripped):
-        return None
+    if len(stripped) > MAX_LENGTH:
+        if stripped.strip("+-.0123456789eE/ "):
+            return None
+        fault = f"is longer than {MAX_LENGTH} characters"
+        raise NotFinite(f"a number of {len(stripped)} characters {fault}", fault)
     if _DECIMAL.fullmatch(stripped):
         return _decimal(stripped)
     match = _FRACTION.fullmatch(stripped)
@@ -95,8 +69,6 @@ def parse_text(text: str) -> Fraction | None:
         if int(match[2]) == 0:
             raise NotFinite(f"{stripped!r} divides by zero")
         return _in_range(Fraction(int(match[1]), int(match[2])), stripped)
-    if THOUSANDS.fullmatch(stripped):
-        return _in_range(Fraction(stripped.replace(",", "")), stripped)
     if _NON_FINITE.fullmatch(stripped):
         raise NotFinite(f"{stripped!r} is not a finite number")
     return None
@@ -104,18 +76,16 @@ def parse_text(text: str) -> Fraction | None:
 
 def _decimal(text: str) -> Fraction:
     digits, _, written = text.lower().partition("e")
-    exponent = int(written or 0)
     if not digits.strip("+-.0"):
         return Fraction(0)
     # The digits alone are between 10**-MAX_LENGTH and 10**MAX_LENGTH, so that exponents beyond
     # this decide by themselves that a number is too large or too small.
     enough = MAX_LENGTH - SMALLEST_EXPONENT
-    exponent = min(max(exponent, -enough), enough)
+    exponent = min(max(int(written or 0), -enough), enough)
     return _in_range(Fraction(f"{digits}e{exponent}"), text)
 
 
 def _in_range(value: Fraction, text: str) -> Fraction:
-    """Return a number whose size is one that is read."""
     if abs(value) > _LARGEST:
         raise NotFinite(f"{text!r} is not a finite number")
     if value and abs(value) < SMALLEST:
@@ -127,21 +97,12 @@ def _in_range(value: Fraction, text: str) -> Fraction:
 def parse_number(value: object, what: str) -> Fraction:
     """Return the exact value of a number; floats are read as the decimal they print as.
 
-    Parameters
-    ----------
-    value : int, float, Decimal, Fraction, NumPy scalar or str
-        The number; a string holds a decimal or a fraction.
-    what : str
-        What the number is, for the error message.
-
-    Raises
-    ------
-    InputError
-        If it is no finite number.
+    ``value`` is an int, float, Decimal, Fraction, NumPy scalar, or a string that holds a decimal
+    or a fraction; ``what`` says what it is, for the InputError where it is no finite number.
     """
     if isinstance(value, str):
         try:
-            parsed = parse_text(value) if "," not in value else None
+            parsed = parse_text(value)
         except NotFinite as error:
             kind = "a finite number" if "finite" in error.fault else "a number"
             raise InputError(f"{what} must be {kind}, but {error}") from None
@@ -150,38 +111,28 @@ def parse_number(value: object, what: str) -> Fraction:
                 f"{what} must be a number such as 0.5, 1e-3 or 1/3, but {value!r} was given"
             )
         return parsed
-    if type(value).__name__ in ("bool", "bool_"):
+    if isinstance(value, bool | np.bool_):
         raise InputError(f"{what} must be a number, but {value!r} was given")
     if isinstance(value, Rational):  # int, Fraction, NumPy integers
         numerator, denominator = int(value.numerator), int(value.denominator)
         if max(numerator.bit_length(), denominator.bit_length()) > _MAX_BITS:
             raise InputError(f"{what} has more than {MOST_DIGITS} digits")
         return Fraction(numerator, denominator)
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise InputError(f"{what} must be a finite number, but {value} was given")
+    if isinstance(value, Decimal) and value.is_finite():
         return parse_number(str(value), what)  # which knows how large and how long it may be
     try:
         # str of a NumPy float32 is its own shortest decimal; repr would name the type.
         text = repr(value) if type(value) is float else str(value)
-        number = float(text)
-        if math.isfinite(number):
-            return parse_number(text, what)
-    except InputError:
-        raise
+        finite = math.isfinite(float(text))
     except (TypeError, ValueError):
         raise InputError(f"{what} must be a number, but {value!r} was given") from None
-    raise InputError(f"{what} must be a finite number, but {text} was given")
+    if not finite:
+        raise InputError(f"{what} must be a finite number, but {text} was given")
+    return parse_number(text, what)
 
 
 def parse_epsilon(value: object) -> Fraction:
-    """Return epsilon exactly.
-
-    Raises
-    ------
-    InputError
-        If it is not a finite number above zero, or so small that no scale is a finite double.
-    """
+    """Return epsilon exactly: a number from 1e-305, below which scales overflow, to 1e300."""
     epsilon = parse_number(value, "epsilon")
     if epsilon <= 0:
         raise InputError(f"epsilon must be above 0, but {show(epsilon)} was given")
@@ -231,16 +182,18 @@ def show(value: Fraction) -> str:
     return f"{sign}{digits[:-places]}.{digits[-places:]}"
 
 
+def show_short(value: Fraction) -> str:
+    """Return a number for a message: exactly where that is short, or six digits of it."""
+    text = show(value)
+    return text if len(text) <= 24 else f"{Decimal(value.numerator) / value.denominator:.6g}"
+
+
 def text_of(value: Any) -> str:
     """Return one Python value as trimmed text; nothing, and only nothing, is empty.
 
     Floats are read as the shortest decimal that they print as (32-bit ones too), decimals and
-    integers exactly, booleans as ``true`` and ``false``, other kinds as they print.
-
-    Raises
-    ------
-    InputError
-        For bytes, lists and other collections.
+    integers exactly, booleans as ``true`` and ``false``, other kinds as they print; bytes and
+    collections are refused.
     """
     if value is None:
         return ""
@@ -251,7 +204,10 @@ def text_of(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return _float_text(value)
     if isinstance(value, int | np.integer):
-        return _integer_text(int(value))
+        # Python refuses to print more than 4,300 digits, and no number of so many is read.
+        if int(value).bit_length() > _MAX_BITS:
+            raise InputError(f"an integer of more than {MOST_DIGITS} digits was found")
+        return str(int(value))
     if isinstance(value, Decimal):
         if not value.is_finite():
             return str(value).lower()
@@ -263,13 +219,6 @@ def text_of(value: Any) -> str:
     return str(value).strip()
 
 
-def _integer_text(value: int) -> str:
-    # Python refuses to print more than 4,300 digits, and no number of so many is read.
-    if value.bit_length() > 4 * MOST_DIGITS:
-        raise InputError(f"an integer of more than {MOST_DIGITS} digits was found")
-    return str(value)
-
-
 def _float_text(value: Any) -> str:
     wide = float(value)
     if not math.isfinite(wide):
@@ -278,3 +227,33 @@ def _float_text(value: Any) -> str:
     if wide == int(wide) and abs(wide) < 2**53:
         return str(int(wide))
     return repr(value) if type(value) is float else str(value)
+
+
+_flint = threading.RLock()
+
+
+@contextmanager
+def precision(bits: int, terms: int | None = None) -> Iterator[None]:
+    """Hold FLINT's working precision (and number of terms of a power series), alone, until done.
+
+    FLINT keeps one precision for the whole process. A ball stays true whatever it is, but may
+    become too wide to say anything, so other threads wait.
+    """
+    from flint import ctx  # slow to import, and not needed to read a table
+
+    with _flint:
+        before = ctx.prec, ctx.cap
+        ctx.prec = bits
+        if terms is not None:
+            ctx.cap = max(terms, ctx.cap)
+        try:
+            yield
+        finally:
+            ctx.prec, ctx.cap = before
+
+
+# A process forked while another thread held the lock would wait for a thread that it has not got.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_flint.acquire, after_in_parent=_flint.release, after_in_child=_flint.release
+    )

@@ -1,138 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where values can lie: numbers on a lattice, levels, and the product of several columns."""
 
-from __future__ import annotations
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-import numpy as np
-from pufferfish.errors import InputError, did_you_mean, listed
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
-from pufferfish.numbers import IntArray as IntArray
-from pufferfish.numbers import lcm_of_denominators, show
-from pufferfish.numbers import text_of
 
-if TYPE_CHECKING:
-    from pufferfish.support import Lattice, Levels
+import numpy as np
 
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.numbers import IntArray, lcm_of_denominators, show, text_of
+
+#: The level that stands for a missing value (``missing_as_level``).
+MISSING_LEVEL = "(missing)"
 #: A product of more cells than this is refused: its counts are kept one by one.
 MOST_CELLS = 10**7
-
-
-@dataclass(frozen=True, eq=False)
-class Product:
-    """The combinations of values of several columns, in C order: the last column runs fastest.
-
-    Make one with :func:`make_product`, which checks it.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        The names of the k columns, all different.
-    axes : tuple of Lattice or Levels, length k
-        The support of each column.
-    """
-
-    columns: tuple[str, ...]
-    axes: tuple[Lattice | Levels, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of atoms of each axis: ``counts[s].reshape(shape)`` has one axis per column."""
-        return tuple(axis.size for axis in self.axes)
-
-    @property
-    def size(self) -> int:
-        """Number of atoms, which is the product of the axes' sizes."""
-        return math.prod(self.shape)
-
-    def places(self, k: int) -> tuple[int, ...]:
-        """Return the place of atom k on each axis."""
-        return tuple(int(place) for place in np.unravel_index(k, self.shape))
-
-    def name(self, k: int) -> str:
-        """Return the text of atom k: ``x = 1, z = yes``."""
-        texts = [axis.name(at) for axis, at in zip(self.axes, self.places(k), strict=True)]
-        pairs = zip(self.columns, texts, strict=True)
-        return ", ".join(f"{column} = {text}" for column, text in pairs)
-
-    def position(self, column: str) -> int:
-        """Return which axis is that of a column.
-
-        Raises
-        ------
-        InputError
-            If there is no such column.
-        """
-        try:
-            return self.columns.index(column)
-        except ValueError:
-            raise InputError(
-                f"there is no column {column!r}{did_you_mean(str(column), self.columns)}; "
-                f"the prior is on the columns {listed(self.columns)}"
-            ) from None
-
-    def same_as(self, other: object) -> bool:
-        """Whether the other support has the same columns in the same order, with the same axes."""
-        return (
-            isinstance(other, Product)
-            and self.columns == other.columns
-            and all(a.same_as(b) for a, b in zip(self.axes, other.axes, strict=True))
-        )
-
-
-def make_product(columns: Sequence[str], axes: Sequence[Lattice | Levels]) -> Product:
-    """Return the product of the axes of some columns, checked.
-
-    Raises
-    ------
-    InputError
-        If there is no column, two have one name, or there are more than 10**7 combinations.
-    """
-    names = check_columns(columns)
-    product = Product(names, tuple(axes))
-    if product.size > MOST_CELLS:
-        sizes = ", ".join(f"{n} {size:,}" for n, size in zip(names, product.shape, strict=True))
-        raise InputError(
-            f"{'the columns have' if len(names) > 1 else 'the column has'} {product.size:,} "
-            f"combinations of values ({sizes}), more than {MOST_CELLS:,}; use fewer columns, or "
-            "give a coarser step for numbers (step={column: ...})"
-        )
-    return product
-
-
-def check_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of columns, trimmed.
-
-    Raises
-    ------
-    InputError
-        If there is none, one is no name, or two are the same.
-    """
-    names = []
-    for column in columns:
-        if not isinstance(column, str) or not column.strip():
-            raise InputError(f"the columns must be names, but {column!r} was given")
-        if column.strip() in names:
-            raise InputError(f"the column {column.strip()!r} is named twice")
-        names.append(column.strip())
-    if not names:
-        raise InputError("at least one column is needed, but none was named")
-    return tuple(names)
-
+#: More cells than this between the least and the largest value, and a step is refused.
+MAX_CELLS = 2**53
 
 #: How the order of levels may be stated: as a list, least first, or by one of two names.
 Order = tuple[str, ...] | Literal["appearance", "alphabetical"] | None
 NAMED_ORDERS = ("appearance", "alphabetical")
-
-#: More cells than this between the least and the largest value, and a step is refused.
-MAX_CELLS = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +73,12 @@ class Lattice:
             and np.array_equal(self.index, other.index)
         )
 
+    def __repr__(self) -> str:
+        if self.size == 1:
+            return f"Lattice({self.name(0)})"
+        span = f"{self.name(0)} to {self.name(self.size - 1)}"
+        return f"Lattice({self.size} values from {span}, step {show(self.step)})"
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -192,11 +90,6 @@ class Levels:
         The levels, in their order where there is one, else sorted as text.
     ordered : bool
         Whether the user stated the order.
-
-    Raises
-    ------
-    InputError
-        If a name is empty, or holds half a character (a surrogate).
     """
 
     names: tuple[str, ...]
@@ -227,37 +120,103 @@ class Levels:
 
 #: The support of one column.
 Support = Lattice | Levels
-#: That of one column, or of several together.
-AnySupport = Lattice | Levels | Product
 
 
-def one_column(support: AnySupport) -> Support:
-    """Return the support of one column.
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The combinations of values of several columns, in C order: the last column runs fastest.
 
-    Raises
-    ------
-    InputError
-        For the support of several columns together.
+    Attributes
+    ----------
+    columns : tuple of str or None, length k
+        The names of the columns, all different; None for the only column of a given prior.
+    axes : tuple of Lattice or Levels, length k
+        The support of each column.
     """
-    if isinstance(support, Product):
+
+    columns: tuple[str | None, ...]
+    axes: tuple[Support, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns or len(self.columns) != len(self.axes):
+            raise InputError("at least one column is needed, and a support for each")
+        names = self.columns if len(self.columns) > 1 else tuple(filter(None, self.columns))
+        if any(not isinstance(name, str) or not name.strip() for name in names):
+            raise InputError(f"the columns must be names, but {list(self.columns)} were given")
+        twice = [name for name, times in Counter(names).items() if times > 1]
+        if twice:
+            raise InputError(f"the column {twice[0]!r} is named twice")
+        if self.size > MOST_CELLS and len(names) > 1:
+            sizes = ", ".join(f"{n} {size:,}" for n, size in zip(names, self.shape, strict=True))
+            raise InputError(
+                f"the columns have {self.size:,} combinations of values ({sizes}), more than "
+                f"{MOST_CELLS:,}; use fewer columns, or give a coarser step for numbers "
+                "(step={column: ...})"
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of atoms of each axis: ``counts[s].reshape(shape)`` has one axis per column."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of atoms, which is the product of the axes' sizes."""
+        return math.prod(self.shape)
+
+    def places(self, k: int) -> tuple[int, ...]:
+        """Return the place of atom k on each axis."""
+        return tuple(int(place) for place in np.unravel_index(k, self.shape))
+
+    def name(self, k: int) -> str:
+        """Return the text of atom k: ``x = 1, z = yes``, or of one column only ``1``."""
+        texts = [axis.name(at) for axis, at in zip(self.axes, self.places(k), strict=True)]
+        if len(texts) == 1:
+            return texts[0]
+        return ", ".join(f"{name} = {text}" for name, text in zip(self.columns, texts, strict=True))
+
+    def position(self, column: str | None) -> int:
+        """Return which axis is that of a column; the only one has it whatever it is called."""
+        if column in self.columns:
+            return self.columns.index(column)
+        if len(self.columns) == 1 and None in (column, *self.columns):
+            return 0
+        names = [name for name in self.columns if name is not None]
+        if column is None:
+            raise InputError(
+                f"noise and channels are calibrated for one column at a time: name one of "
+                f"{listed(names)} with column="
+            )
         raise InputError(
-            f"the prior is joint over the columns {listed(map(repr, support.columns))}, but noise "
-            "and channels are for one column at a time; take one of them "
-            f"(prior.marginal({support.columns[0]!r})); joint_loss tells what several reveal"
+            f"there is no column {column!r}{did_you_mean(str(column), names)}; "
+            f"the prior is on the columns {listed(names)}"
         )
-    return support
+
+    @property
+    def only(self) -> Support:
+        """The support of the only column; of several together there is none."""
+        if len(self.axes) > 1:
+            raise InputError(
+                f"the prior is joint over the columns {listed(map(str, self.columns))}, but noise "
+                "and channels are for one column at a time; take one of them "
+                f"(prior.marginal({self.columns[0]!r})); joint_loss tells what several reveal"
+            )
+        return self.axes[0]
+
+    def same_as(self, other: object) -> bool:
+        """Whether the other support has the same columns in the same order, with the same axes."""
+        return (
+            isinstance(other, Product)
+            and self.columns == other.columns
+            and all(a.same_as(b) for a, b in zip(self.axes, other.axes, strict=True))
+        )
 
 
-def lattice_of(support: AnySupport) -> Lattice:
+def lattice_of(support: Support) -> Lattice:
     """Return the lattice on which additive noise is put: numbers, or the codes of ordered levels.
 
-    Raises
-    ------
-    InputError
-        For levels without an order: adding a number to a level means nothing. For several columns
-        together: noise is calibrated for one at a time.
+    Levels without an order are refused: adding a number to a level means nothing.
     """
-    support = one_column(support)
     if isinstance(support, Lattice):
         return support
     if not support.ordered:
@@ -267,11 +226,6 @@ def lattice_of(support: AnySupport) -> Lattice:
             "least level first"
         )
     return Lattice(Fraction(1), 0, np.arange(support.size, dtype=np.int64))
-
-
-def step_of(values: Iterable[Fraction]) -> Fraction:
-    """Return the largest number that divides 1 and every value."""
-    return Fraction(1, lcm_of_denominators(values))
 
 
 def nearest_unit(numerator: int, denominator: int) -> int:
@@ -301,10 +255,7 @@ def lattice_index(values: Sequence[Fraction], step: Fraction) -> list[int]:
 def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> Lattice:
     """Return the lattice that holds the values, rounded to ``step`` where one is given.
 
-    Raises
-    ------
-    InputError
-        If there is no value, the step is not positive, or the range has too many cells.
+    Without a step it is the largest number that divides 1 and every value.
     """
     distinct = list(values)
     if not distinct:
@@ -312,7 +263,7 @@ def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> La
     if step is not None and step <= 0:
         raise InputError(f"the step of the lattice must be above 0, but {show(step)} was given")
     if step is None:
-        step = step_of(distinct)
+        step = Fraction(1, lcm_of_denominators(distinct))
     units = sorted(set(lattice_index(distinct, step)))
     cells = units[-1] - units[0]
     if cells > MAX_CELLS:
@@ -326,34 +277,20 @@ def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> La
 
 def _brief(number: Fraction) -> str:
     text = show(number)
-    return (
-        text
-        if len(text) <= 24
-        else f"{Decimal(number.numerator) / Decimal(number.denominator):.0e}"
-    )
+    return text if len(text) <= 24 else f"{Decimal(number.numerator) / number.denominator:.0e}"
 
 
 def _coarser(step: Fraction, cells: int) -> Fraction:
-    power = Fraction(1)
-    while step * cells / power > 10**6:
-        power *= 10
-    while step * cells / power < 10**5:
-        power /= 10
-    return power
+    """Return the power of ten of which the range has 10**5 to 10**6."""
+    span = step * cells
+    return Fraction(10) ** ((Decimal(span.numerator) / span.denominator).adjusted() - 5)
 
 
 def read_order(order: object) -> Order:
     """Return an order as it was stated: a tuple of levels, or one of the two named orders.
 
-    Parameters
-    ----------
-    order : sequence of levels, str or None
-        A text is "appearance", "alphabetical", or the levels with commas between them.
-
-    Raises
-    ------
-    InputError
-        If it is none of these, is empty, or names a level twice.
+    ``order`` is a sequence of levels, least first, "appearance", "alphabetical", or the levels in
+    one text with commas between them; each level may be named once.
     """
     if order is None:
         return None
@@ -389,17 +326,7 @@ def read_order(order: object) -> Order:
 def make_levels(names: Iterable[str], order: Sequence[Any] | str | None = None) -> Levels:
     """Return levels, in the stated order or (without one) sorted as text and unordered.
 
-    Parameters
-    ----------
-    names : iterable of str
-        The levels that occur; for the order "appearance" in the order in which they appear.
-    order : sequence of levels, "appearance", "alphabetical" or None
-        See :func:`read_order`.
-
-    Raises
-    ------
-    InputError
-        If the order names a level twice, misses one that occurs, or is none.
+    For the order "appearance" the names come as they appear; a list must hold all of them.
     """
     present = dict.fromkeys(names)
     stated = read_order(order)
@@ -409,10 +336,11 @@ def make_levels(names: Iterable[str], order: Sequence[Any] | str | None = None) 
         return Levels(tuple(sorted(present)), ordered=stated is not None)
     lost = sorted(set(present) - set(stated))
     if lost:
+        unused = [name for name in stated if name not in present]
+        near = next((name for name in unused if did_you_mean(name, lost)), None)
+        hint = "" if near is None else f"; it names {near!r}{did_you_mean(near, lost)}"
+        plural = "s" * (len(lost) > 1)
         raise InputError(
-            f"the order {listed(stated)} misses the level {lost[0]!r}"
-            f"{did_you_mean(lost[0], [s for s in stated if s not in present])}"
-            if len(lost) == 1
-            else f"the order {listed(stated)} misses the levels {listed(lost)}"
+            f"the order {listed(stated)} misses the level{plural} {listed(lost)}{hint}"
         )
     return Levels(stated, ordered=True)

@@ -2,19 +2,14 @@
 """What an adversary holds possible under one secret: one distribution, or a set of them."""
 
 import math
-from fractions import Fraction
-from functools import cache
-from flint import arb
-from pufferfish.precision import precision
-from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
-import numpy as np
-import numpy.typing as npt
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
 from pufferfish.errors import InputError
-from pufferfish.numbers import parse_number, show
+from pufferfish.numbers import CountArray, parse_number, precision, show
 
 #: The ends of intervals are whole multiples of 2**-GRID, rounded outwards.
 GRID = 160
@@ -26,20 +21,122 @@ _NEAR = 64
 _MAX_STEPS = 100
 
 
-def interval(count: int, total: int, alpha: Fraction) -> tuple[int, int]:
+@dataclass(frozen=True)
+class Confidence:
+    """Rule: the prior was counted; with this confidence all its probabilities lie in the box.
+
+    Attributes
+    ----------
+    level : Fraction
+        1 - alpha, between 0 and 1, for all cells of all secrets in the pairs together.
+    """
+
+    level: Fraction
+
+
+@dataclass(frozen=True)
+class TVBall:
+    """Rule: every secret's distribution is within this total-variation distance of the prior's.
+
+    Attributes
+    ----------
+    radius : Fraction
+        tau, above 0 and at most 1 (nothing is known).
+    """
+
+    radius: Fraction
+
+
+#: What a prior carries; no rule: it is exact.
+Rule = Confidence | TVBall
+
+
+def region_rule(confidence: object = None, tv_radius: object = None) -> Rule | None:
+    """Return the rule that was asked for; a radius of 0 is none."""
+    if confidence is not None and tv_radius is not None:
+        raise InputError(
+            "a region is given by confidence or by tv_radius, but both were given "
+            f"({confidence} and {tv_radius})"
+        )
+    if confidence is not None:
+        level = parse_number(confidence, "the confidence")
+        if not 0 < level < 1:
+            hint = f"; {show(level)} % is {show(level / 100)}" if 1 < level < 100 else ""
+            raise InputError(
+                f"the confidence must be above 0 and below 1, but {confidence} was given{hint}"
+            )
+        return Confidence(level)
+    if tv_radius is not None:
+        radius = parse_number(tv_radius, "the total-variation radius")
+        if not 0 <= radius <= 1:
+            raise InputError(
+                f"the total-variation radius must be from 0 to 1, but {tv_radius} was given"
+            )
+        return TVBall(radius) if radius else None
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One distribution.
+
+    Attributes
+    ----------
+    masses : integer array, shape of the product (one axis per column)
+        Numerators; int64, or Python integers.
+    total : int
+        Their sum.
+    """
+
+    masses: CountArray
+    total: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """The distributions { P : least <= P <= least + room, sum P = 1 }, numerators over ``unit``.
+
+    ``spread`` is what the room takes: sum(least) + spread + free = unit, and ``free`` more lies on
+    any one cell. A total-variation ball of radius tau has least 0, room the centre, spread 1 - tau
+    and free tau: its extreme points move tau away from some cells and to one.
+
+    Attributes
+    ----------
+    least, room : tuple of int, length n
+    spread, free, unit : int
+    """
+
+    least: tuple[int, ...]
+    room: tuple[int, ...]
+    spread: int
+    free: int
+    unit: int
+
+
+#: What is held possible under one secret.
+AmbiguitySet = Point | Region
+
+
+def ball_around(masses: Sequence[int], total: int, radius: Fraction) -> Region:
+    """Return the total-variation ball around a distribution."""
+    tau, of = radius.numerator, radius.denominator
+    room = tuple(mass * of for mass in masses)
+    return Region((0,) * len(room), room, (of - tau) * total, tau * total, total * of)
+
+
+def box_of(counts: Sequence[int], total: int, alpha: Fraction) -> Region:
+    """Return the box of Clopper-Pearson intervals, each at the level 1 - alpha."""
+    ends = {count: clopper_pearson(count, total, alpha) for count in set(counts)}
+    least = tuple(ends[count][0] for count in counts)
+    room = tuple(ends[count][1] - ends[count][0] for count in counts)
+    return Region(least, room, UNIT - sum(least), 0, UNIT)
+
+
+def clopper_pearson(count: int, total: int, alpha: Fraction) -> tuple[int, int]:
     """Return the equal-tailed Clopper-Pearson interval of a count, rounded outwards.
 
-    Parameters
-    ----------
-    count, total : int
-        How many of how many rows.
-    alpha : Fraction
-        The chance that the interval may miss, half of it on each side.
-
-    Returns
-    -------
-    lower, upper : int
-        In units of 2**-GRID; 0 for a count of 0, and 2**GRID (that is 1) for all rows.
+    It may miss with the chance ``alpha``, half of it on each side. The ends are in units of
+    2**-160; 0 for a count of 0, and 2**160 (that is 1) for all rows.
 
     Notes
     -----
@@ -47,25 +144,19 @@ def interval(count: int, total: int, alpha: Fraction) -> tuple[int, int]:
     alpha / 2, the upper end the p at which ``count`` or fewer have; by symmetry the latter is
     1 minus the lower end of the other rows.
     """
-    return lower_end(count, total, alpha / 2), UNIT - lower_end(total - count, total, alpha / 2)
+    return _lower_end(count, total, alpha / 2), UNIT - _lower_end(total - count, total, alpha / 2)
 
 
 @cache
-def lower_end(count: int, total: int, tail: Fraction) -> int:
+def _lower_end(count: int, total: int, tail: Fraction) -> int:
     """Return a grid point p with P(Binomial(total, p) >= count) <= tail, proved, near the largest.
 
-    Parameters
-    ----------
-    count, total : int
-    tail : Fraction
-        Above 0, at most 1/2.
-
-    Notes
-    -----
     The slope of ln P(X >= count) in ln p is count P(X = count) / P(X >= count), which falls as p
     rises. So the function is concave, its tangent at any p lies above it, and Newton's step leads
     to the root or to its left: the lower end of the ball around where it leads is proved.
     """
+    from flint import arb  # slow to import, and not needed for exact priors
+
     if count == 0:
         return 0
     with precision(_BITS + total.bit_length() + tail.denominator.bit_length()):
@@ -73,7 +164,7 @@ def lower_end(count: int, total: int, tail: Fraction) -> int:
         choose = arb(total + 1).lgamma() - arb(count + 1).lgamma() - arb(total - count + 1).lgamma()
         p = min(max(int(_guess(count, total, tail) * 2**60) << (GRID - 60), 1), UNIT - 1)
         for _ in range(_MAX_STEPS):
-            sums = tail_sum(count, total, p)
+            sums = _tail_sum(count, total, p)
             log_p, log_q = (arb(p) / UNIT).log(), (arb(UNIT - p) / UNIT).log()
             log_chance = choose + count * log_p + (total - count) * log_q + sums.log()
             missing = log_tail - log_chance
@@ -84,23 +175,18 @@ def lower_end(count: int, total: int, tail: Fraction) -> int:
     return 0  # pragma: no cover - Newton's steps converge; and 0 is always a lower end
 
 
-def tail_sum(count: int, total: int, p: int) -> arb:
+def _tail_sum(count: int, total: int, p: int) -> Any:
     """Return a ball around P(X >= count) / P(X = count) for X binomial, count > 0 above its mean.
 
-    Parameters
-    ----------
-    count, total : int
-    p : int
-        In units of 2**-GRID, with p (total + 1) below count + 1.
-
-    Notes
-    -----
-    With b = total - count and w the odds, e_{2m+1} = -(count + m)(b - m) w / ((count + 2m)
+    ``p`` is in units of 2**-GRID, with p (total + 1) below count + 1. With b = total - count and w
+    the odds, the continued fraction has e_{2m+1} = -(count + m)(b - m) w / ((count + 2m)
     (count + 2m + 1)) and e_{2m} = m (total + m) w / ((count + 2m - 1)(count + 2m)). The tail after
     2m of them is F(m - b, m + 1; count + 2m + 1; -w) / F(m - b, m; count + 2m; -w): the ratio of
     their j-th terms rises in j, from 1 towards (count + 2m) / m; and at m = b it is 1. As
-    -1 < e_{2m+1} and the tails are positive, no denominator is.
+    -1 < e_{2m+1} and the tails are positive, no denominator is 0.
     """
+    from flint import arb
+
     rest = total - count
     odds = arb(p) / (UNIT - p)
     # Only the time depends on a good first guess of how many it takes.
@@ -150,241 +236,7 @@ def _rough_sum(count: int, total: int, odds: float) -> float:
     return tail
 
 
-def _floor(exact: arb) -> int:
+def _floor(exact: Any) -> int:
     """Return the whole number at or below an exact number; 0 where there is none."""
     whole = exact.floor().unique_fmpz()
     return 0 if whole is None else int(whole)
-
-
-if TYPE_CHECKING:
-    from pufferfish.priors.prior import Prior
-    from pufferfish.priors.scenario import Scenario
-
-Whole = npt.NDArray[np.object_]
-
-
-@dataclass(frozen=True)
-class Confidence:
-    """Rule: the prior was counted; with this confidence all its probabilities lie in the box.
-
-    Attributes
-    ----------
-    level : Fraction
-        1 - alpha, between 0 and 1, for all cells of all secrets in the pairs together.
-    """
-
-    level: Fraction
-
-    def describe(self) -> str:
-        """Return one line that names the region."""
-        percent = show(self.level * 100)
-        return f"Clopper-Pearson intervals that hold together with {percent} % confidence"
-
-
-@dataclass(frozen=True)
-class TVBall:
-    """Rule: every secret's distribution is within this total-variation distance of the prior's.
-
-    Attributes
-    ----------
-    radius : Fraction
-        tau, from 0 (the prior is exact) to 1 (nothing is known).
-    """
-
-    radius: Fraction
-
-    def describe(self) -> str:
-        """Return one line that names the region."""
-        return f"total-variation balls of radius {brief(self.radius)}"
-
-
-#: What a prior carries.
-Region = Confidence | TVBall
-
-
-def region_rule(confidence: object = None, tv_radius: object = None) -> Region | None:
-    """Return the rule that was asked for, or None.
-
-    Parameters
-    ----------
-    confidence : number, optional
-        Above 0 and below 1.
-    tv_radius : number, optional
-        From 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If both are given, or one is out of range.
-    """
-    if confidence is not None and tv_radius is not None:
-        raise InputError(
-            "a region is given by confidence or by tv_radius, but both were given "
-            f"({confidence} and {tv_radius})"
-        )
-    if confidence is not None:
-        level = parse_number(confidence, "the confidence")
-        if not 0 < level < 1:
-            hint = f"; {show(level)} % is {show(level / 100)}" if 1 < level < 100 else ""
-            raise InputError(
-                f"the confidence must be above 0 and below 1, but {confidence} was given{hint}"
-            )
-        return Confidence(level)
-    if tv_radius is not None:
-        radius = parse_number(tv_radius, "the total-variation radius")
-        if not 0 <= radius <= 1:
-            raise InputError(
-                f"the total-variation radius must be from 0 to 1, but {tv_radius} was given"
-            )
-        return TVBall(radius)
-    return None
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """For each protected secret the distributions P with lower <= P <= upper in every cell.
-
-    Attributes
-    ----------
-    lower, upper : arrays of Python integers, shape (m, n)
-        Numerators over ``denominator``; no row of ``lower`` sums to more than 1, none of ``upper``
-        to less.
-    denominator : int
-    rule : Confidence or None
-        What it was made from, for messages.
-    """
-
-    lower: Whole
-    upper: Whole
-    denominator: int
-    rule: Region | None = None
-
-    def contains(self, row: int, probabilities: Sequence[Fraction]) -> bool:
-        """Whether a distribution lies in the region of the secret in a row, exactly."""
-        ends = zip(self.lower[row], self.upper[row], probabilities, strict=True)
-        return sum(probabilities) == 1 and all(a <= p * self.denominator <= b for a, b, p in ends)
-
-
-@dataclass(frozen=True, eq=False)
-class Ball:
-    """For each protected secret the distributions within ``radius`` of the prior's.
-
-    Attributes
-    ----------
-    centre : array of Python integers, shape (m, n)
-        Numerators of the prior, of all protected secrets.
-    totals : tuple of int
-        The sum of each row.
-    radius : Fraction
-        In total variation (half the sum of the absolute differences); 0 for an exact prior.
-    rule : TVBall or None
-        What it was made from; None for an exact prior.
-    """
-
-    centre: Whole
-    totals: tuple[int, ...]
-    radius: Fraction
-    rule: Region | None = None
-
-    def contains(self, row: int, probabilities: Sequence[Fraction]) -> bool:
-        """Whether a distribution lies in the region of the secret in a row, exactly."""
-        total = self.totals[row]
-        apart = sum(
-            abs(p - Fraction(int(c), total))
-            for c, p in zip(self.centre[row], probabilities, strict=True)
-        )
-        return sum(probabilities) == 1 and min(probabilities) >= 0 and apart <= 2 * self.radius
-
-    @cached_property
-    def is_exact(self) -> bool:
-        """Whether the region is the prior alone."""
-        return self.radius == 0
-
-
-#: The region of one adversary, for all protected secrets in the scenario's order.
-Concrete = Box | Ball
-
-
-def regions_of(
-    scenario: Scenario, *, confidence: object = None, tv_radius: object = None
-) -> tuple[Concrete, ...]:
-    """Return the region of every adversary's prior, over the protected secrets.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        m protected secrets, n levels (or values), those that were declared but never seen too.
-    confidence, tv_radius : number, optional
-        A rule for all adversaries; without one each prior's own ``region`` counts, and a prior
-        that has none is taken as exact.
-
-    Returns
-    -------
-    tuple of Box or Ball
-        One per adversary.
-
-    Raises
-    ------
-    InputError
-        If confidence is asked for where the prior was not counted from rows.
-
-    Notes
-    -----
-    Theory, section 5. The level of each interval is 1 - alpha / cells, and cells counts every
-    level of every protected secret, for all adversaries whose prior was counted: together they
-    hold with the stated confidence.
-    """
-    given = region_rule(confidence, tv_radius)
-    rules = [given or prior.region for prior in scenario.priors]
-    counted = sum(isinstance(rule, Confidence) for rule in rules)
-    cells = scenario.support.size * len(scenario.protected) * counted
-    return tuple(
-        _region(prior, rule, scenario.protected, cells)
-        for prior, rule in zip(scenario.priors, rules, strict=True)
-    )
-
-
-def has_region(scenario: Scenario) -> bool:
-    """Whether any adversary's prior is only known to lie in a region."""
-    return any(prior.region not in (None, TVBall(Fraction(0))) for prior in scenario.priors)
-
-
-def describe_regions(regions: Sequence[Concrete]) -> str:
-    """Return the regions' names, each once."""
-    names = [
-        "an exact prior" if region.rule is None else region.rule.describe() for region in regions
-    ]
-    return "; ".join(dict.fromkeys(names))
-
-
-def _region(prior: Prior, rule: Region | None, secrets: Sequence[str], cells: int) -> Concrete:
-    rows = [prior.row(secret) for secret in secrets]
-    if isinstance(rule, Confidence):
-        if not prior.from_rows:
-            raise InputError(
-                "confidence needs counts of rows (Prior.from_counts or Prior.from_table), but the "
-                "prior was given as probabilities; give tv_radius instead"
-            )
-        alpha = 1 - rule.level
-        lower, upper = _ends(prior.counts[rows], [prior.totals[r] for r in rows], alpha / cells)
-        return Box(lower, upper, UNIT, rule)
-    radius = Fraction(0) if rule is None else rule.radius
-    centre = prior.counts[rows].astype(object)
-    return Ball(centre, tuple(prior.totals[r] for r in rows), radius, rule)
-
-
-def _ends(counts: npt.NDArray[Any], totals: Sequence[int], alpha: Fraction) -> tuple[Whole, Whole]:
-    """Return the ends of the interval of every cell, shape (m, n), in units of 1 / UNIT."""
-    lower = np.empty(counts.shape, dtype=object)
-    upper = np.empty(counts.shape, dtype=object)
-    for row, total in enumerate(totals):
-        known = {c: interval(c, total, alpha) for c in {int(c) for c in counts[row]}}
-        for k, c in enumerate(counts[row].tolist()):
-            lower[row, k], upper[row, k] = known[int(c)]
-    return lower, upper
-
-
-def brief(number: Fraction) -> str:
-    """Return a number for a message: exactly where that is short, or six digits of it."""
-    text = show(number)
-    return text if len(text) <= 24 else f"{float(number):.6g}"

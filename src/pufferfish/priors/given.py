@@ -1,116 +1,145 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priors that users write: mappings and counts become exact integers on a support."""
+"""Distributions that users write: mappings and counts become exact integers on a support."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
-from pufferfish.errors import InputError
-from pufferfish.numbers import show
-from __future__ import annotations
-from collections.abc import Iterable, Mapping, Sequence
+
 import numpy as np
 import numpy.typing as npt
-from pufferfish.numbers import IntArray
-from pufferfish.numbers import NotFinite, parse_number, parse_text
+
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.numbers import IntArray, NotFinite, parse_number, parse_text, show, text_of
 from pufferfish.support import (
     MAX_CELLS,
     Lattice,
+    Product,
     Support,
     lattice_index,
     make_lattice,
     make_levels,
 )
-from pufferfish.numbers import text_of
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pufferfish.numbers import parse_number
-from pufferfish.support import Support
-from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.support import Product, check_columns, make_product
 
 #: How far from 1 a row of probabilities may sum and still be taken as one.
 TOLERANCE = Fraction(1, 10**6)
 
 
-def fit_probabilities(
-    secret: str, given: Sequence[Any], exact: Sequence[Fraction]
-) -> tuple[list[Fraction], list[str]]:
-    """Return probabilities that sum to exactly 1, and notes on what was done to them.
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One row of numerators per secret.
 
-    Parameters
+    Attributes
     ----------
-    secret : str
-        Name of the secret, for messages.
-    given : sequence
-        The probabilities as the user wrote them; tells how many digits each has.
-    exact : sequence of Fraction
-        Their exact values.
-
-    Raises
-    ------
-    InputError
-        If an entry is negative, or the sum is further than 1e-6 from 1.
+    product : Product
+        The n atoms.
+    secrets : tuple of str
+        The m secrets.
+    numerators : list of sequences of integers, shape (m, n)
+        The numerator of every atom, or its count; not yet checked to have a sum above 0.
+    notes : tuple of str
+        What was done to the input.
     """
-    for p in exact:
+
+    product: Product
+    secrets: tuple[str, ...]
+    numerators: Sequence[Sequence[int] | npt.NDArray[Any]]
+    notes: tuple[str, ...] = ()
+
+
+def rows_of_mapping(
+    secrets: Mapping[Any, Mapping[Any, Any]], order: Sequence[Any] | str | None, step: Any
+) -> Rows:
+    """Read ``{secret: {value: probability}}``; see :meth:`pufferfish.Prior.from_mapping`."""
+    if not isinstance(secrets, Mapping) or not secrets:
+        raise InputError(
+            "a prior needs a mapping {secret: {value: probability}} with at least one secret, "
+            f"but {_brief(secrets)} was given"
+        )
+    values = _mapping_values(secrets)
+    parsed: dict[str, dict[Any, Fraction]] = {}
+    notes: list[str] = []
+    for secret, row in secrets.items():
+        name = _new_name(secret, parsed)
+        masses = {
+            values[key]: parse_number(p, f"the probability of {key!r} under secret {name!r}")
+            for key, p in row.items()
+        }
+        if len(masses) < len(row):
+            raise InputError(f"secret {name!r} gives the same value twice")
+        total = _checked_sum(name, masses.values())
+        if total != 1:
+            notes.append(
+                f"the probabilities of secret {name!r} sum to {_shown_sum(total)}; they were "
+                "renormalised; if exact ties matter, give counts or fractions"
+            )
+        parsed[name] = masses
+    support, place = _placed(values.values(), order, step)
+    rows = []
+    for masses in parsed.values():
+        denominator = math.lcm(1, *{p.denominator for p in masses.values()})
+        numerators = [0] * support.size
+        for value, p in masses.items():
+            numerators[place[value]] += p.numerator * (denominator // p.denominator)
+        rows.append(numerators)
+    return Rows(Product((None,), (support,)), tuple(parsed), rows, tuple(notes))
+
+
+def rows_of_counts(counts: Mapping[Any, Any], support: Any, order: Any, step: Any) -> Rows:
+    """Read integer counts of one column, or nested ones with an axis for each of several.
+
+    See :meth:`pufferfish.Prior.from_counts`; for several columns ``support`` is a mapping.
+    """
+    if not isinstance(counts, Mapping) or not counts:
+        raise InputError(
+            "counts must be a mapping {secret: [count, ...]} with at least one secret, "
+            f"but {_brief(counts)} was given"
+        )
+    if isinstance(support, Mapping):
+        columns = tuple(name.strip() if isinstance(name, str) else name for name in support)
+        orders = _per_column(order, columns, "order")
+        steps = _per_column(step, columns, "step")
+        found = [
+            _axis(values, orders.get(column), steps.get(column), f"column {column!r}: ")
+            for column, values in zip(columns, support.values(), strict=True)
+        ]
+    else:
+        if isinstance(order, Mapping):
+            raise InputError("an order by column needs a support by column, {column: values}")
+        columns, found = (None,), [_axis(support, order, step)]
+    product = Product(columns, tuple(axis for axis, _ in found))
+    places = [at for _, at in found]
+    at = np.ravel_multi_index(np.ix_(*places), product.shape).reshape(-1)
+    rows: dict[str, npt.NDArray[Any]] = {}
+    for secret, given in counts.items():
+        name = _new_name(secret, rows)
+        rows[name] = _scattered(_integers(name, given, places, columns), at, product.size)
+    return Rows(product, tuple(rows), list(rows.values()))
+
+
+def _new_name(secret: Any, known: Mapping[str, Any]) -> str:
+    name = text_of(secret)
+    if name in known:
+        raise InputError(f"the secret {name!r} is given twice")
+    return name
+
+
+def _checked_sum(secret: str, masses: Iterable[Fraction]) -> Fraction:
+    """Return the sum of a row of probabilities, which must be all but 1."""
+    total = Fraction(0)
+    for p in masses:
         if p < 0:
             raise InputError(f"secret {secret!r} has the negative probability {show(p)}")
-    total = sum(exact, Fraction(0))
-    if total == 1:
-        return list(exact), []
+        total += p
     if abs(total - 1) > TOLERANCE:
-        given_sum = float(min(total, Fraction(10**300)))
+        given = float(min(total, Fraction(10**300)))
         raise InputError(
-            f"the probabilities of secret {secret!r} sum to {given_sum:.10g}, not to 1; "
+            f"the probabilities of secret {secret!r} sum to {given:.10g}, not to 1; "
             "counts go into Prior.from_counts"
         )
-    fractions = [_small_fraction(g, p) for g, p in zip(given, exact, strict=True)]
-    small = [f for f in fractions if f is not None]
-    if len(small) == len(fractions) and sum(small, Fraction(0)) == 1:
-        shown = next((show(f) for f, p in zip(small, exact, strict=True) if f != p), "")
-        return small, [
-            f"the probabilities of secret {secret!r} sum to {_shown_sum(total)}; they were read "
-            f"as the small fractions that they print ({shown}, ...)"
-        ]
-    return [p / total for p in exact], [
-        f"the probabilities of secret {secret!r} sum to {_shown_sum(total)}; they were "
-        "renormalised; if exact ties matter, give counts or fractions"
-    ]
-
-
-def _small_fraction(given: Any, exact: Fraction) -> Fraction | None:
-    """Return the fraction with a small denominator that prints as given, or None.
-
-    The denominator is kept below the square root of the printed resolution, so that a fit is
-    no accident: fractions p/q with q <= Q are at least 1/Q**2 apart.
-    """
-    if exact.denominator == 1:
-        return exact
-    unit = _last_digit(given)
-    if unit is None:  # given as a fraction: it is what it says
-        return exact
-    # The unit may lie below every double: integers only.
-    bound = math.isqrt(math.floor(1 / unit)) // 4
-    if bound < 2:
-        return None
-    candidate = exact.limit_denominator(bound)
-    # Rounded or cut off to the printed digits; a double may be off by its own last one.
-    off = candidate - exact
-    fits = abs(off) <= unit if isinstance(given, float) else -unit / 2 <= off < unit
-    # Never 0: whether a value can occur at all is not a matter of digits.
-    return candidate if fits and candidate > 0 else None
-
-
-def _last_digit(given: Any) -> Fraction | None:
-    """Return one unit of the last printed digit, or None where the number is exact already."""
-    text = given if isinstance(given, str) else repr(given) if type(given) is float else str(given)
-    if "/" in text:
-        return None
-    exponent = Decimal(text.strip()).as_tuple().exponent
-    # A non-finite number was refused before; the double that prints as 0.5 has 16 digits too.
-    last = -16 if isinstance(given, float) else 0
-    return Fraction(10) ** min(last, exponent) if isinstance(exponent, int) else None
+    return total
 
 
 def _shown_sum(total: Fraction) -> str:
@@ -118,27 +147,30 @@ def _shown_sum(total: Fraction) -> str:
     if text != "1":
         return text
     off = abs(total - 1)
-    return f"1{'+' if total > 1 else '-'}{Decimal(off.numerator) / Decimal(off.denominator):.1g}"
+    return f"1{'+' if total > 1 else '-'}{Decimal(off.numerator) / off.denominator:.1g}"
 
 
-def brief(value: object) -> str:
-    """Return the start of a value's repr, for messages."""
+def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def mapping_values(secrets: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, Fraction | str]:
+def _mapping_values(secrets: Mapping[Any, Any]) -> dict[Any, Fraction | str]:
     """Return what each key stands for: all numbers if all parse as numbers, else all levels."""
     keys: dict[Any, None] = {}
     for secret, row in secrets.items():
         if not isinstance(row, Mapping):
             raise InputError(
                 f"secret {str(secret)!r} needs values and probabilities, {{value: probability}}, "
-                f"but {brief(row)} was given; without values there are no distances"
+                f"but {_brief(row)} was given; without values there are no distances"
             )
         if not row:
             raise InputError(f"secret {str(secret)!r} has no values: its probabilities sum to 0")
         keys.update(dict.fromkeys(row))
+    return _values(keys)
+
+
+def _values(keys: Iterable[Any]) -> dict[Any, Fraction | str]:
     numbers: dict[Any, Fraction | str] = {}
     for key in keys:
         if isinstance(key, str):
@@ -149,12 +181,14 @@ def mapping_values(secrets: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, Fracti
             if number is None:
                 return {k: text_of(k) for k in keys}
             numbers[key] = number
+        elif isinstance(key, bool | np.bool_):  # like other text
+            return {k: text_of(k) for k in keys}
         else:
             numbers[key] = parse_number(key, "a value of the support")
     return numbers
 
 
-def placed(
+def _placed(
     values: Iterable[Fraction | str], order: Sequence[Any] | str | None, step: Any
 ) -> tuple[Support, dict[Any, int]]:
     """Return the support of the values, and the atom at which each of them lies."""
@@ -174,47 +208,29 @@ def placed(
     return levels, {name: k for k, name in enumerate(levels.names)}
 
 
-def one_dimension(values: Any, what: str) -> npt.NDArray[Any]:
-    """Return a list or an array, checked to have one dimension."""
+def _axis(values: Any, order: Any, step: Any, where: str = "") -> tuple[Support, IntArray]:
+    """Return the support of one column, and where each of the values given lies on it."""
     try:
         array = np.asarray(values)
+        if array.ndim != 1:
+            raise InputError("the support must be a list or an array of one dimension")
+        if not array.size:
+            raise InputError("the support is empty: no value was given")
+        if order is None and step is None and array.dtype.kind in "iu":
+            return _integer_axis(array)
+        keys = dict.fromkeys(values)
+        meant = _values(keys)
+        if len(keys) < len(values) or len(set(meant.values())) < len(keys):
+            raise InputError("the support gives the same value twice")
+        axis, place = _placed(meant.values(), order, step)
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
     except ValueError:  # lists of unequal lengths
-        array = np.empty(())
-    if array.ndim != 1:
-        raise InputError(f"{what} must be a list or an array of one dimension")
-    return array
+        raise InputError(f"{where}the support must be a list of one dimension") from None
+    return axis, np.array([place[meant[key]] for key in keys], dtype=np.int64)
 
 
-def integer_row(name: str, row: Any, size: int) -> npt.NDArray[Any]:
-    """Return one secret's counts as integers, shape (size,); Python integers where 64 bits fail.
-
-    Raises
-    ------
-    InputError
-        If there are more or fewer of them, or one is negative or no whole number.
-    """
-    array = one_dimension(row, f"the counts of secret {name!r}")
-    if len(array) != size:
-        raise InputError(
-            f"secret {name!r} has {array.size} counts, but the support has {size} values"
-        )
-    if array.dtype.kind in "iu" and (not size or int(array.max()) <= 2**63 - 1):
-        array = array.astype(np.int64)
-    else:
-        numbers = [parse_number(c, f"a count of secret {name!r}") for c in np.ravel(row).tolist()]
-        wrong = [c for c in numbers if c.denominator != 1]
-        if wrong:
-            raise InputError(
-                f"the counts of secret {name!r} must be whole numbers, but {float(wrong[0])} was "
-                "given; for probabilities use Prior.from_mapping"
-            )
-        array = np.array([int(c) for c in numbers], dtype=object)
-    if size and array.min() < 0:
-        raise InputError(f"secret {name!r} has the negative count {array.min()}")
-    return array
-
-
-def integer_support(integers: npt.NDArray[Any]) -> tuple[Lattice, IntArray]:
+def _integer_axis(integers: npt.NDArray[Any]) -> tuple[Lattice, IntArray]:
     """Return the lattice of an integer array, and where each entry lies on it."""
     origin = int(integers.min())
     if int(integers.max()) - origin > MAX_CELLS:
@@ -223,199 +239,56 @@ def integer_support(integers: npt.NDArray[Any]) -> tuple[Lattice, IntArray]:
     if integers.dtype.kind == "i":
         integers = integers.astype(np.int64)  # a difference of small integers may not fit in theirs
     offsets = (integers - integers.dtype.type(origin)).astype(np.int64)
-    if offsets.size > 1 and bool((np.diff(offsets) > 0).all()):
-        return Lattice(Fraction(1), origin, offsets), np.arange(len(offsets), dtype=np.int64)
     index, at = np.unique(offsets, return_inverse=True)
     if len(index) < len(offsets):
         raise InputError("the support gives the same value twice")
     return Lattice(Fraction(1), origin, index), at
 
 
-def scattered(row: npt.NDArray[Any], at: IntArray, size: int) -> npt.NDArray[Any]:
+def _integers(
+    secret: str, given: Any, places: Sequence[IntArray], columns: Sequence[str | None]
+) -> npt.NDArray[Any]:
+    """Return one secret's counts as integers, flat; Python integers where 64 bits fail."""
+    shape = tuple(len(at) for at in places)
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "iu" and array.ndim:
+            array = np.array(given, dtype=object)  # a double would lose digits of large integers
+    except ValueError:  # lists of unequal lengths
+        array = np.empty(())
+    if array.shape != shape:
+        found = f"the shape {array.shape}" if array.ndim else "no such shape"
+        needed = [f"{n} of {column}" for n, column in zip(shape, columns, strict=True)]
+        wanted = f"{shape[0]} values" if len(shape) == 1 else f"the shape {shape}: {listed(needed)}"
+        if array.ndim == 1:
+            found = f"{array.size} counts"
+        raise InputError(f"secret {secret!r} has {found}, but the support has {wanted}")
+    flat = array.reshape(-1)
+    if flat.dtype.kind in "iu" and (not flat.size or int(flat.max()) <= 2**63 - 1):
+        flat = flat.astype(np.int64)
+    else:
+        numbers = [parse_number(c, f"a count of secret {secret!r}") for c in flat.tolist()]
+        wrong = [c for c in numbers if c.denominator != 1]
+        if wrong:
+            raise InputError(
+                f"the counts of secret {secret!r} must be whole numbers, but {float(wrong[0])} was "
+                "given; for probabilities use Prior.from_mapping"
+            )
+        flat = np.array([int(c) for c in numbers], dtype=object)
+    if flat.size and flat.min() < 0:
+        raise InputError(f"secret {secret!r} has the negative count {flat.min()}")
+    return flat
+
+
+def _scattered(row: npt.NDArray[Any], at: IntArray, size: int) -> npt.NDArray[Any]:
     """Return counts at their places on a support of ``size`` atoms, 0 elsewhere."""
     placed = np.zeros(size, dtype=row.dtype)
     np.add.at(placed, at, row)
     return placed
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """One row of numerators per secret.
-
-    Attributes
-    ----------
-    support : Lattice or Levels
-        The n atoms.
-    secrets : tuple of str
-        The m secrets.
-    numerators : list of sequences of integers, shape (m, n)
-        The numerator of every atom, or its count.
-    notes : tuple of str
-        What was done to the input.
-    """
-
-    support: Support
-    secrets: tuple[str, ...]
-    numerators: list[list[int]] | list[npt.NDArray[Any]]
-    notes: tuple[str, ...] = ()
-
-
-def rows_of_mapping(
-    secrets: Mapping[Any, Mapping[Any, Any]], order: Sequence[Any] | str | None, step: Any
-) -> Rows:
-    """Read ``{secret: {value: probability}}``; see :meth:`pufferfish.Prior.from_mapping`.
-
-    Raises
-    ------
-    InputError
-        If a row does not sum to 1 (within 1e-6), has a negative entry, or is no mapping.
-    """
-    if not isinstance(secrets, Mapping) or not secrets:
-        raise InputError(
-            "a prior needs a mapping {secret: {value: probability}} with at least one secret, "
-            f"but {brief(secrets)} was given"
-        )
-    parsed: dict[str, dict[Any, Fraction]] = {}
-    notes: list[str] = []
-    values = mapping_values(secrets)
-    for secret, row in secrets.items():
-        name = text_of(secret)
-        if name in parsed:
-            raise InputError(f"the secret {name!r} is given twice")
-        masses = {
-            values[key]: parse_number(p, f"the probability of {key!r} under secret {name!r}")
-            for key, p in row.items()
-        }
-        if len(masses) < len(row):
-            raise InputError(f"secret {name!r} gives the same value twice")
-        given = list(row.values())
-        fitted, note = fit_probabilities(name, given, list(masses.values()))
-        parsed[name] = dict(zip(masses, fitted, strict=True))
-        notes += note
-    support, place = placed(values.values(), order, step)
-    counts: list[list[int]] = []
-    for row_masses in parsed.values():
-        denominator = math.lcm(1, *{p.denominator for p in row_masses.values()})
-        numerators = [0] * support.size
-        for value, p in row_masses.items():
-            numerators[place[value]] += p.numerator * (denominator // p.denominator)
-        counts.append(numerators)
-    return Rows(support, tuple(parsed), counts, tuple(notes))
-
-
-def rows_of_counts(
-    counts: Mapping[Any, Sequence[int] | npt.NDArray[Any]],
-    support: Sequence[Any] | npt.NDArray[Any],
-    order: Sequence[Any] | str | None,
-    step: Any,
-) -> Rows:
-    """Read integer counts, one list or array per secret; see :meth:`pufferfish.Prior.from_counts`.
-
-    Raises
-    ------
-    InputError
-        If lengths differ, a count is negative or no integer, or a value is given twice.
-    """
-    if not isinstance(counts, Mapping) or not counts:
-        raise InputError(
-            "counts must be a mapping {secret: [count, ...]} with at least one secret, "
-            f"but {brief(counts)} was given"
-        )
-    integers = one_dimension(support, "the support")
-    rows = {}
-    for secret, row in counts.items():
-        name = text_of(secret)
-        if name in rows:
-            raise InputError(f"the secret {name!r} is given twice")
-        rows[name] = integer_row(name, row, len(integers))
-    if order is None and step is None and integers.dtype.kind in "iu" and integers.size:
-        # The quick way for large integer supports; the general one below agrees with it.
-        lattice, at = integer_support(integers)
-        numerators = [scattered(row, at, lattice.size) for row in rows.values()]
-        return Rows(lattice, tuple(rows), numerators)
-    if len(support) == 0:
-        raise InputError("the support is empty: no value was given")
-    keys = dict.fromkeys(support)
-    if len(keys) < len(support):
-        raise InputError("the support gives the same value twice")
-    values = mapping_values({"support": keys})
-    if len(set(values.values())) < len(values):
-        raise InputError("the support gives the same value twice")
-    found, place = placed(values.values(), order, step)
-    at = np.array([place[values[key]] for key in keys], dtype=np.int64)
-    numerators = [scattered(row, at, found.size) for row in rows.values()]
-    return Rows(found, tuple(rows), numerators)
-
-
-def rows_of_joint_counts(
-    counts: Mapping[Any, Any], support: Mapping[str, Sequence[Any]], order: Any, step: Any
-) -> tuple[Product, tuple[str, ...], list[npt.NDArray[Any]]]:
-    """Read nested integer counts, one axis per column; see :meth:`pufferfish.Prior.from_counts`.
-
-    Parameters
-    ----------
-    counts : mapping from secret to nested integers, shape (n_1, ..., n_k)
-    support : mapping from column to its values, in the order of the axes
-    order, step : mapping from column to its option, or None
-
-    Returns
-    -------
-    product : Product
-    secrets : tuple of str, length m
-    rows : list of integer arrays, shape (m, N)
-
-    Raises
-    ------
-    InputError
-        If shapes differ, a count is negative or no integer, a value is given twice, an option is
-        for no column, or there are too many combinations.
-    """
-    if not isinstance(counts, Mapping) or not counts:
-        raise InputError(
-            "counts must be a mapping {secret: counts} with at least one secret, with one axis "
-            f"per column, but {brief(counts)} was given"
-        )
-    columns = check_columns(list(support))
-    orders = per_column(order, columns, "order")
-    steps = per_column(step, columns, "step")
-    axes, places = [], []
-    for column, values in zip(columns, support.values(), strict=True):
-        try:
-            axis, at = _axis(values, orders.get(column), steps.get(column))
-        except InputError as error:
-            raise InputError(f"column {column!r}: {error}") from None
-        axes.append(axis)
-        places.append(at)
-    product = make_product(columns, axes)
-    given = tuple(len(at) for at in places)
-    flat = np.ravel_multi_index(np.ix_(*places), product.shape).reshape(-1)
-    rows: dict[str, npt.NDArray[Any]] = {}
-    for secret, nested in counts.items():
-        name = text_of(secret)
-        if name in rows:
-            raise InputError(f"the secret {name!r} is given twice")
-        row = integer_row(name, _nested(name, nested, given, columns).reshape(-1), len(flat))
-        rows[name] = scatter(row, flat, product.size)
-    return product, tuple(rows), list(rows.values())
-
-
-def per_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
-    """Return an option of several columns by column; one column may have it without its name.
-
-    Parameters
-    ----------
-    given : mapping, or None
-        ``{column: option}``.
-    columns : sequence of str
-        The names that may occur.
-    what : str
-        The name of the option, for messages.
-
-    Raises
-    ------
-    InputError
-        If it is no mapping though there are several columns, or names another column.
-    """
+def _per_column(given: Any, columns: Sequence[Any], what: str) -> dict[str, Any]:
+    """Return an option of several columns by column; one column may have it without its name."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -423,7 +296,7 @@ def per_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
             return {columns[0]: given}
         raise InputError(
             f"with several columns {what} must say which one it is for, "
-            f"{what}={{{columns[0]!r}: ...}}, but {brief(given)} was given"
+            f"{what}={{{columns[0]!r}: ...}}, but {_brief(given)} was given"
         )
     options: dict[str, Any] = {}
     for key, option in given.items():
@@ -437,36 +310,3 @@ def per_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
             raise InputError(f"{what} is given twice for the column {name!r}")
         options[name] = option
     return options
-
-
-def _axis(values: Any, order: Any, step: Any) -> tuple[Support, IntArray]:
-    """Return the support of one column, and where each of the values given lies on it."""
-    one_dimension(values, "the support")
-    keys = dict.fromkeys(values)
-    if not keys:
-        raise InputError("the support is empty: no value was given")
-    meant = mapping_values({"support": keys})
-    if len(keys) < len(values) or len(set(meant.values())) < len(keys):
-        raise InputError("the support gives the same value twice")
-    axis, place = placed(meant.values(), order, step)
-    return axis, np.array([place[meant[key]] for key in keys], dtype=np.int64)
-
-
-def _nested(
-    secret: str, given: Any, shape: tuple[int, ...], columns: Sequence[str]
-) -> npt.NDArray[Any]:
-    """Return nested lists or an array as an array of this shape."""
-    try:
-        array = np.asarray(given)
-    except ValueError:  # lists of unequal lengths
-        array = np.empty(())
-    if array.dtype.kind not in "iu" and not isinstance(given, np.ndarray) and array.ndim:
-        array = np.array(given, dtype=object)  # a double would lose digits of large integers
-    if array.shape != shape:
-        needed = ", ".join(f"{n} of {column}" for n, column in zip(shape, columns, strict=True))
-        found = "nested lists of unequal lengths" if array.ndim == 0 else f"shape {array.shape}"
-        raise InputError(
-            f"the counts of secret {secret!r} need the shape {shape} ({needed}), but {found} was "
-            "given"
-        )
-    return array

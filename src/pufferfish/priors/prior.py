@@ -1,33 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prior: P(X | S = s) of one adversary for every secret s, exact."""
 
-from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-from pufferfish.numbers import INT64_SAFE
-from pufferfish.numbers import CountArray as CountArray
-from pufferfish.numbers import FloatArray as FloatArray
+
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.priors.given import rows_of_joint_counts
-from pufferfish.priors.given import rows_of_counts, rows_of_mapping
-from pufferfish.support import AnySupport, Product
-
-if TYPE_CHECKING:
-    from pufferfish.priors.ambiguity import Region
-    from pufferfish.tables.report import TableReport
-    from pufferfish.unitcounts import Units
-
-
-_NO_REGION_OF_UNITS = (
-    "a region (confidence or tv_radius) is not supported together with a unit: what the rows of "
-    "one person reveal is computed for the joint prior as it is"
-)
+from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Number
+from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
+from pufferfish.priors.given import Rows, rows_of_counts, rows_of_mapping
+from pufferfish.support import Product, Support
+from pufferfish.tables.people import Stratum
+from pufferfish.tables.report import TableReport
+from pufferfish.tables.rules import Coding, Rules, make_rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,45 +29,75 @@ class Prior:
 
     Attributes
     ----------
-    support : Lattice, Levels or Product
-        Where X can lie; n atoms. For several columns together X is their combination.
+    product : Product
+        Where X can lie: n atoms, the combinations of the supports of k columns; mostly k = 1.
     secrets : tuple of str
         The names of the m secrets.
     counts : integer array, shape (m, n)
-        Exact numerators; int64, or Python integers where they may not fit.
+        Exact numerators, flat in C order; int64, or Python integers where they may not fit.
     totals : tuple of int
         The sum of each row of ``counts``.
     from_rows : bool
         Whether ``counts`` are numbers of rows of a table (and not numerators of probabilities).
     notes : tuple of str
-        What was done to the input (renormalised, read as fractions), to be shown to the user.
-    report : TableReport or None
-        For a prior from a table: rows read, used and set aside, and the cleaning rules (a
-        JointReport for several columns).
-    region : Confidence, TVBall or None
+        What was done to the input (renormalised, rounded), to be shown to the user.
+    rule : Confidence, TVBall or None
         How far the true distributions may be from this prior; None: it is exact.
-    units : Units or None
-        Which rows are one person's, where that was counted (``unit``).
+    rules : Rules or None
+        For a prior from a table: how it was read.
+    codings : tuple of Coding, length k
+        How a cell of each column is coded; empty for a given prior.
+    strata : tuple of Stratum
+        People by their number of rows, where that was counted (``unit``).
+    report : TableReport or None
+        For a prior from a table: rows read, used and set aside.
     """
 
-    support: AnySupport
+    product: Product
     secrets: tuple[str, ...]
     counts: CountArray
     totals: tuple[int, ...]
     from_rows: bool = False
     notes: tuple[str, ...] = ()
+    rule: Rule | None = None
+    rules: Rules | None = field(default=None, repr=False)
+    codings: tuple[Coding, ...] = field(default=(), repr=False)
+    strata: tuple[Stratum, ...] = field(default=(), repr=False)
     report: TableReport | None = field(default=None, repr=False)
-    region: Region | None = None
-    units: Units | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.region is not None and self.units is not None:
-            raise InputError(_NO_REGION_OF_UNITS)
-        if self.region is not None and isinstance(self.support, Product):
+        if self.rule is None:
+            return
+        if self.strata:
             raise InputError(
-                "a region (confidence or tv_radius) is not supported for several columns together: "
-                "what they reveal is computed for the joint prior as it is"
+                "a region (confidence or tv_radius) is not supported together with a unit: what "
+                "the rows of one person reveal is computed for the joint prior as it is"
             )
+        if len(self.product.axes) > 1:
+            raise InputError(
+                "a region (confidence or tv_radius) is not supported for several columns "
+                "together: what they reveal is computed for the joint prior as it is"
+            )
+        if isinstance(self.rule, Confidence) and not self.from_rows:
+            raise InputError(
+                "confidence needs counts of rows (Prior.from_counts or Prior.from_table), but the "
+                "prior was given as probabilities; give tv_radius instead"
+            )
+
+    @property
+    def support(self) -> Support:
+        """The support of the only column; an InputError where there are several."""
+        return self.product.only
+
+    @property
+    def axes(self) -> tuple[Support, ...]:
+        """The support of each column."""
+        return self.product.axes
+
+    @property
+    def unit(self) -> str | None:
+        """The column whose equal values mark the rows of one person."""
+        return None if self.rules is None else self.rules.unit
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -84,7 +105,7 @@ class Prior:
         rows = [
             row.astype(np.float64) / float(total)
             if row.dtype != object
-            else np.array([_ratio(int(c), total) for c in row], dtype=np.float64)
+            else np.array([int(c) / total for c in row], dtype=np.float64)
             for row, total in zip(self.counts, self.totals, strict=True)
         ]
         return np.ascontiguousarray(np.vstack(rows))
@@ -94,49 +115,56 @@ class Prior:
         row = self.row(secret)
         return Fraction(int(self.counts[row, k]), self.totals[row])
 
-    def row(self, secret: str) -> int:
-        """Return the row of a secret.
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {secret: row for row, secret in enumerate(self.secrets)}
 
-        Raises
-        ------
-        InputError
-            If there is no such secret.
-        """
+    def row(self, secret: str) -> int:
+        """Return the row of a secret, or raise an InputError that names a near match."""
         try:
-            return self.secrets.index(secret)
-        except ValueError:
+            return self._rows[secret]
+        except KeyError:
             raise InputError(
                 f"there is no secret {secret!r}{did_you_mean(secret, self.secrets)}; "
                 f"the secrets are {listed(self.secrets)}"
             ) from None
 
-    def marginal(self, column: str) -> Prior:
-        """Return the prior of one of several columns, summed over all others.
+    def marginal(self, column: str | None) -> "Prior":
+        """Return the prior of one column, summed over all others.
+
+        Parameters
+        ----------
+        column : str or None
+            Its name; None for the only one.
 
         Raises
         ------
         InputError
-            If the prior is on one column only, or has no such column.
+            If there is no such column.
         """
-        support = self.support
-        if not isinstance(support, Product):
-            raise InputError("only a prior on several columns together has a marginal")
-        at = support.position(column)
-        others = tuple(k for k in range(len(support.axes)) if k != at)
-        rows = [row.reshape(support.shape).sum(axis=others) for row in self.counts]
-        of_column = getattr(self.report, "of_column", None)
-        own = Prior.from_numerators(
-            support.axes[at],
-            self.secrets,
-            rows,
-            from_rows=self.from_rows,
-            notes=self.notes,
-            report=None if of_column is None else of_column(at),
+        at = self.product.position(column)
+        shape = self.product.shape
+        if len(shape) == 1:
+            return self
+        others = tuple(k + 1 for k in range(len(shape)) if k != at)
+        counts = self.counts.reshape(-1, *shape).sum(axis=others)
+        strata = [
+            _merged(stratum, np.unravel_index(stratum.sequences, shape)[at])
+            for stratum in self.strata
+        ]
+        own = self.rules and replace(self.rules, columns=self.rules.columns[at : at + 1])
+        return replace(
+            self,
+            product=Product((self.product.columns[at],), (self.product.axes[at],)),
+            counts=_sealed(counts),
+            rules=own,
+            codings=self.codings[at : at + 1],
+            strata=tuple(strata),
         )
-        units = None if self.units is None else self.units.of_column(support.shape, at)
-        return own if units is None else replace(own, units=units)
 
-    def with_region(self, *, confidence: Any = None, tv_radius: Any = None) -> Prior:
+    def with_region(
+        self, *, confidence: Number | None = None, tv_radius: Number | None = None
+    ) -> "Prior":
         """Return the same prior, as one that is only known to lie in a region.
 
         Parameters
@@ -157,25 +185,17 @@ class Prior:
         -----
         Theory, section 5.
         """
-        from pufferfish.priors.ambiguity import Confidence, region_rule
-
-        region = region_rule(confidence, tv_radius)
-        if isinstance(region, Confidence) and not self.from_rows:
-            raise InputError(
-                "confidence needs counts of rows (Prior.from_counts or Prior.from_table), but the "
-                "prior was given as probabilities; give tv_radius instead"
-            )
-        return replace(self, region=region)
+        return replace(self, rule=region_rule(confidence, tv_radius))
 
     @classmethod
     def from_mapping(
         cls,
-        secrets: Mapping[Any, Mapping[Any, Any]],
+        secrets: Mapping[Any, Mapping[Any, Number]],
         *,
         order: Sequence[Any] | str | None = None,
-        step: Any = None,
-        tv_radius: Any = None,
-    ) -> Prior:
+        step: Number | None = None,
+        tv_radius: Number | None = None,
+    ) -> "Prior":
         """Read a prior from ``{secret: {value: probability}}``.
 
         Parameters
@@ -192,14 +212,19 @@ class Prior:
         tv_radius : number, optional
             How wrong each distribution may be, in total variation: a region (theory, section 5).
 
+        Returns
+        -------
+        Prior
+            Its ``notes`` say of rows whose sum is not exactly 1 that they were renormalised.
+
         Raises
         ------
         InputError
             If a row does not sum to 1 (within 1e-6), has a negative entry, or is no mapping.
         """
-        rows = rows_of_mapping(secrets, order, step)
-        prior = cls.from_numerators(rows.support, rows.secrets, rows.numerators, notes=rows.notes)
-        return prior if tv_radius is None else prior.with_region(tv_radius=tv_radius)
+        return cls.from_numerators(
+            rows_of_mapping(secrets, order, step), rule=region_rule(tv_radius=tv_radius)
+        )
 
     @classmethod
     def from_counts(
@@ -208,19 +233,21 @@ class Prior:
         *,
         support: Sequence[Any] | npt.NDArray[Any] | Mapping[str, Sequence[Any]],
         order: Sequence[Any] | str | Mapping[str, Any] | None = None,
-        step: Any = None,
-        confidence: Any = None,
-        tv_radius: Any = None,
-    ) -> Prior:
+        step: Number | Mapping[str, Number] | None = None,
+        confidence: Number | None = None,
+        tv_radius: Number | None = None,
+    ) -> "Prior":
         """Read a prior from integer counts, one list or array per secret.
 
         Parameters
         ----------
         counts : mapping from secret to integers, shape (n,)
-            How often each value occurs under the secret; not negative.
-        support : sequence, shape (n,)
+            How often each value occurs under the secret; not negative. For several columns nested
+            lists or an array with an axis for each.
+        support : sequence, shape (n,), or mapping from column to its values
             The values: numbers (in any order) or levels; those that no row has too (structural
-            ones), which a region needs.
+            ones), which a region needs. For several columns a mapping, and so are ``order`` and
+            ``step``.
         order : sequence of levels, "appearance" or "alphabetical", optional
             The order of the levels, least first, or how to find it ("appearance": as the support
             names them).
@@ -232,18 +259,11 @@ class Prior:
         Raises
         ------
         InputError
-            If lengths differ, a count is negative or no integer, a value is given twice, or a
-            secret has no rows.
+            If shapes differ, a count is negative or no integer, a value is given twice, a secret
+            has no rows, or there are more than 10**7 combinations of values.
         """
-        if isinstance(support, Mapping):
-            joint = rows_of_joint_counts(counts, support, order, step)
-            prior = cls.from_numerators(*joint, from_rows=True)
-        elif isinstance(order, Mapping):
-            raise InputError("an order by column needs a support by column, {column: values}")
-        else:
-            rows = rows_of_counts(counts, support, order, step)
-            prior = cls.from_numerators(rows.support, rows.secrets, rows.numerators, from_rows=True)
-        return prior.with_region(confidence=confidence, tv_radius=tv_radius)
+        rows = rows_of_counts(counts, support, order, step)
+        return cls.from_numerators(rows, from_rows=True, rule=region_rule(confidence, tv_radius))
 
     @classmethod
     def from_table(
@@ -256,13 +276,15 @@ class Prior:
         levels: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
         missing: Iterable[str] | Mapping[str, Iterable[str]] = (),
         exclude_secrets: Iterable[str] = (),
-        step: Any = None,
+        step: Number | Mapping[str, Number] | None = None,
         support: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         missing_as_level: bool | Mapping[str, bool] = False,
         unit: str | None = None,
-        confidence: Any = None,
-        tv_radius: Any = None,
-    ) -> Prior:
+        decimal: str = ".",
+        delimiter: str | None = None,
+        confidence: Number | None = None,
+        tv_radius: Number | None = None,
+    ) -> "Prior":
         """Learn a prior from a file or a dataframe: the counts of ``public`` for each ``secret``.
 
         Parameters
@@ -296,6 +318,10 @@ class Prior:
         unit : str, optional
             The column whose equal values mark the rows of one person; without it each row is a
             person of its own. Without a region.
+        decimal : "." or ","
+            The decimal mark of the cells.
+        delimiter : str, optional
+            That of a text file; by default the one that its header line has.
         confidence, tv_radius : number, optional
             A region for the prior (:meth:`with_region`).
 
@@ -315,84 +341,66 @@ class Prior:
         Which rows have no public value may tell the secret (theory, section 7), whether they are
         left out or show as blanks. As a level of the prior they are under the promise.
         """
-        from pufferfish.priors.ambiguity import region_rule
+        from pufferfish.tables.count import count_table  # slow to import, and only this needs it
 
-        # The one edge back to the tables, which make priors; only this call needs them.
-        from pufferfish.tables import count_joint_table, count_table, make_joint_rules, make_rules
-
-        region = region_rule(confidence, tv_radius)
-        if unit is not None and region is not None:
-            raise InputError(_NO_REGION_OF_UNITS)
-        options: dict[str, Any] = {
-            "order": order,
-            "levels": levels,
-            "missing": missing,
-            "exclude_secrets": exclude_secrets,
-            "step": step,
-            "support": support,
-            "missing_as_level": missing_as_level,
-        }
-        if isinstance(public, str) or not isinstance(public, Iterable):
-            by_column = [name for name, option in options.items() if isinstance(option, Mapping)]
-            if by_column:
-                raise InputError(
-                    f"{by_column[0]} by column is for several columns, public=[...], but public is "
-                    f"{public!r}"
-                )
-            rules = make_rules(secret=secret, public=public, unit=unit, **options)
-            prior = count_table(table, rules)
-        else:
-            joint = make_joint_rules(secret=secret, public=public, unit=unit, **options)
-            prior = count_joint_table(table, joint)
-        return replace(prior, region=region)
+        rule = region_rule(confidence, tv_radius)
+        rules = make_rules(
+            secret=secret,
+            public=public,
+            order=order,
+            levels=levels,
+            missing=missing,
+            exclude_secrets=exclude_secrets,
+            step=step,
+            support=support,
+            missing_as_level=missing_as_level,
+            unit=unit,
+            decimal=decimal,
+        )
+        found = count_table(table, rules, delimiter=delimiter)
+        return cls.from_numerators(
+            Rows(found.product, found.secrets, found.counts, tuple(found.report.notes)),
+            from_rows=True,
+            rule=rule,
+            rules=rules,
+            codings=found.codings,
+            strata=found.strata,
+            report=found.report,
+        )
 
     @classmethod
-    def from_numerators(
-        cls,
-        support: AnySupport,
-        secrets: tuple[str, ...],
-        rows: Sequence[Sequence[int] | npt.NDArray[Any]],
-        *,
-        from_rows: bool = False,
-        notes: tuple[str, ...] = (),
-        report: TableReport | None = None,
-        region: Region | None = None,
-    ) -> Prior:
-        """Build the exact arrays from one row of numerators per secret, already in place.
-
-        Parameters
-        ----------
-        support : Lattice, Levels or Product
-            The n atoms.
-        secrets : tuple of str
-            The m secrets.
-        rows : sequence of integers, shape (m, n)
-            The numerator of every atom; they become Python integers where 64 bits may not do.
-        from_rows, notes, report
-            See the attributes.
-
-        Raises
-        ------
-        InputError
-            If the numerators of a secret sum to 0.
-        """
+    def from_numerators(cls, rows: Rows, **attributes: Any) -> "Prior":
+        """Return the prior of integers that are in place; each secret's must have a sum above 0."""
         totals = []
-        for name, row in zip(secrets, rows, strict=True):
+        for name, row in zip(rows.secrets, rows.numerators, strict=True):
             total = _exact_sum(row)
             if total == 0:
                 raise InputError(f"secret {name!r} has no mass: its counts sum to 0")
             totals.append(total)
-        small = max(totals) < INT64_SAFE
-        array: CountArray = np.array(
-            [np.asarray(row, dtype=np.int64 if small else object) for row in rows],
-            dtype=np.int64 if small else object,
-        )
-        array.setflags(write=False)
-        return cls(support, secrets, array, tuple(totals), from_rows, notes, report, region)
+        kind = np.int64 if max(totals) < INT64_SAFE else object
+        counts = np.array([np.asarray(row, dtype=kind) for row in rows.numerators], dtype=kind)
+        attributes = {"notes": rows.notes, **attributes}
+        return cls(rows.product, rows.secrets, _sealed(counts), tuple(totals), **attributes)
 
 
-def _ratio(numerator: int, denominator: int) -> float:
-    return numerator / denominator
+def read_prior_file(
+    path: str | Path, *, order: Sequence[Any] | str | None = None, step: Number | None = None
+) -> tuple[Prior, list[tuple[str, str]] | None]:
+    """Return the prior of a JSON file and the pairs that it names, if it does."""
+    raise NotImplementedError
+
+
+def _merged(stratum: Stratum, sequences: IntArray) -> Stratum:
+    """Return a stratum with other sequences, those that are the same now counted together."""
+    distinct, where = np.unique(sequences, axis=0, return_inverse=True)
+    counts = np.zeros((len(stratum.counts), len(distinct)), dtype=np.int64)
+    np.add.at(counts, (slice(None), where.reshape(-1)), stratum.counts)
+    return Stratum(stratum.rows, distinct.astype(np.int64), counts)
+
+
+def _sealed(counts: CountArray) -> CountArray:
+    counts.setflags(write=False)
+    return counts
 
 
 def _exact_sum(row: Sequence[int] | npt.NDArray[Any]) -> int:

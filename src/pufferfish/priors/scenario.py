@@ -1,175 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenario: priors of one or several adversaries, and the pairs of secrets to protect."""
 
-from __future__ import annotations
+import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Literal
+
 import numpy as np
-from pufferfish.numbers import CountArray, IntArray
-from pufferfish.errors import InputError, listed
+
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.numbers import INT64_SAFE, CountArray, IntArray, text_of
+from pufferfish.priors.ambiguity import AmbiguitySet, Confidence, Point, Rule, ball_around, box_of
 from pufferfish.priors.prior import Prior
-from pufferfish.support import make_product
 from pufferfish.support import (
-    AnySupport,
     Lattice,
     Levels,
     Product,
     Support,
     lattice_index,
+    lattice_of,
     make_lattice,
     make_levels,
 )
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import combinations
-from pufferfish.numbers import INT64_SAFE, CountArray
-from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.priors.ambiguity import Confidence, Region
-from pufferfish.support import Lattice, Product, Support, lattice_of, one_column
-from pufferfish.numbers import text_of
-
-def aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
-    """Return the priors on the union of their supports, secrets in the order of the first.
-
-    Columns of several together are in the order of the first prior too.
-
-    Raises
-    ------
-    InputError
-        If the kinds of support, the columns or the orders of levels differ.
-    """
-    first = priors[0]
-    if all(p.support.same_as(first.support) and p.secrets == first.secrets for p in priors):
-        return priors
-    union: AnySupport
-    if isinstance(first.support, Product):
-        union, places = _union_of_products(priors)
-    else:
-        supports = [p.support for p in priors]
-        single = [s for s in supports if not isinstance(s, Product)]
-        if len(single) < len(supports):
-            raise _differ()
-        union, found = _union(single)
-        places = [(place,) for place in found]
-    return tuple(
-        replace(
-            Prior.from_numerators(
-                union,
-                first.secrets,
-                _placed(prior, first, union, place),
-                from_rows=prior.from_rows,
-                notes=prior.notes,
-                report=prior.report,
-                region=prior.region,
-            ),
-            units=None
-            if prior.units is None
-            else prior.units.moved(
-                _moved(prior, union, place), [prior.row(secret) for secret in first.secrets]
-            ),
-        )
-        for prior, place in zip(priors, places, strict=True)
-    )
-
-
-def _moved(prior: Prior, union: AnySupport, places: tuple[IntArray, ...]) -> IntArray:
-    """Return where on the union each atom of a prior is, as :func:`_placed` puts it."""
-    if not (isinstance(union, Product) and isinstance(prior.support, Product)):
-        return places[0]
-    mine = np.unravel_index(np.arange(prior.support.size), prior.support.shape)
-    axes = [prior.support.position(column) for column in union.columns]
-    there = [place[mine[axis]] for place, axis in zip(places, axes, strict=True)]
-    moved: IntArray = np.ravel_multi_index(there, union.shape)
-    return moved
-
-
-def _placed(
-    prior: Prior, first: Prior, union: AnySupport, places: tuple[IntArray, ...]
-) -> list[CountArray]:
-    """Return the rows of a prior on the union, where its atoms lie at the places, per axis."""
-    old: tuple[int, ...] = (prior.support.size,)
-    shape: tuple[int, ...] = (union.size,)
-    axes: tuple[int, ...] = (0,)
-    if isinstance(union, Product) and isinstance(prior.support, Product):
-        old, shape = prior.support.shape, union.shape
-        axes = tuple(prior.support.position(column) for column in union.columns)
-    rows = []
-    for secret in first.secrets:
-        counts = prior.counts[prior.row(secret)]
-        row = np.zeros(shape, dtype=counts.dtype)
-        row[np.ix_(*places)] = counts.reshape(old).transpose(axes)
-        rows.append(row.reshape(-1))
-    return rows
-
-
-def _union_of_products(priors: tuple[Prior, ...]) -> tuple[Product, list[tuple[IntArray, ...]]]:
-    """Return the product of the unions of all axes, and for each prior the places on them."""
-    supports = [p.support for p in priors]
-    products = [s for s in supports if isinstance(s, Product)]
-    if len(products) < len(supports):
-        raise _differ()
-    columns = products[0].columns
-    for other in products[1:]:
-        if set(other.columns) != set(columns):
-            raise InputError(
-                "all adversaries' priors need the same columns, but one is on "
-                f"{listed(columns)} and another on {listed(other.columns)}"
-            )
-    axes, places = [], []
-    for column in columns:
-        try:
-            union, found = _union([p.axes[p.position(column)] for p in products])
-        except InputError as error:
-            raise InputError(f"column {column!r}: {error}") from None
-        axes.append(union)
-        places.append(found)
-    return make_product(columns, axes), list(zip(*places, strict=True))
-
-
-def _union(supports: Sequence[Support]) -> tuple[Support, list[IntArray]]:
-    """Return the union of the supports of one column, and where the atoms of each lie on it."""
-    union: Support
-    places: list[Any]
-    if all(isinstance(s, Lattice) for s in supports):
-        lattices = [s for s in supports if isinstance(s, Lattice)]
-        # The coarsest step that holds all lattices: a step that was chosen stays.
-        step = Fraction(
-            math.gcd(*(s.step.numerator for s in lattices)),
-            math.lcm(*(s.step.denominator for s in lattices)),
-        )
-        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values), step)
-        where = {union.origin + k: i for i, k in enumerate(union.index.tolist())}
-        places = [[where[u] for u in lattice_index(s.values, union.step)] for s in lattices]
-    elif all(isinstance(s, Levels) for s in supports):
-        levels = [s for s in supports if isinstance(s, Levels)]
-        if any(s.ordered for s in levels):
-            names = {s.names for s in levels}
-            if len(names) > 1 or not all(s.ordered for s in levels):
-                raise InputError("all adversaries' priors need the same order of the same levels")
-        union = levels[0] if levels[0].ordered else make_levels(n for s in levels for n in s.names)
-        at = {name: k for k, name in enumerate(union.names)}
-        places = [[at[name] for name in s.names] for s in levels]
-    else:
-        raise InputError("one adversary's prior is on numbers and another's on levels")
-    return union, [np.array(place, dtype=np.int64) for place in places]
-
-
-def _differ() -> InputError:
-    return InputError(
-        "one adversary's prior is on one column and another's on several together; make all of "
-        "them joint (public=[...]), also those of a single column"
-    )
-
+from pufferfish.tables.people import Stratum
 
 Pair = tuple[str, str]
+#: With more secrets than this the pairs have to be named.
+MOST_SECRETS = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairView:
     """One pair under one adversary, over that pair's own atoms.
 
@@ -194,8 +58,8 @@ class PairView:
     adversary: int
     first: str
     second: str
-    atoms: Any
-    index: Any
+    atoms: IntArray
+    index: IntArray
     counts_first: CountArray
     counts_second: CountArray
     total_first: int
@@ -224,68 +88,52 @@ class Scenario:
     Raises
     ------
     InputError
-        If there are fewer than two secrets, the secrets, columns or kinds of support of the priors
-        differ, or a pair names an unknown secret or the same one twice.
+        If there are fewer than two secrets, or more than 200 and no pairs are named; if the
+        secrets, columns or kinds of support of the priors differ; if a pair names an unknown
+        secret or the same one twice.
     """
 
     priors: tuple[Prior, ...]
     pairs: tuple[Pair, ...]
 
     def __init__(
-        self, priors: Prior | Sequence[Prior], pairs: str | Sequence[Sequence[str]] = "all"
+        self,
+        priors: Prior | Sequence[Prior],
+        pairs: Literal["all"] | Sequence[Sequence[str]] = "all",
     ) -> None:
-        if isinstance(priors, Prior) or not isinstance(priors, Iterable):
-            given: tuple[Any, ...] = (priors,)
-        else:
-            given = tuple(priors)
+        given = tuple(priors) if isinstance(priors, Iterable) else (priors,)
         wrong = next((p for p in given if not isinstance(p, Prior)), None)
         if not given or wrong is not None:
-            raise InputError(
-                "a scenario needs a Prior or a list of them"
-                + (
-                    f", but an object of type {type(wrong).__name__} was given"
-                    if given
-                    else ", but none was given"
-                )
-            )
-        secrets = given[0].secrets
-        for other in given[1:]:
-            if set(other.secrets) != set(secrets):
-                raise InputError(
-                    "all adversaries' priors need the same secrets, but one has "
-                    f"{listed(secrets)} and another {listed(other.secrets)}"
-                )
-        object.__setattr__(self, "priors", aligned(given))
-        object.__setattr__(self, "pairs", _checked_pairs(pairs, secrets))
+            kind = f"an object of type {type(wrong).__name__}" if given else "none"
+            raise InputError(f"a scenario needs a Prior or a list of them, but {kind} was given")
+        # Before anything else: a table whose columns were swapped has very many secrets.
+        object.__setattr__(self, "pairs", _checked_pairs(pairs, given[0].secrets))
+        object.__setattr__(self, "priors", _aligned(given))
+
+    @property
+    def product(self) -> Product:
+        """The support that all priors share: one axis per column."""
+        return self.priors[0].product
 
     @property
     def support(self) -> Support:
-        """The support that all priors share, where they are on one column.
-
-        Raises
-        ------
-        InputError
-            If they are on several columns together (:attr:`product`): what is for one column
-            refuses such a scenario, instead of taking its combinations for values.
-        """
-        return one_column(self.priors[0].support)
-
-    @property
-    def product(self) -> Product | None:
-        """The support that all priors share, where they are on several columns together."""
-        support = self.priors[0].support
-        return support if isinstance(support, Product) else None
+        """The support of the only column; an InputError where there are several."""
+        return self.product.only
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The lattice for additive noise (numbers, or the codes of ordered levels).
-
-        Raises
-        ------
-        InputError
-            For levels without an order, and for several columns together.
-        """
+        """The lattice for additive noise on the only column."""
         return lattice_of(self.support)
+
+    @property
+    def unit(self) -> str | None:
+        """The column whose equal values mark the rows of one person."""
+        return next((prior.unit for prior in self.priors if prior.unit is not None), None)
+
+    @property
+    def strata(self) -> tuple[tuple[Stratum, ...], ...]:
+        """For each adversary the people by their number of rows."""
+        return tuple(prior.strata for prior in self.priors)
 
     @cached_property
     def protected(self) -> tuple[str, ...]:
@@ -299,52 +147,88 @@ class Scenario:
         m = len(self.protected)
         return len(self.pairs) == m * (m - 1) // 2
 
-    def of_column(self, column: str | None) -> Scenario:
+    @property
+    def cells(self) -> int:
+        """Adversaries times protected secrets times atoms: what the work and memory grow with."""
+        return len(self.priors) * len(self.protected) * self.product.size
+
+    def of_column(self, column: str | None) -> "Scenario":
         """Return the scenario of one of several columns, summed over the others.
 
         A scenario of one column is returned as it is.
+
+        Parameters
+        ----------
+        column : str or None
+            Its name; None for the only one.
 
         Raises
         ------
         InputError
             If there are several columns and none or an unknown one is named.
         """
-        if self.product is None:
+        self.product.position(column)
+        if len(self.product.axes) == 1:
             return self
-        if column is None:
-            raise InputError(
-                "noise and channels are calibrated for one column at a time: name one of "
-                f"{listed(map(repr, self.product.columns))} with column="
-            )
         return Scenario([prior.marginal(column) for prior in self.priors], self.pairs)
 
-    @cached_property
-    def _order(self) -> tuple[int, ...]:
-        """The adversaries sorted by what they believe, in whatever order they were given."""
-        keys = [(self._fingerprint(prior), prior.totals) for prior in self.priors]
-        return tuple(sorted(range(len(keys)), key=lambda rho: keys[rho]))
+    @property
+    def has_region(self) -> bool:
+        """Whether any adversary's prior is only known to lie in a region."""
+        return any(prior.rule is not None for prior in self.priors)
 
     @property
-    def regions(self) -> tuple[Region | None, ...]:
-        """The regions of all adversaries, in an order that does not depend on the one given."""
-        return tuple(self.priors[rho].region for rho in self._order)
+    def rules(self) -> tuple[Rule | None, ...]:
+        """The rules of all adversaries' regions, in an order that does not depend on the given."""
+        return tuple(self.priors[rho].rule for rho in self._order)
 
-    def with_regions(self, rules: Sequence[Region | None]) -> Scenario:
+    def with_rules(self, rules: Sequence[Rule | None]) -> "Scenario":
         """Return the same scenario, its priors known to lie in these regions and no better.
 
         Parameters
         ----------
         rules : sequence of (Confidence, TVBall or None)
-            In the order of :attr:`regions`.
+            In the order of :attr:`rules`.
         """
         at = dict(zip(self._order, rules, strict=True))
-        priors = [replace(prior, region=at[rho]) for rho, prior in enumerate(self.priors)]
+        priors = [replace(prior, rule=at[rho]) for rho, prior in enumerate(self.priors)]
         return Scenario(priors, self.pairs)
 
-    @property
-    def cells(self) -> int:
-        """Adversaries times protected secrets times atoms: what the work and memory grow with."""
-        return len(self.priors) * len(self.protected) * self.priors[0].support.size
+    @cached_property
+    def _order(self) -> tuple[int, ...]:
+        keys = [(self._fingerprint(prior), prior.totals) for prior in self.priors]
+        return tuple(sorted(range(len(keys)), key=keys.__getitem__))
+
+    def sets(self) -> tuple[tuple[AmbiguitySet, ...], ...]:
+        """Return what each adversary holds possible under each protected secret.
+
+        Returns
+        -------
+        tuple of tuples of Point or Region
+            By adversary, then by protected secret, over the whole support.
+
+        Notes
+        -----
+        Theory, section 5. The level of each Clopper-Pearson interval is 1 - alpha / cells, and
+        cells counts every atom of every protected secret, for all adversaries whose prior was
+        counted: together they hold with the stated confidence.
+        """
+        boxes = sum(isinstance(prior.rule, Confidence) for prior in self.priors)
+        cells = self.product.size * len(self.protected) * boxes
+        found = []
+        for prior in self.priors:
+            sets: list[AmbiguitySet] = []
+            for secret in self.protected:
+                row = prior.row(secret)
+                counts, total = prior.counts[row], prior.totals[row]
+                if prior.rule is None:
+                    sets.append(Point(counts.reshape(self.product.shape), total))
+                elif isinstance(prior.rule, Confidence):
+                    sets.append(box_of(counts.tolist(), total, (1 - prior.rule.level) / cells))
+                else:
+                    sets.append(ball_around(counts.tolist(), total, prior.rule.radius))
+            found.append(tuple(sets))
+        return tuple(found)
 
     def views(self) -> Iterator[PairView]:
         """Yield every pair under every adversary, restricted to the pair's own atoms."""
@@ -365,42 +249,58 @@ class Scenario:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of support, pairs and exact probabilities; equal scenarios have equal digests.
+        """SHA-256 of support, pairs, exact probabilities, regions and the rows of people.
 
-        It depends on the counts of the table and is therefore as private as they are. Counts
-        themselves, and not only frequencies, count where a prior is to hold with a confidence.
+        Equal scenarios have equal digests, in whatever order adversaries, columns and secrets are
+        written. It depends on the counts of the table and is as private as they are.
         """
         h = hashlib.sha256()
-        product = self.product
-        if product is None:
-            h.update(_written(self.support))
-        else:
-            for name, k in sorted(zip(product.columns, range(len(product.columns)), strict=True)):
-                axis = product.axes[k]
-                h.update(f"column {name!r} {axis.size}\n".encode())
-                h.update(_written(axis))
+        columns, axes = self.product.columns, self.product.axes
+        for k in self._by_name:
+            h.update(f"column {columns[k] if len(columns) > 1 else ''!r}\n".encode())
+            h.update(_written(axes[k]))
         h.update(repr(sorted(tuple(sorted(pair)) for pair in self.pairs)).encode())
-        for fingerprint in sorted(map(self._identity, self.priors)):
-            h.update(fingerprint)
+        for identity in sorted(map(self._identity, self.priors)):
+            h.update(identity)
         return f"sha256:{h.hexdigest()}"
 
+    @property
+    def _by_name(self) -> tuple[int, ...]:
+        """The axes by the names of their columns: their order is only a way of writing."""
+        columns = self.product.columns
+        return tuple(sorted(range(len(columns)), key=lambda k: columns[k] or ""))
+
     def _identity(self, prior: Prior) -> bytes:
-        """Return a prior's fingerprint, with its numbers of rows where its region needs them."""
-        if not isinstance(prior.region, Confidence):
-            return self._fingerprint(prior)
-        totals = [prior.totals[prior.row(secret)] for secret in sorted(self.protected)]
-        return self._fingerprint(prior) + repr(totals).encode()
+        """Return what tells a prior from others: its probabilities, region and people."""
+        h = hashlib.sha256(self._fingerprint(prior))
+        secrets = sorted(self.protected)
+        h.update(repr(prior.rule).encode())
+        if isinstance(prior.rule, Confidence):  # how wide its intervals are depends on the totals
+            h.update(repr([prior.totals[prior.row(secret)] for secret in secrets]).encode())
+        for stratum in prior.strata:
+            counts = stratum.counts[[prior.row(secret) for secret in secrets]]
+            used = np.flatnonzero(counts.any(axis=0))
+            sequences = self._renamed(stratum.sequences[used])
+            order = np.lexsort(sequences.T[::-1])
+            h.update(f"people {prior.unit!r} {stratum.rows} {len(used)}\n".encode())
+            h.update(np.ascontiguousarray(sequences[order], dtype="<i8").tobytes())
+            h.update(np.ascontiguousarray(counts[:, used[order]], dtype="<i8").tobytes())
+        return h.digest()
+
+    def _renamed(self, atoms: IntArray) -> IntArray:
+        """Return atoms as they are numbered where the columns stand in the order of their names."""
+        places = np.unravel_index(atoms, self.product.shape)
+        shape = [self.product.shape[k] for k in self._by_name]
+        renamed: Any = np.ravel_multi_index([places[k] for k in self._by_name], shape)
+        return np.asarray(renamed, dtype=np.int64)
 
     def _fingerprint(self, prior: Prior) -> bytes:
         h = hashlib.sha256()
-        product = self.product
+        shape = self.product.shape
         for secret in sorted(self.protected):
             row = prior.row(secret)
             counts, total = prior.counts[row], prior.totals[row]
-            if product is not None:
-                # By the names of the columns: their order is only a way of writing.
-                by_name = sorted(range(len(product.columns)), key=product.columns.__getitem__)
-                counts = counts.reshape(product.shape).transpose(by_name).reshape(-1)
+            counts = counts.reshape(shape).transpose(self._by_name).reshape(-1)
             # In lowest terms, so that counts and probabilities of the same prior agree.
             divisor = math.gcd(total, *_few_distinct(counts))
             lowest = total // divisor
@@ -418,7 +318,7 @@ def _written(support: Support) -> bytes:
     """Return the support of one column as bytes, for the digest."""
     if isinstance(support, Lattice):
         index = np.ascontiguousarray(support.index, dtype="<i8").tobytes()
-        return f"lattice {support.step} {support.origin}\n".encode() + index
+        return f"lattice {support.step} {support.origin} {support.size}\n".encode() + index
     return f"levels {support.ordered} {support.names!r}\n".encode()
 
 
@@ -433,32 +333,129 @@ def _few_distinct(counts: CountArray) -> list[int]:
     return [divisor] if divisor else [int(c) for c in counts]
 
 
-def _checked_pairs(pairs: str | Sequence[Sequence[str]], secrets: tuple[str, ...]) -> Any:
+def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
     if len(secrets) < 2:
         raise InputError(
             f"a scenario needs at least two secrets to tell apart, but there is only "
             f"{listed(secrets) or 'none'}"
         )
-    if isinstance(pairs, str):
-        if pairs != "all":
-            raise InputError(f"pairs must be 'all' or a list of pairs, but {pairs!r} was given")
+    if isinstance(pairs, str) and pairs == "all":
+        m = len(secrets)
+        if m > MOST_SECRETS:
+            raise InputError(
+                f"there are {m:,} secrets, which make {m * (m - 1) // 2:,} pairs, and at most "
+                f"{MOST_SECRETS} secrets are compared without naming pairs; the columns may be "
+                "swapped, or name the pairs with --pair A B (pairs=[...])"
+            )
         return tuple(combinations(secrets, 2))
-    if not isinstance(pairs, Iterable):
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise InputError(f"pairs must be 'all' or a list of pairs, but {pairs!r} was given")
+    known = set(secrets)
     checked: dict[frozenset[str], Pair] = {}
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InputError(f"a pair names two secrets, but {pair!r} was given")
         first, second = (text_of(secret) for secret in pair)
         for secret in (first, second):
-            if secret not in secrets:
+            if secret not in known:
                 raise InputError(
-                    f"the pair ({first}, {second}) names the unknown secret {secret!r}"
+                    f"the pair ({listed((first, second))}) names the unknown secret {secret!r}"
                     f"{did_you_mean(secret, secrets)}; the secrets are {listed(secrets)}"
                 )
         if first == second:
-            raise InputError(f"the pair ({first}, {second}) names the same secret twice")
+            raise InputError(f"the pair ({listed(pair)}) names the same secret twice")
         checked.setdefault(frozenset((first, second)), (first, second))
     if not checked:
         raise InputError("there is no pair of secrets to protect")
     return tuple(checked.values())
+
+
+def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
+    """Return the priors on the union of their supports, columns and secrets as in the first."""
+    first = priors[0]
+    for other in priors[1:]:
+        if set(other.secrets) != set(first.secrets):
+            raise InputError(
+                "all adversaries' priors need the same secrets, but one has "
+                f"{listed(first.secrets)} and another {listed(other.secrets)}"
+            )
+        if len(other.axes) != len(first.axes) or (
+            len(first.axes) > 1 and set(other.product.columns) != set(first.product.columns)
+        ):
+            raise InputError(
+                "all adversaries' priors need the same columns, but one is on "
+                f"{listed(map(str, first.product.columns))} and another on "
+                f"{listed(map(str, other.product.columns))}"
+            )
+    if all(p.product.same_as(first.product) and p.secrets == first.secrets for p in priors):
+        return priors
+    columns = first.product.columns
+    axes, places = [], []
+    for name in columns:
+        at = [p.product.position(name) if len(columns) > 1 else 0 for p in priors]
+        where = f"column {name!r}: " if len(columns) > 1 else ""
+        union, found = _union([p.axes[k] for p, k in zip(priors, at, strict=True)], where)
+        axes.append(union)
+        places.append(found)
+    product = Product(columns, tuple(axes))
+    return tuple(
+        _moved(prior, product, first.secrets, [found[rho] for found in places])
+        for rho, prior in enumerate(priors)
+    )
+
+
+def _moved(
+    prior: Prior, product: Product, secrets: tuple[str, ...], places: Sequence[IntArray]
+) -> Prior:
+    """Return a prior on a larger product; ``places`` are where its atoms lie on each axis."""
+    several = len(product.columns) > 1
+    axes = [prior.product.position(name) if several else 0 for name in product.columns]
+    mine = np.unravel_index(np.arange(prior.product.size), prior.product.shape)
+    to: Any = np.ravel_multi_index(
+        [place[mine[k]] for place, k in zip(places, axes, strict=True)], product.shape
+    )
+    rows = [prior.row(secret) for secret in secrets]
+    counts = np.zeros((len(rows), product.size), dtype=prior.counts.dtype)
+    counts[:, to] = prior.counts[rows]
+    counts.setflags(write=False)
+    return replace(
+        prior,
+        product=product,
+        secrets=secrets,
+        counts=counts,
+        totals=tuple(prior.totals[row] for row in rows),
+        codings=tuple(prior.codings[k] for k in axes) if prior.codings else (),
+        strata=tuple(
+            replace(stratum, sequences=to[stratum.sequences], counts=stratum.counts[rows])
+            for stratum in prior.strata
+        ),
+    )
+
+
+def _union(supports: Sequence[Support], where: str) -> tuple[Support, list[IntArray]]:
+    """Return the union of the supports of one column, and where the atoms of each lie on it."""
+    if all(support.same_as(supports[0]) for support in supports):
+        return supports[0], [np.arange(supports[0].size, dtype=np.int64)] * len(supports)
+    lattices = [s for s in supports if isinstance(s, Lattice)]
+    levels = [s for s in supports if isinstance(s, Levels)]
+    union: Support
+    if not levels:
+        # The coarsest step that holds all lattices: a step that was chosen stays.
+        step = Fraction(
+            math.gcd(*(s.step.numerator for s in lattices)),
+            math.lcm(*(s.step.denominator for s in lattices)),
+        )
+        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values), step)
+        at = {union.origin + k: i for i, k in enumerate(union.index.tolist())}
+        places = [[at[u] for u in lattice_index(s.values, union.step)] for s in lattices]
+    elif not lattices:
+        if any(s.ordered for s in levels):  # and not all are the same
+            raise InputError(
+                f"{where}all adversaries' priors need the same order of the same levels"
+            )
+        union = make_levels(n for s in levels for n in s.names)
+        named = {name: k for k, name in enumerate(union.names)}
+        places = [[named[name] for name in s.names] for s in levels]
+    else:
+        raise InputError(f"{where}one adversary's prior is on numbers and another's on levels")
+    return union, [np.array(place, dtype=np.int64) for place in places]
