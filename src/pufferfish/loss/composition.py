@@ -6,23 +6,48 @@ others with worst cases w_l, which hold whatever else is known of a value,
 
     sum_x P_i(x) k_R(y|x) prod_l k_l(y_l|x)  <=  e^(sum w_l) e^loss(R)  times the same for P_j.
 
-*Proof.* Over the x of the pair prod_l k_l lies between some c and c e^(sum w_l): the left side is at
-most c e^(sum w_l) sum_x P_i(x) k_R(y|x), and c sum_x P_j(x) k_R(y|x) is at most the right one. With
-k rows of one person every release is k of them, and so is its worst case.
+*Proof.* Over the x of the pair prod_l k_l lies between some c and c e^(sum w_l): the left side is
+at most c e^(sum w_l) sum_x P_i(x) k_R(y|x), and c sum_x P_j(x) k_R(y|x) is at most the right one.
+With k rows of one person every release is k of them, and its worst case counts k times.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, cast
 
-from pufferfish.errors import InputError
+import numpy as np
+
+from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed, warn_user
 from pufferfish.loss.certificate import LossBound
 from pufferfish.loss.kernel import Mechanism
-from pufferfish.loss.problem import LARGEST_GRID, Releases
+from pufferfish.loss.problem import LARGEST_GRID, GridTooLarge, Releases, problems_of, unknown_rows
+from pufferfish.loss.proof import loss_bound
+from pufferfish.loss.worst_case import worst_case
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import IntArray
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import Support
+from pufferfish.support import Lattice, Support
+
+#: Pairs times adversaries up to which a channel's worst case is taken pair by pair.
+_MOST_REACHES = 64
+
+
+class PlanLike(Protocol):
+    """What is read of a plan: see :class:`pufferfish.Plan`."""
+
+    applied: Mechanism
+    support: Support
+    coding: Any
+    unit: str | None
+    rows_per_person: tuple[int, ...]
+
+
+#: One release: a plan, or the column and what was applied to it.
+Item = PlanLike | tuple[str, PlanLike | Mechanism]
 
 
 class Other(NamedTuple):
@@ -31,25 +56,6 @@ class Other(NamedTuple):
     label: str
     mechanism: Mechanism
     support: Support
-
-
-class PlanLike(Protocol):
-    """What is read of a plan."""
-
-    @property
-    def applied(self) -> Mechanism: ...
-    @property
-    def support(self) -> Support: ...
-    @property
-    def coding(self) -> Any: ...
-    @property
-    def unit(self) -> str | None: ...
-    @property
-    def rows_per_person(self) -> tuple[int, ...]: ...
-
-
-#: One release: a plan, or the column and what was applied to it.
-Item = PlanLike | tuple[str, PlanLike | Mechanism]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +80,8 @@ class Composition:
     others: tuple[Other, ...] = ()
     rows: tuple[int, ...] = ()
 
-    def position(self, column: str | None) -> int:
-        """Return the position of a column of the scenario; None: the only one."""
-        raise NotImplementedError
+    def __len__(self) -> int:
+        return len(self.others) + sum(map(len, self.releases.values()))
 
     def with_release(self, at: int, mechanism: Mechanism, label: str = "new") -> "Composition":
         """Return the same with one further release of the column at a position."""
@@ -86,6 +91,10 @@ class Composition:
             labels={**self.labels, at: (*self.labels.get(at, ()), label)},
         )
 
+    def position(self, column: str | None) -> int:
+        """Return the position of a column of the scenario; None: the only one."""
+        return self.scenario.product.position(column)
+
     def bound(self, limit: int = LARGEST_GRID) -> LossBound:
         """Return the bound of everything together."""
         return compose(
@@ -94,13 +103,78 @@ class Composition:
 
 
 def joint_loss(scenario: Scenario | Prior, items: Iterable[Item]) -> LossBound:
-    """Return the loss of several releases together, or the least bound of it that is found."""
+    """Return the loss of several releases together, or the least bound of it that is found.
+
+    Parameters
+    ----------
+    scenario : Scenario or Prior
+        Of one column, or of several together (``Prior.from_table(..., public=["x", "z"])``).
+    items : iterable of Plan or (str, Plan or mechanism)
+        The releases, each independent of the others given the values. The column need not be
+        named where the plan or the scenario knows it.
+
+    Returns
+    -------
+    LossBound
+        ``float()`` of it is the loss, rounded up; 0 without releases, and never negative; may be
+        infinite. ``kind`` says whether it is the joint loss itself or which bound.
+
+    Raises
+    ------
+    InputError
+        If an item is no release, or does not fit its column.
+
+    Warns
+    -----
+    OutsidePromiseWarning
+        If rows of the table lack a value in some of the columns.
+
+    Notes
+    -----
+    Theory, section 6. Columns of which the scenario knows nothing count with their worst case.
+    Where the grid of all outputs is too large, the releases with the smallest worst cases are left
+    out of the joint loss until it fits, and their worst cases are added. Where the rows of one
+    person are known (``unit``), every release is one of all of them, and the loss is that of all
+    rows of a person together.
+    """
     return gather(scenario, items).bound()
 
 
 def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
-    """Return the releases by column."""
-    raise NotImplementedError
+    """Return the releases by column; an InputError where one does not fit its column."""
+    scenario = Scenario(scenario) if isinstance(scenario, Prior) else scenario
+    if not isinstance(scenario, Scenario):
+        raise InputError(f"a Scenario or a Prior is needed, not a {type(scenario).__name__}")
+    if isinstance(items, str) or hasattr(items, "applied") or not isinstance(items, Iterable):
+        raise InputError("a list of plans, or of (column, mechanism), is needed")
+    _warn_of_incomplete_rows(scenario)
+    columns = list(scenario.product.columns)
+    releases: dict[int, tuple[Mechanism, ...]] = {}
+    labels: dict[int, tuple[str, ...]] = {}
+    others, rows = [], set[int]()
+    for number, item in enumerate(items, 1):
+        release = _read(item, number, scenario.unit)
+        rows |= set(release.rows)
+        if release.column is None and len(columns) > 1:
+            raise InputError(
+                f"name the column of release {number}: (column, plan); the scenario is about "
+                f"{listed(map(str, columns))}"
+            )
+        if columns == [None]:
+            columns[0] = release.column  # from now on another name is another column
+        if release.column is not None and release.column not in columns:
+            if release.support is None:
+                raise InputError(
+                    f"release {number} is of the column {release.column!r}, of which the scenario "
+                    "knows nothing: give a plan, which knows the values of its column"
+                )
+            others.append(Other(release.label, release.mechanism, release.support))
+            continue
+        at = 0 if release.column is None else columns.index(release.column)
+        _check_fits(release, scenario.product.axes[at], number)
+        releases[at] = (*releases.get(at, ()), release.mechanism)
+        labels[at] = (*labels.get(at, ()), release.label)
+    return Composition(scenario, releases, labels, tuple(others), tuple(sorted(rows)))
 
 
 def compose(
@@ -112,12 +186,261 @@ def compose(
     *,
     limit: int = LARGEST_GRID,
 ) -> LossBound:
-    """Return the least bound that is found of the loss of a whole set of releases."""
-    raise NotImplementedError
+    """Return the least bound that is found of the loss of a whole set of releases.
+
+    It is the joint loss of all, or of those that are left when the smallest worst cases are left
+    out until the grid fits ``limit``, with the worst cases of the others; or the sum of all worst
+    cases where that is less. ``rows``: numbers of rows that one person may have besides those that
+    the scenario knows. Of such people, and where only one secret of a pair has people with some
+    number of rows, nothing is known but worst cases over the whole support.
+    """
+    terms = _Terms(scenario, releases, others, labels)
+    if not terms.all:
+        return LossBound(Fraction(0), 0.0)
+    known = {stratum.rows for strata in scenario.strata for stratum in strata} | {1}
+    bound = terms.worst_sum(max(known))
+    mixed = _mixture(terms, max(known), limit)
+    if mixed is not None and _rank(mixed.upper) <= _rank(bound.upper):
+        bound = mixed
+    unknown = max([unknown_rows(scenario), *(set(rows) - known)])
+    if unknown:
+        worst = _Terms(scenario, releases, others, labels, everywhere=True).worst_sum(unknown)
+        bound = max(bound, worst, key=lambda b: _rank(b.upper))
+    return bound
 
 
-def added(terms: Iterable[Fraction | None]) -> Fraction | None:
-    """Return a sum of worst cases; None: infinite."""
-    values = list(terms)
-    known = [value for value in values if value is not None]
-    return None if len(known) < len(values) else sum(known, Fraction(0))
+class _Term(NamedTuple):
+    """One release, with its worst case: of column ``at`` of the scenario, or of none (None)."""
+
+    label: str
+    worst: Fraction | None
+    at: int | None
+    mechanism: Mechanism
+
+
+class _Terms:
+    """All releases with their worst cases, over what the pairs can have or over the supports."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        releases: Releases,
+        others: Sequence[Other],
+        labels: Mapping[int, Sequence[str]] | None,
+        *,
+        everywhere: bool = False,
+    ) -> None:
+        self.scenario = scenario
+        self.all: list[_Term] = []
+        for at, mechanisms in sorted(releases.items()):
+            support = scenario.product.axes[at]
+            reach = _Reach(scenario, at) if mechanisms and not everywhere else None
+            names = [f"{at + 1}.{n + 1}" for n in range(len(mechanisms))]
+            for name, mechanism in zip(
+                names if labels is None else labels[at], mechanisms, strict=True
+            ):
+                worst = (
+                    worst_case(mechanism, support)
+                    if reach is None
+                    else reach.worst(mechanism, support)
+                )
+                self.all.append(_Term(name, worst, at, mechanism))
+        for other in others:
+            worst = worst_case(other.mechanism, other.support)
+            self.all.append(_Term(other.label, worst, None, other.mechanism))
+
+    def worst_sum(self, rows: int) -> LossBound:
+        """Return the sum of all worst cases, for so many rows of one person."""
+        named = _named(self.all, rows)
+        kind = "worst-case sum"
+        return LossBound(_added(named), 0.0, kind, "none", (), named, rows)
+
+    @cached_property
+    def units(self) -> list[list[_Term]]:
+        """What is left out together, the smallest worst cases first: all noises of a column merge.
+
+        Leaving out only some of them makes no grid smaller.
+        """
+        noises: dict[int, list[_Term]] = {}
+        single = []
+        for term in self.all:
+            if term.at is not None and isinstance(term.mechanism, DiscreteLaplace):
+                noises.setdefault(term.at, []).append(term)
+            elif term.at is not None:
+                single.append([term])
+        return sorted([*noises.values(), *single], key=lambda unit: _rank(_added(_named(unit))))
+
+
+class _Reach:
+    """Which values of a column the secrets of each pair can have.
+
+    ``sets`` holds the sets of atoms, or all atoms where there are many pairs; ``ends`` the first
+    and last of each pair. With a region it is the whole support (theory, section 5).
+    """
+
+    def __init__(self, scenario: Scenario, at: int) -> None:
+        shape = scenario.product.shape
+        everything = np.arange(shape[at], dtype=np.int64)
+        self.sets, self.ends = [everything], {(0, shape[at] - 1)}
+        if scenario.has_region:
+            return
+        axes = tuple(k + 1 for k in range(len(shape)) if k != at)
+        self.ends, found = set(), {}
+        everywhere = np.zeros(shape[at], dtype=bool)
+        for prior in scenario.priors:
+            used = (prior.counts.reshape(-1, *shape) != 0).any(axis=axes)
+            first, last = used.argmax(axis=1), shape[at] - 1 - used[:, ::-1].argmax(axis=1)
+            for one, other in scenario.pairs:
+                i, j = prior.row(one), prior.row(other)
+                self.ends.add((int(min(first[i], first[j])), int(max(last[i], last[j]))))
+                if len(found) <= _MOST_REACHES:
+                    both = used[i] | used[j]
+                    found[both.tobytes()] = np.flatnonzero(both)
+            everywhere |= used[[prior.row(secret) for secret in scenario.protected]].any(axis=0)
+        many = len(found) > _MOST_REACHES
+        self.sets = [np.flatnonzero(everywhere)] if many else list(found.values())
+
+    def worst(self, mechanism: Mechanism, support: Support) -> Fraction | None:
+        """Return the worst case of a mechanism over these values."""
+        sets: Iterable[IntArray] = self.sets
+        if isinstance(mechanism, DiscreteLaplace):
+            sets = (np.array(sorted(set(ends)), dtype=np.int64) for ends in self.ends)
+        return max((worst_case(mechanism, support, atoms) for atoms in sets), key=_rank)
+
+
+def _mixture(terms: _Terms, rows: int, limit: int) -> LossBound | None:
+    """Return the joint loss with the fewest worst cases; None where no grid fits."""
+    scenario, units = terms.scenario, terms.units
+    if scenario.has_region and any(isinstance(term.mechanism, Channel) for term in terms.all[1:]):
+        return None  # a robust loss is that of one channel, or of the noises of one column
+    for many in _fitting(terms, limit):
+        inside = [term for unit in units[many:] for term in unit]
+        try:
+            joint = loss_bound(scenario, _releases(inside), limit)
+        except GridTooLarge:  # small enough to be worked out, but not to be proved
+            continue
+        left = [term for term in terms.all if term not in inside]
+        named = _named(left, rows)
+        upper, added = joint.upper, _added(named)
+        return replace(
+            joint,
+            upper=None if upper is None or added is None else upper + added,
+            kind="joint loss + worst cases" if named else "joint loss",
+            within=tuple(term.label for term in terms.all if term in inside),
+            terms=named,
+        )
+    return None
+
+
+def _fitting(terms: _Terms, limit: int) -> Iterator[int]:
+    """Yield how many units to leave out until the grid fits, from the fewest."""
+    units = terms.units
+    if units:
+        yield 0
+    few, many = 0, len(units)
+    while many - few > 1:  # more releases hardly ever make a smaller grid
+        middle = (few + many) // 2
+        inside = [term for unit in units[middle:] for term in unit]
+        try:
+            problems_of(terms.scenario, _releases(inside), limit)
+            many = middle
+        except GridTooLarge:
+            few = middle
+    yield from range(max(1, many), len(units))
+
+
+def _releases(terms: Iterable[_Term]) -> dict[int, list[Mechanism]]:
+    """Return the releases of columns that the scenario knows."""
+    found: dict[int, list[Mechanism]] = {}
+    for term in terms:
+        if term.at is not None:
+            found.setdefault(term.at, []).append(term.mechanism)
+    return found
+
+
+def _named(terms: Iterable[_Term], rows: int = 1) -> tuple[tuple[str, Fraction | None], ...]:
+    return tuple((t.label, None if t.worst is None else rows * t.worst) for t in terms)
+
+
+def _added(named: Iterable[tuple[str, Fraction | None]]) -> Fraction | None:
+    """Return the sum of worst cases; None: infinite."""
+    values = [worst for _, worst in named]
+    finite = [worst for worst in values if worst is not None]
+    return sum(finite, Fraction(0)) if len(finite) == len(values) else None
+
+
+def _rank(upper: Fraction | None) -> tuple[bool, Fraction]:
+    return upper is None, upper or Fraction(0)
+
+
+class _Release(NamedTuple):
+    """What an item says."""
+
+    label: str
+    column: str | None
+    mechanism: Mechanism
+    support: Support | None
+    rows: tuple[int, ...]
+
+
+def _read(item: Any, number: int, unit: str | None) -> _Release:
+    """Return what an item says."""
+    column = None
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+        column, item = item
+    if isinstance(item, Channel | DiscreteLaplace):
+        support = item.inputs if isinstance(item, Channel) else None
+        return _Release(_label(number, column), column, item, support, ())
+    if not hasattr(item, "applied"):
+        raise InputError(
+            f"release {number} must be a plan, or (column, mechanism), but a "
+            f"{type(item).__name__} was given"
+        )
+    plan = cast(PlanLike, item)
+    if plan.unit is not None and plan.unit != unit:
+        about = "is about single rows" if unit is None else f"has the unit {unit!r}"
+        raise InputError(
+            f"the plan of release {number} is for the rows of one person together (unit "
+            f"{plan.unit!r}), but the scenario {about}: count the table with unit={plan.unit!r}"
+        )
+    own = None if plan.coding is None else plan.coding.column
+    if column is not None and own is not None and column != own:
+        raise InputError(
+            f"release {number} is given for the column {column!r}, but its plan is for {own!r}"
+        )
+    column = column if own is None else own
+    label = _label(number, column)
+    return _Release(label, column, plan.applied, plan.support, plan.rows_per_person)
+
+
+def _label(number: int, column: str | None) -> str:
+    return f"{number} ({column})" if column else str(number)
+
+
+def _check_fits(release: _Release, axis: Support, number: int) -> None:
+    """Refuse a release that codes its column in another way than the scenario does."""
+    support = release.support
+    if support is None or support.same_as(axis):
+        return
+    numbers = isinstance(support, Lattice) and isinstance(axis, Lattice)
+    if numbers and isinstance(release.mechanism, DiscreteLaplace):
+        return  # noise on numbers is the same whatever the support
+    raise InputError(
+        f"release {number} is for other values than the scenario has: the same levels in the same "
+        "order, or the same numbers for a channel, are needed"
+    )
+
+
+def _warn_of_incomplete_rows(scenario: Scenario) -> None:
+    """Warn of rows without a value in one of several columns: the joint loss is not theirs."""
+    if len(scenario.product.columns) == 1:
+        return
+    reports = [prior.report for prior in scenario.priors if prior.report is not None]
+    lost = max([report.incomplete for report in reports], default=0)
+    if lost:
+        warn_user(
+            f"{counted(lost, 'row')} of the table without a value in one of the columns: the "
+            "joint loss is that of the other rows, and says nothing of these; count missing values "
+            "as a level (missing_as_level), or leave these rows out before anything is released",
+            OutsidePromiseWarning,
+        )
