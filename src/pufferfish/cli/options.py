@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands share, how their texts are read, and the scenario they describe."""
+
+import csv
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from pufferfish.calibration.registry import REGISTRY, applicable, default_for, method_named, why_not
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.files import read_strict
+from pufferfish.numbers import parse_epsilon, parse_number
+from pufferfish.priors.given import read_prior_file
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+#: What an order may be instead of a list of levels.
+_NAMED_ORDERS = ("appearance", "alphabetical")
+_COSTS = ("hamming", "squared", "absolute")
+#: Options about a table that is counted; none of them goes with --prior.
+_COUNTING = ("exclude_secrets", "unit", "delimiter", "confidence")
+
+PUBLIC = click.option("--public", metavar="COL", help="Column to be published.")
+SECRET = click.option("--secret", metavar="COL", help="Column that holds the secret.")
+PRIOR = click.option(
+    "--prior", "priors", multiple=True, metavar="FILE",
+    help="Prior file instead of a table; several files are several adversaries.",
+)  # fmt: skip
+DELIMITER = click.option(
+    "--delimiter", metavar="D", help="What separates the cells of a text file: , ; | or tab."
+)
+_SOURCE = (
+    SECRET,
+    PUBLIC,
+    PRIOR,
+    click.option(
+        "--pair", "pairs", nargs=2, multiple=True, metavar="A B",
+        help="Pair of secrets that nobody may tell apart; may be repeated. By default all pairs.",
+    ),
+    click.option(
+        "--order", metavar="V1,V2,...",
+        help="Order of the levels, least first; or 'appearance' or 'alphabetical'. Noise on text "
+        "needs one; levels without one go through a channel.",
+    ),
+    click.option(
+        "--levels", metavar="V1,...",
+        help="Levels of the public column, also those that no row has, and also where they look "
+        "like numbers.",
+    ),
+    click.option(
+        "--missing", multiple=True, metavar="TEXT",
+        help="Text that means a missing value, besides the empty cell; may be repeated.",
+    ),
+    click.option(
+        "--missing-as-level", is_flag=True,
+        help="Make missing a level of the public column, released like any other. By default its "
+        "rows are left out.",
+    ),
+    click.option(
+        "--exclude-secret", "exclude_secrets", multiple=True, metavar="LEVEL",
+        help="Leave the rows of this secret out of the prior; may be repeated.",
+    ),
+    click.option(
+        "--step", metavar="G",
+        help="Step of the lattice; numbers are rounded to it before they are counted.",
+    ),
+    click.option("--decimal", metavar="MARK", help="Decimal mark of the numbers: . or ,"),
+    DELIMITER,
+    click.option(
+        "--unit", metavar="COL",
+        help="Column whose equal values mark the rows of one person, who is protected in all of "
+        "them together; by default each row is a person of its own.",
+    ),
+    click.option(
+        "--confidence", metavar="C",
+        help="Calibrate for every prior that the rows of TABLE leave possible with this "
+        "confidence, such as 0.95; for 'exact' and 'channel'.",
+    ),
+    click.option(
+        "--tv-radius", metavar="R",
+        help="Calibrate for every prior within this total-variation distance, such as 0.01; for "
+        "'exact' and 'channel'.",
+    ),
+)  # fmt: skip
+_CHANNEL = (
+    click.option(
+        "--cost", metavar="NAME|FILE",
+        help="What the channel minimises: 'hamming' (share of changed values), 'squared', "
+        "'absolute', or a JSON file {value: {output: cost}}.",
+    ),
+    click.option(
+        "--outputs", metavar="fine:K",
+        help="Let the channel publish K more values between every two neighbours.",
+    ),
+    click.option(
+        "--invariant", is_flag=True,
+        help="Let the channel keep the expected frequencies as they are.",
+    ),
+    click.option(
+        "--unbiased", is_flag=True,
+        help="Let the channel's expected output be the value; widens the outputs.",
+    ),
+    click.option(
+        "--min-keep", metavar="P",
+        help="Let the channel keep each value at least this often; above 0.5 the frequencies can "
+        "be estimated from a release.",
+    ),
+    click.option(
+        "--show-channel", is_flag=True,
+        help="Print the channel too: for each value the chance of each output.",
+    ),
+)  # fmt: skip
+
+
+def source_options(function: Function) -> Function:
+    """Add the options that say where the scenario comes from."""
+    return _with(_SOURCE, function)
+
+
+def channel_options(function: Function) -> Function:
+    """Add the options that only the mechanism channel understands."""
+    return _with(_CHANNEL, function)
+
+
+def format_option(*forms: str) -> Callable[[Function], Function]:
+    """Return the decorator of the option that chooses the form of the output."""
+    return click.option(
+        "--format", "form", type=click.Choice(forms), default="table", show_default=True,
+        help="Form of what is printed on standard output.",
+    )  # fmt: skip
+
+
+def _with(options: Sequence[Callable[[Any], Any]], function: Function) -> Function:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
+    """Return the scenario of a table, or of prior files, with the pairs that were named."""
+    order, levels = _order(options["order"]), _levels(options["levels"], "--levels")
+    region = {"confidence": options["confidence"], "tv_radius": options["tv_radius"]}
+    pairs: Any = options["pairs"] or None
+    if not options["priors"]:
+        if table is None:
+            raise InputError(
+                "give a TABLE with --secret and --public, or a prior with --prior FILE"
+            )
+        for name in ("secret", "public"):
+            if options[name] is None:
+                raise InputError(f"--{name} is missing: name the {name} column of {table}")
+        prior = Prior.from_table(
+            table,
+            secret=options["secret"],
+            public=options["public"],
+            order=order,
+            levels=levels,
+            missing=options["missing"],
+            exclude_secrets=options["exclude_secrets"],
+            step=options["step"],
+            missing_as_level=options["missing_as_level"],
+            unit=options["unit"],
+            decimal=options["decimal"] or ".",
+            delimiter=delimiter_of(options),
+            **region,
+        )
+        return Scenario(prior, pairs=pairs or "all")
+    if table is not None:
+        raise InputError("the prior comes from a TABLE or from --prior FILE, not both")
+    wrong = [f"--{name.replace('_', '-')}" for name in _COUNTING if options[name] not in (None, ())]
+    if wrong:
+        raise InputError(f"{listed(wrong)} needs a TABLE, but the prior comes from a file")
+    priors = []
+    for path in options["priors"]:
+        prior, named = read_prior_file(path, order=order, levels=levels, step=options["step"])
+        priors.append(prior if region["tv_radius"] is None else prior.with_region(**region))
+        pairs = pairs or named
+    return Scenario(priors, pairs=pairs or "all")
+
+
+def delimiter_of(options: Mapping[str, Any]) -> str | None:
+    """Return the delimiter that was given; the word 'tab' is one."""
+    text: str | None = options["delimiter"]
+    return "\t" if text in ("tab", "\\t") else text
+
+
+def columns_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what tells a plan from a given prior the columns of the tables to release."""
+    return {
+        "secret": options["secret"],
+        "missing": options["missing"],
+        "step": options["step"],
+        "missing_as_level": options["missing_as_level"],
+    }
+
+
+@dataclass(frozen=True)
+class Epsilons:
+    """Every epsilon that was asked for, as it was written, and a hint on 1,5."""
+
+    texts: tuple[str, ...]
+    hint: str = ""
+
+
+def epsilons(given: Iterable[str]) -> Epsilons:
+    """Read the texts after ``--epsilon``, each one number or several with commas between them."""
+    found: dict[Fraction, str] = {}
+    hints = []
+    for text in given:
+        parts = [part.strip() for part in text.split(",")]
+        hint = ""
+        if re.fullmatch(r"\s*\d+,\d+\s*", text):
+            hint = (
+                f"--epsilon {text.strip()} is the list {' and '.join(parts)}; for the number with "
+                f"a decimal point write {'.'.join(parts)}"
+            )
+        if "" in parts:
+            raise InputError(
+                "--epsilon takes numbers with commas and no blanks between them, as in "
+                f"0.1,0.5,1, but {text!r} was given"
+            )
+        try:
+            for part in parts:
+                found.setdefault(parse_epsilon(part), part)
+        except InputError as error:
+            raise InputError(f"{error} ({hint})" if hint else str(error)) from None
+        hints += [hint] if hint else []
+    if not found:
+        raise InputError("--epsilon is missing: give one or several, as in --epsilon 0.1,0.5,1")
+    return Epsilons(tuple(found.values()), "; ".join(hints))
+
+
+def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
+    """Read the texts after ``--mechanism``: names of the registry and 'all', each once."""
+    found: dict[str, None] = {}
+    for text in given:
+        for part in (part.strip() for part in text.split(",")):
+            if part.casefold() == "all":
+                found["all"] = None
+                continue
+            try:
+                found[method_named(part).name] = None
+            except InputError:
+                raise InputError(
+                    f"there is no mechanism {part!r}{did_you_mean(part, (*REGISTRY, 'all'))}; "
+                    f"the mechanisms are {listed(REGISTRY)}, or all of them with 'all'"
+                ) from None
+    return tuple(found)
+
+
+def check_one(epsilon: Epsilons, names: Sequence[str], what: str) -> None:
+    """Check that there is exactly one epsilon and one mechanism."""
+    if len(epsilon.texts) != 1 or epsilon.hint:
+        hint = f" ({epsilon.hint})" if epsilon.hint else ""
+        raise InputError(
+            f"{what} takes exactly one epsilon, but {listed(epsilon.texts)} were given{hint}"
+        )
+    if len(names) > 1 or "all" in names:
+        raise InputError(f"{what} takes exactly one mechanism, but {listed(names)} was given")
+
+
+def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the mechanisms for a scenario, and why 'all' leaves out each other one."""
+    if not names:
+        return (default_for(scenario),), {}
+    found: dict[str, None] = {}
+    left_out: dict[str, str] = {}
+    for name in names:
+        if name == "all":
+            every, left_out = applicable(scenario)
+            found.update(dict.fromkeys(every))
+            continue
+        reason = why_not(method_named(name), scenario)
+        if reason is not None:
+            raise InputError(reason)
+        found[name] = None
+    return tuple(found), {name: why for name, why in left_out.items() if name not in found}
+
+
+def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return what was asked of the channel, as arguments of ``calibrate``; reads a cost file."""
+    every = {
+        "cost": _cost(options["cost"]),
+        "outputs": _outputs(options["outputs"]),
+        "invariant": options["invariant"],
+        "unbiased": options["unbiased"],
+        "min_keep": _min_keep(options["min_keep"]),
+    }
+    given = {name: value for name, value in every.items() if value not in (None, False)}
+    asked = [f"--{name.replace('_', '-')}" for name in given]
+    asked += ["--show-channel"] if options["show_channel"] else []
+    if asked and "channel" not in names:
+        raise InputError(
+            f"{listed(asked)} {'is' if len(asked) == 1 else 'are'} for the mechanism channel, but "
+            f"{listed(names)} is computed; ask for it with --mechanism channel"
+        )
+    return given
+
+
+def _cost(text: str | None) -> Any:
+    if text is None or text in _COSTS:
+        return text
+    if not os.path.lexists(text) and not Path(text).suffix:
+        raise InputError(
+            f"--cost must be {', '.join(_COSTS)} or a JSON file, but {text!r} was given"
+            f"{did_you_mean(text, _COSTS)}"
+        )
+    costs = read_strict(Path(text), "the cost file")
+    if not isinstance(costs, dict) or not all(isinstance(row, dict) for row in costs.values()):
+        raise InputError(
+            f"{text} holds no costs: it must be a JSON file {{value: {{output: cost}}}}"
+        )
+    return costs
+
+
+def _outputs(text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*fine\s*:\s*(\d{1,9})\s*", text, re.ASCII)
+    if not match or not int(match[1]):
+        raise InputError(
+            "--outputs must be fine:K, K a whole number of values between neighbours, as in "
+            f"fine:9, but {text!r} was given"
+        )
+    return int(match[1])
+
+
+def _min_keep(text: str | None) -> str | None:
+    if text is not None and not 0 <= parse_number(text, "--min-keep") <= 1:
+        raise InputError(f"--min-keep must be from 0 to 1, but {text!r} was given")
+    return text
+
+
+def _order(text: str | None) -> str | list[str] | None:
+    if text is None or text in _NAMED_ORDERS:
+        return text
+    levels = _levels(text, "--order")
+    if levels is not None and len(levels) == 1:
+        raise InputError(
+            f"--order must be a list of levels, 'appearance' or 'alphabetical', but {text!r} was "
+            f"given{did_you_mean(text, _NAMED_ORDERS)}"
+        )
+    return levels
+
+
+def _levels(text: str | None, option: str) -> list[str] | None:
+    """Read a list as one line of CSV: a level that holds a comma stands in double quotes."""
+    if text is None:
+        return None
+    found = [item.strip() for row in csv.reader([text], skipinitialspace=True) for item in row]
+    if not found or "" in found:
+        raise InputError(
+            f"{option} takes levels with commas between them, as in low,mid,high, but {text!r} "
+            "was given"
+        )
+    return found

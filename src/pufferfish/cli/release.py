@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pufferfish release``: the released table, written by a plan."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pufferfish.cli import describe, signals
+from pufferfish.cli.messages import Messages
+from pufferfish.cli.options import DELIMITER, delimiter_of
+from pufferfish.cli.output import print_lines
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.files import checked_target
+from pufferfish.ledger.ledger import Ledger
+from pufferfish.numbers import parse_text
+from pufferfish.plans.plan import Plan
+from pufferfish.plans.record import write_record
+from pufferfish.release.pipeline import Prepared, release_file
+from pufferfish.support import Levels
+from pufferfish.tables.source import open_table
+
+
+@click.command()
+@click.argument("table")
+@click.option("--plan", "plan_file", metavar="FILE", required=True, help="Plan of calibrate.")
+@click.option(
+    "-o", "--output", metavar="OUT", required=True,
+    help="File to write: .csv, .tsv (.gz) or .parquet.",
+)  # fmt: skip
+@click.option(
+    "--ledger", "books", metavar="BOOKS",
+    help="Charge the release to its dataset in this ledger, before anything is drawn; refused "
+    "where the joint loss of all releases would exceed the budget.",
+)  # fmt: skip
+@click.option(
+    "--record", metavar="FILE",
+    help="Also write what those who receive OUT may see of the plan, which is private.",
+)  # fmt: skip
+@click.option(
+    "--publish-scale", is_flag=True,
+    help="With --record: also tell the scale. One that was computed from a table depends on every "
+    "row of it.",
+)  # fmt: skip
+@click.option("--publish-channel", is_flag=True, help="With --record: also tell the channel.")
+@click.option(
+    "--keep", multiple=True, metavar="COL",
+    help="Column to write beside the released one, as it is; may be repeated. The guarantee does "
+    "not cover a release with kept columns.",
+)  # fmt: skip
+@click.option(
+    "--out-of-support", type=click.Choice(("refuse", "clamp")), default="refuse",
+    show_default=True, help="What happens to a value that is not in the plan's support.",
+)  # fmt: skip
+@click.option(
+    "--bounds", nargs=2, metavar="LO HI",
+    help="Move what is released into these bounds, after the noise; for ordered levels two of "
+    "their names or codes.",
+)  # fmt: skip
+@click.option(
+    "--round", "rounding", is_flag=True,
+    help="Round what is released to integers; with --bounds ordered levels get their names back.",
+)  # fmt: skip
+@click.option(
+    "--allow-unchanged", is_flag=True,
+    help="Publish the column unchanged where the scale is 0 or the channel changes nothing.",
+)  # fmt: skip
+@click.option("--min-scale", metavar="T", help="Add at least the noise of this scale.")
+@DELIMITER
+@click.option("--force", is_flag=True, help="Replace outputs that exist.")
+@click.option(
+    "--seed", type=int, metavar="N",
+    help="Repeatable noise, for tests only: it protects nobody, and OUT must contain 'test'.",
+)  # fmt: skip
+@click.pass_obj
+def release(messages: Messages, /, table: str, **options: Any) -> None:
+    """Send the public column of TABLE through the mechanism of a plan, and write OUT.
+
+    Only the released column is written, unless --keep names more; rows without a public value are
+    left out and counted. Nothing appears under the name OUT before it is complete.
+
+    \b
+    Examples:
+      pufferfish release student.csv --plan plan.json -o released.csv
+      pufferfish release student.csv --plan plan.json -o released.csv \\
+          --round --bounds no yes --record record.json
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    plan_file, output, books = options["plan_file"], options["output"], options["books"]
+    plan = Plan.load(plan_file)
+    chosen = {
+        "out_of_support": options["out_of_support"],
+        "bounds": bounds_of(plan, options["bounds"]),
+        "round": options["rounding"],
+        "allow_unchanged": options["allow_unchanged"],
+        "min_scale": options["min_scale"],
+    }
+    spec = plan.spec(**chosen)
+    inputs = [path for path in (plan_file, books) if path is not None]
+    _check_record(options, [table, output, *inputs])
+    source = open_table(table, delimiter=delimiter_of(options))
+    common: dict[str, Any] = {"force": options["force"], "inputs": inputs}
+    charged = ""
+    if books is None:
+        report = release_file(
+            source, output, spec, options["keep"],
+            seed=options["seed"], progress=signals.check, **common,
+        )  # fmt: skip
+    else:
+        if options["keep"] or options["seed"] is not None:
+            raise InputError(
+                "--ledger cannot account for kept columns (--keep) or noise of a seed (--seed)"
+            )
+        ledger = Ledger.open(books, waiting=signals.check)
+
+        def charge(prepared: Prepared) -> None:
+            nonlocal charged
+            signals.check()
+            done = ledger.charge(table, plan, digest=prepared.digest, **chosen)
+            messages.remains.append(f"the release stays charged in {books} ({done.id})")
+            charged = describe.price_words(done.price)
+
+        report = release_file(
+            source, output, spec, progress=signals.check, before_write=charge, **common
+        )
+        messages.remains.clear()
+    if options["record"] is not None:
+        messages.remains.append(f"{output} was written before")
+        write_record(
+            options["record"], plan, report, spec,
+            publish_scale=options["publish_scale"], publish_channel=options["publish_channel"],
+            force=options["force"],
+        )  # fmt: skip
+        messages.remains.clear()
+        messages.note(f"the public record is saved as {options['record']}")
+    print_lines(describe.release_lines(plan, plan_file, spec, report, charged))
+
+
+def _check_record(options: dict[str, Any], others: list[str]) -> None:
+    """Check that a record can be written, before anything is released."""
+    if options["record"] is not None:
+        checked_target(options["record"], None, options["force"], others)
+    elif options["publish_scale"] or options["publish_channel"]:
+        raise InputError("--publish-scale and --publish-channel are for --record FILE")
+
+
+def bounds_of(plan: Plan, given: tuple[str, str] | None) -> tuple[str, str] | None:
+    """Return the bounds, with the codes of ordered levels in the place of their names."""
+    if not given or not isinstance(plan.support, Levels):
+        return given or None
+    names = plan.support.names
+    if not plan.support.ordered or (plan.channel and isinstance(plan.channel.outputs, Levels)):
+        raise InputError("--bounds is for numbers, but this plan publishes levels")
+    for text in given:
+        if text not in names and parse_text(text) is None:
+            codes = ", ".join(f"{name} = {code}" for code, name in enumerate(names[:8]))
+            raise InputError(
+                f"--bounds takes two levels or their codes, but {text!r} was given"
+                f"{did_you_mean(text, names)}; the levels are {listed(names)} ({codes})"
+            )
+    numbers = [text if parse_text(text) is not None else str(names.index(text)) for text in given]
+    return numbers[0], numbers[1]

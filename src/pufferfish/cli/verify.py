@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pufferfish verify``: the loss of a saved plan, recomputed from scratch."""
+
+import click
+
+from pufferfish.cli import describe, signals
+from pufferfish.cli.options import DELIMITER, PRIOR, delimiter_of
+from pufferfish.cli.output import print_lines
+from pufferfish.errors import InputError
+from pufferfish.plans.plan import Plan
+from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
+from pufferfish.tables.source import open_table
+
+
+@click.command()
+@click.argument("plan")
+@click.argument("table", required=False)
+@PRIOR
+@DELIMITER
+@click.option(
+    "--other-prior", is_flag=True,
+    help="Judge the plan under a prior that is not the one it was computed from.",
+)  # fmt: skip
+def verify(
+    plan: str, table: str | None, priors: tuple[str, ...], delimiter: str | None, other_prior: bool
+) -> None:
+    """Recompute the loss of PLAN under the prior of TABLE, or of prior files.
+
+    The loss and the certificate in the plan file are ignored; cleaning, coding, pairs and the
+    region of the prior are taken from it. Whether the mechanism is the best is not checked. Exit
+    status 1 says that the plan does not keep within epsilon, that the prior is another one than the
+    plan's, or that the table does not fit the plan.
+
+    \b
+    Examples:
+      pufferfish verify plan.json student.csv
+      pufferfish verify plan.json --prior prior.json
+      pufferfish verify plan.json other.csv --other-prior
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    if (table is None) == (not priors):
+        raise InputError(
+            "verify needs the prior: give a TABLE or --prior FILE"
+            + (", not both" if priors else "")
+        )
+    loaded = Plan.load(plan)
+    if table is not None:
+        source = open_table(table, delimiter=delimiter_of({"delimiter": delimiter}))
+        scenario = scenario_of_table(loaded, source)
+    else:
+        scenario = scenario_of_priors(loaded, priors)
+    signals.check()
+    certificate = loaded.verify(scenario, other_prior=other_prior)
+    print_lines(describe.verified_lines(plan, loaded, scenario, certificate))
