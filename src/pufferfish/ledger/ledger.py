@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ledger: datasets with a budget, charged before anything is released of them.
+
+All releases of one table about one secret are charged together: their joint loss has to stay
+within the budget (theory, section 6). A table is known by the digest of its rows, fixed when its
+dataset is opened; another table about the same secret is either an edited copy, which is refused,
+or one of other people, by the word of the user, with a budget of its own.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pufferfish.errors import (
+    CheckFailed,
+    InputError,
+    PufferfishWarning,
+    counted,
+    listed,
+    quoted,
+    warn_user,
+)
+from pufferfish.ledger import store as stores
+from pufferfish.ledger.database import PATIENCE, Waiting
+from pufferfish.ledger.pricing import Price, Subject
+from pufferfish.ledger.store import Charge, Dataset, ReleaseRecord, Store, parse_budget
+from pufferfish.ledger.verify import Progress, Verified, verify_books
+from pufferfish.numbers import Number, show_short
+from pufferfish.plans.plan import Plan
+from pufferfish.tables.identity import identity_of
+from pufferfish.tables.source import open_table
+
+#: After so many computations that others overtook, the next one is made while they wait.
+_OVERTAKEN = 5
+
+
+class DoesNotFit(CheckFailed):
+    """A release that would exceed the budget; nothing was charged."""
+
+
+@dataclass(frozen=True)
+class Charged:
+    """A release that is charged: its name in the ledger, and its price."""
+
+    id: str
+    price: Price
+
+
+@dataclass(frozen=True)
+class Books:
+    """All that a ledger holds.
+
+    Attributes
+    ----------
+    notice : str
+        What the file says of itself.
+    exposed : bool
+        Whether others than its owner can read or write the file.
+    datasets : tuple of Dataset
+    releases : tuple of ReleaseRecord
+        In the order of their charges.
+    """
+
+    notice: str
+    exposed: bool
+    datasets: tuple[Dataset, ...]
+    releases: tuple[ReleaseRecord, ...]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A ledger file; made by :meth:`create` or :meth:`open`.
+
+    The file is private (mode 0600): it holds plans and digests of the tables.
+
+    Attributes
+    ----------
+    store : Store
+    """
+
+    store: Store
+
+    @classmethod
+    def create(
+        cls, path: str | Path, patience: float = PATIENCE, waiting: Waiting | None = None
+    ) -> "Ledger":
+        """Make an empty ledger, readable by its owner only.
+
+        Parameters
+        ----------
+        path : str or Path
+        patience : float
+            Seconds to wait for other processes.
+        waiting : callable, optional
+            Told now and then how many seconds that took so far.
+
+        Raises
+        ------
+        InputError
+            If there is a file of that name, or it cannot be written.
+        """
+        return cls(stores.create(path, patience, waiting))
+
+    @classmethod
+    def open(
+        cls, path: str | Path, patience: float = PATIENCE, waiting: Waiting | None = None
+    ) -> "Ledger":
+        """Open a ledger; parameters as for :meth:`create`.
+
+        Raises
+        ------
+        InputError
+            If it is not there, no ledger, damaged, or of another version; it is left as it is.
+        """
+        return cls(stores.open_store(path, patience, waiting))
+
+    @property
+    def path(self) -> Path:
+        """The file, links followed."""
+        return self.store.path
+
+    def dataset(
+        self, name: str, table: Any, *, secret: str, budget: Number, other_people: bool = False
+    ) -> Dataset:
+        """Open a dataset: a table as it is now, under one secret, with a budget.
+
+        Parameters
+        ----------
+        name : str
+        table : path, dataframe or Table
+            Its digest is fixed; edited or grown tables are refused later.
+        secret : str
+            The column that holds the secret.
+        budget : number
+            What the joint loss of all releases may be at most; an exact decimal or fraction. It
+            is never changed.
+        other_people : bool
+            Whether the people of this table are others than those of the datasets about this
+            secret that the ledger has. Recorded, and shown.
+
+        Raises
+        ------
+        InputError
+            If the name or the table has a dataset already, the ledger has other ones about the
+            secret and ``other_people`` is not said, or the budget is not above 0.
+        """
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"a dataset needs a name, but {name!r} was given")
+        name, exact, opened = name.strip(), parse_budget(budget), open_table(table)
+        column, identity = opened.column(secret), identity_of(opened)
+        with self.store.begin_charge() as charge:
+            about = [dataset for dataset in charge.datasets() if dataset.secret == column]
+            same = [dataset.name for dataset in about if dataset.digest == identity.digest]
+            if name in {dataset.name for dataset in charge.datasets()}:
+                raise InputError(
+                    f"{self.path} has a dataset {name!r} already; its table and its budget are "
+                    "never changed"
+                )
+            if same:
+                raise InputError(
+                    f"{opened.name} is the dataset {same[0]!r} of {self.path} already; its budget "
+                    "is never changed"
+                )
+            if about and not other_people:
+                raise InputError(
+                    f"{self.path} has a dataset about {column!r} already "
+                    f"({listed(quoted(dataset.name) for dataset in about)}): if the people of "
+                    f"{opened.name} are the same, release from that table; if they are others, "
+                    "say so with --other-people (other_people=True)"
+                )
+            return charge.add_dataset(
+                name, column, exact, identity.digest, identity.rows, other_people
+            )
+
+    def price(self, table: Any, plan: Plan, **options: Any) -> Price:
+        """Return the joint loss of all releases of a table about a secret, with this one.
+
+        Nothing is charged, and nothing is drawn.
+
+        Parameters
+        ----------
+        table : path, dataframe or Table
+            The table that is to be released.
+        plan : Plan
+            It names the released column and that of the secret.
+        **options
+            As they will be given to the release: ``min_scale``, ``out_of_support``, ...
+
+        Raises
+        ------
+        InputError
+            If the ledger has no such dataset, or the plan does not name its columns, reads its
+            column otherwise than earlier releases, or cannot be released.
+        """
+        subject = Subject.of(table, plan, options)
+        with self.store.reading() as view:
+            state = subject.state(view)
+        return subject.price(state)
+
+    @contextmanager
+    def charge(
+        self, table: Any, plan: Plan, *, keep: Sequence[str] = (), seed: int | None = None,
+        **options: Any,
+    ) -> Iterator[Charged]:  # fmt: skip
+        """Charge a release; it is on the disk before the block begins.
+
+        If the block ends well the release is marked as released; otherwise it stays charged, and
+        counts all the same: nobody knows what was seen of it.
+
+        Parameters
+        ----------
+        table, plan, **options
+            As for :meth:`price`. In the block, release this table by this plan, once.
+        keep, seed
+            Refused: kept columns are published as they are, and seeded noise protects nobody.
+
+        Yields
+        ------
+        Charged
+            The release's name in the ledger, and its price.
+
+        Raises
+        ------
+        DoesNotFit
+            If the joint loss would exceed the budget; nothing is charged then.
+        InputError
+            As for :meth:`price`.
+        """
+        if keep:
+            raise InputError(
+                "--keep cannot be given with --ledger: kept columns are published as they are, and "
+                "the joint loss does not cover them"
+            )
+        if seed is not None:
+            raise InputError("--seed cannot be given with --ledger: its noise protects nobody")
+        charged = self._charge(Subject.of(table, plan, options))
+        try:
+            yield charged
+        except BaseException as error:
+            error.add_note(
+                f"the release {charged.id} stays charged, whatever was seen of it; see: "
+                f"pufferfish ledger show {self.path}"
+            )
+            raise
+        try:
+            with self.store.begin_charge() as charge:
+                charge.mark_released(charged.id)
+        except InputError as error:
+            # Whatever was in the way says that nothing was charged; this was, long before.
+            reason = str(error).partition("; nothing was charged")[0]
+            warn_user(
+                f"the release {charged.id} is charged and done, and not to be repeated, but the "
+                f"ledger could not be told that it is done ({reason}); it counts all the same",
+                PufferfishWarning,
+            )
+
+    def show(self) -> Books:
+        """Return all datasets and releases."""
+        with self.store.reading() as view:
+            return Books(
+                view.notice(),
+                self.store.exposed,
+                tuple(view.datasets()),
+                tuple(view.releases()),
+            )
+
+    def verify(self, table: Any = None, progress: Progress | None = None) -> Verified:
+        """Compare what was charged with budgets and worst cases, and with a table's joint losses.
+
+        Parameters
+        ----------
+        table : path, dataframe or Table, optional
+            The joint losses of its datasets are computed again; without it, only what the ledger
+            itself holds is looked at.
+        progress : callable, optional
+            Called with the releases checked so far, and how many there are.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or the table is none of its datasets.
+        """
+        return verify_books(self.store, table, progress)
+
+    def _charge(self, subject: "Subject") -> Charged:
+        for _ in range(_OVERTAKEN):
+            with self.store.reading() as view:
+                state = subject.state(view)
+            price = subject.price(state)
+            self._check(subject, price)
+            with self.store.begin_charge() as charge:
+                if charge.dataset(state.dataset.name).version == state.dataset.version:
+                    return _written(charge, subject, price)
+        with self.store.begin_charge() as charge:
+            price = subject.price(subject.state(charge))
+            self._check(subject, price)
+            return _written(charge, subject, price)
+
+    def _check(self, subject: "Subject", price: Price) -> None:
+        """Refuse a price over the budget."""
+        if price.fits:
+            return
+        bound = price.bound
+        value = "infinite" if bound.upper is None else f"up to {bound.value:.6g}"
+        out = f"{counted(price.releases, 'release')} {'is' if price.releases == 1 else 'are'} out"
+        why = ""
+        if price.rows > 1:
+            why = f"; one person may have {price.rows} rows"
+        elif not price.own:
+            why = "; the plan is for other counts than those of this table"
+        elif price.incomplete:
+            rows = counted(price.incomplete, "row")
+            why = f"; {rows} lack a value in some of the released columns"
+        raise DoesNotFit(
+            f"refused: with this release the joint loss of all releases of {subject.table.name} "
+            f"about {price.dataset.secret!r} would be {value} ({bound.kind}), over the budget "
+            f"{show_short(price.dataset.budget)}; {out}; nothing was charged{why}"
+        )
+
+
+def _written(charge: Charge, subject: Subject, price: Price) -> Charged:
+    record = charge.add_release(
+        price.dataset.name,
+        price.column,
+        subject.plan.to_json(),
+        price.own,
+        price.bound.upper,
+        price.bound.kind,
+    )
+    return Charged(record.id, price)

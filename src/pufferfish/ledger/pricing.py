@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pricing: the bound of what all releases of one table tell together about one secret.
+
+It holds for everybody who knows the joint counts of the table, and is the largest of
+
+1. the joint loss of the rows that have a value in every released column;
+2. the worst cases of rows that lack some of them: the sum over the other columns;
+3. for people with several rows, all worst cases as often as they have rows.
+
+The sum of all worst cases, which holds for every prior, is charged where a plan was made for other
+counts than those of this table, and where a plan for a region of priors is not the only release.
+A single release of such a plan costs what its own proof says, and so does a single one of all rows
+of a person. Only whole sets are bounded: nothing is added to the bound of an earlier set.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from pufferfish.errors import (
+    CheckFailed,
+    InputError,
+    PufferfishError,
+    did_you_mean,
+    listed,
+    quoted,
+)
+from pufferfish.ledger.store import Dataset, ReleaseRecord, View
+from pufferfish.loss.certificate import LossBound
+from pufferfish.loss.composition import Other, compose
+from pufferfish.loss.kernel import Mechanism
+from pufferfish.loss.worst_case import worst_case
+from pufferfish.plans.plan import Plan
+from pufferfish.plans.verify import scenario_of_table
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+from pufferfish.release.postprocess import Postprocess
+from pufferfish.support import MOST_CELLS
+from pufferfish.tables.count import RowCounts, count_table
+from pufferfish.tables.identity import TableIdentity, identity_of
+from pufferfish.tables.rules import Coding, Rules
+from pufferfish.tables.source import Table, open_table
+
+
+@dataclass(frozen=True, eq=False)
+class Out:
+    """One release of a dataset.
+
+    Attributes
+    ----------
+    plan : Plan
+        With what was applied, from a table.
+    own : bool
+        Whether it is for what the counts of this very table say.
+    """
+
+    plan: Plan
+    own: bool
+
+    @property
+    def coding(self) -> Coding:
+        """How the released column is read."""
+        if self.plan.coding is None:
+            raise InputError("a plan in a ledger must name its column")
+        return self.plan.coding
+
+
+@dataclass(frozen=True)
+class Priced:
+    """The bound of a set of releases.
+
+    Attributes
+    ----------
+    bound : LossBound
+    incomplete : int
+        Rows with a value in some of the released columns, but not in all.
+    rows : int
+        How many rows one person has at most; 1 where every row is a person's.
+    """
+
+    bound: LossBound
+    incomplete: int = 0
+    rows: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The counts of a table, made when they are needed, and kept.
+
+    Attributes
+    ----------
+    table : Table
+    secret : str
+    """
+
+    table: Table
+    secret: str
+    _kept: dict[tuple[object, ...], RowCounts] = field(default_factory=dict, repr=False)
+
+    def scenario(self, plan: Plan) -> Scenario:
+        """Return what a plan would have been calibrated for, had it been for this table."""
+        return scenario_of_table(plan, self.table)
+
+    def of(self, outs: Sequence[Out], codings: Sequence[Coding], unit: str | None) -> RowCounts:
+        """Count columns together; what only some of the plans leave out is counted."""
+        excluded = _common([set(out.plan.exclude_secrets) for out in outs])
+        missing = _common([set(out.coding.missing) for out in outs])
+        key = (tuple(coding.column for coding in codings), unit, excluded, missing)
+        if key not in self._kept:
+            declared = tuple(coding.declared() for coding in codings)
+            mark = codings[0].decimal
+            rules = Rules(self.secret, declared, excluded, mark, unit, missing)
+            self._kept[key] = count_table(self.table, rules, warn=False)
+        return self._kept[key]
+
+
+def is_own(counted: Counted, plan: Plan) -> bool:
+    """Whether a plan was calibrated for the counts of this very table, as it reads them."""
+    try:
+        return counted.scenario(plan).digest == plan.digest
+    except (InputError, CheckFailed):
+        return False  # a value is moved (clamped), a secret has no rows
+
+
+def bound_of(counted: Counted, outs: Sequence[Out]) -> Priced:
+    """Return the bound of the loss of all releases of a table together.
+
+    Parameters
+    ----------
+    counted : Counted
+    outs : sequence of Out
+        At least one; all that read a column read it alike.
+    """
+    rows = _rows_of_a_person(counted, outs)
+    worst = worst_sum(outs, rows)
+    if not all(out.own for out in outs):
+        return Priced(worst, 0, rows)
+    if len(outs) == 1:
+        (out,) = outs
+        single = compose(counted.scenario(out.plan), {0: [out.plan.applied]})
+        return Priced(least(single, worst), 0, rows)
+    marks = {out.coding.decimal for out in outs}
+    if rows > 1 or len(marks) > 1 or any(out.plan.regions for out in outs):
+        return Priced(worst, 0, rows)
+    joint, incomplete = _joint(counted, outs, worst)
+    return Priced(least(joint, worst), incomplete, rows)
+
+
+def worst_sum(outs: Sequence[Out], rows: int = 1) -> LossBound:
+    """Return the sum of all worst cases, for so many rows of one person."""
+    terms, upper = [], Fraction(0)
+    for number, out in enumerate(outs, 1):
+        worst = worst_case(out.plan.applied, out.plan.support)
+        terms.append((_label(number, out), None if worst is None else rows * worst))
+        upper += rows * (worst or 0)
+    finite = all(worst is not None for _, worst in terms)
+    kind = "worst-case sum"
+    return LossBound(upper if finite else None, 0.0, kind, "none", (), tuple(terms), rows)
+
+
+def least(one: LossBound, other: LossBound) -> LossBound:
+    """Return the smaller of two bounds of the same releases; of equal ones the first."""
+    return min(one, other, key=_rank)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a release costs, together with everything that is out of the same table.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    column : str
+        What is released.
+    releases : int
+        How many releases of the dataset are charged already.
+    before : Fraction or None
+        The bound of the joint loss of these, as it was charged; None: infinite.
+    bound : LossBound
+        That of all of them and this one.
+    own : bool
+        Whether the plan is for what the counts of this very table say; if not, worst cases are
+        charged.
+    incomplete : int
+        Rows with a value in some of the released columns, but not in all: charged worst cases.
+    rows : int
+        How many rows one person may have, where a plan says whose they are; or else 1.
+    """
+
+    dataset: Dataset
+    column: str
+    releases: int
+    before: Fraction | None
+    bound: LossBound
+    own: bool
+    incomplete: int
+    rows: int
+
+    @property
+    def loss(self) -> float:
+        """The joint loss of everything with this release, rounded up; may be infinite."""
+        return self.bound.value
+
+    @property
+    def fits(self) -> bool:
+        """Whether that is within the budget, compared exactly."""
+        return self.bound.at_most(self.dataset.budget)
+
+    @property
+    def left(self) -> Fraction:
+        """How far the joint loss may still rise after this release; losses do not add."""
+        upper = self.bound.upper
+        return Fraction(0) if upper is None else max(Fraction(0), self.dataset.budget - upper)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A dataset, and what is charged to it."""
+
+    dataset: Dataset
+    records: tuple[ReleaseRecord, ...]
+    outs: tuple[Out, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A table as it is now and a plan to release it by, with what is in force."""
+
+    table: Table
+    identity: TableIdentity
+    plan: Plan
+    coding: Coding
+    secret: str
+    counted: Counted
+
+    @classmethod
+    def of(cls, source: Any, plan: Plan, options: dict[str, Any]) -> "Subject":
+        """Take the identity of a table, and refuse what can be refused of the plan."""
+        if not isinstance(plan, Plan):
+            raise InputError(f"a Plan is needed, but a {type(plan).__name__} was given")
+        if plan.coding is None or plan.secret is None:
+            raise InputError(
+                "a ledger needs a plan that names its columns, the secret's too; give them with "
+                "plan.with_columns(public, secret=...)"
+            )
+        mechanism = Postprocess(plan.spec(**options)).mechanism
+        table = open_table(source)
+        secret = table.column(plan.secret)
+        identity, in_force = identity_of(table), replace(plan, applied=mechanism)
+        return cls(table, identity, in_force, plan.coding, secret, Counted(table, secret))
+
+    def state(self, view: View) -> State:
+        """Return the dataset of this table, and what is charged to it."""
+        about = [dataset for dataset in view.datasets() if dataset.secret == self.secret]
+        found = [dataset for dataset in about if dataset.digest == self.identity.digest]
+        if not found:
+            raise self._unknown(view, about)
+        records = tuple(view.releases(found[0].name))
+        outs = tuple(Out(plan_of(record), record.own) for record in records)
+        for out in outs:
+            if out.coding.column == self.coding.column and not alike(out.coding, self.coding):
+                raise InputError(
+                    f"the plan reads the column {self.coding.column!r} otherwise than the releases "
+                    f"charged to the dataset {found[0].name!r} (other values, levels, missing "
+                    "texts or rounding); all releases of a column must read it alike"
+                )
+        return State(found[0], records, outs)
+
+    def price(self, state: State) -> Price:
+        """Return the price beside what is charged."""
+        own = is_own(self.counted, self.plan)
+        priced = bound_of(self.counted, [*state.outs, Out(self.plan, own)])
+        before = state.records[-1].bound if state.records else Fraction(0)
+        return Price(
+            dataset=state.dataset,
+            column=self.coding.column,
+            releases=len(state.records),
+            before=before,
+            bound=priced.bound,
+            own=own,
+            incomplete=priced.incomplete,
+            rows=priced.rows,
+        )
+
+    def _unknown(self, view: View, about: Sequence[Dataset]) -> InputError:
+        """Return what to say of a table that is no dataset."""
+        if about:
+            names = listed(quoted(dataset.name) for dataset in about)
+            return InputError(
+                f"{self.table.name} is not the table of the dataset {names} about "
+                f"{self.secret!r}: a cell was edited, a row or column added, or it is about other "
+                "people; release from the table that was opened, or open a dataset of its own for "
+                "other people (--other-people)"
+            )
+        secrets = sorted({dataset.secret for dataset in view.datasets()})
+        return InputError(
+            f"the ledger has no dataset about the secret {self.secret!r}"
+            f"{did_you_mean(self.secret, secrets)}; open one with: pufferfish ledger open BOOKS "
+            f"--dataset NAME {self.table.name} --secret {self.secret!r} --budget E"
+        )
+
+
+def alike(one: Coding, other: Coding) -> bool:
+    """Whether two codings read every cell of a column in the same way."""
+    return one.support.same_as(other.support) and replace(one, support=other.support) == other
+
+
+def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[LossBound, int]:
+    """Return the bound for all rows, each one person's, and how many lack some values."""
+    pairs = tuple(dict.fromkeys(pair for out in outs for pair in out.plan.pairs))
+    kept = _kept_columns(outs, len({secret for pair in pairs for secret in pair}))
+    counts = counted.of(outs, kept, None)
+    if not {secret for pair in pairs for secret in pair} <= set(counts.secrets):
+        return worst, 0  # nobody with such a secret has a value in every column
+    scenario = Scenario(Prior.from_counted(counts), pairs)
+    names = [coding.column for coding in kept]
+    releases: dict[int, list[Mechanism]] = {}
+    others = []
+    for number, out in enumerate(outs, 1):
+        if out.coding.column in names:
+            releases.setdefault(names.index(out.coding.column), []).append(out.plan.applied)
+        else:
+            others.append(Other(_label(number, out), out.plan.applied, out.plan.support))
+    joint = compose(scenario, releases, others)
+    if not counts.report.incomplete:
+        return joint, 0
+    # A row that lacks a value lacks at least that of one of these columns.
+    lacking = [worst_sum([out for out in outs if out.coding.column != name]) for name in names]
+    return max([joint, *lacking], key=_rank), counts.report.incomplete
+
+
+def _kept_columns(outs: Sequence[Out], secrets: int) -> list[Coding]:
+    """Return the columns that are counted together: the smallest worst cases are left out first."""
+    kept = {out.coding.column: out.coding for out in outs}
+    sums = {
+        name: _rank(worst_sum([out for out in outs if out.coding.column == name])) for name in kept
+    }
+    while len(kept) > 1 and secrets * _cells(kept.values()) > MOST_CELLS:
+        del kept[min(kept, key=sums.__getitem__)]
+    return list(kept.values())
+
+
+def _cells(codings: Iterable[Coding]) -> int:
+    return math.prod(coding.support.size for coding in codings)
+
+
+def _rows_of_a_person(counted: Counted, outs: Sequence[Out]) -> int:
+    """Return how many rows of one column one person has at most, by the table or by a plan."""
+    units = sorted({out.plan.unit for out in outs if out.plan.unit is not None})
+    if not units:
+        return 1
+    if len(units) > 1:
+        raise InputError(
+            f"the plans name the units {listed(map(quoted, units))}, but whose rows they are must "
+            "be known in one way"
+        )
+    told = [rows for out in outs for rows in out.plan.rows_per_person]
+    codings = {out.coding.column: out.coding for out in outs}
+    strata = [s for coding in codings.values() for s in counted.of(outs, [coding], units[0]).strata]
+    return max([1, *told, *(stratum.rows for stratum in strata)])
+
+
+def _label(number: int, out: Out) -> str:
+    return f"{number} ({out.coding.column})"
+
+
+def _common(sets: Sequence[set[str]]) -> tuple[str, ...]:
+    return tuple(sorted(set.intersection(*sets)))
+
+
+def _rank(bound: LossBound) -> tuple[bool, Fraction]:
+    return bound.upper is None, bound.upper or Fraction(0)
+
+
+def plan_of(record: ReleaseRecord) -> Plan:
+    try:
+        return Plan.from_json(record.plan)
+    except PufferfishError as error:
+        raise InputError(f"the plan of the release {record.id} is damaged: {error}") from None

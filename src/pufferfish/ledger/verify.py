@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verify: what a ledger charged, compared with budgets, worst cases, and a table's joint losses."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from pufferfish.errors import InputError, PufferfishError
+from pufferfish.ledger.pricing import Counted, Out, bound_of, is_own, plan_of, worst_sum
+from pufferfish.ledger.store import Dataset, ReleaseRecord, Store, open_store
+from pufferfish.tables.identity import identity_of
+from pufferfish.tables.source import open_table
+
+#: Relative difference of two proofs of one loss that says nothing.
+_ALIKE = Fraction(1, 10**9)
+
+#: Called with the releases checked so far, and how many there are.
+Progress = Callable[[int, int], None]
+
+Fault = Literal["unreadable", "over the budget", "too little", "too much", "not its own"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something in a ledger that is not as it should be.
+
+    Attributes
+    ----------
+    dataset : str
+    release : str
+        The release's name.
+    fault : str
+        ``unreadable``: its plan; ``over the budget``: the bound recorded; ``too little``, ``too
+        much``: it was charged; ``not its own``: the plan is for other counts than those of the
+        table, which was not recorded.
+    recorded, computed : Fraction or None
+        The bounds; None: infinite, or not computed.
+    reason : str
+        Why it cannot be read.
+    """
+
+    dataset: str
+    release: str
+    fault: Fault
+    recorded: Fraction | None = None
+    computed: Fraction | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What :meth:`pufferfish.Ledger.verify` found.
+
+    Attributes
+    ----------
+    releases : int
+        How many were looked at.
+    recounted : int
+        How many joint losses were computed again from the table.
+    differences : tuple of Difference
+        Empty where all is as it should be.
+    """
+
+    releases: int
+    recounted: int
+    differences: tuple[Difference, ...]
+
+
+def verify_books(store: Store, table: Any = None, progress: Progress | None = None) -> Verified:
+    """Look at everything that a ledger holds; see :meth:`pufferfish.Ledger.verify`."""
+    open_store(store.path, store.patience, store.waiting)
+    with store.reading() as view:
+        datasets, every = view.datasets(), view.releases()
+    opened = None if table is None else open_table(table)
+    digest = None if opened is None else identity_of(opened).digest
+    if opened is not None and digest not in {dataset.digest for dataset in datasets}:
+        raise InputError(f"{opened.name} is none of the datasets of {store.path}")
+    found: list[Difference] = []
+    done = recounted = 0
+    for dataset in datasets:
+        records = [record for record in every if record.dataset == dataset.name]
+        counted = None
+        if opened is not None and dataset.digest == digest:
+            counted, recounted = Counted(opened, dataset.secret), recounted + len(records)
+        for differences in _checked(dataset, records, counted):
+            found += differences
+            done += 1
+            if progress is not None:
+                progress(done, len(every))
+    return Verified(len(every), recounted, tuple(found))
+
+
+def _checked(
+    dataset: Dataset, records: Sequence[ReleaseRecord], counted: Counted | None
+) -> Iterator[list[Difference]]:
+    """Yield what is wrong with each release; after one that cannot be read nothing can be said."""
+    outs: list[Out] = []
+    for record in records:
+        try:
+            out = Out(plan_of(record), record.own)
+            if out.coding.column != record.column:
+                raise InputError(f"its plan is for the column {out.coding.column!r}")
+            outs.append(out)
+            yield _compared(dataset, record, outs, counted)
+        except PufferfishError as error:
+            reason = str(error)
+            yield [Difference(dataset.name, record.id, "unreadable", record.bound, None, reason)]
+            return
+
+
+def _compared(
+    dataset: Dataset, record: ReleaseRecord, outs: list[Out], counted: Counted | None
+) -> list[Difference]:
+    """Return what is wrong with the last of some releases."""
+    faults: list[tuple[Fault, Fraction | None]] = []
+    if record.bound is None or record.bound > dataset.budget:
+        faults.append(("over the budget", dataset.budget))
+    if counted is not None:
+        if record.own and not is_own(counted, outs[-1].plan):
+            faults.append(("not its own", None))
+            outs[-1] = Out(outs[-1].plan, False)
+        again = bound_of(counted, outs).bound.upper
+        least = most = again
+    else:
+        least = most = worst_sum(outs).upper
+        if any(out.plan.unit is not None for out in outs):
+            most = None  # as often as a person has rows
+        if record.kind != "worst-case sum" and all(out.own for out in outs):
+            least = Fraction(0)
+    if _below(record.bound, least):
+        faults.append(("too little", least))
+    elif _below(most, record.bound):
+        faults.append(("too much", most))
+    return [Difference(dataset.name, record.id, fault, record.bound, c) for fault, c in faults]
+
+
+def _below(one: Fraction | None, other: Fraction | None) -> bool:
+    """Whether a bound is below another by more than two proofs of one loss may differ."""
+    return one is not None and (other is None or one < other * (1 - _ALIKE))
