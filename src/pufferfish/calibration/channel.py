@@ -1,13 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``channel``: the least expected distortion that any record-by-record channel can have."""
+"""``channel``: the least expected distortion that any record-by-record channel can have.
 
+A linear program (theory, section 4), then a repair: the solver's floating-point answer becomes a
+channel of integers that satisfies every privacy inequality in exact arithmetic.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+
+from pufferfish.calibration.channel_options import (
+    output_alphabet,
+    read_conditions,
+    read_costs,
+    read_weights,
+    widened,
+)
+from pufferfish.calibration.channel_program import Task, build, check_size, least_cost, most_kept
+from pufferfish.calibration.channel_repair import repaired
+from pufferfish.calibration.solver import Infeasible, solve
+from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.thresholds import exp_minus
+from pufferfish.numbers import float_up, show
+from pufferfish.priors.ambiguity import AmbiguitySet, Point
 from pufferfish.priors.scenario import Scenario
+
+#: Below it doubles do not tell e^epsilon from 1; above the other the channel of that one is used.
+LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(20)
+#: Bits of e^epsilon, and of the intervals that it is computed from.
+_BITS, _EXP_BITS = 160, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +57,8 @@ class ChannelSolution:
         The side conditions that hold, exactly: ``invariant``, ``unbiased``, ``min_keep 0.6``.
     notes : tuple of str
         What the user should know of the answer.
+    seconds : float
+        What the solver alone took.
     """
 
     channel: Channel
@@ -39,6 +68,7 @@ class ChannelSolution:
     gap: float
     conditions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 def channel(
@@ -51,6 +81,153 @@ def channel(
     unbiased: bool = False,
     min_keep: object = None,
     weights: Sequence[object] | Mapping[Any, object] | None = None,
+    local: bool = False,
 ) -> ChannelSolution:
-    """Return the channel of least expected cost that is epsilon-Pufferfish private."""
-    raise NotImplementedError
+    """Return the channel of least expected cost that is epsilon-Pufferfish private.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of one column: numbers or levels, ordered or not.
+    epsilon : Fraction
+        At least 1e-6. Above 20 the channel of 20 is returned; ``notes`` say so.
+    cost : str, mapping or matrix, optional
+        ``hamming`` (the default for levels without an order), ``squared`` (the default for numbers
+        and ordered levels), ``absolute``, or c(x, y); they span less than a factor of 1e9.
+    outputs : int or "fine:K", optional
+        So many further outputs between every two neighbours; by default outputs are the values.
+    invariant : bool
+        The frequencies mu stay what they are: mu M = mu.
+    unbiased : bool
+        The expected output is the value; adds outputs beyond the range.
+    min_keep : number, optional
+        Each value stays itself at least that often.
+    weights : sequence of numbers, or mapping by value, optional
+        mu; by default pooled counts.
+    local : bool
+        Hide every value from every other instead, whatever the prior: a local DP channel.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, the program would be too large, or no channel meets the side
+        conditions; says what would.
+    PufferfishError
+        If the solver fails: never a channel that was not checked.
+
+    Notes
+    -----
+    Source: theory, sections 4 and 5. The row of a value that no protected secret can take is not
+    the cheapest but the average row, so that whoever has it is protected too.
+    """
+    if epsilon < LEAST_EPSILON:
+        raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
+    used = min(epsilon, LARGEST_EPSILON)
+    inputs = scenario.support
+    conditions = read_conditions(inputs, invariant, unbiased, min_keep)
+    alphabet = output_alphabet(inputs, outputs)
+    if unbiased:
+        alphabet = widened(alphabet, _coth_above(used))
+    sets, pairs = _everything(inputs.size) if local else _protected(scenario)
+    task = Task(
+        inputs,
+        alphabet,
+        sets,
+        pairs,
+        exponential_below(used),
+        read_costs(inputs, alphabet, cost),
+        read_weights(scenario, weights),
+        conditions,
+    )
+    check_size(task)
+    program = build(task)
+    try:
+        optimum = solve(program.lp)
+    except Infeasible:
+        raise InputError(_why_infeasible(task, epsilon)) from None
+    made = repaired(task, optimum.values)
+    spent = expected_cost(task, made)
+    bound = Fraction(least_cost(program, optimum.duals, private=used == epsilon)) * task.unit
+    notes: tuple[str, ...] = ()
+    if used < epsilon:
+        notes = (
+            f"the channel was computed for epsilon {show(used)}; it is private for every larger one",
+        )
+    return ChannelSolution(
+        made,
+        spent,
+        task.costs.name,
+        task.weights,
+        float_up(max(Fraction(0), spent - bound - task.fixed)),
+        conditions.names,
+        notes,
+        optimum.seconds,
+    )
+
+
+def expected_cost(task: Task, made: Channel) -> Fraction:
+    """Return sum_x mu(x) sum_y c(x, y) M(y|x), exactly."""
+    total = Fraction(0)
+    rows = zip(task.weights, made.rows, made.denominators, task.costs.whole, strict=True)
+    for weight, row, whole, prices in rows:
+        if weight:
+            total += weight * Fraction(int(np.dot(row, prices)), whole)
+    return total * task.costs.unit
+
+
+def exponential_below(epsilon: Fraction) -> Fraction:
+    """Return a rational E with 1 < E <= e^epsilon, to some 140 bits of E - 1."""
+    _, high = exp_minus(epsilon, _EXP_BITS)
+    return Fraction((1 << (_BITS + _EXP_BITS)) // high, 1 << _BITS)
+
+
+def _coth_above(epsilon: Fraction) -> Fraction:
+    """Return a rational at least coth(epsilon / 2) = (1 + e^-epsilon) / (1 - e^-epsilon)."""
+    _, high = exp_minus(epsilon, _EXP_BITS)
+    return Fraction((1 << _EXP_BITS) + high, (1 << _EXP_BITS) - high)
+
+
+Protected = tuple[tuple[tuple[AmbiguitySet, ...], ...], tuple[tuple[int, int], ...]]
+
+
+def _protected(scenario: Scenario) -> Protected:
+    """Return what each adversary holds possible, and the pairs by position."""
+    at = {secret: k for k, secret in enumerate(scenario.protected)}
+    return scenario.sets(), tuple((at[first], at[second]) for first, second in scenario.pairs)
+
+
+def _everything(size: int) -> Protected:
+    """Return point masses on all values, and all pairs of them."""
+    points = tuple(Point(row, 1) for row in np.eye(size, dtype=np.int64))
+    return (points,), tuple(combinations(range(size), 2))
+
+
+def _why_infeasible(task: Task, epsilon: Fraction) -> str:
+    """Return one line on what cannot be met, and what would make it feasible."""
+    asked = task.conditions
+    ways = []
+    if asked.min_keep is not None:
+        most = _most_kept(task)
+        ways.append(f"min_keep {show(most)} or less" if most else "a smaller min_keep")
+    if epsilon < LARGEST_EPSILON:
+        ways.append("a larger epsilon")
+    if len(asked.names) > 1:
+        ways.append("fewer conditions")
+    if any(not isinstance(s, Point) for own in task.sets for s in own):
+        ways.append("no region (confidence or tv_radius)")
+    return (
+        f"no channel that is private at epsilon {show(min(epsilon, LARGEST_EPSILON))} meets "
+        f"{' and '.join(asked.names)}; feasible with {' or '.join(ways)}"
+    )
+
+
+def _most_kept(task: Task) -> Fraction | None:
+    """Return the largest feasible min_keep, rounded down to 4 digits."""
+    try:
+        largest = float(solve(most_kept(task)).values[-1]) * (1 - 1e-6)
+    except PufferfishError:
+        return None
+    if largest < 1e-6:
+        return None
+    unit = Fraction(10) ** (math.floor(math.log10(largest)) - 3)
+    return math.floor(Fraction(largest) / unit) * unit

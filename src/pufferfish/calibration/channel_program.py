@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The linear program of the optimal channel.
+
+Variables are M(y|x), x-major. For every output y, adversary and ordered pair of point priors,
+
+    sum_x M(y|x) (P_i(x) - E P_j(x)) <= 0,        E a rational just below e^epsilon.
+
+Where all pairs of three or more secrets are protected, one more variable per output (the least
+likelihood l_y) says the same with fewer rows: l_y <= sum_x M(y|x) P_s(x) <= E l_y (theory,
+section 4). Where a prior lies in a region { least <= P <= least + room }, the largest <P, k> enters
+by the dual of its own linear program (theory, section 5): it is the least value of
+
+    <least, k> + spread * lam + sum_x room_x t_x + free * best,
+    t_x >= k_x - lam,  t_x >= 0,  best >= k_x,
+
+and the smallest likewise. The multipliers lie between the smallest and the largest k.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from pufferfish.calibration.channel_options import Conditions, Costs
+from pufferfish.calibration.solver import LinearProgram
+from pufferfish.errors import InputError
+from pufferfish.mechanisms.channel import same_places
+from pufferfish.numbers import FloatArray, IntArray
+from pufferfish.priors.ambiguity import AmbiguitySet, Point, Region
+from pufferfish.support import Support, lattice_of
+
+#: Larger programs take more than some minutes, or more memory than there is.
+MOST_COEFFICIENTS = 4_000_000
+#: The largest term of the cost is about 2 to this: the solver's tolerances are absolute.
+_HEADROOM = 8
+#: What values without a weight count, so that among the cheapest channels one treats them well.
+_LEAST_WEIGHT = 2.0**-30
+#: By so much more is kept than asked for, which the repair may take.
+_KEPT_MORE = Fraction(1, 2**32)
+#: Rows whose coefficients are all below 2 to this are magnified, and so count.
+_SMALL = -16
+#: Unit roundoff, and roundings of a single term (its cost, coefficient, product, and spare).
+_UNIT, _EACH = 2.0**-53, 10
+
+_ZERO, _ONE = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All that is asked of a channel.
+
+    Attributes
+    ----------
+    inputs, outputs : Lattice or Levels
+        n_x values, n_y outputs.
+    sets : tuple of tuples of Point or Region
+        What each adversary holds possible under each protected secret.
+    pairs : tuple of (int, int)
+        Positions of secrets.
+    bound : Fraction
+        E with 1 < E <= e^epsilon.
+    costs : Costs
+    weights : tuple of Fraction
+        mu, one per value; they sum to 1.
+    conditions : Conditions
+    """
+
+    inputs: Support
+    outputs: Support
+    sets: tuple[tuple[AmbiguitySet, ...], ...]
+    pairs: tuple[tuple[int, int], ...]
+    bound: Fraction
+    costs: Costs
+    weights: tuple[Fraction, ...]
+    conditions: Conditions
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of values and of outputs."""
+        return self.inputs.size, self.outputs.size
+
+    @cached_property
+    def same(self) -> tuple[int | None, ...]:
+        """For each value the output that equals it."""
+        return same_places(self.inputs, self.outputs)
+
+    @property
+    def is_all_pairs(self) -> bool:
+        """Whether every two secrets form a pair."""
+        secrets = len(self.sets[0])
+        return len(self.pairs) == secrets * (secrets - 1) // 2
+
+    @cached_property
+    def average(self) -> tuple[int, ...]:
+        """The mean of all point priors, in whole numbers."""
+        points = [s for secrets in self.sets for s in secrets if isinstance(s, Point)]
+        common = math.lcm(*(point.total for point in points))
+        masses = [0] * self.inputs.size
+        for point in points:
+            for x, mass in enumerate(point.masses.reshape(-1).tolist()):
+                masses[x] += int(mass) * (common // point.total)
+        return tuple(masses)
+
+    @cached_property
+    def averaged(self) -> dict[int, Fraction]:
+        """The values that no protected secret can take, and the share of each that is kept.
+
+        Privacy says nothing of their rows. They are published like the average: the rest of the
+        share has the row avg(y), the mean over adversaries and secrets of sum_x P_s(x) M(y|x).
+        Whoever has such a value is then protected too (theory, section 4): if all pairs of one
+        adversary are protected, avg(y) lies between likelihoods that differ by a factor E at most.
+        An unbiased channel, and values of positive weight in an invariant one, do without.
+        """
+        if self.conditions.unbiased or any(isinstance(s, Region) for own in self.sets for s in own):
+            return {}  # regions reach all values
+        keep = self.conditions.min_keep or _ZERO
+        return {
+            x: keep if self.same[x] is not None else _ZERO
+            for x, mass in enumerate(self.average)
+            if not mass and not (self.conditions.invariant and self.weights[x])
+        }
+
+    @cached_property
+    def terms(self) -> FloatArray:
+        """What M(y|x) adds to the cost, in units of ``unit`` (for averaged rows: nothing)."""
+        excess = max(0, max(map(max, self.costs.whole.tolist())).bit_length() - 512)
+        costs = (self.costs.whole >> excess).astype(np.float64)
+        costs *= float(self.costs.unit * 2**excess / self.unit)
+        terms: FloatArray = np.array([[float(w)] for w in self.weights]) * costs
+        borne = np.zeros(self.shape[1])
+        for x, share in self.averaged.items():
+            borne += float(1 - share) * terms[x]
+            terms[x] = 0.0
+        if borne.any():  # the other rows bear what their average costs
+            total = sum(self.average)
+            terms += np.array([[mass / total] for mass in self.average]) * borne
+        return terms
+
+    @cached_property
+    def fixed(self) -> Fraction:
+        """What the kept shares of averaged rows cost."""
+        spent = _ZERO
+        for x, share in self.averaged.items():
+            if share:
+                spent += (
+                    self.weights[x] * share * self.costs.unit * self.costs.whole[x, self.same[x]]
+                )
+        return spent
+
+    @cached_property
+    def unit(self) -> Fraction:
+        """A power of 2 below the largest term of the cost."""
+        rows = zip(self.weights, self.costs.whole.tolist(), strict=True)
+        largest = max(w * max(row) for w, row in rows) * self.costs.unit
+        return Fraction(2) ** (_exponent(largest) - _HEADROOM) if largest else _ONE
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelProgram:
+    """The linear program of a task; ``privacy`` rows first, then for each x that its row sums to 1.
+
+    Further variables, those after the n_x * n_y of the channel, lie between 0 and 1 in some
+    solution. ``cost`` is what the channel really costs, but for so many roundings; the solver's
+    favours neglected values.
+    """
+
+    lp: LinearProgram
+    shape: tuple[int, int]
+    privacy: int
+    cost: FloatArray
+    roundings: int
+
+
+class _Builder:
+    """Blocks of rows so far, and the number of variables."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.count = 0
+        self._columns: list[IntArray] = []
+        self._values: list[FloatArray] = []
+        self._ends: list[tuple[FloatArray, FloatArray]] = []
+
+    def variables(self, count: int) -> IntArray:
+        """Return the numbers of new variables."""
+        self.size += count
+        return np.arange(self.size - count, self.size)
+
+    def add(
+        self,
+        columns: IntArray,
+        coefficients: Sequence[Fraction],
+        lower: Sequence[Fraction] | None,
+        upper: Sequence[Fraction] | None,
+    ) -> None:
+        """Add rows with the same coefficients, shape (rows, terms), and bounds for each or none."""
+        rows = len(columns)
+        top = max(map(_exponent, map(abs, coefficients)), default=0)
+        equal = lower is not None and lower is upper
+        shift = Fraction(2) ** (-top if top < _SMALL or (top > 0 and equal) else 0)
+        values = np.array([float(a * shift) for a in coefficients])
+        self._columns.append(columns)
+        self._values.append(np.tile(values, (rows, 1)))
+        ends = [
+            np.full(rows, none) if bound is None else np.array([float(b * shift) for b in bound])
+            for none, bound in ((-np.inf, lower), (np.inf, upper))
+        ]
+        self._ends.append((ends[0], ends[1]))
+        self.count += rows
+
+    def at_most_zero(self, columns: Sequence[IntArray], coefficients: Sequence[Fraction]) -> None:
+        """Add for each y: coefficients . (columns[0][y], columns[1][y], ...) <= 0."""
+        if coefficients:
+            self.add(np.stack(columns, axis=1), coefficients, None, [_ZERO] * len(columns[0]))
+
+    def program(self, cost: FloatArray, least: FloatArray) -> LinearProgram:
+        """Return the program of all rows."""
+        lengths = [block.shape[1] for block in self._columns for _ in range(len(block))]
+        return LinearProgram(
+            np.concatenate([cost, np.zeros(self.size - len(cost))]),
+            np.concatenate([least, np.zeros(self.size - len(least))]),
+            np.cumsum([0, *lengths]),
+            np.concatenate([block.ravel() for block in self._columns]),
+            np.concatenate([block.ravel() for block in self._values]),
+            np.concatenate([lower for lower, _ in self._ends]),
+            np.concatenate([upper for _, upper in self._ends]),
+        )
+
+
+def check_size(task: Task) -> None:
+    """Refuse a program that is too large, before anything of it is built."""
+    n, outputs = task.shape
+    coefficients = n
+    for own in task.sets:
+        if any(isinstance(s, Region) for s in own):
+            coefficients += 8 * n * len(own) + 4 * len(task.pairs)
+            continue
+        terms = [int(np.count_nonzero(s.masses)) for s in own if isinstance(s, Point)]
+        if task.is_all_pairs and len(own) > 2:
+            coefficients += 2 * sum(terms)
+        else:
+            coefficients += sum(2 * min(n, terms[i] + terms[j]) for i, j in task.pairs)
+    if coefficients * outputs > MOST_COEFFICIENTS:
+        advice = "merge levels, or give a coarser step (--step)"
+        if outputs > n:
+            advice += ", ask for fewer outputs"
+        raise InputError(
+            f"a channel from {n} values to {outputs} outputs needs a linear program of "
+            f"{coefficients * outputs:,} coefficients, more than {MOST_COEFFICIENTS:,}; {advice}, "
+            "or use the mechanism exact where there is an order"
+        )
+
+
+def build(task: Task) -> ChannelProgram:
+    """Return the linear program of a task."""
+    n_x, n_y = task.shape
+    builder = _Builder(n_x * n_y)
+    _add_privacy(builder, task)
+    privacy = builder.count
+    grid = np.arange(n_x * n_y).reshape(n_x, n_y)
+    ones = [_ONE] * n_x
+    builder.add(grid, [_ONE] * n_y, ones, ones)
+    _add_conditions(builder, task, grid)
+    least = np.zeros(n_x * n_y)
+    if task.conditions.min_keep is not None:
+        kept = [grid[x, y] for x, y in enumerate(task.same) if y is not None]
+        least[kept] = float(min(_ONE, task.conditions.min_keep + _KEPT_MORE))
+    chosen = task.terms.copy()
+    idle = [x for x, w in enumerate(task.weights) if not w and x not in task.averaged]
+    if idle:
+        costs = task.costs.whole[idle].astype(np.float64)
+        chosen[idle] += costs * (_LEAST_WEIGHT * 2.0**_HEADROOM / max(1.0, costs.max()))
+    lp = builder.program(chosen.ravel(), least)
+    cost = np.concatenate([task.terms.ravel(), np.zeros(len(lp.cost) - n_x * n_y)])
+    return ChannelProgram(lp, task.shape, privacy, cost, _EACH + len(task.averaged))
+
+
+def most_kept(task: Task) -> LinearProgram:
+    """Return the program whose last variable, at most 1, is the largest feasible min_keep."""
+    plain = replace(task, conditions=replace(task.conditions, min_keep=None))
+    n_x, n_y = task.shape
+    builder = _Builder(n_x * n_y)
+    _add_privacy(builder, plain)
+    grid = np.arange(n_x * n_y).reshape(n_x, n_y)
+    builder.add(grid, [_ONE] * n_y, [_ONE] * n_x, [_ONE] * n_x)
+    _add_conditions(builder, plain, grid)
+    at = [grid[x, y] for x, y in enumerate(task.same) if y is not None and x not in task.averaged]
+    (last,) = builder.variables(1)
+    builder.at_most_zero([np.full(len(at), last), np.array(at)], [_ONE, -_ONE])
+    cost = np.zeros(builder.size)
+    cost[last] = -1.0
+    return builder.program(cost, np.zeros(builder.size))
+
+
+def _add_privacy(builder: _Builder, task: Task) -> None:
+    n_x, n_y = task.shape
+    #: likelihood columns: one array of variables for each x, over all y
+    columns = [np.arange(n_y) + x * n_y for x in range(n_x)]
+    bound = task.bound
+    both = [*task.pairs, *((j, i) for i, j in task.pairs)]
+    for own in task.sets:
+        if any(isinstance(s, Region) for s in own):
+            ends = [_region_ends(builder, _as_region(s), columns) for s in own]
+            for i, j in both:
+                builder.at_most_zero([ends[i][0], ends[j][1]], [_ONE, -bound])
+            continue
+        masses = [_masses(s) for s in own]
+        if task.is_all_pairs and len(own) > 2:
+            least = builder.variables(n_y)
+            for mass in masses:
+                terms = [*(columns[x] for x in mass), least]
+                builder.at_most_zero(terms, [*(-p for p in mass.values()), _ONE])
+                builder.at_most_zero(terms, [*mass.values(), -bound])
+            continue
+        for i, j in both:
+            difference = dict(masses[i])
+            for x, p in masses[j].items():
+                difference[x] = difference.get(x, _ZERO) - bound * p
+            at = sorted(x for x, d in difference.items() if d)
+            builder.at_most_zero([columns[x] for x in at], [difference[x] for x in at])
+
+
+def _region_ends(
+    builder: _Builder, region: Region, columns: Sequence[IntArray]
+) -> tuple[IntArray, IntArray]:
+    """Add variables at least (at most) <P, k_y> for every P of a region; return their numbers."""
+    n_y = len(columns[0])
+    found = []
+    for side in (_ONE, -_ONE):
+        end = builder.variables(n_y)
+        terms, coefficients = [end], [-side]
+        for x, mass in enumerate(region.least):
+            if mass:
+                terms.append(columns[x])
+                coefficients.append(side * Fraction(mass, region.unit))
+        spread = Fraction(region.spread, region.unit)
+        if spread and any(region.room):
+            multiplier = builder.variables(n_y)
+            terms.append(multiplier)
+            coefficients.append(side * spread)
+            for x, room in enumerate(region.room):
+                if room:
+                    excess = builder.variables(n_y)
+                    terms.append(excess)
+                    coefficients.append(Fraction(room, region.unit))
+                    # side (k_x - multiplier) <= t_x
+                    builder.at_most_zero([columns[x], multiplier, excess], [side, -side, -_ONE])
+        if region.free:
+            best = builder.variables(n_y)
+            terms.append(best)
+            coefficients.append(side * Fraction(region.free, region.unit))
+            for column in columns:
+                builder.at_most_zero([column, best], [side, -side])
+        builder.at_most_zero(terms, coefficients)
+        found.append(end)
+    return found[0], found[1]
+
+
+def _add_conditions(builder: _Builder, task: Task, grid: IntArray) -> None:
+    n_x, n_y = task.shape
+    if task.conditions.invariant:
+        targets = [_ZERO] * n_y
+        for x, y in enumerate(task.same):
+            if y is not None:
+                targets[y] = task.weights[x]
+        counting = [x for x, w in enumerate(task.weights) if w]
+        hit = [y for y, target in enumerate(targets) if target]
+        ends = [targets[y] for y in hit]
+        builder.add(grid[np.ix_(counting, hit)].T, [task.weights[x] for x in counting], ends, ends)
+        never = [y for y, target in enumerate(targets) if not target]
+        if never:  # an output of frequency 0 is published for no value
+            others = [x for x in range(n_x) if x not in task.averaged]
+            zeros = [_ZERO] * len(never)
+            builder.add(grid[np.ix_(others, never)].T, [_ONE] * len(others), None, zeros)
+    if task.conditions.unbiased:
+        xs, ys = lattice_of(task.inputs).values, lattice_of(task.outputs).values
+        # Values are taken from the middle of the outputs, where numbers are smallest.
+        middle = (ys[0] + ys[-1]) / 2
+        means = [value - middle for value in xs]
+        builder.add(grid, [value - middle for value in ys], means, means)
+
+
+def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True) -> float:
+    """Return a lower bound of the cost of every feasible channel, whatever the multipliers are.
+
+    Weak duality (theory, section 4): for multipliers of the right sign it is the least value of the
+    Lagrangian over rows that sum to 1. With ``private=False`` those of privacy count as 0, so that
+    the bound holds for every epsilon. A sum of k terms with e roundings each is computed to within
+    about (k + e) u of the sum of their sizes; twice that is subtracted.
+    """
+    lp, (n_x, n_y) = program.lp, program.shape
+    size, inner = len(lp.cost), slice(program.privacy, program.privacy + n_x)
+    y = np.where(np.isfinite(duals), duals, 0.0)
+    y[inner] = 0.0
+    if not private:
+        y[: program.privacy] = 0.0
+    y[(y > 0) & np.isinf(lp.lower)] = 0.0
+    y[(y < 0) & np.isinf(lp.upper)] = 0.0
+    ends = np.where(y > 0, lp.lower, np.where(y < 0, lp.upper, 0.0)) * y
+    terms = np.repeat(y, np.diff(lp.start)) * lp.value
+    reduced = program.cost - np.bincount(lp.index, terms, size)
+    error = np.abs(program.cost) + np.bincount(lp.index, np.abs(terms), size)
+    # Each column with its own number of terms, however many: robust ones are tall.
+    slack = (2 * _UNIT) * (np.bincount(lp.index, minlength=size) + program.roundings) * error
+    safe = (reduced - slack)[: n_x * n_y].reshape(n_x, n_y)
+    # The margin of what is kept is ours: it does not count here.
+    held = np.maximum(lp.least[: n_x * n_y].reshape(n_x, n_y) - float(_KEPT_MORE), 0.0)
+    # What is held of a row, and the rest of it, are each right to as many roundings as its terms.
+    left = (1.0 - held.sum(axis=1)) * safe.min(axis=1)
+    further = np.minimum((reduced - slack)[n_x * n_y :], 0.0)
+    parts = np.concatenate([(held * safe)[held != 0], left, ends, further])
+    sizes = math.fsum(np.abs(parts).tolist()) + math.fsum(np.abs(safe.min(axis=1)).tolist())
+    most = np.count_nonzero(held, axis=1).max()
+    return math.fsum(parts.tolist()) - 2 * _UNIT * float(most + program.roundings) * sizes
+
+
+def _masses(point: AmbiguitySet) -> dict[int, Fraction]:
+    """Return the positive probabilities of a point, by value."""
+    assert isinstance(point, Point)
+    masses = enumerate(point.masses.reshape(-1).tolist())
+    return {x: Fraction(int(mass), point.total) for x, mass in masses if mass}
+
+
+def _as_region(belief: AmbiguitySet) -> Region:
+    """Return a point as a region without room."""
+    if isinstance(belief, Region):
+        return belief
+    masses = tuple(int(mass) for mass in belief.masses.reshape(-1))
+    return Region(masses, (0,) * len(masses), 0, 0, belief.total)
+
+
+def _exponent(value: Fraction) -> int:
+    """Return about log2 of a positive number."""
+    return value.numerator.bit_length() - value.denominator.bit_length()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear programs in doubles, solved by HiGHS.  Whoever uses an answer checks it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pufferfish.errors import PufferfishError
+from pufferfish.numbers import FloatArray, IntArray
+
+_OPTIONS: dict[str, Any] = {
+    "output_flag": False,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+    "small_matrix_value": 1e-12,
+    "threads": 1,
+    "simplex_strategy": 1,
+}
+#: The second try is for programs among whose small numbers the presolver loses its way.
+_TRIES: tuple[dict[str, Any], ...] = (
+    {"presolve": "choose"},
+    {"presolve": "off", "dual_feasibility_tolerance": 1e-8},
+)
+
+
+class Infeasible(PufferfishError):
+    """The program has no solution."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProgram:
+    """Minimise ``cost . v`` subject to ``lower <= A v <= upper`` and ``v >= least``.
+
+    Attributes
+    ----------
+    cost, least : float64 arrays, shape (variables,)
+    start, index, value : arrays
+        A, compressed row by row.
+    lower, upper : float64 arrays, shape (rows,)
+        Infinite where there is no bound.
+    """
+
+    cost: FloatArray
+    least: FloatArray
+    start: IntArray
+    index: IntArray
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """An optimal solution to the solver's tolerance, with a multiplier for each row."""
+
+    values: FloatArray
+    duals: FloatArray
+    seconds: float
+
+
+def solve(program: LinearProgram) -> Optimum:
+    """Return an optimal solution; raise Infeasible, or PufferfishError where none is found."""
+    import highspy  # slow to import
+
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.lower)
+    lp.col_cost_, lp.col_lower_ = program.cost, program.least
+    lp.col_upper_ = np.full(len(program.cost), highspy.kHighsInf)
+    lp.row_lower_, lp.row_upper_ = program.lower, program.upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = program.start.astype(np.int32)
+    lp.a_matrix_.index_ = program.index.astype(np.int32)
+    lp.a_matrix_.value_ = program.value
+    # The public class greets on standard output.
+    highs: Any = getattr(highspy._core, "_Highs", highspy.Highs)()
+    # Far more than is ever needed; among tiny numbers the solver may go round in circles.
+    highs.setOptionValue("simplex_iteration_limit", 5 * (1000 + lp.num_row_ + lp.num_col_))
+    status = None
+    for options in _TRIES:
+        for option, value in (_OPTIONS | options).items():
+            highs.setOptionValue(option, value)
+        highs.clearSolver()
+        highs.passModel(lp)
+        highs.run()
+        status = highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kOptimal:
+            found = highs.getSolution()
+            values, duals = np.array(found.col_value), np.array(found.row_dual)
+            return Optimum(values, duals, highs.getRunTime())
+    # The presolver alone may err; the second try goes without.
+    if status == highspy.HighsModelStatus.kInfeasible:
+        raise Infeasible("the linear program has no solution")
+    raise PufferfishError(
+        f"the solver found no optimal channel ({highs.modelStatusToString(status)})"
+    )
