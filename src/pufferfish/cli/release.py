@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish release``: the released table, written by a plan."""
 
-from pathlib import Path
 from typing import Any
 
 import click

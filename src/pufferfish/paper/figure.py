@@ -14,7 +14,7 @@ from typing import Any
 from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.coupling import Coupling, comonotone
 from pufferfish.errors import InputError, PufferfishError
-from pufferfish.numbers import parse_epsilon, parse_number, parse_text, show, text_of
+from pufferfish.numbers import NotFinite, parse_epsilon, parse_number, parse_text, show, text_of
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.tables.source import open_table
@@ -227,14 +227,21 @@ def _rows(path: Any) -> tuple[str, list[tuple[Fraction, Fraction, int]], int]:
         if not all(texts):
             aside += rows
             continue
-        numbers = [parse_text(text) for text in texts]
-        for column, number in zip(columns, numbers, strict=True):
-            if number is None:
-                raise InputError(f"{table.name}: a cell of {column} is no finite number")
-        used.append((numbers[0] or Fraction(0), numbers[1] or Fraction(0), rows))
+        value, years = (_number(t, c, table.name) for t, c in zip(texts, columns, strict=True))
+        used.append((value, years, rows))
     if not used:
         raise InputError(f"{table.name} has no row with both {_PUBLIC} and {_SPLIT}")
     return table.name, used, aside
+
+
+def _number(text: str, column: str, name: str) -> Fraction:
+    try:
+        number = parse_text(text)
+    except NotFinite:
+        number = None
+    if number is None:
+        raise InputError(f"{name}: a cell of {column} is no finite number")
+    return number
 
 
 def _binned(

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocks hold the counts of the data sets, and their tables hold the same counts."""
+
+import copy
+import csv
+import gzip
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from pufferfish import paper
+from pufferfish.errors import InputError
+from pufferfish.paper.blocks import _data, read_block
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+from shared_data import require_shared
+
+TABLES = ("student", "census", "bank")
+
+
+def test_names_rows_and_sources():
+    assert tuple(b.name for b in paper.blocks()) == ("sim1", "sim2", *TABLES)
+    assert [b.rows for b in paper.blocks()] == [0, 0, 649, 37736, 45211]
+    assert all(b.scenario.pairs == (b.pair,) for b in paper.blocks())
+    assert paper.epsilons() == tuple(Fraction(k, 10) for k in range(1, 11))
+    for name, authors in (
+        ("student", ("Cortez", "Silva", "2008")),
+        ("bank", ("Moro", "Rita", "Cortez", "2014")),
+        ("census", ("Becker", "Kohavi", "1996")),
+    ):
+        block = paper.block(name)
+        assert all(part in block.citation for part in authors)
+        assert block.licence == "CC BY 4.0"
+    assert all("2601.06385" in paper.block(name).citation for name in ("sim1", "sim2"))
+
+
+def original_rows(name: str) -> list[tuple[str, str]]:
+    """(secret, public) of the rows of the original files, cleaned as the paper's numbers need."""
+    if name == "census":
+        rows = []
+        for part in ("adult.data.gz", "adult.test.gz"):
+            with gzip.open(require_shared("data", part), "rt", newline="") as file:
+                for fields in csv.reader(file, skipinitialspace=True):
+                    if len(fields) == 15 and not (part == "adult.test.gz" and fields[1] == "?"):
+                        rows.append((fields[5], fields[1]))
+        return rows
+    file_name = {"student": "student-por.csv", "bank": "bank-full.csv.gz"}[name]
+    opener = gzip.open if file_name.endswith(".gz") else open
+    block = paper.block(name)
+    with opener(require_shared("data", file_name), "rt", newline="") as file:  # type: ignore[operator]
+        return [(r[block.secret], r[block.public]) for r in csv.DictReader(file, delimiter=";")]
+
+
+def differing(block: paper.Block, rows: list[tuple[str, str]]) -> list[str]:
+    """The secrets whose counts are not those of some rows."""
+    found = Counter(rows)
+    return [
+        secret
+        for secret in block.pair
+        if block.prior.counts[block.prior.row(secret)].tolist()
+        != [found[secret, level] for level in block.order]
+        or sum(n for (s, _), n in found.items() if s == secret)
+        != block.prior.totals[block.prior.row(secret)]
+    ]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_counts_are_those_of_the_data_sets(name: str):
+    rows = original_rows(name)
+    assert differing(paper.block(name), rows) == []
+    entry = copy.deepcopy(next(e for e in _data()["blocks"] if e["name"] == name))
+    entry["counts"][entry["pair"][1]][0] += 1
+    assert differing(read_block(entry), rows) == [entry["pair"][1]]
+
+
+def test_the_probabilities_are_those_of_the_paper():
+    block = paper.block("sim1")
+    for secret, masses in zip(block.pair, (["0.52", "0.48"], ["0.5", "0.5"]), strict=True):
+        ours = [block.prior.probability(secret, k) for k in range(block.prior.support.size)]
+        assert ours == [Fraction(p) for p in masses]
+
+
+def test_an_unknown_block_is_refused():
+    with pytest.raises(InputError, match="did you mean 'student'"):
+        paper.block("studnet")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_written_table_has_the_counts(name: str, tmp_path: Path):
+    block, path = paper.block(name), tmp_path / "table.csv"
+    assert paper.write_table(name, path) == block.rows
+    prior = Prior.from_table(path, secret=block.secret, public=block.public, order=block.order)
+    assert prior.report is not None
+    assert (prior.report.rows_read, prior.report.rows_used) == (block.rows, block.rows)
+    assert Scenario(prior, pairs=[block.pair]).digest == block.scenario.digest
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_the_same_every_time_and_well_spread(name: str, tmp_path: Path):
+    block = paper.block(name)
+    for file in ("one.csv", "two.csv"):
+        paper.write_table(name, tmp_path / file)
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    with open(tmp_path / "one.csv", newline="") as file:
+        header, *rows = list(csv.reader(file))
+    assert header == [block.secret, block.public]
+    assert tuple(dict.fromkeys(level for _, level in rows)) == block.order
+    half = rows[: len(rows) // 2]
+    share = sum(secret == block.pair[0] for secret, _ in rows) / len(rows)
+    assert abs(sum(secret == block.pair[0] for secret, _ in half) / len(half) - share) < 0.02
+
+
+def test_a_simulation_has_no_table(tmp_path: Path):
+    with pytest.raises(InputError, match="no rows; the tables are student, census, bank"):
+        paper.write_table("sim1", tmp_path / "t.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_replaces_nothing_unasked(tmp_path: Path):
+    path = tmp_path / "t.csv"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        paper.write_table("student", path)
+    assert path.read_text() == "mine"
+    assert paper.write_table("student", path, force=True) == 649
+    assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
