@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pufferfish.numbers import IntArray
 from pufferfish.tables.rules import Coding
-from pufferfish.tables.source import Table
+from pufferfish.tables.table import Table
 
 #: States of a cell: an atom; missing; a number or level that the support lacks; no number at all.
 OK, MISSING, OUTSIDE, UNREADABLE = 0, 1, 2, 3

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames: any dataframe that narwhals knows, as a table of exact raw cells."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from pufferfish.errors import InputError
+from pufferfish.numbers import text_of
+from pufferfish.tables.arrow import check_type, distinct, integers, strings
+from pufferfish.tables.table import BATCH_ROWS, Table, column_names
+
+#: Up to so many combinations of cells are counted in one array, without sorting the rows.
+_SMALL_SPAN = 2**22
+
+
+class FrameTable(Table):
+    """A dataframe, eager or lazy; only the columns in use become Arrow arrays.
+
+    Attributes
+    ----------
+    native : object
+        The dataframe as it was given.
+    """
+
+    def __init__(self, frame: Any, native: Any) -> None:
+        self._frame = frame
+        self.native = native
+        self.name = f"the {_kind(native)} dataframe"
+        raw = frame.collect_schema().names()
+        self.columns = column_names(raw, self.name)
+        self.unordered = not hasattr(frame, "rows")  # a lazy frame of narwhals
+        self._raw_names = dict(zip(self.columns, raw, strict=True))
+        # Counting, looking for a row and streaming ask for the same columns of an eager frame.
+        self._arrays: dict[str, pa.ChunkedArray] = {}
+
+    def native_column(self, name: str) -> Any:
+        """Return the name as the dataframe itself has it: not trimmed, perhaps no string."""
+        return self._raw_names[self.column(name)]
+
+    def typed(self, name: str) -> bool:
+        """Return whether the cells of a column come as numbers or truth values, not as text."""
+        kind = self._frame.collect_schema()[self.native_column(name)]
+        return bool(kind.is_numeric() or str(kind) == "Boolean")
+
+    def own_order(self, name: str) -> tuple[str, ...] | None:
+        """Return the order that an ordered categorical column states, or None."""
+        import narwhals as nw
+
+        raw = self.native_column(name)
+        kind = self._frame.collect_schema()[raw]
+        if isinstance(kind, nw.Enum):
+            levels: Iterable[Any] = kind.categories
+        elif kind == nw.Categorical and not self.unordered:
+            # narwhals brings chunks over one dictionary, after which the order is a guess.
+            arrow = isinstance(self.native, pa.Table)
+            cells = self.native.column(raw) if arrow else self._array(self.column(name))
+            levels = _order_of_dictionary(cells)
+        else:
+            return None
+        texts = tuple(text_of(level) for level in levels)
+        # Levels that are one after trimming may lie on two sides of a third.
+        return texts if texts and len(set(texts)) == len(texts) else None
+
+    def groups(self, columns: Sequence[str]) -> pa.Table:
+        """Return the distinct combinations of raw cells, with int64 counts as last column."""
+        names = [self.column(name) for name in columns]
+        if self.unordered:
+            return self._lazy_groups(names)
+        parts = [distinct(self._array(name)) for name in names]
+        shape = [max(1, len(values)) for values, _ in parts]
+        code = np.zeros(len(parts[0][1]), dtype=np.int64)
+        if math.prod(shape) <= max(_SMALL_SPAN, len(code)):
+            for size, (_, places) in zip(shape, parts, strict=True):
+                code = code * size + places
+            counts = np.bincount(code, minlength=1)
+            found = np.flatnonzero(counts)
+            counts, picks = counts[found], np.unravel_index(found, shape)
+        else:
+            for size, (_, places) in zip(shape, parts, strict=True):
+                # Codes stay below the number of rows, so that the product cannot overflow.
+                _, code = np.unique(code * size + places, return_inverse=True)
+            _, first, counts = np.unique(code, return_index=True, return_counts=True)
+            picks = tuple(places[first] for _, places in parts)
+        cells = [
+            values.take(integers(pick)) for (values, _), pick in zip(parts, picks, strict=True)
+        ]
+        return pa.Table.from_arrays([*cells, integers(counts)], names=[*names, "count"])
+
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Yield the raw cells of some columns in the order of rows."""
+        names = [self.column(name) for name in columns]
+        if self.unordered:
+            # Together: the order of rows may be another one each time.
+            arrays = self._collected(self._frame.select([self._raw_names[n] for n in names]), names)
+        else:
+            arrays = [self._array(name) for name in names]
+        yield from pa.Table.from_arrays(arrays, names=names).to_batches(max_chunksize=rows)
+
+    def _lazy_groups(self, names: Sequence[str]) -> pa.Table:
+        import narwhals as nw
+
+        raw = [self._raw_names[name] for name in names]
+        count = "count"
+        while count in raw:
+            count += "_"
+        grouped = self._frame.select(raw).group_by(*raw).agg(nw.len().alias(count))
+        *cells, counts = self._collected(grouped, [*names, count])
+        return pa.Table.from_arrays([*cells, counts.cast(pa.int64())], names=[*names, "count"])
+
+    def _collected(self, frame: Any, names: Sequence[str]) -> list[Any]:
+        table = frame.collect("pyarrow").to_native()
+        arrays = [table.column(k) for k in range(len(names))]
+        if frame.implementation.is_dask():
+            arrays = [_nan_is_null(array) for array in arrays]
+        for name, array in zip(names, arrays, strict=True):
+            check_type(array.type, f"column {name!r} of {self.name}")
+        return arrays
+
+    def _array(self, name: str) -> pa.ChunkedArray:
+        """Return the raw cells of a column of an eager frame as Arrow."""
+        if name not in self._arrays:
+            cells = cells_of_series(self._frame.get_column(self._raw_names[name]))
+            check_type(cells.type, f"column {name!r} of {self.name}")
+            whole = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
+            self._arrays[name] = whole
+        return self._arrays[name]
+
+
+def open_frame(source: Any) -> FrameTable:
+    """Return the table of a dataframe."""
+    import narwhals as nw
+
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    kind = type(source).__name__
+    # Two columns of one name are looked for before narwhals does, for a clearer message.
+    names = getattr(source, "column_names" if isinstance(source, pa.Table) else "columns", None)
+    if _kind(source) in ("pandas", "PyArrow") and kind in ("Table", "DataFrame"):
+        column_names(list(names or ()), f"the {_kind(source)} dataframe")
+    try:
+        frame = nw.from_native(source)
+    except TypeError:
+        frame = None
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        raise InputError(
+            "a table is the path of a file or a dataframe (pandas, Polars, PyArrow, ...) with "
+            f"named columns, but an object of type {kind} was given"
+        )
+    return FrameTable(frame, source)
+
+
+def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
+    """Return a NumPy array, a list or a series, shape (rows,), as an Arrow array of raw cells.
+
+    In a pandas series NaN is missing; elsewhere it is a number that is not finite.
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        check_type(values.type, "the array")
+        return values
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise InputError(f"values need one dimension, but an array of {values.ndim} was given")
+        if values.dtype == object or (values.dtype.itemsize > 8 and values.dtype.kind == "f"):
+            return _texts(list(values))  # long doubles have no Arrow type
+        if not values.dtype.isnative:
+            values = values.astype(values.dtype.newbyteorder("="))
+        cells = pa.array(values, from_pandas=False)
+    elif isinstance(values, list | tuple):
+        return _texts(values)
+    else:
+        import narwhals as nw
+
+        try:
+            cells = cells_of_series(nw.from_native(values, series_only=True))
+        except TypeError:
+            raise InputError(
+                "values are an array, a list, a series or a dataframe, but an object of type "
+                f"{type(values).__name__} was given"
+            ) from None
+    check_type(cells.type, "the array")
+    return cells
+
+
+def _order_of_dictionary(cells: Any) -> list[Any]:
+    """Return the values of an ordered dictionary in their order; none where it has no order."""
+    if not (pt.is_dictionary(cells.type) and cells.type.ordered and cells.num_chunks):
+        return []
+    found = [chunk.dictionary for chunk in cells.chunks]
+    return found[0].to_pylist() if all(found[0].equals(other) for other in found[1:]) else []
+
+
+def cells_of_series(series: Any) -> pa.Array | pa.ChunkedArray:
+    """Return a narwhals series as Arrow, without a digit lost on the way."""
+    pandas = series.implementation.is_pandas_like()
+    if pandas and str(series.to_native().dtype) == "object":
+        # Python objects of any kind: Arrow would guess one type for all of them.
+        return _texts(series.to_native().tolist(), nan_is_missing=True)
+    if str(series.dtype) in ("Object", "Int128", "UInt128", "Unknown"):
+        return _texts(series.to_list(), nan_is_missing=pandas)
+    try:
+        cells = series.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        return _texts(series.to_list(), nan_is_missing=pandas)
+    kind = cells.type.value_type if pt.is_dictionary(cells.type) else cells.type
+    if isinstance(kind, pa.BaseExtensionType):  # such as the intervals of pandas' cut
+        return _texts(series.to_list(), nan_is_missing=pandas)
+    return _nan_is_null(cells) if pandas else cells
+
+
+def _texts(values: Iterable[Any], nan_is_missing: bool = False) -> pa.Array:
+    """Return Python objects as text cells; numbers among them keep all their digits."""
+    texts: list[str | None] = []
+    for value in values:
+        if type(value).__name__ in ("timedelta", "timedelta64", "Timedelta"):
+            raise InputError("duration cells have no known unit; turn them into numbers of days")
+        text = text_of(value)
+        # NaN, NaT and pandas' NA are the objects that are not equal to themselves.
+        lost = text in ("<NA>", "NaT") or (not isinstance(value, str) and text.lower() == "nan")
+        texts.append(None if text == "" or (nan_is_missing and lost) else text)
+    return strings(texts)
+
+
+def _nan_is_null(cells: Any) -> Any:
+    """Turn NaN into null: in pandas it is how a missing value is written."""
+    if pt.is_floating(cells.type) and not pt.is_float16(cells.type):
+        import pyarrow.compute as pc
+
+        return pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
+    return cells
+
+
+def _kind(native: Any) -> str:
+    library = type(native).__module__.partition(".")[0]
+    return {"pandas": "pandas", "polars": "Polars", "pyarrow": "PyArrow"}.get(library, library)
