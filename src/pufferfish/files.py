@@ -211,8 +211,11 @@ def write_private(data: Mapping[str, Any], path: Path, force: bool) -> None:
     write_json(path, data, force=force, mode=PRIVATE)
 
 
-def read_strict(path: Path, what: str) -> Any:
-    """Read a JSON file; repeated keys, NaN, infinity and all but plain files are refused."""
+def read_strict(path: Path, what: str, *, exact: bool = False) -> Any:
+    """Read a JSON file; repeated keys, NaN, infinity and all but plain files are refused.
+
+    Where it is to be ``exact``, numbers stay the texts that they are written as.
+    """
     try:
         # Opening a pipe would wait for somebody to write into it.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -225,7 +228,7 @@ def read_strict(path: Path, what: str) -> Any:
                     f"{what} {path} cannot be read: it has {status.st_size:,} bytes, more than "
                     f"{MOST_BYTES:,}"
                 )
-            text = file.read(MOST_BYTES + 1).decode("utf-8")
+            text = file.read(MOST_BYTES + 1).decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"{what} {path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -234,10 +237,18 @@ def read_strict(path: Path, what: str) -> Any:
         raise
     except ValueError as error:  # a name that no file can have
         raise InputError(f"{what} {str(path)!r} cannot be read: {error}") from None
+    numbers: dict[str, Any] = {"parse_float": str, "parse_int": str} if exact else {}
     try:
-        return json.loads(text, object_pairs_hook=_without_repetitions, parse_constant=_no_constant)
+        return parse_strict(text, **numbers)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{what} {path} is not valid JSON: {error}") from None
+
+
+def parse_strict(text: str, **options: Any) -> Any:
+    """Return the values of a JSON text; a ValueError says what is wrong with it."""
+    return json.loads(
+        text, object_pairs_hook=_without_repetitions, parse_constant=_no_constant, **options
+    )
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact numbers: read as they print, shown exactly, turned into floats once, rounded up."""
 
+import decimal
 import math
 import os
 import re
@@ -186,6 +187,20 @@ def show_short(value: Fraction) -> str:
     """Return a number for a message: exactly where that is short, or six digits of it."""
     text = show(value)
     return text if len(text) <= 24 else f"{Decimal(value.numerator) / value.denominator:.6g}"
+
+
+def rounded_up(value: float, digits: int = 10) -> str:
+    """Return a number, not negative, with so many significant digits, none of them below it."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0:
+        return "0"
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    rounded = context.create_decimal_from_float(value)
+    # Trailing zeros are digits too: 10 is printed as 10.00000000.
+    unit = Decimal((0, (1,), rounded.adjusted() - digits + 1))
+    padded = rounded.quantize(unit, context=decimal.Context(prec=digits + 5))
+    return f"{padded:f}" if -5 <= padded.adjusted() < 16 else f"{padded:e}"
 
 
 def text_of(value: Any) -> str:

@@ -45,7 +45,7 @@ class Rows:
 
     product: Product
     secrets: tuple[str, ...]
-    numerators: Sequence[Sequence[int] | npt.NDArray[Any]]
+    numerators: Sequence[Sequence[int] | npt.NDArray[Any]] | npt.NDArray[Any]
     notes: tuple[str, ...] = ()
 
 

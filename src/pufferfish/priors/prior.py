@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.files import read_strict
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Number
 from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
 from pufferfish.priors.given import Rows, rows_of_counts, rows_of_mapping
@@ -341,8 +342,6 @@ class Prior:
         Which rows have no public value may tell the secret (theory, section 7), whether they are
         left out or show as blanks. As a level of the prior they are under the promise.
         """
-        from pufferfish.tables.count import count_table  # slow to import, and only this needs it
-
         rule = region_rule(confidence, tv_radius)
         rules = make_rules(
             secret=secret,
@@ -357,15 +356,21 @@ class Prior:
             unit=unit,
             decimal=decimal,
         )
-        found = count_table(table, rules, delimiter=delimiter)
+        from pufferfish.tables.count import count_table  # slow to import, and only this needs it
+
+        counts = count_table(table, rules, delimiter=delimiter)
+        return replace(cls.from_counted(counts, rules), rule=rule)
+
+    @classmethod
+    def from_counted(cls, counts: Any, rules: Rules) -> "Prior":
+        """Return the prior of the RowCounts of a table that was counted under some rules."""
         return cls.from_numerators(
-            Rows(found.product, found.secrets, found.counts, tuple(found.report.notes)),
+            Rows(counts.product, counts.secrets, counts.counts, counts.report.notes),
             from_rows=True,
-            rule=rule,
             rules=rules,
-            codings=found.codings,
-            strata=found.strata,
-            report=found.report,
+            codings=counts.codings,
+            strata=counts.strata,
+            report=counts.report,
         )
 
     @classmethod
@@ -386,15 +391,42 @@ class Prior:
 def read_prior_file(
     path: str | Path, *, order: Sequence[Any] | str | None = None, step: Number | None = None
 ) -> tuple[Prior, list[tuple[str, str]] | None]:
-    """Return the prior of a JSON file and the pairs that it names, if it does."""
-    raise NotImplementedError
+    """Return the prior of ``{"secrets": {"a": {"0": ".52", ...}, ...}, "pairs": [["a", "b"]]}``.
+
+    Numbers are read as the decimals that they print. The pairs are None where it names none.
+    """
+    data = read_strict(Path(path), "the prior file", exact=True)
+    shape = '{"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {...}}, "pairs": [["a", "b"]]}'
+    if not isinstance(data, dict) or not isinstance(data.get("secrets"), dict):
+        raise InputError(f"the prior file {path} needs an object 'secrets', as in {shape}")
+    keys = ("secrets", "pairs")
+    unknown = [key for key in data if key not in keys]
+    if unknown:
+        raise InputError(
+            f"the prior file {path} holds the unknown key {unknown[0]!r}"
+            f"{did_you_mean(unknown[0], keys)}; the keys are {listed(keys)}"
+        )
+    pairs = data.get("pairs")
+    if "pairs" in data and not (
+        isinstance(pairs, list)
+        and all(isinstance(p, list) and len(p) == 2 for p in pairs)
+        and all(isinstance(secret, str) for p in pairs for secret in p)
+    ):
+        raise InputError(
+            f"the pairs of the prior file {path} must be a list of pairs, as in {shape}"
+        )
+    try:
+        prior = Prior.from_mapping(data["secrets"], order=order, step=step)
+    except InputError as error:
+        raise InputError(f"the prior file {path}: {error}") from None
+    return prior, None if pairs is None else [(p[0].strip(), p[1].strip()) for p in pairs]
 
 
 def _merged(stratum: Stratum, sequences: IntArray) -> Stratum:
     """Return a stratum with other sequences, those that are the same now counted together."""
     distinct, where = np.unique(sequences, axis=0, return_inverse=True)
     counts = np.zeros((len(stratum.counts), len(distinct)), dtype=np.int64)
-    np.add.at(counts, (slice(None), where.reshape(-1)), stratum.counts)
+    np.add.at(counts.T, where.reshape(-1), stratum.counts.T)
     return Stratum(stratum.rows, distinct.astype(np.int64), counts)
 
 

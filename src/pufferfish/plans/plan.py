@@ -1,0 +1,631 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan: a calibrated mechanism and all that ``release`` and ``verify`` need of it."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+from pufferfish.errors import InputError, PufferfishError, listed
+from pufferfish.files import parse_strict, read_strict, write_private
+from pufferfish.loss.certificate import Certificate, LossBound
+from pufferfish.loss.kernel import Mechanism
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import Number, float_up, parse_epsilon, parse_number, rounded_up, show
+from pufferfish.plans import schema
+from pufferfish.plans.sensitivity import Sensitivity, sensitivity_of
+from pufferfish.plans.verify import Guarantee, own_column, verify, with_regions
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+from pufferfish.release.spec import ReleaseSpec
+from pufferfish.support import Lattice, Levels
+from pufferfish.tables.rules import Coding, Rules, make_rules
+
+_FROM_ROWS = (
+    "PRIVATE. This plan was computed from the rows of a table and depends on every one of them; "
+    "keep it with the table and do not publish it."
+)
+_FROM_GIVEN_PRIOR = (
+    "PRIVATE. This plan was computed from the given prior and is as private as that prior; keep "
+    "it with the prior."
+)
+
+
+@dataclass(frozen=True)
+class Distortion:
+    """What a channel does to values that are as frequent as its weights say.
+
+    Attributes
+    ----------
+    cost_name : str
+        The cost that was made least: ``hamming``, ``squared``, ``absolute``, or ``own``.
+    cost : float
+        Its expectation, rounded up.
+    keep_rate : float
+        The chance that a value is published unchanged, rounded down.
+    baseline : float
+        The chance that the most frequent value, published for everybody, is right; rounded up.
+    mse : float or None
+        The mean squared difference of output and value, rounded up; None for levels without an
+        order, and where it is beyond every double.
+    gap : float
+        By how much at most the cost exceeds that of the best channel.
+    conditions : tuple of str
+        The side conditions that hold.
+    """
+
+    cost_name: str
+    cost: float
+    keep_rate: float
+    baseline: float
+    mse: float | None
+    gap: float
+    conditions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        channel: Channel,
+        cost: Fraction,
+        cost_name: str,
+        weights: Sequence[Fraction],
+        gap: float,
+        conditions: Sequence[str] = (),
+    ) -> "Distortion":
+        """Return what a channel of a known cost does to values of these weights."""
+        ends = (channel.inputs, channel.outputs)
+        ordered = all(isinstance(end, Lattice) or end.ordered for end in ends)
+        mse = channel.mse(weights) if ordered else math.inf
+        return cls(
+            cost_name=cost_name,
+            cost=float_up(cost),
+            keep_rate=channel.keep_rate(weights),
+            baseline=float_up(max(weights) / sum(weights)),
+            mse=mse if math.isfinite(mse) else None,
+            gap=gap,
+            conditions=tuple(conditions),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Plan(Guarantee):
+    """A calibrated mechanism, ready to release.
+
+    Made by :func:`pufferfish.calibrate` or :meth:`load`.
+
+    Attributes
+    ----------
+    mechanism : str
+        Name of the calibration method.
+    applied : DiscreteLaplace or Channel
+        What happens to every value: noise of some scale, or a channel.
+    epsilon_exact : Fraction
+        epsilon, exactly.
+    support : Lattice or Levels
+        Where the public value can lie; step, order and levels are said here and nowhere else.
+    coding : Coding or None
+        Name and cleaning of the public column, for a plan from a table or after
+        :meth:`with_columns`.
+    secret, exclude_secrets, secret_missing
+        The column of the secret, its levels that are left out, and its texts for "missing".
+    unit : str or None
+        The column whose equal values mark the rows of one person.
+    rows_per_person : tuple of int
+        How many rows one person may have, where there is a unit.
+    secrets : tuple of str
+        All secrets of the prior.
+    pairs : tuple of (str, str)
+        The protected pairs.
+    regions : tuple of (Confidence, TVBall or None)
+        How far each adversary's prior may be from the one given, in the order of
+        :attr:`pufferfish.Scenario.rules`; empty where all are exact.
+    digest : str
+        SHA-256 of the scenario; as private as the counts.
+    certificate : Certificate
+        The proof that the loss is at most epsilon. In a loaded plan it is what the file claims, or
+        one that does not hold where the file claims nothing; :meth:`verify` proves it again.
+    from_rows : bool
+        Whether a prior was computed from numbers of rows, so that the plan depends on every row.
+    distortion : Distortion or None
+        For a channel: what it costs.
+    sensitivity : Sensitivity or None
+        What errors of the prior would do, where :meth:`with_sensitivity` found it out.
+    composition : LossBound or None
+        Earlier releases this plan composes with; epsilon bounds their joint loss.
+    notes : tuple of str
+        What the user should know of how prior and mechanism came about.
+    loaded : bool
+        Whether it was read from a file, so that its certificate is only a claim.
+    """
+
+    mechanism: str
+    secrets: tuple[str, ...]
+    certificate: Certificate
+    from_rows: bool
+    distortion: Distortion | None = None
+    sensitivity: Sensitivity | None = None
+    composition: LossBound | None = None
+    notes: tuple[str, ...] = ()
+    loaded: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        scenario: Scenario,
+        mechanism: str,
+        applied: Mechanism,
+        epsilon: Fraction,
+        certificate: Certificate,
+        **claims: Any,
+    ) -> "Plan":
+        """Return the plan of a mechanism that was calibrated for a scenario of one column.
+
+        ``claims`` are distortion, composition, and notes on the mechanism.
+        """
+        rules, coding = _common_coding(scenario)
+        notes = dict.fromkeys(note for prior in scenario.priors for note in prior.notes)
+        return cls(
+            mechanism=mechanism,
+            applied=applied,
+            epsilon_exact=epsilon,
+            certificate=certificate,
+            support=scenario.support,
+            coding=coding,
+            secret=None if rules is None else rules.secret,
+            exclude_secrets=() if rules is None else rules.exclude_secrets,
+            secret_missing=() if rules is None else rules.missing,
+            unit=scenario.unit,
+            rows_per_person=certificate.rows if scenario.unit else (),
+            secrets=scenario.priors[0].secrets,
+            pairs=scenario.pairs,
+            regions=scenario.rules if scenario.has_region else (),
+            digest=scenario.digest,
+            from_rows=any(prior.from_rows for prior in scenario.priors),
+            **claims | {"notes": (*notes, *claims.get("notes", ()))},
+        )
+
+    @property
+    def noise(self) -> DiscreteLaplace | None:
+        """The noise that is added; None for a channel."""
+        return self.applied if isinstance(self.applied, DiscreteLaplace) else None
+
+    @property
+    def channel(self) -> Channel | None:
+        """The channel that values go through; None for noise."""
+        return self.applied if isinstance(self.applied, Channel) else None
+
+    @property
+    def scale(self) -> float | None:
+        """theta, in the units of the data; None for a channel."""
+        return None if self.noise is None else self.noise.scale
+
+    @property
+    def mse(self) -> float | None:
+        """Mean squared error of a released value; None for levels without an order."""
+        if self.noise is not None:
+            return self.noise.mse
+        return None if self.distortion is None else self.distortion.mse
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation of the released noise; None for a channel."""
+        return None if self.noise is None else self.noise.std
+
+    @property
+    def cost(self) -> float | None:
+        """Expected cost of a channel, rounded up; None for noise."""
+        return None if self.distortion is None else self.distortion.cost
+
+    @property
+    def keep_rate(self) -> float | None:
+        """The chance that a channel publishes a value unchanged; None for noise."""
+        return None if self.distortion is None else self.distortion.keep_rate
+
+    @property
+    def loss(self) -> float:
+        """The privacy loss of the certificate: an upper bound; inf where it claims none."""
+        return self.certificate.loss
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon as a float; ``epsilon_exact`` is the number itself."""
+        return float(self.epsilon_exact)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether a release publishes the column as it is."""
+        if isinstance(self.applied, Channel):
+            # Rows of values that never occur are not looked at where the plan knows them.
+            return self.applied.unchanged or self.keep_rate == 1
+        return self.applied.scale == 0
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The secrets that occur in the pairs."""
+        named = {secret for pair in self.pairs for secret in pair}
+        return tuple(s for s in self.secrets if s in named)
+
+    def __repr__(self) -> str:
+        column = "values" if self.coding is None else repr(self.coding.column)
+        if self.noise is not None:
+            what = f"noise of scale {self.noise.scale!r}"
+        elif self.distortion is None:
+            what = "a channel"
+        else:
+            what = f"a channel of {self.distortion.cost_name} cost {self.distortion.cost:.6g}"
+        state = "proved" if self.certificate.holds else "not proved"
+        if self.loaded:
+            state = f"{state}, says its file"
+        pairs = [f"({listed(pair)})" for pair in self.pairs[:4]]
+        more = "" if len(self.pairs) <= 4 else f" and {len(self.pairs) - 4} more"
+        return (
+            f"<Plan: {self.mechanism} at epsilon {show(self.epsilon_exact)}: {what} on {column}\n"
+            f"  loss at most {rounded_up(self.loss)} ({state})\n"
+            f"  pairs {', '.join(pairs)}{more}>"
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the plan as JSON, readable by its owner only (mode 0600).
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to.
+        force : bool
+            Whether an existing file may be replaced.
+
+        Raises
+        ------
+        InputError
+            If the file exists and ``force`` is not set, or it cannot be written.
+        """
+        write_private(_values(self), Path(path), force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Plan":
+        """Read a plan that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            A plain file.
+
+        Raises
+        ------
+        InputError
+            If the file is no plan, or one of another version.
+        """
+        data = read_strict(Path(path), "the plan")
+        try:
+            return cls(**_attributes(data))
+        except InputError as error:
+            raise InputError(f"{path} is no usable plan: {error}") from None
+
+    def to_json(self) -> str:
+        """Return the text of the plan's file."""
+        return json.dumps(_values(self), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plan":
+        """Return the plan of such a text."""
+        try:
+            data = parse_strict(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"a plan must be JSON: {error}") from None
+        return cls(**_attributes(data))
+
+    def with_columns(
+        self,
+        public: str,
+        secret: str | None = None,
+        missing: Iterable[str] = (),
+        step: Number | None = None,
+        missing_as_level: bool = False,
+        decimal: Literal[".", ","] = ".",
+    ) -> "Plan":
+        """Return a plan from a given prior that knows the columns of the tables to release.
+
+        Parameters
+        ----------
+        public : str
+            The column to release.
+        secret : str, optional
+            The column of the secret: rows whose secret is in no pair are then counted.
+        missing : iterable of str
+            Texts that mean "missing", beside the empty cell; none is a value of the support.
+        step : number, optional
+            The step that the prior was made with, if it was: values are then rounded to it. It
+            must be the step of the support; without it values are taken as they are.
+        missing_as_level : bool
+            Rows without a public value are the level ``(missing)`` of the prior.
+        decimal : "." or ","
+            The decimal mark of the cells.
+
+        Raises
+        ------
+        InputError
+            If the plan names its columns already, or an option does not fit its support.
+        """
+        if self.coding is not None:
+            raise InputError(
+                f"the plan names its columns already: it releases {self.coding.column!r}"
+            )
+        rules = make_rules(secret=secret, public=public, missing=missing, decimal=decimal)
+        if step is not None:
+            _check_step(parse_number(step, "--step (step=...)"), self)
+        column = rules.columns[0]
+        coding = Coding(
+            column.name,
+            self.support,
+            column.missing,
+            rounds=step is not None,
+            decimal=rules.decimal,
+            missing_as_level=missing_as_level,
+        )
+        return replace(self, coding=coding, secret=rules.secret, secret_missing=rules.missing)
+
+    def verify(self, scenario: Scenario | Prior, *, other_prior: bool = False) -> Certificate:
+        """Recompute the loss of the plan's mechanism from scratch, and return the certificate.
+
+        The loss and the certificate of the plan are ignored; whether there is a better mechanism is
+        not checked. A plan that is to hold for a region of priors is judged for all of them.
+
+        Parameters
+        ----------
+        scenario : Scenario or Prior
+            The scenario that the plan is for; a Prior is taken with the plan's pairs.
+        other_prior : bool
+            Accept a scenario that is not the one the plan was computed from, and judge the plan
+            under it.
+
+        Raises
+        ------
+        CheckFailed
+            If the loss exceeds epsilon, or the scenario is another one than the plan's.
+        InputError
+            If it is no scenario.
+        """
+        return verify(self, scenario, other_prior)
+
+    def is_for(self, scenario: Scenario) -> bool:
+        """Return whether this plan was computed from a scenario, with the plan's own regions."""
+        try:
+            return with_regions(self, own_column(self, scenario)).digest == self.digest
+        except PufferfishError:
+            return False
+
+    def with_sensitivity(self, scenario: Scenario) -> "Plan":
+        """Return the same plan, with what errors of the prior would do to its loss."""
+        found = sensitivity_of(own_column(self, scenario), self.applied, self.epsilon_exact)
+        return replace(self, sensitivity=found)
+
+    def spec(self, **options: Any) -> ReleaseSpec:
+        """Return what releasing and estimating need of this plan, with the given options."""
+        return ReleaseSpec(
+            self.coding,
+            self.support,
+            self.applied,
+            secret=self.secret,
+            protected=self.protected,
+            unit=self.unit,
+            rows_per_person=self.rows_per_person,
+            **options,
+        )
+
+    def release(
+        self,
+        values: Any,
+        *,
+        output: str | Path | None = None,
+        out_of_support: Literal["refuse", "clamp"] = "refuse",
+        bounds: tuple[Number, Number] | None = None,
+        round: bool = False,  # the option's name on the command line
+        keep: Sequence[str] = (),
+        allow_unchanged: bool = False,
+        min_scale: Number | None = None,
+        seed: int | None = None,
+        force: bool = False,
+    ) -> Any:
+        """Release values: an array for an array, a dataframe for a dataframe, a file for a file.
+
+        An array and a series keep their length. A dataframe loses the rows without a public value
+        and every column that is not kept. What comes from pandas comes back with a fresh index
+        (0, 1, 2, ...), for the old one may tell as much as a column does.
+
+        Parameters
+        ----------
+        values : array-like, shape (n,), dataframe or path
+            The column, or a table that holds it (for a plan from a table, or one that was told its
+            columns by :meth:`with_columns`).
+        output : path, optional
+            The file to write; a path needs one.
+        out_of_support : "refuse" or "clamp"
+            What happens to a value outside the support. The guarantee does not cover a clamped
+            one, and a warning counts them.
+        bounds : (number, number), optional
+            Clamp what is released, after the noise.
+        round : bool
+            Round what is released (the sum, or a number that a channel gives) to integers.
+        keep : sequence of str
+            Columns of a dataframe to keep beside the released one; not protected.
+        allow_unchanged : bool
+            Publish the column unchanged where the plan says so.
+        min_scale : number, optional
+            Add at least this much noise; not for a channel.
+        seed : int, optional
+            For tests only; the noise is then not private, and a SeededWarning says so.
+        force : bool
+            Whether an existing output may be replaced.
+
+        Returns
+        -------
+        array, dataframe or ReleaseReport
+            The like of ``values``; for a file the report on what was written.
+
+        Raises
+        ------
+        InputError
+            If a value is outside the support, or the column would be published unchanged and
+            nobody allowed it.
+        """
+        from pufferfish.release.pipeline import release_any  # slow to import
+
+        if isinstance(values, str | Path) and output is None:
+            raise InputError(
+                f"{str(values)!r} names a file: say where its release goes, with output='...'"
+            )
+        spec = self.spec(
+            out_of_support=out_of_support,
+            bounds=bounds,
+            round=round,
+            allow_unchanged=allow_unchanged,
+            min_scale=min_scale,
+        )
+        return release_any(values, spec, keep, seed=seed, output=output, force=force)
+
+    def estimate(
+        self,
+        released: Any,
+        *,
+        column: str | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        round: bool = False,  # the option's name on the command line
+        min_scale: Number | None = None,
+    ) -> Any:
+        """Return unbiased estimates of the original column from what was released by this plan.
+
+        Parameters
+        ----------
+        released : array-like, dataframe, or path
+            What was released.
+        column : str, optional
+            The released column of a table; by default the plan's.
+        bounds, round, min_scale
+            As they were given to :meth:`release`.
+
+        Returns
+        -------
+        Estimate
+            Frequencies, mean and variance, each with its standard error.
+
+        Raises
+        ------
+        InputError
+            If it cannot have been released by this plan.
+        """
+        from pufferfish.estimate.released import estimate_released  # slow to import
+
+        spec = self.spec(allow_unchanged=True, bounds=bounds, round=round, min_scale=min_scale)
+        return estimate_released(released, spec, column=column)
+
+
+def _check_step(step: Fraction, plan: Plan) -> None:
+    if isinstance(plan.support, Levels):
+        raise InputError("a step is for numbers, but the plan is for levels")
+    if step != plan.support.step:
+        raise InputError(
+            f"--step must be {show(plan.support.step)} (step={show(plan.support.step)!r}), the "
+            f"step of the plan, but {show(step)} was given"
+        )
+
+
+def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:
+    """Return how the tables of all priors were read; nothing where one was given."""
+    rules = [prior.rules for prior in scenario.priors if prior.rules is not None]
+    if len(rules) < len(scenario.priors):
+        return None, None
+    ways = [_way(each) for each in rules]
+    for way in ways[1:]:
+        for option, mine in ways[0].items():
+            if way[option] != mine:
+                raise InputError(
+                    f"the tables of the priors were read with different {option}: "
+                    f"{_shown(mine)} and {_shown(way[option])}; a release can follow only one, so "
+                    "read all tables in the same way"
+                )
+    return rules[0], replace(scenario.priors[0].codings[0], support=scenario.support)
+
+
+def _way(rules: Rules) -> dict[str, Any]:
+    column = rules.columns[0]
+    return {
+        "--public (public=...)": column.name,
+        "--secret (secret=...)": rules.secret,
+        "--missing (missing=...)": (column.missing, rules.missing),
+        "--exclude-secret (exclude_secrets=...)": rules.exclude_secrets,
+        "--step (step=...)": column.step,
+        "--decimal (decimal=...)": rules.decimal,
+        "--missing-as-level (missing_as_level=...)": column.missing_as_level,
+        "--unit (unit=...)": rules.unit,
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        texts = [text for part in value for text in (part if isinstance(part, tuple) else (part,))]
+        return listed(map(repr, dict.fromkeys(texts))) if texts else "none"
+    if isinstance(value, Fraction):
+        return show(value)
+    return "none" if value is None else repr(value)
+
+
+def _values(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON values, the scale under the key ``scale`` and nowhere else."""
+    coding = plan.coding
+    file = schema.PlanFile(
+        notice=_FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR,
+        format=schema.FORMAT,
+        mechanism=plan.mechanism,
+        epsilon=plan.epsilon_exact,
+        scale=plan.scale,
+        channel=None if plan.channel is None else schema.channel_file(plan.channel),
+        loss=plan.loss,
+        from_rows=plan.from_rows,
+        secret=plan.secret,
+        exclude_secrets=plan.exclude_secrets,
+        secret_missing=plan.secret_missing,
+        unit=plan.unit,
+        rows_per_person=plan.rows_per_person,
+        secrets=plan.secrets,
+        pairs=plan.pairs,
+        regions=tuple(map(schema.rule_file, plan.regions)),
+        support=schema.support_file(plan.support),
+        cleaning=coding and schema.cleaning_file(coding),
+        digest=plan.digest,
+        certificate=plan.certificate,
+        distortion=plan.distortion,
+        sensitivity=plan.sensitivity,
+        composition=plan.composition,
+        notes=plan.notes,
+    )
+    return schema.to_json_values(file) | {"epsilon": schema.number_written(plan.epsilon_exact)}
+
+
+def _attributes(data: Any) -> dict[str, Any]:
+    """Return the attributes of the plan that JSON values stand for."""
+    file = schema.read_plan_file(data)
+    support = schema.support_of(file.support)
+    applied: Mechanism
+    if file.channel is not None:
+        applied = schema.channel_of(file.channel, support)
+    else:
+        step = support.step if isinstance(support, Lattice) else Fraction(1)
+        applied = DiscreteLaplace(file.scale or 0.0, step)
+    same = {field.name for field in fields(Plan)} & set(file.__struct_fields__)
+    return {name: getattr(file, name) for name in same} | {
+        "applied": applied,
+        "epsilon_exact": parse_epsilon(file.epsilon),
+        "support": support,
+        "coding": None if file.cleaning is None else schema.coding_of(file.cleaning, support),
+        "regions": schema.rules_of(file.regions),
+        "certificate": schema.claim(Certificate, file.certificate)
+        or Certificate("none", math.inf, 0.0),
+        "distortion": schema.claim(Distortion, file.distortion),
+        "sensitivity": schema.claim(Sensitivity, file.sensitivity),
+        "composition": schema.claim(LossBound, file.composition),
+        "loaded": True,
+    }

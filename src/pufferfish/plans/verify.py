@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verify: the loss of what a plan does, proved again from scratch, whatever the plan claims."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pufferfish.errors import CheckFailed, InputError, listed
+from pufferfish.loss.certificate import Certificate
+from pufferfish.loss.kernel import Mechanism
+from pufferfish.loss.proof import prove
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.numbers import rounded_up, show
+from pufferfish.priors.ambiguity import Rule
+from pufferfish.priors.prior import Prior, read_prior_file
+from pufferfish.priors.scenario import Pair, Scenario
+from pufferfish.support import Lattice, Levels, Support, lattice_of
+from pufferfish.tables.rules import Coding, Rules
+
+_OTHERWISE = "to judge the plan under them all the same use --other-prior (other_prior=True)"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Guarantee:
+    """What a plan promises: all that ``verify`` looks at, and that decides what a release does.
+
+    Attributes
+    ----------
+    applied : DiscreteLaplace or Channel
+        What happens to every value: noise of some scale, or a channel.
+    epsilon_exact : Fraction
+        epsilon, exactly.
+    support : Lattice or Levels
+        Where the public value can lie; step, order and levels are said here and nowhere else.
+    coding : Coding or None
+        Name and cleaning of the public column, for a plan from a table or after
+        :meth:`Plan.with_columns`.
+    secret : str or None
+        The column of the secret.
+    exclude_secrets : tuple of str
+        Secrets that are left out of the prior.
+    secret_missing : tuple of str
+        Texts that mean "missing" in the secret column.
+    unit : str or None
+        The column whose equal values mark the rows of one person.
+    rows_per_person : tuple of int
+        How many rows one person may have, where there is a unit.
+    pairs : tuple of (str, str)
+        The protected pairs.
+    digest : str
+        SHA-256 of the scenario; as private as the counts.
+    regions : tuple of (Confidence, TVBall or None)
+        How far each adversary's prior may be from the one given, in the order of
+        :attr:`pufferfish.Scenario.rules`; empty where all are exact.
+    """
+
+    applied: Mechanism
+    epsilon_exact: Fraction
+    support: Support
+    coding: Coding | None = None
+    secret: str | None = None
+    exclude_secrets: tuple[str, ...] = ()
+    secret_missing: tuple[str, ...] = ()
+    unit: str | None = None
+    rows_per_person: tuple[int, ...] = ()
+    pairs: tuple[Pair, ...]
+    digest: str
+    regions: tuple[Rule | None, ...] = ()
+
+    @property
+    def rules(self) -> Rules | None:
+        """How a table is read for this plan; None where it names no columns."""
+        if self.coding is None:
+            return None
+        return Rules(
+            self.secret,
+            (self.coding.declared(),),
+            self.exclude_secrets,
+            self.coding.decimal,
+            self.unit,
+            self.secret_missing,
+        )
+
+
+def verify(
+    promise: Guarantee, scenario: Scenario | Prior, other_prior: bool = False
+) -> Certificate:
+    """Return the certificate of a plan's mechanism under a scenario, or raise CheckFailed."""
+    if isinstance(scenario, Prior):
+        scenario = Scenario(scenario, promise.pairs)
+    if not isinstance(scenario, Scenario):
+        raise InputError(
+            f"verify needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
+        )
+    scenario = own_column(promise, scenario)
+    promised = with_regions(promise, scenario)
+    if promised.digest != promise.digest and not other_prior:
+        raise CheckFailed(
+            "this is another scenario: the prior, its region, the pairs or the rows of people are "
+            f"not those that the plan was computed from; {_OTHERWISE}"
+        )
+    _check_support(promise, scenario, other_prior)
+    if promise.unit is not None and not any(scenario.strata):
+        raise CheckFailed(
+            f"the plan is for the rows of one person together (by column {promise.unit!r}), but "
+            "the prior does not say which rows these are; verify it with a table that has this "
+            "column"
+        )
+    certificate = _proved(promise, promised)
+    if scenario.has_region and scenario.rules != promised.rules:
+        certificate = _proved(promise, scenario)  # more is asked for than the plan promises
+    return certificate
+
+
+def own_column(promise: Guarantee, scenario: Scenario) -> Scenario:
+    """Return the scenario of the plan's column, of one on several."""
+    return scenario.of_column(None if promise.coding is None else promise.coding.column)
+
+
+def with_regions(promise: Guarantee, scenario: Scenario) -> Scenario:
+    """Return the scenario with the regions that a plan is to hold for, and no others."""
+    count = len(scenario.priors)
+    rules = promise.regions or (None,)
+    if len(set(rules)) == 1:
+        rules = rules[:1] * count
+    try:
+        if len(rules) == count:
+            promised = scenario.with_rules(rules)
+            # Which region is whose is known only by the order of the priors it was made for.
+            if len(set(rules)) == 1 or promised.digest == promise.digest:
+                return promised
+    except InputError as error:
+        raise CheckFailed(f"the plan's region does not fit the prior: {error}") from None
+    raise CheckFailed(
+        f"the plan holds for {len(rules)} adversaries with regions of their own, and it cannot be "
+        "told which of them belongs to which of the priors given"
+    )
+
+
+def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) -> None:
+    """Check that a release codes values as the loss that is recomputed has it."""
+    mine, theirs = promise.support, scenario.support
+    exact = isinstance(promise.applied, Channel) or not other_prior
+    if exact or isinstance(mine, Levels) or isinstance(theirs, Levels):
+        if not mine.same_as(theirs):
+            raise CheckFailed(
+                "the support of the plan is not that of the prior: a release would code values "
+                "in another way than the one whose loss is recomputed"
+            )
+    elif (theirs.step / lattice_of(mine).step).denominator != 1:
+        raise CheckFailed(
+            f"the values lie on a lattice of step {show(theirs.step)}, but the plan's noise on "
+            f"one of step {show(mine.step)}"
+        )
+
+
+def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
+    certificate = prove(scenario, {0: (promise.applied,)}, promise.epsilon_exact)
+    epsilon = show(promise.epsilon_exact)
+    if not certificate.holds:
+        what = "of the channel"
+        if not isinstance(promise.applied, Channel):
+            what = f"at scale {promise.applied.scale!r}"
+        where = " for some prior of the region" if scenario.has_region else ""
+        raise CheckFailed(
+            f"the loss {what} is {rounded_up(certificate.loss, 5)}{where}, above epsilon {epsilon}"
+            if certificate.decided
+            else f"the loss {what} could not be proved to be at most epsilon {epsilon}"
+        )
+    if promise.unit is not None:
+        unknown = [k for k in promise.rows_per_person if k not in certificate.rows]
+        if unknown or not promise.rows_per_person:
+            raise CheckFailed(
+                "the plan lets people with any number of rows pass"
+                if not promise.rows_per_person
+                else f"the plan lets people with {listed(map(str, unknown))} rows pass, of whom "
+                "the prior knows nothing"
+            )
+    return certificate
+
+
+def scenario_of_table(promise: Guarantee, table: Any, *, delimiter: str | None = None) -> Scenario:
+    """Return the scenario of a table, read, paired and with the regions as the plan says.
+
+    A table that cannot be opened is an InputError, one that does not fit the plan a CheckFailed.
+    """
+    from pufferfish.tables.count import count_table  # slow to import
+    from pufferfish.tables.source import open_table
+
+    rules = promise.rules
+    if rules is None or rules.secret is None:
+        raise InputError(
+            "the plan was computed from a given prior and does not name the columns of a table; "
+            "verify it with that prior (--prior FILE)"
+        )
+    opened = open_table(table, delimiter=delimiter)
+    try:
+        counts = count_table(opened, rules, warn=False)
+        scenario = Scenario(Prior.from_counted(counts, rules), promise.pairs)
+    except InputError as error:
+        raise CheckFailed(f"the table does not fit the plan: {error}") from None
+    return with_regions(promise, scenario)
+
+
+def scenario_of_priors(promise: Guarantee, paths: Iterable[str | Path]) -> Scenario:
+    """Return the scenario of prior files, paired and with the regions as the plan says."""
+    support = promise.support
+    order = support.names if isinstance(support, Levels) and support.ordered else None
+    files, found = tuple(paths), []
+    # The plan's step may be one that the values were rounded to.
+    for step in (None, support.step if isinstance(support, Lattice) else None):
+        priors = [read_prior_file(path, order=order, step=step)[0] for path in files]
+        try:
+            scenario = with_regions(promise, Scenario(priors, promise.pairs))
+        except InputError as error:
+            raise CheckFailed(f"the prior does not fit the plan: {error}") from None
+        found.append(scenario)
+        if scenario.digest == promise.digest:
+            return scenario
+    return found[0]
