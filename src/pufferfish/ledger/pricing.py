@@ -375,6 +375,7 @@ def _rank(bound: LossBound) -> tuple[bool, Fraction]:
 
 
 def plan_of(record: ReleaseRecord) -> Plan:
+    """Return the plan of a charged release."""
     try:
         return Plan.from_json(record.plan)
     except PufferfishError as error:

@@ -126,8 +126,8 @@ def _compared(
         least = most = worst_sum(outs).upper
         if any(out.plan.unit is not None for out in outs):
             most = None  # as often as a person has rows
-        if record.kind != "worst-case sum" and all(out.own for out in outs):
-            least = Fraction(0)
+        if all(out.own for out in outs):
+            least = Fraction(0)  # any joint loss
     if _below(record.bound, least):
         faults.append(("too little", least))
     elif _below(most, record.bound):

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that spend from a ledger, for the tests that run many of them and kill some.
+
+A line on standard input gives a task: `spend PATH AMOUNT TIMES` tries to charge so often (and says
+"refused" where it does not fit), `hammer PATH AMOUNT SIZE` charges for ever. Each charge that is
+durable is told by its id on standard output, and the end of a task by "done".
+
+With `commands` and a command as arguments they run whole commands instead: see `serve_commands`.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pufferfish.errors import InputError
+from pufferfish.ledger import database
+from pufferfish.ledger.store import Charge, Store
+
+NAME = "students"
+
+
+def opened(store: Store, name: str = NAME, budget: Fraction = Fraction(1)) -> Store:
+    """Open a dataset."""
+    with store.begin_charge() as charge:
+        charge.add_dataset(name, "higher", budget, "d" * 64 + name, 100, False)
+    return store
+
+
+def charge_once(store: Store, amount: Fraction, plan: str = "{}", pause: float = 0.0) -> str | None:
+    """Charge a release whose worst case is the amount; None where the budget does not allow it."""
+    with store.begin_charge() as charge:
+        before = charge.releases(NAME)
+        after = (before[-1].bound or Fraction(0) if before else Fraction(0)) + amount
+        if after > charge.dataset(NAME).budget:
+            return None
+        time.sleep(pause)  # so that whoever does not wait for others does harm
+        return charge.add_release(NAME, "x", plan, True, after, "worst-case sum").id
+
+
+def without_transaction() -> None:
+    """A wrong variant: each statement stands alone."""
+    database._begin = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
+    database._commit = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
+
+
+def with_late_lock() -> None:
+    """A wrong variant: the lock of those who write is taken when something is written."""
+    database._begin = lambda wait: wait("BEGIN")  # type: ignore[assignment]  # wrong on purpose
+
+
+def telling_too_early() -> None:
+    """A wrong variant: a charge is told before it is durable, as a release would come too early."""
+    commit = database._commit
+
+    def late_commit(wait: database._Patient) -> None:
+        (id,) = wait("SELECT id FROM release ORDER BY sequence DESC").fetchone() or ("refused",)
+        say(id)
+        time.sleep(0.05)
+        commit(wait)
+
+    database._commit = late_commit
+
+
+def without_the_version() -> None:
+    """A wrong variant: nobody looks whether another release was charged in the meantime."""
+
+    class Same(int):
+        __hash__ = int.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    dataset = Charge.dataset
+    Charge.dataset = lambda self, name: replace(  # type: ignore[method-assign]  # on purpose
+        dataset(self, name), version=Same()
+    )
+
+
+def charging_after_the_output() -> None:
+    """A wrong variant: an output is in place before its release is charged."""
+    from pufferfish.ledger.ledger import Ledger
+
+    charge = Ledger.charge
+
+    @contextlib.contextmanager
+    def charged_late(self: Ledger, *arguments: Any, **options: Any) -> Any:
+        with contextlib.ExitStack() as late:
+            yield late.enter_context(Pretended(charge, self, arguments, options))
+
+    Ledger.charge = charged_late  # type: ignore[method-assign]  # wrong on purpose
+
+
+class Pretended:
+    """Stands for a charge that is made when the block has ended."""
+
+    def __init__(self, charge: Any, ledger: Any, arguments: Any, options: Any) -> None:
+        self.price = ledger.price(*arguments, **options)
+        self.id = "pretended"
+        self._really = lambda: charge(ledger, *arguments, **options)
+
+    def __enter__(self) -> "Pretended":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._really():
+            pass
+
+
+MUTANTS: dict[str, Callable[[], None]] = {
+    "none": lambda: None,
+    "without": without_transaction,
+    "late": with_late_lock,
+    "early": telling_too_early,
+    "unversioned": without_the_version,
+    "after": charging_after_the_output,
+}
+
+
+def say(text: str) -> None:
+    """Tell whoever waits."""
+    print(text, flush=True)
+
+
+def serve_commands(example: list[str]) -> None:
+    """Run commands in forked processes, so that what takes long is loaded only once.
+
+    A line holds a command's arguments, with the file for its messages last, and is answered by
+    the id of the process; a process's id is answered by its exit status. ``example`` is run first,
+    to know what the others will need.
+    """
+    for name in modules_of(example):
+        with contextlib.suppress(ImportError):  # some were made by other modules, and are no files
+            importlib.import_module(name)
+    say("ready")
+    for line in sys.stdin:
+        task = json.loads(line)
+        if isinstance(task, int):
+            say(str(os.waitstatus_to_exitcode(os.waitpid(task, 0)[1])))
+            continue
+        *arguments, log = task
+        child = os.fork()
+        if child == 0:
+            run_command(arguments, log)
+        say(str(child))
+
+
+def run_command(arguments: list[str], log: str) -> NoReturn:
+    """Be the command, in a forked process; one that hangs is ended."""
+    from pufferfish.cli import main
+
+    status = 70
+    try:
+        signal.alarm(300)
+        messages = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for stream in (1, 2):
+            os.dup2(messages, stream)
+        status = main(arguments)
+    finally:
+        os._exit(status)
+
+
+def modules_of(example: list[str]) -> list[str]:
+    """Return the modules that a command loads; it is run in a process of its own."""
+    from pufferfish.cli import main
+
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            if main(example) == 0:
+                os.write(writing, json.dumps(list(sys.modules)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as names:
+        found: list[str] = json.load(names)
+    os.wait()
+    return found
+
+
+def main() -> None:
+    """Serve the tasks on standard input."""
+    MUTANTS[sys.argv[1]]()
+    if sys.argv[2:3] == ["commands"]:
+        serve_commands(sys.argv[3:])
+        return
+    say("ready")
+    for line in sys.stdin:
+        kind, path, amount, number = line.rstrip("\n").split("\t")
+        store, each = Store(Path(path)), Fraction(amount)
+        if kind == "hammer":
+            while True:
+                say(charge_once(store, each, plan="p" * int(number)) or "refused")
+        for _ in range(int(number)):
+            try:
+                say(charge_once(store, each, pause=0.003) or "refused")
+            except InputError as error:
+                say(f"failed: {error}")
+        say("done")
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        main()
