@@ -2,17 +2,44 @@
 """calibrate: turn a scenario into a plan whose mechanism is proved to be private."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
-from pufferfish.numbers import Number
+from pufferfish.calibration.exact import exact
+from pufferfish.calibration.further import Further, further_release, least_noises
+from pufferfish.calibration.registry import (
+    ChannelMethod,
+    MechanismName,
+    NoiseMethod,
+    default_for,
+    method_named,
+    why_not,
+)
+from pufferfish.calibration.root import raised
+from pufferfish.errors import InputError, PufferfishError, listed
+from pufferfish.loss.certificate import Certificate
+from pufferfish.loss.composition import Composition, Item, gather
+from pufferfish.loss.proof import prove
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import Number, parse_epsilon, parse_number, show
+from pufferfish.plans.plan import Distortion, Plan
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
+from pufferfish.release.postprocess import check_releasable
+
+#: A rise of the scale beyond what its method found, by more than this share, is noted.
+_UNNOTICED = 1e-9
+_NO_REGION = (
+    "a region (confidence or tv_radius) and other releases cannot be had together: the joint loss "
+    "is that of the priors themselves"
+)
 
 
 def calibrate(
     scenario: Scenario | Prior,
     epsilon: Number,
-    mechanism: str | None = None,
+    mechanism: MechanismName | None = None,
     *,
     cost: Any = None,
     outputs: int | str | None = None,
@@ -20,11 +47,100 @@ def calibrate(
     unbiased: bool = False,
     min_keep: Number | None = None,
     weights: Sequence[Number] | Mapping[Any, Number] | None = None,
-    already: Iterable[Any] | None = None,
+    already: Iterable[Item] | None = None,
     column: str | None = None,
-) -> Any:
-    """Return a certified plan: one mechanism for one epsilon."""
-    raise NotImplementedError
+) -> Plan:
+    """Return a plan: one mechanism for one epsilon, certified.
+
+    What a calibrator finds is only a proposal. Its loss is recomputed by code that shares no
+    arithmetic with the search, and the scale of noise is raised until that proves it.
+
+    Parameters
+    ----------
+    scenario : Scenario or Prior
+        What is protected; a Prior stands for all pairs of its secrets. Where it carries a region
+        (``confidence`` or ``tv_radius``), the plan holds for every prior of it; where the rows of
+        one person are known (``unit``), for all of them together.
+    epsilon : number
+        Above 0: int, float, Decimal, Fraction, or a string such as "0.1" or "1/3"; floats are
+        read as the decimal they print as.
+    mechanism : str, optional
+        ``l1``, ``wasserstein``, ``relaxed``, ``one-sided``, ``exact`` or ``channel``. By default
+        ``exact``, or ``channel`` for levels without an order.
+    cost : str, mapping or matrix, optional
+        For ``channel``, as all that follow up to ``weights``. What to make least: ``hamming`` (the
+        share of changed values; the default for levels without an order), ``squared`` (the default
+        for numbers and ordered levels), ``absolute``, or c(x, y) as a mapping ``{x: {y: cost}}``
+        or rows of numbers.
+    outputs : int or "fine:K", optional
+        Publish also K further values between every two neighbours; for numbers and ordered levels.
+    invariant : bool
+        The expected frequencies of the values stay what they are.
+    unbiased : bool
+        The expected output is the value; widens the outputs.
+    min_keep : number, optional
+        Each value stays itself at least that often.
+    weights : sequence or mapping of numbers, optional
+        How often each value occurs; by default the pooled counts of the secrets in the pairs, or
+        the mean of their distributions.
+    already : iterable of Plan or (str, Plan or mechanism), optional
+        Previous releases, of this column or of others: epsilon is then what all of them and this
+        one may cost together.
+    column : str, optional
+        The column to calibrate for, where the scenario is about several.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        If epsilon, the mechanism or an option is not of that kind, does not go with the scenario,
+        or asks for what no channel can do; or if results of a plan from a table could not be
+        released, because they do not fit 64 bits.
+    CheckFailed
+        If nothing fits beside previous releases, or no channel keeps the rows of one person
+        within epsilon.
+    PufferfishError
+        If nothing near the calibrator's answer can be proved.
+
+    Notes
+    -----
+    Theory, sections 2 to 6 and 8.
+    """
+    scenario = _checked(scenario)
+    budget = parse_epsilon(epsilon)
+    own = scenario.of_column(column)
+    method = method_named(default_for(own) if mechanism is None else mechanism)
+    reason = why_not(method, own)
+    if reason is not None:
+        raise InputError(reason)
+    options = {
+        "cost": cost,
+        "outputs": outputs,
+        "invariant": invariant,
+        "unbiased": unbiased,
+        "min_keep": min_keep,
+        "weights": weights,
+    }
+    _check_options(method.name, options, isinstance(method, ChannelMethod))
+    if already is not None:
+        if scenario.has_region:
+            raise InputError(_NO_REGION)
+        before = gather(scenario, already)
+        found = further_release(before, before.position(column), budget, method, options)
+        return _plan(own, method.name, budget, found, composed=True)
+    if len(scenario.product.axes) > 1:
+        gather(scenario, ())  # warns of rows without a value in one of the columns
+    if isinstance(method, NoiseMethod):
+        return _noise_plan(own, budget, method)
+    if own.unit is not None:
+        found = further_release(gather(own, ()), 0, budget, method, options)
+        return _plan(own, method.name, budget, found)
+    solution = method.calibrate(own, budget, **options)
+    found = Further(solution.channel, None, solution, solution.notes)
+    return _plan(own, method.name, budget, found)
 
 
 def calibrate_together(
@@ -32,7 +148,161 @@ def calibrate_together(
     epsilon: Number,
     columns: int | Sequence[str | tuple[str, Number]] | Mapping[str, Number],
     *,
-    already: Iterable[Any] = (),
-) -> tuple[Any, ...]:
-    """Return certified plans for several releases whose joint loss is at most epsilon."""
-    raise NotImplementedError
+    already: Iterable[Item] = (),
+) -> tuple[Plan, ...]:
+    """Return plans for several releases, whose joint loss is at most epsilon.
+
+    Parameters
+    ----------
+    scenario : Scenario or Prior
+        Of one column or of several together.
+    epsilon : number
+        What all releases together may cost.
+    columns : int, sequence of columns, or mapping
+        For a scenario of one column: how many releases of it. Otherwise the column of each
+        release, which may come several times, alone or with the ratio of its scale, above 0:
+        ``["x", "z"]``, ``[("x", 1), ("z", 2)]`` or ``{"x": 1, "z": 2}``; 1 where none is given.
+    already : iterable of Plan or (str, Plan or mechanism)
+        Previous releases.
+
+    Returns
+    -------
+    tuple of Plan
+        In the order asked for, all with Laplace noise: the least common factor of the ratios.
+        Their ``epsilon`` is that of all releases together.
+
+    Raises
+    ------
+    CheckFailed
+        If nothing fits beside previous releases.
+    InputError
+        If a column is unknown, a ratio is not above 0, levels have no order, or a prior carries a
+        region.
+
+    Notes
+    -----
+    Theory, section 6: the joint loss never rises with the factor.
+    """
+    scenario = _checked(scenario)
+    budget = parse_epsilon(epsilon)
+    if scenario.has_region:
+        raise InputError(_NO_REGION)
+    before = gather(scenario, already)
+    named = _wanted(columns, before)
+    wanted = [(before.position(name), ratio) for name, ratio in named]
+    noises, bound = least_noises(before, wanted, budget)
+    return tuple(
+        _plan(scenario.of_column(name), "exact", budget, Further(noise, bound), composed=True)
+        for (name, _), noise in zip(named, noises, strict=True)
+    )
+
+
+def _checked(scenario: Scenario | Prior) -> Scenario:
+    if isinstance(scenario, Prior):
+        return Scenario(scenario)
+    if not isinstance(scenario, Scenario):
+        raise InputError(
+            f"calibrate needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
+        )
+    return scenario
+
+
+def _check_options(name: str, options: Mapping[str, Any], of_channel: bool) -> None:
+    """Refuse options of channels for noise, and flags that are none."""
+    for flag in ("invariant", "unbiased"):
+        if not isinstance(options[flag], bool):
+            raise InputError(f"{flag} must be True or False, but {options[flag]!r} was given")
+    given = [key for key, value in options.items() if value is not None and value is not False]
+    if given and not of_channel:
+        raise InputError(f"{listed(given)}: for the mechanism channel only, not for {name}")
+
+
+def _wanted(
+    columns: int | Sequence[str | tuple[str, Number]] | Mapping[str, Number], before: Composition
+) -> list[tuple[str | None, Fraction]]:
+    """Return the column of each release that is asked for, and the ratio of its scale."""
+    if isinstance(columns, bool | str) or not isinstance(columns, int | Iterable):
+        raise InputError(f"columns must be a number of releases or a list, not {columns!r}")
+    if isinstance(columns, int):
+        if len(before.scenario.product.axes) > 1 or columns < 1:
+            raise InputError(
+                "a number of releases, at least 1, is for a scenario of one column; name the "
+                "column of each release"
+            )
+        return [(None, Fraction(1))] * columns
+    found: list[tuple[str | None, Fraction]] = []
+    for item in columns.items() if isinstance(columns, Mapping) else columns:
+        name, given = (item, 1) if isinstance(item, str) else item
+        ratio = parse_number(given, f"the ratio of the scale of {name!r}")
+        if ratio <= 0:
+            raise InputError(f"the ratio of the scale of {name!r} must be above 0, not {given}")
+        found.append((name, ratio))
+    if not found:
+        raise InputError("no release was asked for: columns is empty")
+    return found
+
+
+def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> Plan:
+    """Return the plan of noise, its scale raised until its loss is proved."""
+    noise = method.calibrate(scenario, epsilon)
+    needed = noise.scale
+    if scenario.unit is not None and not method.least:
+        needed = max(needed, exact(scenario, epsilon).scale)  # for all rows of one person
+
+    def judge(scale: float) -> tuple[Certificate, float]:
+        applied = DiscreteLaplace(scale, noise.step)
+        proof = prove(scenario, {0: (applied,)}, epsilon)
+        return proof, 0.0 if proof.holds else max(proof.loss / float(epsilon) - 1, 1e-16)
+
+    scale, certificate = raised(needed, judge)
+    notes: tuple[str, ...] = ()
+    if needed > noise.scale:
+        notes += ("the scale is above what single rows need, for all rows of one person",)
+    if scale > needed * (1 + _UNNOTICED):
+        notes += (f"the scale was raised by {scale / needed - 1:.1e} of itself to be proved",)
+    applied = DiscreteLaplace(scale, noise.step)
+    plan = Plan.of(scenario, method.name, applied, epsilon, certificate, notes=notes)
+    return _releasable(plan)
+
+
+def _plan(
+    scenario: Scenario, name: str, epsilon: Fraction, found: Further, composed: bool = False
+) -> Plan:
+    """Return the plan of a mechanism that is proved to be private by itself, too."""
+    certificate = prove(scenario, {0: (found.mechanism,)}, epsilon)
+    if not certificate.holds and found.bound is not None and found.bound.at_most(epsilon):
+        # One release costs no more than all of them.
+        loss = min(certificate.loss, found.bound.value, float(epsilon))
+        certificate = replace(certificate, loss=loss, holds=True, decided=True)
+    if not certificate.holds:
+        raise PufferfishError(
+            f"what was found could not be proved at epsilon {show(epsilon)}; please report it"
+        )
+    solution, distortion = found.solution, None
+    if solution is not None:
+        distortion = Distortion.of(
+            solution.channel,
+            solution.cost,
+            solution.cost_name,
+            solution.weights,
+            solution.gap,
+            solution.conditions,
+        )
+    plan = Plan.of(
+        scenario,
+        name,
+        found.mechanism,
+        epsilon,
+        certificate,
+        distortion=distortion,
+        composition=found.bound if composed else None,
+        notes=found.notes,
+    )
+    return _releasable(plan)
+
+
+def _releasable(plan: Plan) -> Plan:
+    """Refuse now what a release of the table would refuse; a given prior is only computed with."""
+    if plan.coding is not None:
+        check_releasable(plan.spec(allow_unchanged=True))
+    return plan

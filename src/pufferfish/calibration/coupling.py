@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from pufferfish.errors import PufferfishError
-from pufferfish.numbers import CountArray, FloatArray, IntArray, float_down, float_up
+from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, float_down, float_up
 from pufferfish.priors.scenario import PairView, Scenario
 
 #: Quotients of products of totals below this are found in doubles and mended in 64 bits.
@@ -47,14 +47,19 @@ class Coupling:
         """The Wasserstein-infinity distance of the pair, in steps."""
         return int(self.distance.max())
 
+    @property
+    def total(self) -> int:
+        """What all masses sum to, N_i N_j."""
+        return self.view.total_first * self.view.total_second
+
     @cached_property
     def mass(self) -> CountArray:
-        """The mass of each cell over N_i N_j: exact Python integers, or doubles rounded once."""
+        """The mass of each cell over ``total``: exact integers, or doubles where these are long."""
         total = self.view.total_first
         whole, rest = np.diff(self.whole, prepend=0), np.diff(self.rest, prepend=0)
-        if whole.dtype == object:
-            return np.asarray(whole * total + rest, dtype=object)
-        # A small mass is a small integer over N_i: there, rest / N_i may cancel whole.
+        if whole.dtype == object or self.total < INT64_SAFE:
+            return whole * total + rest
+        # A small mass is a small integer: there, the rest may cancel the whole.
         small = np.minimum(whole, 1) * total + rest
         return np.where(whole <= 1, small, whole * float(total) + rest)
 
@@ -92,14 +97,18 @@ def comonotone(view: PairView) -> Coupling:
 
 def _cumulative(counts: CountArray, total: int) -> CountArray:
     """Return cumulative sums, as 64-bit integers where the total is one."""
-    if counts.dtype == object or total >= 2**62:
+    if counts.dtype == object or total >= INT64_SAFE:
         return np.cumsum(counts.astype(object))
     return np.cumsum(counts)
 
 
 def _quotients(ends: CountArray, factor: int, divisor: int) -> tuple[CountArray, CountArray]:
     """Return quotient and remainder of ``ends * factor`` by a divisor, exactly; ends <= divisor."""
-    if ends.dtype == object or factor * divisor >= _PRODUCT_SAFE or max(factor, divisor) >= 2**62:
+    if (
+        ends.dtype == object
+        or factor * divisor >= _PRODUCT_SAFE
+        or max(factor, divisor) >= INT64_SAFE
+    ):
         products = ends.astype(object) * factor
         return products // divisor, products % divisor
     # The product may wrap in 64 bits. What is left of it after the estimate does not, for the

@@ -4,17 +4,39 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
+from pufferfish.calibration.channel import ChannelSolution, channel
+from pufferfish.calibration.exact import exact
+from pufferfish.calibration.l1 import l1
+from pufferfish.calibration.one_sided import one_sided
+from pufferfish.calibration.relaxed import relaxed
+from pufferfish.calibration.wasserstein import wasserstein
+from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.scenario import Scenario
+from pufferfish.support import Levels
 
-MechanismName = Literal["l1", "wasserstein", "relaxed", "one-sided", "exact", "channel"]
+#: The most values for which ``all`` includes the channel: beyond it takes more than some seconds,
+#: and much longer for a region or for all rows of one person.
+_MOST_VALUES, _MOST_VALUES_ROBUST = 100, 30
 
 
 @dataclass(frozen=True)
 class NoiseMethod:
-    """A way to calibrate noise, which needs numbers or an order."""
+    """A way to calibrate noise, which needs numbers or an order.
+
+    Attributes
+    ----------
+    name, summary, source : str
+        What it is asked for by, what it computes, and where it comes from.
+    calibrate : callable
+        ``(scenario, epsilon) -> noise``.
+    robust : bool
+        Whether its noise holds for a region of priors.
+    least : bool
+        Whether it is the least noise there is.
+    """
 
     name: str
     summary: str
@@ -26,35 +48,96 @@ class NoiseMethod:
 
 @dataclass(frozen=True)
 class ChannelMethod:
-    """A way to calibrate a channel, also for levels without an order."""
+    """A way to calibrate a channel, also for levels without an order.
+
+    ``calibrate`` is ``(scenario, epsilon, **options) -> solution``; the rest is as for noise.
+    """
 
     name: str
     summary: str
     source: str
-    calibrate: Callable[..., Any]
+    calibrate: Callable[..., ChannelSolution]
 
+
+Method = NoiseMethod | ChannelMethod
+MechanismName = Literal["l1", "wasserstein", "relaxed", "one-sided", "exact", "channel"]
+
+_SWC, _NR = "arXiv 1603.03977, arXiv 2201.07388", "arXiv 2601.06385"
+_METHODS: tuple[Method, ...] = (
+    NoiseMethod("l1", "range of the values over epsilon", "sensitivity", l1),
+    NoiseMethod("wasserstein", "largest distance of the coupling over epsilon", _SWC, wasserstein),
+    NoiseMethod("relaxed", "every column and row of the coupling on average", _NR, relaxed),
+    NoiseMethod("one-sided", "the better side of the coupling", "theory, section 3", one_sided),
+    NoiseMethod("exact", "the least Laplace noise", "theory, section 2", exact, True, True),
+    ChannelMethod("channel", "the least expected distortion", "theory, section 4", channel),
+)
 
 #: All mechanisms by name: noise from the most to the least, then the channel.
-REGISTRY: dict[str, NoiseMethod | ChannelMethod] = {}
+REGISTRY: dict[str, Method] = {method.name: method for method in _METHODS}
 #: The names of those that add noise.
-NOISE: tuple[str, ...] = ()
+NOISE = tuple(name for name, method in REGISTRY.items() if isinstance(method, NoiseMethod))
 
 
-def method_named(name: str) -> NoiseMethod | ChannelMethod:
-    """Return the method of a name (``one_sided`` is also understood)."""
-    raise NotImplementedError
+def method_named(name: str) -> Method:
+    """Return the method of a name (``one_sided`` is also understood).
+
+    Raises
+    ------
+    InputError
+        If there is none; names the nearest.
+    """
+    if not isinstance(name, str):
+        raise InputError(
+            f"a mechanism is asked for by name ({listed(REGISTRY)}), but {name!r} was given"
+        )
+    key = name.strip().casefold().replace("_", "-")
+    if key not in REGISTRY:
+        raise InputError(
+            f"there is no mechanism {name!r}{did_you_mean(key, REGISTRY)}; "
+            f"the mechanisms are {listed(REGISTRY)}"
+        )
+    return REGISTRY[key]
 
 
-def default_for(scenario: Scenario) -> str:
-    """Return the name of the default mechanism of a scenario."""
-    raise NotImplementedError
+def default_for(scenario: Scenario) -> MechanismName:
+    """Return the name of the mechanism that is used where nothing is asked for."""
+    return "channel" if _without_order(scenario) else "exact"
 
 
-def why_not(method: NoiseMethod | ChannelMethod, scenario: Scenario) -> str | None:
-    """Return why a method does not apply to a scenario, or None where it does."""
-    raise NotImplementedError
+def why_not(method: Method, scenario: Scenario) -> str | None:
+    """Return why a method does not apply to a scenario of one column, or None where it does."""
+    if isinstance(method, ChannelMethod):
+        return None
+    if _without_order(scenario):
+        return (
+            f"{method.name} adds noise to numbers, but the levels have no order: use the mechanism "
+            "channel, or state an order with --order V1,V2,... (order=[...])"
+        )
+    if scenario.has_region and not method.robust:
+        robust = [m.name for m in _METHODS if isinstance(m, ChannelMethod) or m.robust]
+        return (
+            f"{method.name} cannot honour a region (confidence or tv_radius); the mechanisms that "
+            f"can are {listed(robust)}"
+        )
+    return None
 
 
 def applicable(scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the names that ``all`` stands for, and why each other one is left out."""
-    raise NotImplementedError
+    left_out = {}
+    slow = scenario.has_region or scenario.unit is not None
+    most = _MOST_VALUES_ROBUST if slow else _MOST_VALUES
+    for name, method in REGISTRY.items():
+        reason = why_not(method, scenario)
+        if isinstance(method, ChannelMethod) and scenario.support.size > most:
+            reason = (
+                f"its linear program takes long for {scenario.support.size} values; "
+                "ask for it by name"
+            )
+        if reason is not None:
+            left_out[name] = reason
+    return tuple(name for name in REGISTRY if name not in left_out), left_out
+
+
+def _without_order(scenario: Scenario) -> bool:
+    return isinstance(scenario.support, Levels) and not scenario.support.ordered
