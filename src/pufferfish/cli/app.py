@@ -103,26 +103,28 @@ def run(arguments: list[str], last: bool = False) -> int:
         _silence_output()
         messages.finish()
         return 0
-    except (signals.Stopped, KeyboardInterrupt, click.exceptions.Abort):
-        return _stopped(messages)
+    except (signals.Stopped, KeyboardInterrupt, click.exceptions.Abort) as error:
+        return _stopped(messages, error)
     except Exception as error:
         if os.environ.get("PUFFERFISH_DEBUG", "0") not in ("", "0"):
             traceback.print_exc()
         # What a library said of a signal is not what happened.
-        return _explain(error, messages) if signals.received() is None else _stopped(messages)
+        if signals.received() is not None:
+            return _stopped(messages, error)
+        return _explain(error, messages)
 
 
-def _stopped(messages: Messages) -> int:
+def _stopped(messages: Messages, error: BaseException) -> int:
     """Say that a signal ended the command, and return the exit status."""
     terminated = signals.received() == signal.SIGTERM
-    messages.error("terminated" if terminated else "interrupted")
+    messages.error("terminated" if terminated else "interrupted", error)
     return TERMINATED if terminated else INTERRUPTED
 
 
 def _explain(error: Exception, messages: Messages) -> int:
     """Print the one line of an error and return its exit status."""
     if isinstance(error, PufferfishError):
-        messages.error(str(error))
+        messages.error(str(error), error)
         return error.exit_status
     if isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
@@ -134,7 +136,7 @@ def _explain(error: Exception, messages: Messages) -> int:
         if name is None:
             _silence_output()
         what = f"cannot use {os.fsdecode(name)}" if name else "cannot write standard output"
-        messages.error(f"{what}: {error.strerror or error}")
+        messages.error(f"{what}: {error.strerror or error}", error)
         return WRONG_INPUT
     if isinstance(error, MemoryError):
         messages.error("there is not enough memory for this")

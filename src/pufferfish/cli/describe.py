@@ -2,12 +2,11 @@
 """Words: one function for each object turns its fields into lines for people."""
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 
 from pufferfish.cli.output import at_most, nearest, rounded_down, rounded_up, share
 from pufferfish.cli.results import Result, rows_of, used_outputs
 from pufferfish.errors import counted, listed, quoted
-from pufferfish.loss.certificate import Certificate, LossBound
+from pufferfish.loss.certificate import Certificate
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import show, show_short
@@ -165,7 +164,7 @@ def plan_words(plan: Plan) -> list[str]:
     lines = [certificate_words(plan.certificate)]
     found = plan.distortion
     if found is not None:
-        lines.append(f"expected {found.name} cost {rounded_up(plan.cost or 0.0, 5)}, at most "
+        lines.append(f"expected {found.cost_name} cost {rounded_up(plan.cost or 0.0, 5)}, at most "
                      f"{rounded_up(found.gap, 2)} above the least possible")  # fmt: skip
         lines += [f"the channel is {c}" for c in found.conditions]
     if plan.channel is not None:
@@ -280,10 +279,10 @@ def _why_survives(result: Result) -> str:
     return f"the noise is {nearest(expected.noise_to_spread or 0.0, 2)} times its spread"
 
 
-def assumption_words(plan: Plan) -> str:
+def assumption_words(plan: Plan, from_rows: bool | None = None) -> str:
     """Return what the guarantee of a plan assumes."""
     said = "The prior is taken as public knowledge."
-    if plan.from_rows:
+    if plan.from_rows if from_rows is None else from_rows:
         said += " The plan depends on every row it was computed from: keep it private."
     who = "Each row is taken as one person's" if plan.unit is None else (
         f"All rows of one person, by {quoted(plan.unit)}, are protected together"
@@ -322,7 +321,23 @@ def release_lines(
     return [*lines[:5], assumption_words(plan)]
 
 
-def bound_words(bound: LossBound, budget: Fraction) -> str:
-    """Return a bound of the joint loss, rounded up but never above a budget that it keeps."""
-    loss = at_most(bound.value, budget) if bound.at_most(budget) else rounded_up(bound.value)
-    return f"at most {loss} ({bound.kind})"
+def verified_lines(
+    path: str, plan: Plan, scenario: Scenario, certificate: Certificate
+) -> list[str]:
+    """Return what was proved of a plan, in at most six lines."""
+    same = plan.is_for(scenario)
+    region = region_words(plan.regions)
+    under = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
+    under = f"every prior within {region} of {under}" if region else under
+    loss = at_most(certificate.loss, plan.epsilon_exact)
+    lines = [
+        f"{path}: verified under {under}",
+        f"{mechanism_words(plan.applied)}: loss at most {loss}, within epsilon "
+        f"{show_short(plan.epsilon_exact)}",
+        certificate_words(certificate),
+    ]
+    if plan.composition is not None:
+        lines.append("judged is this release alone; it was made to fit beside others, whose joint "
+                     "loss the ledger knows")  # fmt: skip
+    counted_rows = any(prior.from_rows for prior in scenario.priors)
+    return [*lines, assumption_words(plan, plan.from_rows or counted_rows)]

@@ -24,7 +24,6 @@ class Messages:
 
     def __init__(self, arguments: list[str]) -> None:
         self.arguments = arguments
-        self.remains: list[str] = []
         self._waiting: dict[str, None] = {}
 
     def note(self, text: str) -> None:
@@ -35,9 +34,10 @@ class Messages:
         """Say what the user should look at."""
         self._waiting[f"warning: {text}"] = None
 
-    def error(self, text: str) -> None:
-        """Print why the command failed."""
-        self._waiting = {f"error: {'; '.join([text, *self.remains])}": None}
+    def error(self, text: str, error: BaseException | None = None) -> None:
+        """Print why the command failed, and what remains in spite of it (the notes of an error)."""
+        remains = () if error is None else getattr(error, "__notes__", ())
+        self._waiting = {f"error: {'; '.join([text, *remains])}": None}
         self.finish()
 
     def finish(self) -> None:

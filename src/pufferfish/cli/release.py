@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pufferfish.cli import describe, signals
+from pufferfish.cli import describe, describe_ledger, signals
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import DELIMITER, delimiter_of
 from pufferfish.cli.output import print_lines
@@ -15,7 +15,7 @@ from pufferfish.ledger.ledger import Ledger
 from pufferfish.numbers import parse_text
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import write_record
-from pufferfish.release.pipeline import Prepared, release_file
+from pufferfish.release.pipeline import prepare, release_file
 from pufferfish.support import Levels
 from pufferfish.tables.source import open_table
 
@@ -98,38 +98,31 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     _check_record(options, [table, output, *inputs])
     source = open_table(table, delimiter=delimiter_of(options))
     common: dict[str, Any] = {"force": options["force"], "inputs": inputs}
-    charged = ""
     if books is None:
         report = release_file(
             source, output, spec, options["keep"],
             seed=options["seed"], progress=signals.check, **common,
         )  # fmt: skip
+        charged = ""
     else:
-        if options["keep"] or options["seed"] is not None:
-            raise InputError(
-                "--ledger cannot account for kept columns (--keep) or noise of a seed (--seed)"
-            )
         ledger = Ledger.open(books, waiting=signals.check)
-
-        def charge(prepared: Prepared) -> None:
-            nonlocal charged
-            signals.check()
-            done = ledger.charge(table, plan, digest=prepared.digest, **chosen)
-            messages.remains.append(f"the release stays charged in {books} ({done.id})")
-            charged = describe.price_words(done.price)
-
-        report = release_file(
-            source, output, spec, progress=signals.check, before_write=charge, **common
-        )
-        messages.remains.clear()
+        prepared = prepare(source, output, spec, progress=signals.check, **common)
+        signals.check()
+        with ledger.charge(
+            source, plan, digest=prepared.digest, keep=options["keep"], seed=options["seed"],
+            **chosen,
+        ) as done:  # fmt: skip
+            report = prepared.write(signals.check)
+        charged = describe_ledger.price_words(done.price)
     if options["record"] is not None:
-        messages.remains.append(f"{output} was written before")
-        write_record(
-            options["record"], plan, report, spec,
-            publish_scale=options["publish_scale"], publish_channel=options["publish_channel"],
-            force=options["force"],
-        )  # fmt: skip
-        messages.remains.clear()
+        try:
+            write_record(
+                options["record"], plan, report, spec, force=options["force"],
+                publish_scale=options["publish_scale"], publish_channel=options["publish_channel"],
+            )  # fmt: skip
+        except BaseException as error:
+            error.add_note(f"{output} was written before")
+            raise
         messages.note(f"the public record is saved as {options['record']}")
     print_lines(describe.release_lines(plan, plan_file, spec, report, charged))
 
