@@ -1,41 +1,96 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimate: frequencies, mean and variance of the original column, each with a standard error."""
 
-from collections.abc import Iterator, Mapping
+import statistics
 from dataclasses import dataclass
+
+from pufferfish.errors import listed
+
+#: How often an interval covers the truth.
+LEVEL = 0.95
+#: Half the length of an interval, in standard errors.
+REACH = statistics.NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """An estimate with its standard error; the interval covers 95 % of all releases."""
+    """One estimated number.
+
+    Attributes
+    ----------
+    estimate : float
+        Unbiased, and therefore free to lie outside the range of what it estimates.
+    standard_error : float
+        Of the estimate, for the noise of the release alone.
+    reach : float
+        Half the length of the 95 % interval: 1.96 standard errors, or more where few rows change.
+    """
 
     estimate: float
     standard_error: float
-    interval: tuple[float, float]
+    reach: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the 95 % interval."""
+        return self.estimate - self.reach, self.estimate + self.reach
 
 
 @dataclass(frozen=True)
 class Frequency(Figure):
-    """The frequency of the values ``labels`` together; mostly it is one value."""
+    """The estimated frequency of one level or value, or of several together.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        One label; or several, whose frequencies only as a sum can be estimated.
+    """
 
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
-    """Estimates of the original column from a released one."""
+    """Estimates of the original column from a released one.
+
+    The target is the table that was released: the frequencies, mean and variance (divisor n) of
+    its own n rows. Only the noise of the release is uncertain then. Whoever wants those of a
+    population from which the rows are a sample adds the sampling variance.
+
+    Attributes
+    ----------
+    rows : int
+        Number of released rows n.
+    entries : tuple of Frequency
+        Frequencies, and sums of frequencies, that can be estimated. They overlap nowhere.
+    not_estimable : tuple of str
+        Levels or values whose own frequency cannot be estimated; some may be in a sum above.
+    mean, variance : Figure or None
+        Of the original values, in the units of the data (squared), or of the codes 0, 1, 2, ...
+        of ordered levels; None for levels without an order, and where they cannot be estimated.
+    too_many_values : bool
+        Whether frequencies are left out because there are too many values.
+    """
 
     rows: int
     entries: tuple[Frequency, ...]
     not_estimable: tuple[str, ...]
     mean: Figure | None
     variance: Figure | None
-    notes: tuple[str, ...] = ()
+    too_many_values: bool = False
 
     @property
-    def frequencies(self) -> Mapping[str, float]:
-        """The estimated frequencies by value."""
-        return {e.labels[0]: e.estimate for e in self.entries if len(e.labels) == 1}
+    def few_changes(self) -> bool:
+        """Whether some intervals are longer than 1.96 standard errors, because few rows change."""
+        figures = [*self.entries, *(f for f in (self.mean, self.variance) if f is not None)]
+        return any(f.reach > 1.0001 * REACH * f.standard_error for f in figures)
 
-    def __iter__(self) -> Iterator[Frequency]:
-        return iter(self.entries)
+    def __repr__(self) -> str:
+        named = (("mean", self.mean), ("variance", self.variance))
+        parts = [f"{name} {_brief(figure)}" for name, figure in named if figure is not None]
+        parts += [f"{'+'.join(e.labels)} {_brief(e)}" for e in self.entries]
+        return f"Estimate({self.rows} rows: {listed(parts)})"
+
+
+def _brief(figure: Figure) -> str:
+    return f"{figure.estimate:.4g} ± {figure.standard_error:.2g}"

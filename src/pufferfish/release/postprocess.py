@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Postprocess: what becomes of a draw: exact sums in 64 bits, rounding, bounds, and doubles.
+
+A released value is a whole number of steps. It stays an integer until it is shown, so that the
+outputs which can occur are the same whatever the value was (a public lattice).
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferfish.errors import InputError, listed
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.entropy import Entropy
+from pufferfish.numbers import IntArray, show
+from pufferfish.release.spec import ReleaseSpec
+from pufferfish.support import Lattice, Levels, Support, lattice_of
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+#: Integers up to here are doubles, and so a quotient of two of them is rounded once.
+_EXACT_DOUBLE = 2**53
+#: Noise is beyond so many scales once in e**64 = 6e27 draws.
+_REACH = 64
+
+
+class Postprocess:
+    """Draws for the atoms of a spec, and turns the draws into what is published.
+
+    Attributes
+    ----------
+    mechanism : DiscreteLaplace or Channel
+        The mechanism in force: noise with its scale raised to ``min_scale``, or the channel.
+    outputs : Lattice or Levels
+        Where draws lie; sums with noise may lie beyond its ends.
+    step : Fraction
+        The step of the released numbers; 1 for integers and for levels.
+    levels : Levels or None
+        Where levels are published: those of a channel, or codes that ``round`` together with
+        bounds inside the codes turns back.
+    bounds : (int, int) or None
+        The bounds in steps.
+    """
+
+    def __init__(self, spec: ReleaseSpec) -> None:
+        self.mechanism = spec.mechanism
+        scale = 0.0
+        if isinstance(spec.mechanism, Channel):
+            _check_channel(spec, spec.mechanism)
+            self.outputs: Support = spec.mechanism.outputs
+        else:
+            self.outputs = lattice_of(spec.support)
+            noise = spec.mechanism
+            if noise.step != self.outputs.step:
+                raise InputError(
+                    f"the noise has the step {show(noise.step)}, but the support has "
+                    f"{show(self.outputs.step)}; noise belongs on the lattice of the support"
+                )
+            scale = max(noise.scale, spec.min_scale or 0.0)
+            self.mechanism = replace(noise, scale=scale)
+        self.levels = self.outputs if isinstance(self.outputs, Levels) else None
+        self._fine = Fraction(1) if isinstance(self.outputs, Levels) else self.outputs.step
+        self._rounds = spec.round and self._fine.denominator != 1
+        self.step = Fraction(1) if self._rounds else self._fine
+        self.bounds = None if spec.bounds is None else _in_steps(spec.bounds, self.step)
+        if isinstance(self.outputs, Lattice):
+            _check_reach(self.outputs, scale, self.step)
+            self._units = self.outputs.index + np.int64(self.outputs.origin)
+        if isinstance(spec.support, Levels) and self.levels is None and spec.round and spec.bounds:
+            low, high = spec.bounds
+            self.levels = spec.support if low >= 0 and high < spec.support.size else None
+
+    def draw(self, atoms: IntArray, entropy: Entropy | None = None) -> IntArray:
+        """Return released values for atoms, in steps or as positions among ``levels``."""
+        if isinstance(self.mechanism, Channel):
+            drawn = self.mechanism.draw(atoms, entropy)
+            return self.finish(self._units[drawn] if isinstance(self.outputs, Lattice) else drawn)
+        noise = self.mechanism.noise(len(atoms), entropy)
+        return self.finish(_sums(self._units[atoms], noise))
+
+    def finish(self, values: IntArray) -> IntArray:
+        """Round draws (in steps of the outputs) where asked for, then move them into bounds."""
+        if self._rounds:
+            values = rounded(values, self._fine)
+        return values if self.bounds is None else np.clip(values, *self.bounds)
+
+    @property
+    def reshapes(self) -> bool:
+        """Whether anything is done to a draw."""
+        return self._rounds or self.bounds is not None
+
+    def outcomes(self) -> IntArray:
+        """Return what each output of a channel is published as."""
+        positions = np.arange(self.outputs.size, dtype=np.int64)
+        return self.finish(self._units if isinstance(self.outputs, Lattice) else positions)
+
+    def edge(self, value: int) -> int:
+        """Return the least draw, in steps of the outputs, that is rounded to ``value`` or above."""
+        if not self._rounds:
+            return value
+        unit = math.ceil((value - Fraction(1, 2)) / self._fine)
+        return unit if round(unit * self._fine) >= value else unit + 1
+
+    def numpy(self, values: IntArray) -> npt.NDArray[Any]:
+        """Return released values as int64, as the nearest doubles, or as the names of levels."""
+        if self.levels is not None:
+            return np.array(self.levels.names)[values]
+        if self.step.denominator == 1:
+            return values if self.step == 1 else values * np.int64(self.step.numerator)
+        doubles: npt.NDArray[Any] = to_doubles(values, self.step)
+        return doubles
+
+
+def check_releasable(spec: ReleaseSpec) -> None:
+    """Refuse a release whose options or results cannot be, whatever rows a table holds.
+
+    Nothing is said of a column that would be published unchanged.
+    """
+    Postprocess(spec)
+
+
+def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:
+    if not channel.inputs.same_as(spec.support):
+        raise InputError(
+            "a channel releases only the values that it was made for, but its inputs are "
+            f"{_named(channel.inputs)} and the support is {_named(spec.support)}"
+        )
+    if spec.min_scale is not None:
+        raise InputError(
+            "--min-scale (min_scale) raises the scale of noise, but a channel has no scale; for "
+            "more protection calibrate with a smaller epsilon"
+        )
+    for name, given in (("round", spec.round), ("bounds", spec.bounds is not None)):
+        if given and isinstance(channel.outputs, Levels):
+            raise InputError(
+                f"--{name} ({name}) is for numbers, but this channel publishes levels, and every "
+                "released value is one of them already"
+            )
+
+
+def _named(support: Support) -> str:
+    ordered = "" if isinstance(support, Lattice) or not support.ordered else ", in this order"
+    return listed(support.name(k) for k in range(support.size)) + ordered
+
+
+def _check_reach(outputs: Lattice, scale: float, step: Fraction) -> None:
+    """Refuse draws that could leave 64 bits, or numbers beyond what can show them."""
+    reach = math.ceil(_REACH * Fraction(scale) / outputs.step)
+    least, greatest = outputs.origin - reach, outputs.origin + int(outputs.index[-1]) + reach
+    most = INT64_MAX if step.denominator == 1 else Fraction(sys.float_info.max)
+    if least < INT64_MIN or greatest > INT64_MAX or max(-least, greatest) * outputs.step > most:
+        raise InputError(
+            f"noise of scale {scale:.6g} on the step {show(outputs.step)} would lead beyond 64 "
+            "bits; such results are refused, not wrapped: take a larger epsilon or a coarser step"
+            if scale
+            else f"values of the step {show(outputs.step)} lead beyond 64 bits; such results are "
+            "refused, not wrapped"
+        )
+
+
+def _in_steps(bounds: tuple[Fraction, Fraction], step: Fraction) -> tuple[int, int]:
+    """Return the bounds in steps; bounds between two lattice points would be a new output."""
+    low, high = (bound / step for bound in bounds)
+    if low.denominator != 1 or high.denominator != 1:
+        inner = math.ceil(low), math.floor(high)
+        hint = f"{show(step * inner[0])} and {show(step * inner[1])}" if inner[0] < inner[1] else ""
+        raise InputError(
+            f"the bounds must be multiples of {show(step)}, as the released values are, but "
+            f"{show(bounds[0])} and {show(bounds[1])} were given"
+            + (f"; the nearest inside are {hint}" if hint else "")
+        )
+    return min(max(int(low), INT64_MIN), INT64_MAX), min(max(int(high), INT64_MIN), INT64_MAX)
+
+
+def _sums(units: IntArray, noise: IntArray) -> IntArray:
+    total: IntArray = units + noise
+    # Where a sum went round, both operands have one sign and it has the other.
+    if bool((((units ^ total) & (noise ^ total)) < 0).any()):
+        raise InputError("a released value would lie beyond 64 bits; it is refused, not wrapped")
+    return total
+
+
+def rounded(units: IntArray, step: Fraction) -> IntArray:
+    """Return the integers nearest to ``step * units``, ties to the even one."""
+    p, q = step.numerator, step.denominator
+    low, high = _extent(units)
+    if q < 2**62 and max(-low, high) * p <= INT64_MAX and p <= INT64_MAX:
+        whole, rest = np.divmod(units * np.int64(p), np.int64(q))
+        other = np.int64(q) - rest
+        nearest: IntArray = whole + ((rest > other) | ((rest == other) & (whole & 1 == 1)))
+        return nearest
+    exact: IntArray = by_distinct(units, lambda u: round(Fraction(u * p, q)), np.int64)
+    return exact
+
+
+def to_doubles(units: IntArray, step: Fraction) -> Any:
+    """Return the doubles nearest to ``step * units``."""
+    p, q = step.numerator, step.denominator
+    low, high = _extent(units)
+    if max(-low, high) * p <= _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
+        return (units * np.int64(p)).astype(np.float64) / np.float64(q)
+    return by_distinct(units, lambda u: u * p / q, np.float64)
+
+
+def by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> Any:
+    """Apply an exact, slow function once to every distinct value."""
+    distinct, place = np.unique(units, return_inverse=True)
+    images = np.empty(len(distinct), dtype=dtype)
+    images[:] = [function(u) for u in distinct.tolist()]
+    return images[place]
+
+
+def _extent(units: IntArray) -> tuple[int, int]:
+    return (int(units.min()), int(units.max())) if units.size else (0, 0)
