@@ -7,9 +7,9 @@ dataset is opened; another table about the same secret is either an edited copy,
 or one of other people, by the word of the user, with a budget of its own.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from pufferfish.errors import (
 )
 from pufferfish.ledger import store as stores
 from pufferfish.ledger.database import PATIENCE, Waiting
-from pufferfish.ledger.pricing import Price, Subject
+from pufferfish.ledger.pricing import Price, Subject, dataset_of
 from pufferfish.ledger.store import Charge, Dataset, ReleaseRecord, Store, parse_budget
 from pufferfish.ledger.verify import Progress, Verified, verify_books
 from pufferfish.numbers import Number, show_short
@@ -42,10 +42,48 @@ class DoesNotFit(CheckFailed):
 
 @dataclass(frozen=True)
 class Charged:
-    """A release that is charged: its name in the ledger, and its price."""
+    """A release that is charged; as a context manager it notes that its output is in place.
+
+    If the block ends well the release is marked as released; otherwise it stays charged, and
+    counts all the same: nobody knows what was seen of it.
+
+    Attributes
+    ----------
+    id : str
+        Its name in the ledger.
+    price : Price
+    store : Store
+    """
 
     id: str
     price: Price
+    store: Store
+
+    def mark_released(self) -> None:
+        """Note that the output is in place; a ledger that cannot be told draws a warning."""
+        try:
+            with self.store.begin_charge() as charge:
+                charge.mark_released(self.id)
+        except InputError as error:
+            # Whatever was in the way says that nothing was charged; this was, long before.
+            reason = str(error).partition("; nothing was charged")[0]
+            warn_user(
+                f"the release {self.id} is charged and done, and not to be repeated, but the "
+                f"ledger could not be told that it is done ({reason}); it counts all the same",
+                PufferfishWarning,
+            )
+
+    def __enter__(self) -> "Charged":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.mark_released()
+        else:
+            error.add_note(
+                f"the release {self.id} stays charged, whatever was seen of it; see: pufferfish "
+                f"ledger show {self.store.path}"
+            )
 
 
 @dataclass(frozen=True)
@@ -199,27 +237,28 @@ class Ledger:
             state = subject.state(view)
         return subject.price(state)
 
-    @contextmanager
     def charge(
-        self, table: Any, plan: Plan, *, keep: Sequence[str] = (), seed: int | None = None,
+        self,
+        table: Any,
+        plan: Plan,
+        *,
+        keep: Sequence[str] = (),
+        seed: int | None = None,
         **options: Any,
-    ) -> Iterator[Charged]:  # fmt: skip
-        """Charge a release; it is on the disk before the block begins.
-
-        If the block ends well the release is marked as released; otherwise it stays charged, and
-        counts all the same: nobody knows what was seen of it.
+    ) -> Charged:
+        """Charge a release, at once and durably; draw it in the block of ``with``.
 
         Parameters
         ----------
         table, plan, **options
-            As for :meth:`price`. In the block, release this table by this plan, once.
+            As for :meth:`price`. Release this table by this plan, once.
         keep, seed
             Refused: kept columns are published as they are, and seeded noise protects nobody.
 
-        Yields
-        ------
+        Returns
+        -------
         Charged
-            The release's name in the ledger, and its price.
+            The release's name in the ledger, and its price; to be used as a context manager.
 
         Raises
         ------
@@ -235,26 +274,14 @@ class Ledger:
             )
         if seed is not None:
             raise InputError("--seed cannot be given with --ledger: its noise protects nobody")
-        charged = self._charge(Subject.of(table, plan, options))
-        try:
-            yield charged
-        except BaseException as error:
-            error.add_note(
-                f"the release {charged.id} stays charged, whatever was seen of it; see: "
-                f"pufferfish ledger show {self.path}"
-            )
-            raise
-        try:
-            with self.store.begin_charge() as charge:
-                charge.mark_released(charged.id)
-        except InputError as error:
-            # Whatever was in the way says that nothing was charged; this was, long before.
-            reason = str(error).partition("; nothing was charged")[0]
-            warn_user(
-                f"the release {charged.id} is charged and done, and not to be repeated, but the "
-                f"ledger could not be told that it is done ({reason}); it counts all the same",
-                PufferfishWarning,
-            )
+        return self._charge(Subject.of(table, plan, options))
+
+    def budget(self, table: Any, secret: str) -> Fraction:
+        """Return the budget of the dataset of a table and a secret."""
+        opened = open_table(table)
+        column, identity = opened.column(secret), identity_of(opened)
+        with self.store.reading() as view:
+            return dataset_of(view, opened, column, identity.digest).budget
 
     def show(self) -> Books:
         """Return all datasets and releases."""
@@ -284,7 +311,7 @@ class Ledger:
         """
         return verify_books(self.store, table, progress)
 
-    def _charge(self, subject: "Subject") -> Charged:
+    def _charge(self, subject: Subject) -> Charged:
         for _ in range(_OVERTAKEN):
             with self.store.reading() as view:
                 state = subject.state(view)
@@ -292,13 +319,13 @@ class Ledger:
             self._check(subject, price)
             with self.store.begin_charge() as charge:
                 if charge.dataset(state.dataset.name).version == state.dataset.version:
-                    return _written(charge, subject, price)
+                    return self._written(charge, subject, price)
         with self.store.begin_charge() as charge:
             price = subject.price(subject.state(charge))
             self._check(subject, price)
-            return _written(charge, subject, price)
+            return self._written(charge, subject, price)
 
-    def _check(self, subject: "Subject", price: Price) -> None:
+    def _check(self, subject: Subject, price: Price) -> None:
         """Refuse a price over the budget."""
         if price.fits:
             return
@@ -319,14 +346,13 @@ class Ledger:
             f"{show_short(price.dataset.budget)}; {out}; nothing was charged{why}"
         )
 
-
-def _written(charge: Charge, subject: Subject, price: Price) -> Charged:
-    record = charge.add_release(
-        price.dataset.name,
-        price.column,
-        subject.plan.to_json(),
-        price.own,
-        price.bound.upper,
-        price.bound.kind,
-    )
-    return Charged(record.id, price)
+    def _written(self, charge: Charge, subject: Subject, price: Price) -> Charged:
+        record = charge.add_release(
+            price.dataset.name,
+            price.column,
+            subject.plan.to_json(),
+            price.own,
+            price.bound.upper,
+            price.bound.kind,
+        )
+        return Charged(record.id, price, self.store)

@@ -38,7 +38,7 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.support import MOST_CELLS
-from pufferfish.tables.count import RowCounts, count_table
+from pufferfish.tables.count import count_table
 from pufferfish.tables.identity import TableIdentity, identity_of
 from pufferfish.tables.rules import Coding, Rules
 from pufferfish.tables.source import Table, open_table
@@ -97,22 +97,22 @@ class Counted:
 
     table: Table
     secret: str
-    _kept: dict[tuple[object, ...], RowCounts] = field(default_factory=dict, repr=False)
+    _kept: dict[tuple[object, ...], Prior] = field(default_factory=dict, repr=False)
 
     def scenario(self, plan: Plan) -> Scenario:
         """Return what a plan would have been calibrated for, had it been for this table."""
         return scenario_of_table(plan, self.table)
 
-    def of(self, outs: Sequence[Out], codings: Sequence[Coding], unit: str | None) -> RowCounts:
-        """Count columns together; what only some of the plans leave out is counted."""
-        excluded = _common([set(out.plan.exclude_secrets) for out in outs])
-        missing = _common([set(out.coding.missing) for out in outs])
+    def of(self, outs: Sequence[Out], codings: Sequence[Coding], unit: str | None) -> Prior:
+        """Count columns together, with all secrets that one of the plans does not leave out."""
+        excluded = _common([out.plan.exclude_secrets for out in outs])
+        missing = _common([out.plan.secret_missing for out in outs])
         key = (tuple(coding.column for coding in codings), unit, excluded, missing)
         if key not in self._kept:
             declared = tuple(coding.declared() for coding in codings)
             mark = codings[0].decimal
             rules = Rules(self.secret, declared, excluded, mark, unit, missing)
-            self._kept[key] = count_table(self.table, rules, warn=False)
+            self._kept[key] = Prior.from_counted(count_table(self.table, rules, warn=False), rules)
         return self._kept[key]
 
 
@@ -155,9 +155,8 @@ def worst_sum(outs: Sequence[Out], rows: int = 1) -> LossBound:
         worst = worst_case(out.plan.applied, out.plan.support)
         terms.append((_label(number, out), None if worst is None else rows * worst))
         upper += rows * (worst or 0)
-    finite = all(worst is not None for _, worst in terms)
-    kind = "worst-case sum"
-    return LossBound(upper if finite else None, 0.0, kind, "none", (), tuple(terms), rows)
+    total = upper if all(worst is not None for _, worst in terms) else None
+    return LossBound(total, 0.0, "worst-case sum", "none", (), tuple(terms), rows)
 
 
 def least(one: LossBound, other: LossBound) -> LossBound:
@@ -253,20 +252,17 @@ class Subject:
 
     def state(self, view: View) -> State:
         """Return the dataset of this table, and what is charged to it."""
-        about = [dataset for dataset in view.datasets() if dataset.secret == self.secret]
-        found = [dataset for dataset in about if dataset.digest == self.identity.digest]
-        if not found:
-            raise self._unknown(view, about)
-        records = tuple(view.releases(found[0].name))
+        dataset = dataset_of(view, self.table, self.secret, self.identity.digest)
+        records = tuple(view.releases(dataset.name))
         outs = tuple(Out(plan_of(record), record.own) for record in records)
         for out in outs:
             if out.coding.column == self.coding.column and not alike(out.coding, self.coding):
                 raise InputError(
                     f"the plan reads the column {self.coding.column!r} otherwise than the releases "
-                    f"charged to the dataset {found[0].name!r} (other values, levels, missing "
+                    f"charged to the dataset {dataset.name!r} (other values, levels, missing "
                     "texts or rounding); all releases of a column must read it alike"
                 )
-        return State(found[0], records, outs)
+        return State(dataset, records, outs)
 
     def price(self, state: State) -> Price:
         """Return the price beside what is charged."""
@@ -284,22 +280,26 @@ class Subject:
             rows=priced.rows,
         )
 
-    def _unknown(self, view: View, about: Sequence[Dataset]) -> InputError:
-        """Return what to say of a table that is no dataset."""
-        if about:
-            names = listed(quoted(dataset.name) for dataset in about)
-            return InputError(
-                f"{self.table.name} is not the table of the dataset {names} about "
-                f"{self.secret!r}: a cell was edited, a row or column added, or it is about other "
-                "people; release from the table that was opened, or open a dataset of its own for "
-                "other people (--other-people)"
-            )
-        secrets = sorted({dataset.secret for dataset in view.datasets()})
-        return InputError(
-            f"the ledger has no dataset about the secret {self.secret!r}"
-            f"{did_you_mean(self.secret, secrets)}; open one with: pufferfish ledger open BOOKS "
-            f"--dataset NAME {self.table.name} --secret {self.secret!r} --budget E"
+
+def dataset_of(view: View, table: Table, secret: str, digest: str) -> Dataset:
+    """Return the dataset of a table and a secret, or say why there is none."""
+    about = [dataset for dataset in view.datasets() if dataset.secret == secret]
+    for dataset in about:
+        if dataset.digest == digest:
+            return dataset
+    if about:
+        names = listed(quoted(dataset.name) for dataset in about)
+        raise InputError(
+            f"{table.name} is not the table of the dataset {names} about {secret!r}: a cell was "
+            "edited, a row or column added, or it is about other people; release from the table "
+            "that was opened, or open a dataset of its own for other people (--other-people)"
         )
+    secrets = sorted({dataset.secret for dataset in view.datasets()})
+    raise InputError(
+        f"the ledger has no dataset about the secret {secret!r}{did_you_mean(secret, secrets)}; "
+        f"open one with: pufferfish ledger open BOOKS --dataset NAME {table.name} --secret "
+        f"{secret!r} --budget E"
+    )
 
 
 def alike(one: Coding, other: Coding) -> bool:
@@ -314,7 +314,7 @@ def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[Los
     counts = counted.of(outs, kept, None)
     if not {secret for pair in pairs for secret in pair} <= set(counts.secrets):
         return worst, 0  # nobody with such a secret has a value in every column
-    scenario = Scenario(Prior.from_counted(counts), pairs)
+    scenario = Scenario(counts, pairs)
     names = [coding.column for coding in kept]
     releases: dict[int, list[Mechanism]] = {}
     others = []
@@ -324,11 +324,12 @@ def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[Los
         else:
             others.append(Other(_label(number, out), out.plan.applied, out.plan.support))
     joint = compose(scenario, releases, others)
-    if not counts.report.incomplete:
+    incomplete = 0 if counts.report is None else counts.report.incomplete
+    if not incomplete:
         return joint, 0
     # A row that lacks a value lacks at least that of one of these columns.
     lacking = [worst_sum([out for out in outs if out.coding.column != name]) for name in names]
-    return max([joint, *lacking], key=_rank), counts.report.incomplete
+    return max([joint, *lacking], key=_rank), incomplete
 
 
 def _kept_columns(outs: Sequence[Out], secrets: int) -> list[Coding]:
@@ -366,8 +367,8 @@ def _label(number: int, out: Out) -> str:
     return f"{number} ({out.coding.column})"
 
 
-def _common(sets: Sequence[set[str]]) -> tuple[str, ...]:
-    return tuple(sorted(set.intersection(*sets)))
+def _common(texts: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(sorted(set.intersection(*map(set, texts))))
 
 
 def _rank(bound: LossBound) -> tuple[bool, Fraction]:

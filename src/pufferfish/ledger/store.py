@@ -184,11 +184,11 @@ class View:
     def releases(self, dataset: str | None = None) -> list[ReleaseRecord]:
         """Return releases in the order of their charges: all, or those of a dataset."""
         query = f"SELECT {_RELEASE} FROM release WHERE dataset = ?1 OR ?1 IS NULL ORDER BY sequence"
-        return [
-            ReleaseRecord(*first, bool(own), self._bound(bound), *rest)
-            for *first, own, bound, kind, time, state in self._rows(query, dataset)
-            for rest in [(kind, time, state)]
-        ]
+        found = []
+        for sequence, id, name, public, plan, own, bound, *rest in self._rows(query, dataset):
+            exact = None if bound == _INFINITE else self._exact(bound)
+            found.append(ReleaseRecord(sequence, id, name, public, plan, bool(own), exact, *rest))
+        return found
 
     def dataset(self, name: str) -> Dataset:
         """Return a dataset by its name."""
@@ -202,9 +202,6 @@ class View:
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return _executed(self._connection, query, values).fetchall()
-
-    def _bound(self, text: str) -> Fraction | None:
-        return None if text == _INFINITE else self._exact(text)
 
     def _budget(self, text: str) -> Fraction:
         budget = self._exact(text)

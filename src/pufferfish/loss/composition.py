@@ -21,8 +21,8 @@ import numpy as np
 
 from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed, warn_user
 from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.kernel import Mechanism
-from pufferfish.loss.problem import LARGEST_GRID, GridTooLarge, Releases, problems_of, unknown_rows
+from pufferfish.loss.kernel import GridTooLarge, Mechanism
+from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
 from pufferfish.loss.proof import loss_bound
 from pufferfish.loss.worst_case import worst_case
 from pufferfish.mechanisms.channel import Channel
@@ -191,21 +191,20 @@ def compose(
     It is the joint loss of all, or of those that are left when the smallest worst cases are left
     out until the grid fits ``limit``, with the worst cases of the others; or the sum of all worst
     cases where that is less. ``rows``: numbers of rows that one person may have besides those that
-    the scenario knows. Of such people, and where only one secret of a pair has people with some
-    number of rows, nothing is known but worst cases over the whole support.
+    the scenario knows; of such people nothing is known but worst cases over the whole support.
     """
-    terms = _Terms(scenario, releases, others, labels)
+    known = {1, *(stratum.rows for strata in scenario.strata for stratum in strata)}
+    terms = _Terms(scenario, releases, others, labels, everywhere=len(known) > 1)
     if not terms.all:
         return LossBound(Fraction(0), 0.0)
-    known = {stratum.rows for strata in scenario.strata for stratum in strata} | {1}
     bound = terms.worst_sum(max(known))
     mixed = _mixture(terms, max(known), limit)
     if mixed is not None and _rank(mixed.upper) <= _rank(bound.upper):
         bound = mixed
-    unknown = max([unknown_rows(scenario), *(set(rows) - known)])
+    unknown = max(set(rows) - known, default=0)
     if unknown:
         worst = _Terms(scenario, releases, others, labels, everywhere=True).worst_sum(unknown)
-        bound = max(bound, worst, key=lambda b: _rank(b.upper))
+        bound = max(bound, worst, key=lambda found: _rank(found.upper))
     return bound
 
 
@@ -228,7 +227,7 @@ class _Terms:
         others: Sequence[Other],
         labels: Mapping[int, Sequence[str]] | None,
         *,
-        everywhere: bool = False,
+        everywhere: bool,
     ) -> None:
         self.scenario = scenario
         self.all: list[_Term] = []
@@ -252,8 +251,7 @@ class _Terms:
     def worst_sum(self, rows: int) -> LossBound:
         """Return the sum of all worst cases, for so many rows of one person."""
         named = _named(self.all, rows)
-        kind = "worst-case sum"
-        return LossBound(_added(named), 0.0, kind, "none", (), named, rows)
+        return LossBound(_added(named), 0.0, "worst-case sum", "none", (), named, rows)
 
     @cached_property
     def units(self) -> list[list[_Term]]:
@@ -285,7 +283,7 @@ class _Reach:
         if scenario.has_region:
             return
         axes = tuple(k + 1 for k in range(len(shape)) if k != at)
-        self.ends, found = set(), {}
+        self.ends, found = set(), dict[bytes, IntArray]()
         everywhere = np.zeros(shape[at], dtype=bool)
         for prior in scenario.priors:
             used = (prior.counts.reshape(-1, *shape) != 0).any(axis=axes)
