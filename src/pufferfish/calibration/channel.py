@@ -7,7 +7,7 @@ channel of integers that satisfies every privacy inequality in exact arithmetic.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pufferfish.calibration.channel_options import (
+    check_span,
     output_alphabet,
     read_conditions,
     read_costs,
@@ -33,6 +34,8 @@ from pufferfish.priors.scenario import Scenario
 
 #: Below it doubles do not tell e^epsilon from 1; above the other the channel of that one is used.
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(20)
+#: A local DP channel of more values takes minutes.
+MOST_LOCAL = 100
 #: Bits of e^epsilon, and of the intervals that it is computed from.
 _BITS, _EXP_BITS = 160, 256
 
@@ -126,8 +129,10 @@ def channel(
     inputs = scenario.support
     conditions = read_conditions(inputs, invariant, unbiased, min_keep)
     alphabet = output_alphabet(inputs, outputs)
-    if unbiased:
+    if unbiased:  # the points beyond the range are far away, and all unbiased channels need them
         alphabet = widened(alphabet, _coth_above(used))
+    costs = read_costs(inputs, alphabet, cost)
+    check_span(replace(costs, whole=costs.whole[:, 1:-1]) if unbiased else costs)
     sets, pairs = _everything(inputs.size) if local else _protected(scenario)
     task = Task(
         inputs,
@@ -135,11 +140,18 @@ def channel(
         sets,
         pairs,
         exponential_below(used),
-        read_costs(inputs, alphabet, cost),
+        costs,
         read_weights(scenario, weights),
         conditions,
     )
     check_size(task)
+    if local and inputs.size > MOST_LOCAL:
+        raise InputError(
+            f"a channel that hides every value is computed for at most {MOST_LOCAL} values, but "
+            f"there are {inputs.size}"
+        )
+    if invariant and min_keep is not None:
+        _check_weighted(task)
     program = build(task)
     try:
         optimum = solve(program.lp)
@@ -151,7 +163,7 @@ def channel(
     notes: tuple[str, ...] = ()
     if used < epsilon:
         notes = (
-            f"the channel was computed for epsilon {show(used)}; it is private for every larger one",
+            f"the channel was computed for epsilon {show(used)}, and is private for larger ones",
         )
     return ChannelSolution(
         made,
@@ -163,6 +175,16 @@ def channel(
         notes,
         optimum.seconds,
     )
+
+
+def _check_weighted(task: Task) -> None:
+    """Refuse to keep a value that an invariant channel never publishes."""
+    idle = [x for x, w in enumerate(task.weights) if not w and x not in task.averaged]
+    if idle:
+        raise InputError(
+            "invariant and min_keep together need weights above 0, but that of "
+            f"{task.inputs.name(idle[0])!r} is 0"
+        )
 
 
 def expected_cost(task: Task, made: Channel) -> Fraction:

@@ -91,6 +91,11 @@ def read_costs(inputs: Support, outputs: Support, cost: object) -> Costs:
         costs = _own_costs(entries, inputs, outputs)
     else:
         costs = _own_costs(cost, inputs, outputs)
+    return costs
+
+
+def check_span(costs: Costs) -> None:
+    """Refuse costs of such different sizes that the solver's doubles cannot tell the small ones."""
     positive = [c for row in costs.whole.tolist() for c in row if c]
     if positive and max(positive) >= MOST_SPAN * min(positive):
         raise InputError(
@@ -98,7 +103,6 @@ def read_costs(inputs: Support, outputs: Support, cost: object) -> Costs:
             f"{float(min(positive) * costs.unit):.3g} to {float(max(positive) * costs.unit):.3g}; "
             "use the cost hamming, or fewer values"
         )
-    return costs
 
 
 def _named_costs(inputs: Support, outputs: Support, name: str) -> Costs:

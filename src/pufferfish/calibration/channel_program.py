@@ -28,7 +28,7 @@ from pufferfish.calibration.channel_options import Conditions, Costs
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import same_places
-from pufferfish.numbers import FloatArray, IntArray
+from pufferfish.numbers import FloatArray, IntArray, float_up
 from pufferfish.priors.ambiguity import AmbiguitySet, Point, Region
 from pufferfish.support import Support, lattice_of
 
@@ -38,10 +38,11 @@ MOST_COEFFICIENTS = 4_000_000
 _HEADROOM = 8
 #: What values without a weight count, so that among the cheapest channels one treats them well.
 _LEAST_WEIGHT = 2.0**-30
-#: By so much more is kept than asked for, which the repair may take.
+#: By so much more is kept than asked for, which the repair may take; more for a small epsilon.
 _KEPT_MORE = Fraction(1, 2**32)
 #: Rows whose coefficients are all below 2 to this are magnified, and so count.
 _SMALL = -16
+_MOST_MAGNIFIED = 12
 #: Unit roundoff, and roundings of a single term (its cost, coefficient, product, and spare).
 _UNIT, _EACH = 2.0**-53, 10
 
@@ -92,6 +93,11 @@ class Task:
         """Whether every two secrets form a pair."""
         secrets = len(self.sets[0])
         return len(self.pairs) == secrets * (secrets - 1) // 2
+
+    @property
+    def kept_more(self) -> Fraction:
+        """By how much more than ``min_keep`` the program keeps."""
+        return _KEPT_MORE * max(1, 1 / (16384 * (self.bound - 1)))
 
     @cached_property
     def average(self) -> tuple[int, ...]:
@@ -172,14 +178,17 @@ class ChannelProgram:
     privacy: int
     cost: FloatArray
     roundings: int
+    kept_more: float
 
 
 class _Builder:
     """Blocks of rows so far, and the number of variables."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, task: Task) -> None:
+        self.size = math.prod(task.shape)
         self.count = 0
+        #: A small epsilon needs privacy to a smaller tolerance, and the solver's is absolute.
+        self._magnified = Fraction(2) ** min(_MOST_MAGNIFIED, max(0, -_exponent(task.bound - 1)))
         self._columns: list[IntArray] = []
         self._values: list[FloatArray] = []
         self._ends: list[tuple[FloatArray, FloatArray]] = []
@@ -195,12 +204,13 @@ class _Builder:
         coefficients: Sequence[Fraction],
         lower: Sequence[Fraction] | None,
         upper: Sequence[Fraction] | None,
+        magnified: Fraction = _ONE,
     ) -> None:
         """Add rows with the same coefficients, shape (rows, terms), and bounds for each or none."""
         rows = len(columns)
         top = max(map(_exponent, map(abs, coefficients)), default=0)
         equal = lower is not None and lower is upper
-        shift = Fraction(2) ** (-top if top < _SMALL or (top > 0 and equal) else 0)
+        shift = Fraction(2) ** (-top if top < _SMALL or (top > 0 and equal) else 0) * magnified
         values = np.array([float(a * shift) for a in coefficients])
         self._columns.append(columns)
         self._values.append(np.tile(values, (rows, 1)))
@@ -214,7 +224,8 @@ class _Builder:
     def at_most_zero(self, columns: Sequence[IntArray], coefficients: Sequence[Fraction]) -> None:
         """Add for each y: coefficients . (columns[0][y], columns[1][y], ...) <= 0."""
         if coefficients:
-            self.add(np.stack(columns, axis=1), coefficients, None, [_ZERO] * len(columns[0]))
+            zeros = [_ZERO] * len(columns[0])
+            self.add(np.stack(columns, axis=1), coefficients, None, zeros, self._magnified)
 
     def program(self, cost: FloatArray, least: FloatArray) -> LinearProgram:
         """Return the program of all rows."""
@@ -257,7 +268,7 @@ def check_size(task: Task) -> None:
 def build(task: Task) -> ChannelProgram:
     """Return the linear program of a task."""
     n_x, n_y = task.shape
-    builder = _Builder(n_x * n_y)
+    builder = _Builder(task)
     _add_privacy(builder, task)
     privacy = builder.count
     grid = np.arange(n_x * n_y).reshape(n_x, n_y)
@@ -266,8 +277,7 @@ def build(task: Task) -> ChannelProgram:
     _add_conditions(builder, task, grid)
     least = np.zeros(n_x * n_y)
     if task.conditions.min_keep is not None:
-        kept = [grid[x, y] for x, y in enumerate(task.same) if y is not None]
-        least[kept] = float(min(_ONE, task.conditions.min_keep + _KEPT_MORE))
+        least[_kept(task, grid)] = float(min(_ONE, task.conditions.min_keep + task.kept_more))
     chosen = task.terms.copy()
     idle = [x for x, w in enumerate(task.weights) if not w and x not in task.averaged]
     if idle:
@@ -275,24 +285,31 @@ def build(task: Task) -> ChannelProgram:
         chosen[idle] += costs * (_LEAST_WEIGHT * 2.0**_HEADROOM / max(1.0, costs.max()))
     lp = builder.program(chosen.ravel(), least)
     cost = np.concatenate([task.terms.ravel(), np.zeros(len(lp.cost) - n_x * n_y)])
-    return ChannelProgram(lp, task.shape, privacy, cost, _EACH + len(task.averaged))
+    roundings = _EACH + len(task.averaged)
+    return ChannelProgram(lp, task.shape, privacy, cost, roundings, float_up(task.kept_more))
 
 
 def most_kept(task: Task) -> LinearProgram:
     """Return the program whose last variable, at most 1, is the largest feasible min_keep."""
     plain = replace(task, conditions=replace(task.conditions, min_keep=None))
     n_x, n_y = task.shape
-    builder = _Builder(n_x * n_y)
+    builder = _Builder(task)
     _add_privacy(builder, plain)
     grid = np.arange(n_x * n_y).reshape(n_x, n_y)
     builder.add(grid, [_ONE] * n_y, [_ONE] * n_x, [_ONE] * n_x)
     _add_conditions(builder, plain, grid)
-    at = [grid[x, y] for x, y in enumerate(task.same) if y is not None and x not in task.averaged]
+    kept = _kept(task, grid)
     (last,) = builder.variables(1)
-    builder.at_most_zero([np.full(len(at), last), np.array(at)], [_ONE, -_ONE])
+    builder.at_most_zero([np.full(len(kept), last), kept], [_ONE, -_ONE])
     cost = np.zeros(builder.size)
     cost[last] = -1.0
     return builder.program(cost, np.zeros(builder.size))
+
+
+def _kept(task: Task, grid: IntArray) -> IntArray:
+    """Return the variables M(x|x), but for averaged rows."""
+    at = [(x, y) for x, y in enumerate(task.same) if y is not None and x not in task.averaged]
+    return np.array([grid[x, y] for x, y in at], dtype=np.int64)
 
 
 def _add_privacy(builder: _Builder, task: Task) -> None:
@@ -372,9 +389,7 @@ def _add_conditions(builder: _Builder, task: Task, grid: IntArray) -> None:
         builder.add(grid[np.ix_(counting, hit)].T, [task.weights[x] for x in counting], ends, ends)
         never = [y for y, target in enumerate(targets) if not target]
         if never:  # an output of frequency 0 is published for no value
-            others = [x for x in range(n_x) if x not in task.averaged]
-            zeros = [_ZERO] * len(never)
-            builder.add(grid[np.ix_(others, never)].T, [_ONE] * len(others), None, zeros)
+            builder.add(grid[:, never].T, [_ONE] * n_x, None, [_ZERO] * len(never))
     if task.conditions.unbiased:
         xs, ys = lattice_of(task.inputs).values, lattice_of(task.outputs).values
         # Values are taken from the middle of the outputs, where numbers are smallest.
@@ -407,7 +422,7 @@ def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True)
     slack = (2 * _UNIT) * (np.bincount(lp.index, minlength=size) + program.roundings) * error
     safe = (reduced - slack)[: n_x * n_y].reshape(n_x, n_y)
     # The margin of what is kept is ours: it does not count here.
-    held = np.maximum(lp.least[: n_x * n_y].reshape(n_x, n_y) - float(_KEPT_MORE), 0.0)
+    held = np.maximum(lp.least[: n_x * n_y].reshape(n_x, n_y) - program.kept_more, 0.0)
     # What is held of a row, and the rest of it, are each right to as many roundings as its terms.
     left = (1.0 - held.sum(axis=1)) * safe.min(axis=1)
     further = np.minimum((reduced - slack)[n_x * n_y :], 0.0)

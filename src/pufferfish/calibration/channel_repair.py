@@ -188,7 +188,7 @@ def _unbiased(task: Task, table: ObjectArray, whole: int) -> tuple[ObjectArray, 
             made[x, last] += (int(xs[x]) - a) * added + m
         if not any(needed_mixture(task, made)):
             return made, [(b - a) * (sums + added)] * len(made)
-        added *= 8
+        added *= 2
 
 
 def _channel(task: Task, table: ObjectArray, sums: list[int]) -> Channel:
