@@ -4,7 +4,7 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.kernel import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, float_up, parse_epsilon, parse_number, rounded_up, show
+from pufferfish.numbers import Number, float_up, parse_number, rounded_up, show
 from pufferfish.plans import schema
 from pufferfish.plans.sensitivity import Sensitivity, sensitivity_of
 from pufferfish.plans.verify import Guarantee, own_column, verify, with_regions
@@ -24,15 +24,6 @@ from pufferfish.priors.scenario import Scenario
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Levels
 from pufferfish.tables.rules import Coding, Rules, make_rules
-
-_FROM_ROWS = (
-    "PRIVATE. This plan was computed from the rows of a table and depends on every one of them; "
-    "keep it with the table and do not publish it."
-)
-_FROM_GIVEN_PRIOR = (
-    "PRIVATE. This plan was computed from the given prior and is as private as that prior; keep "
-    "it with the prior."
-)
 
 
 @dataclass(frozen=True)
@@ -283,7 +274,7 @@ class Plan(Guarantee):
         InputError
             If the file exists and ``force`` is not set, or it cannot be written.
         """
-        write_private(_values(self), Path(path), force)
+        write_private(schema.values(self), Path(path), force)
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
@@ -301,13 +292,13 @@ class Plan(Guarantee):
         """
         data = read_strict(Path(path), "the plan")
         try:
-            return cls(**_attributes(data))
+            return cls._of_values(data)
         except InputError as error:
             raise InputError(f"{path} is no usable plan: {error}") from None
 
     def to_json(self) -> str:
         """Return the text of the plan's file."""
-        return json.dumps(_values(self), ensure_ascii=False, allow_nan=False)
+        return json.dumps(schema.values(self), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Plan":
@@ -316,7 +307,19 @@ class Plan(Guarantee):
             data = parse_strict(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"a plan must be JSON: {error}") from None
-        return cls(**_attributes(data))
+        return cls._of_values(data)
+
+    @classmethod
+    def _of_values(cls, data: Any) -> "Plan":
+        file = schema.read_plan_file(data)
+        claims: dict[str, Any] = {
+            "certificate": schema.claim(Certificate, file.certificate)
+            or Certificate("none", math.inf, 0.0),
+            "distortion": schema.claim(Distortion, file.distortion),
+            "sensitivity": schema.claim(Sensitivity, file.sensitivity),
+            "composition": schema.claim(LossBound, file.composition),
+        }
+        return cls(**schema.attributes(file), **claims, loaded=True)
 
     def with_columns(
         self,
@@ -571,61 +574,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, Fraction):
         return show(value)
     return "none" if value is None else repr(value)
-
-
-def _values(plan: Plan) -> dict[str, Any]:
-    """Return a plan as JSON values, the scale under the key ``scale`` and nowhere else."""
-    coding = plan.coding
-    file = schema.PlanFile(
-        notice=_FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR,
-        format=schema.FORMAT,
-        mechanism=plan.mechanism,
-        epsilon=plan.epsilon_exact,
-        scale=plan.scale,
-        channel=None if plan.channel is None else schema.channel_file(plan.channel),
-        loss=plan.loss,
-        from_rows=plan.from_rows,
-        secret=plan.secret,
-        exclude_secrets=plan.exclude_secrets,
-        secret_missing=plan.secret_missing,
-        unit=plan.unit,
-        rows_per_person=plan.rows_per_person,
-        secrets=plan.secrets,
-        pairs=plan.pairs,
-        regions=tuple(map(schema.rule_file, plan.regions)),
-        support=schema.support_file(plan.support),
-        cleaning=coding and schema.cleaning_file(coding),
-        digest=plan.digest,
-        certificate=plan.certificate,
-        distortion=plan.distortion,
-        sensitivity=plan.sensitivity,
-        composition=plan.composition,
-        notes=plan.notes,
-    )
-    return schema.to_json_values(file) | {"epsilon": schema.number_written(plan.epsilon_exact)}
-
-
-def _attributes(data: Any) -> dict[str, Any]:
-    """Return the attributes of the plan that JSON values stand for."""
-    file = schema.read_plan_file(data)
-    support = schema.support_of(file.support)
-    applied: Mechanism
-    if file.channel is not None:
-        applied = schema.channel_of(file.channel, support)
-    else:
-        step = support.step if isinstance(support, Lattice) else Fraction(1)
-        applied = DiscreteLaplace(file.scale or 0.0, step)
-    same = {field.name for field in fields(Plan)} & set(file.__struct_fields__)
-    return {name: getattr(file, name) for name in same} | {
-        "applied": applied,
-        "epsilon_exact": parse_epsilon(file.epsilon),
-        "support": support,
-        "coding": None if file.cleaning is None else schema.coding_of(file.cleaning, support),
-        "regions": schema.rules_of(file.regions),
-        "certificate": schema.claim(Certificate, file.certificate)
-        or Certificate("none", math.inf, 0.0),
-        "distortion": schema.claim(Distortion, file.distortion),
-        "sensitivity": schema.claim(Sensitivity, file.sensitivity),
-        "composition": schema.claim(LossBound, file.composition),
-        "loaded": True,
-    }

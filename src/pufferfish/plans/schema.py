@@ -18,16 +18,28 @@ import numpy as np
 from pufferfish import __version__
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import parse_number, show
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import parse_epsilon, parse_number, show
 from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
 from pufferfish.support import MAX_CELLS, MOST_CELLS, Lattice, Levels, Support
 from pufferfish.tables.rules import Coding
 
+_Any = TypeVar("_Any")
 #: Version of the plan file.
 FORMAT = 2
 #: A channel of more entries is refused before its matrix is made.
 _MOST_ENTRIES = 4_000_000
 _NAME = re.compile("[a-z][a-z0-9_-]{0,39}")
+
+
+_FROM_ROWS = (
+    "PRIVATE. This plan was computed from the rows of a table and depends on every one of them; "
+    "keep it with the table and do not publish it."
+)
+_FROM_GIVEN_PRIOR = (
+    "PRIVATE. This plan was computed from the given prior and is as private as that prior; keep "
+    "it with the prior."
+)
 
 
 class Numbers(
@@ -106,6 +118,13 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     notes: tuple[str, ...] = ()
 
 
+#: Entries that are attributes of the plan as they stand.
+_SAME = (
+    "mechanism", "from_rows", "secret", "exclude_secrets", "secret_missing", "unit",
+    "rows_per_person", "secrets", "pairs", "digest", "notes",
+)  # fmt: skip
+
+
 def read_plan_file(data: Any) -> PlanFile:
     """Return JSON values as a plan file, checked entry by entry."""
     if not isinstance(data, dict) or "scale" not in data or "support" not in data:
@@ -114,10 +133,7 @@ def read_plan_file(data: Any) -> PlanFile:
         raise InputError(
             f"its format is {data.get('format')!r}, but this version reads format {FORMAT}"
         )
-    try:
-        file = msgspec.convert(data, PlanFile, dec_hook=_decoded)
-    except msgspec.ValidationError as error:
-        raise InputError(str(error)) from None
+    file = converted(data, PlanFile)
     if not _NAME.fullmatch(file.mechanism):  # it is printed as it stands
         raise InputError(f"its mechanism has the impossible name {file.mechanism!r}")
     if (file.scale is None) == (file.channel is None):
@@ -129,6 +145,45 @@ def read_plan_file(data: Any) -> PlanFile:
     _check_pairs(file.pairs, set(file.secrets))
     _check_people(file)
     return file
+
+
+def values(plan: Any) -> dict[str, Any]:
+    """Return a plan as JSON values, the scale under the key ``scale`` and nowhere else."""
+    own = {name: getattr(plan, name) for name in PlanFile.__struct_fields__ if hasattr(plan, name)}
+    special = {
+        "notice": _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR,
+        "format": FORMAT,
+        "epsilon": plan.epsilon_exact,
+        "channel": None if plan.channel is None else channel_file(plan.channel),
+        "regions": tuple(map(rule_file, plan.regions)),
+        "support": support_file(plan.support),
+        "cleaning": None if plan.coding is None else _cleaning(plan.coding),
+    }
+    return {
+        **to_json_values(PlanFile(**(own | special))),
+        "epsilon": _number_written(plan.epsilon_exact),
+    }
+
+
+def attributes(file: PlanFile) -> dict[str, Any]:
+    """Return the attributes of the plan that a file stands for, but for its claims."""
+    support = support_of(file.support)
+    applied: Channel | DiscreteLaplace
+    if file.channel is not None:
+        applied = channel_of(file.channel, support)
+    else:
+        step = support.step if isinstance(support, Lattice) else Fraction(1)
+        applied = DiscreteLaplace(file.scale or 0.0, step)
+    coding = None
+    if file.cleaning is not None:
+        coding = Coding(support=support, **msgspec.structs.asdict(file.cleaning))
+    return {name: getattr(file, name) for name in _SAME} | {
+        "applied": applied,
+        "epsilon_exact": parse_epsilon(file.epsilon),
+        "support": support,
+        "coding": coding,
+        "regions": _rules_of(file.regions),
+    }
 
 
 def _check_pairs(pairs: Sequence[tuple[str, str]], secrets: set[str]) -> None:
@@ -149,15 +204,20 @@ def _check_people(file: PlanFile) -> None:
         raise InputError("it speaks of the rows of one person, but names no unit")
 
 
+def converted(data: Any, kind: type[_Any]) -> _Any:
+    """Return JSON values as a struct."""
+    try:
+        return msgspec.convert(data, kind, dec_hook=_decoded)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error)) from None
+
+
 def to_json_values(value: Any) -> Any:
     """Return structs and dataclasses as JSON values; fractions are text, infinity is ``inf``."""
     return _without_infinity(msgspec.to_builtins(value, enc_hook=_encoded))
 
 
-_Claim = TypeVar("_Claim")
-
-
-def claim(kind: type[_Claim], data: Any) -> _Claim | None:
+def claim(kind: type[_Any], data: Any) -> _Any | None:
     """Return what a file claims, or nothing."""
     try:
         return None if data is None else msgspec.convert(_infinite(data), kind, dec_hook=_decoded)
@@ -195,15 +255,8 @@ def support_of(file: Numbers | LevelNames, most: int = MOST_CELLS) -> Support:
     return Lattice(file.step, int(file.origin), np.concatenate(runs))
 
 
-def cleaning_file(coding: Coding) -> Cleaning:
-    """Return how a cell is read as its entry."""
-    own = {name: getattr(coding, name) for name in Cleaning.__struct_fields__}
-    return Cleaning(**own)
-
-
-def coding_of(file: Cleaning, support: Support) -> Coding:
-    """Return the coding that an entry stands for; it must fit the support."""
-    return Coding(support=support, **msgspec.structs.asdict(file))
+def _cleaning(coding: Coding) -> Cleaning:
+    return Cleaning(**{name: getattr(coding, name) for name in Cleaning.__struct_fields__})
 
 
 def channel_file(channel: Channel) -> Matrix:
@@ -241,7 +294,7 @@ def rule_file(rule: Rule | None) -> RuleFile | None:
     return RuleFile(tv_radius=rule.radius)
 
 
-def rules_of(file: Sequence[RuleFile | None]) -> tuple[Rule | None, ...]:
+def _rules_of(file: Sequence[RuleFile | None]) -> tuple[Rule | None, ...]:
     """Return the rules that entries stand for, one for each adversary; none where all are exact."""
     rules = tuple(
         None if rule is None else region_rule(rule.confidence, rule.tv_radius) for rule in file
@@ -254,7 +307,7 @@ def rules_of(file: Sequence[RuleFile | None]) -> tuple[Rule | None, ...]:
     return rules
 
 
-def number_written(value: Fraction) -> float | str:
+def _number_written(value: Fraction) -> float | str:
     """Return an exact number as the JSON number that prints it, or as text where there is none."""
     nearest = float(value)
     return nearest if Fraction(repr(nearest)) == value else show(value)

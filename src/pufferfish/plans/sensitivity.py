@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pufferfish.loss import doubles
+from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.proof import loss_bound, prove
 from pufferfish.mechanisms.channel import Channel
@@ -78,7 +78,7 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
         return _within(scenario, TVBall(Fraction(radius)))
 
     def seems(radius: float) -> bool:
-        return doubles.loss_in_doubles(within(radius), {0: (mechanism,)}) <= float(limit)
+        return _in_doubles(within(radius), mechanism) <= float(limit)
 
     def holds(radius: float) -> bool:
         return prove(within(radius), {0: (mechanism,)}, limit).holds
@@ -108,11 +108,15 @@ def _within(scenario: Scenario, rule: Rule) -> Scenario:
     return scenario.with_rules([rule] * len(scenario.priors))
 
 
+def _in_doubles(scenario: Scenario, mechanism: Mechanism) -> float:
+    return RateLoss(scenario, {}, {0: (mechanism,)}).worst(1.0)[0]
+
+
 def _loss(scenario: Scenario, mechanism: Mechanism, work: int) -> float:
     """Return the loss, proved where that is quick, else in doubles with a margin."""
     if work <= _PROVED:
         return loss_bound(scenario, {0: (mechanism,)}).value
-    loss = doubles.loss_in_doubles(scenario, {0: (mechanism,)})
+    loss = _in_doubles(scenario, mechanism)
     span = 0.0
     if not isinstance(mechanism, Channel) and mechanism.scale:
         span = float(scenario.lattice.index[-1] * scenario.lattice.step / Fraction(mechanism.scale))
