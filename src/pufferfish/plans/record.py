@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from pufferfish import __version__
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict, write_json
 from pufferfish.mechanisms.channel import Channel
@@ -78,7 +77,6 @@ def public_record(
     record: dict[str, Any] = {
         "notice": NOTICE,
         "format": FORMAT,
-        "version": __version__,
         "column": report.column,
         "kept_columns": list(report.keep),
         "secret": plan.secret,

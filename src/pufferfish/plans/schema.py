@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from pufferfish import __version__
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -93,7 +92,6 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     notice: Any = None
     format: Literal[2]
-    version: Any = __version__
     mechanism: str
     epsilon: Fraction
     scale: float | None
