@@ -1,119 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed of joint losses, as ratios: ``python benchmarks/bench_joint.py``.
+"""Speed of joint losses and of ledgers, as ratios: ``python benchmarks/bench_joint.py``.
 
 One *accumulate* is one ``np.logaddexp.accumulate`` over as many doubles as the grid has cells.
-Whole calls are timed: from joint masses to a proven bound.
 """
 
-import resource
-import statistics
-import time
-from collections.abc import Callable
+import tempfile
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+from timing import accumulate, seconds, verdict
 
-from pufferfish.joint import Axis, Known, joint_loss_of, least_scales, smallest_bound
-from pufferfish.joint.fast import FastLoss
-from pufferfish.joint.problem import make_problem
-from pufferfish.mechanisms import Channel, DiscreteLaplace
-from pufferfish.support import make_lattice
+import pufferfish as pf
 
-RUNS = 3
-PAIR = [(0, 1)]
-#: Accumulates that a joint loss may take.
-TARGET = 20.0
+ROWS = 5000
+RELEASES = 100
 
 
-def seconds(work: Callable[[], object], runs: int = RUNS) -> float:
-    """Return the median time of several runs, after one that does not count."""
-    work()
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def unit(cells: int) -> float:
-    numbers = np.random.default_rng(1).normal(size=cells)
-    return seconds(lambda: np.logaddexp.accumulate(numbers))
-
-
-def noise(scale: float) -> DiscreteLaplace:
-    return DiscreteLaplace(scale, Fraction(1))
-
-
-def report(name: str, took: float, accumulate: float, how: str, target: float = TARGET) -> None:
-    print(f"{name:58}{took / accumulate:8.1f}{target:8.0f}  {how}")
+def noise(scale: float) -> pf.DiscreteLaplace:
+    return pf.DiscreteLaplace(scale, Fraction(1))
 
 
 def three_columns() -> None:
     size = 100
-    support = make_lattice(map(Fraction, range(size)))
-    rng = np.random.default_rng(2)
-    masses = [rng.poisson(3, (2, size, size, size))]
-    accumulate = unit(size**3)
-    print(f"{'100 x 100 x 100, two secrets':58}{'took':>8}{'target':>8}  proof")
-    for scales in ((3.0, 7.0, 20.0), (0.1, 0.1, 0.1), (1e-3, 1e-3, 1e-3)):
-        axes = [Axis(support, (noise(scale), noise(2 * scale))) for scale in scales]
-        problem = make_problem(masses, axes, PAIR)
-
-        def doubles() -> object:
-            return FastLoss(make_problem(masses, axes, PAIR)).at()  # noqa: B023
-
-        report(f"in doubles, scales {scales}", seconds(doubles), accumulate, "none")
-        took = seconds(lambda: joint_loss_of(masses, axes, PAIR))  # noqa: B023
-        found = joint_loss_of(masses, axes, PAIR)
-        report(f"proved, {problem.cells} cells", took, accumulate, found.method)
-    outputs = make_lattice(map(Fraction, range(100)))
-    channel = Channel.of(support, outputs, rng.integers(1, 1000, (size, size)))
-    axes = [Axis(support, (noise(3.0),)), Axis(support, (noise(7.0),)), Axis(support, (channel,))]
-    took = seconds(lambda: joint_loss_of(masses, axes, PAIR))
-    found = joint_loss_of(masses, axes, PAIR)
-    report("proved, a channel of 100 outputs in one column", took, accumulate, found.method)
+    counts = np.random.default_rng(2).poisson(3, (2, size, size, size))
+    support = {column: range(size) for column in "xyz"}
+    prior = pf.Prior.from_counts({"a": counts[0], "b": counts[1]}, support=support)
+    scenario, unit = pf.Scenario(prior), accumulate(size**3)
+    for scales in ((3.0, 7.0, 20.0), (0.1, 0.1, 0.1)):
+        items = [(column, noise(scale)) for column, scale in zip("xyz", scales, strict=True)]
+        took = seconds(lambda items=items: pf.joint_loss(scenario, items), 3)
+        method = pf.joint_loss(scenario, items).method
+        print(f"{f'100 x 100 x 100, scales {scales}':45}{verdict(took / unit, 20)}  {method}")
 
 
-def balls() -> None:
-    support = make_lattice(map(Fraction, range(46)))
-    masses = [np.random.default_rng(3).poisson(3, (2, 46, 46, 46))]
-    axes = [Axis(support, (noise(scale),)) for scale in (3.0, 7.0, 20.0)]
-    took = seconds(lambda: joint_loss_of(masses, axes, PAIR, method="ball"))
-    print(f"46 x 46 x 46 in ball arithmetic: {took / unit(46**3):.0f} accumulates, {took:.2f} s")
-
-
-def many_releases() -> None:
-    support = make_lattice(map(Fraction, range(50)))
-    rng = np.random.default_rng(4)
-    masses = [rng.integers(1, 100, (2, 50, 50))]
-    scales = (np.abs(rng.normal(size=1000)) * 1e4 + 1e4).tolist()
-    axes = [Axis(support, tuple(map(noise, part))) for part in (scales[:500], scales[500:])]
-    joint = seconds(lambda: joint_loss_of(masses, axes, PAIR))
-    bound = seconds(lambda: smallest_bound(axes, [Known((0, 1), masses, PAIR)]))
-    print(
-        f"1,000 releases of two columns: joint loss {joint:.3f} s, smallest bound {bound:.3f} s "
-        f"(target: at most two joint losses and 0.5 s, here {2 * joint + 0.5:.3f} s)"
-    )
-
-
-def scales() -> None:
-    support = make_lattice(map(Fraction, range(40)))
-    masses = [np.random.default_rng(5).poisson(3, (2, 40, 40, 40))]
-    axes = [Axis(support)] * 3
-    further = [(0, Fraction(1)), (1, Fraction(1)), (2, Fraction(2))]
-    once = seconds(lambda: joint_loss_of(masses, [Axis(support, (noise(3.0),))] * 3, PAIR))
-    took = seconds(lambda: least_scales(masses, axes, PAIR, further, Fraction(1, 10)))
-    print(f"least scales of three columns of 40 values: {took / once:.1f} joint losses")
+def ledger() -> None:
+    rng = np.random.default_rng(1)
+    secret = rng.integers(0, 2, ROWS)
+    x = rng.integers(0, 50, ROWS) + secret
+    z = (x // 5 + rng.integers(0, 10, ROWS)) % 20
+    lines = [f"{'yn'[s]},{a},{b}" for s, a, b in zip(secret, x, z, strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "table.csv"
+        table.write_text("s,x,z\n" + "\n".join(lines) + "\n")
+        books = pf.Ledger.create(Path(folder) / "books.db")
+        books.dataset("bench", table, secret="s", budget=1000)
+        plans = [
+            pf.calibrate(pf.Prior.from_table(table, secret="s", public=column), "1/100", "l1")
+            for column in "xz"
+        ]
+        for number in range(RELEASES):
+            with books.charge(table, plans[number % 2]):
+                pass
+        joint = pf.Scenario(pf.Prior.from_table(table, secret="s", public=["x", "z"]))
+        out = [plans[number % 2] for number in range(RELEASES + 1)]
+        once = seconds(lambda: pf.joint_loss(joint, out), 3)
+        price = seconds(lambda: books.price(table, plans[0]), 3)
+    print(f"{f'price beside {RELEASES} releases, s':45}{verdict(price, 2 * once + 0.5)}")
 
 
 def main() -> None:
     three_columns()
-    balls()
-    many_releases()
-    scales()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"peak memory {peak:.2f} GiB")
+    ledger()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Run the benchmarks one after another, each in a process of its own: ``make bench``.
 
 Figures are ratios within one run; only those mean anything on a busy machine. Name some to run
-only these: ``python benchmarks/run.py calibration import``.
+only these: ``python benchmarks/run.py calibration start``.
 """
 
 import subprocess
@@ -11,16 +11,14 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ALL = {
-    "import": ["bench_import.py"],
+    "start": ["bench_start.py"],
     "calibration": ["bench_calibration.py"],
     "memory": ["bench_calibration.py", "--memory"],
     "reference": ["bench_reference.py"],
     "sampling": ["bench_sampling.py"],
     "table": ["bench_table.py"],
     "channel": ["bench_channel.py"],
-    "channel-draws": ["bench_channel_draws.py"],
     "joint": ["bench_joint.py"],
-    "ledger": ["bench_ledger.py"],
 }
 
 
