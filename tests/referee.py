@@ -79,10 +79,7 @@ def atoms_of(support: Mapping[str, Any]) -> list[Fraction | str]:
     if "names" in support:
         return list(support["names"])
     step, origin = Fraction(support["step"]), int(support["origin"])
-    index: list[int] = []
-    for first, last in support["runs"]:
-        index += range(first, last + 1)
-    return [step * (origin + k) for k in index]
+    return [step * (origin + k) for first, last in support["runs"] for k in range(first, last + 1)]
 
 
 def places(plan: Mapping[str, Any], atoms: Sequence[Fraction | str]) -> list[Fraction]:
@@ -125,21 +122,22 @@ def rows_of(table: Path, delimiter: str | None = None) -> Iterator[dict[str, str
 
 def from_table(plan: Mapping[str, Any], atoms: Sequence[Fraction | str], table: Path) -> Believed:
     """Count a table by the cleaning of the plan."""
-    rules = plan["rules"]
+    rules = plan["cleaning"]
     where = {atom: k for k, atom in enumerate(atoms)}
-    absent = {"", *rules["missing"]}
+    absent = {"", *rules.get("missing", ())}
+    no_secret = {"", *plan.get("secret_missing", ())}
     levels = any(isinstance(atom, str) for atom in atoms)
     decimal = rules.get("decimal") or "."
     absent_numbers = {number(text, decimal) for text in absent} - {None}
     people: dict[Any, list[tuple[str, int]]] = {}
-    excluded = set(rules.get("exclude_secrets", ()))
+    excluded = set(plan.get("exclude_secrets", ()))
     for at, row in enumerate(rows_of(table)):
-        secret, cell = canonical(row[rules["secret"]]), row[rules["public"]]
-        if secret in absent or secret in excluded:
+        secret, cell = canonical(row[plan["secret"]]), row[rules["column"]]
+        if secret in no_secret or secret in excluded:
             continue
         value = number(cell, decimal)
         if cell in absent or canonical(cell) in absent or (not levels and value in absent_numbers):
-            if not rules["missing_as_level"]:
+            if not rules.get("missing_as_level"):
                 continue
             atom = where["(missing)"]
         elif levels:
@@ -147,11 +145,11 @@ def from_table(plan: Mapping[str, Any], atoms: Sequence[Fraction | str], table: 
         else:
             if value is None:
                 raise Refused(f"{cell!r} is no number")
-            if rules["rounds"]:
+            if rules.get("rounds"):
                 step = Fraction(plan["support"]["step"])
                 value = step * round(value / step)
             atom = where[value]
-        person = row[rules["unit"]] if rules.get("unit") else at
+        person = row[plan["unit"]] if plan.get("unit") else at
         people.setdefault(person, []).append((secret, atom))
     counts: dict[int, dict[str, Counter[tuple[int, ...]]]] = {1: {}}
     single: dict[str, Counter[tuple[int, ...]]] = {}
@@ -162,7 +160,7 @@ def from_table(plan: Mapping[str, Any], atoms: Sequence[Fraction | str], table: 
         sequence = tuple(atom for _, atom in rows)
         counts.setdefault(len(rows), {}).setdefault(secret, Counter())[sequence] += 1
     masses = {0: {secret: shares(own) for secret, own in single.items()}}
-    if rules.get("unit"):
+    if plan.get("unit"):
         masses |= {
             k: {secret: shares(own) for secret, own in by_secret.items()}
             for k, by_secret in counts.items()
