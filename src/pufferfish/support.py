@@ -29,21 +29,11 @@ NAMED_ORDERS = ("appearance", "alphabetical")
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Numbers on a lattice: atom k has the value ``step * (origin + index[k])``.
-
-    Attributes
-    ----------
-    step : Fraction
-        The distance g between neighbouring lattice points.
-    origin : int
-        The least atom in units of the step; any size, integers beyond 2**53 included.
-    index : int64 array, shape (n,)
-        The atoms in units of the step, counted from ``origin``; strictly increasing from 0.
-    """
+    """Numbers on a lattice: atom k has the value ``step * (origin + index[k])``."""
 
     step: Fraction
-    origin: int
-    index: IntArray
+    origin: int  # of any size, integers beyond 2**53 included
+    index: IntArray  # shape (n,), strictly increasing from 0
 
     @property
     def size(self) -> int:
@@ -82,17 +72,9 @@ class Lattice:
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels; with an order that the user stated they are coded 0, 1, 2, ...
+    """Levels; with an order that the user stated they are coded 0, 1, 2, ..."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The levels, in their order where there is one, else sorted as text.
-    ordered : bool
-        Whether the user stated the order.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # in their order where there is one, else sorted as text
     ordered: bool = False
 
     def __post_init__(self) -> None:
@@ -124,17 +106,9 @@ Support = Lattice | Levels
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """The combinations of values of several columns, in C order: the last column runs fastest.
+    """The combinations of values of several columns, in C order: the last column runs fastest."""
 
-    Attributes
-    ----------
-    columns : tuple of str or None, length k
-        The names of the columns, all different; None for the only column of a given prior.
-    axes : tuple of Lattice or Levels, length k
-        The support of each column.
-    """
-
-    columns: tuple[str | None, ...]
+    columns: tuple[str | None, ...]  # None: the only column of a given prior
     axes: tuple[Support, ...]
 
     def __post_init__(self) -> None:
@@ -176,11 +150,11 @@ class Product:
         return ", ".join(f"{name} = {text}" for name, text in zip(self.columns, texts, strict=True))
 
     def position(self, column: str | None) -> int:
-        """Return which axis is that of a column; the only one has it whatever it is called."""
-        if column in self.columns:
-            return self.columns.index(column)
+        """Return which axis is that of a column; None: that of the only one."""
         if len(self.columns) == 1 and None in (column, *self.columns):
             return 0
+        if column in self.columns:
+            return self.columns.index(column)
         names = [name for name in self.columns if name is not None]
         if column is None:
             raise InputError(

@@ -23,28 +23,16 @@ _MAX_STEPS = 100
 
 @dataclass(frozen=True)
 class Confidence:
-    """Rule: the prior was counted; with this confidence all its probabilities lie in the box.
+    """Rule: the prior was counted; with this confidence all its probabilities lie in the box."""
 
-    Attributes
-    ----------
-    level : Fraction
-        1 - alpha, between 0 and 1, for all cells of all secrets in the pairs together.
-    """
-
-    level: Fraction
+    level: Fraction  # 1 - alpha, for all cells of all secrets in the pairs together
 
 
 @dataclass(frozen=True)
 class TVBall:
-    """Rule: every secret's distribution is within this total-variation distance of the prior's.
+    """Rule: every secret's distribution is within this total-variation distance of the prior's."""
 
-    Attributes
-    ----------
-    radius : Fraction
-        tau, above 0 and at most 1 (nothing is known).
-    """
-
-    radius: Fraction
+    radius: Fraction  # tau, above 0 and at most 1 (nothing is known)
 
 
 #: What a prior carries; no rule: it is exact.
@@ -78,15 +66,7 @@ def region_rule(confidence: object = None, tv_radius: object = None) -> Rule | N
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One distribution.
-
-    Attributes
-    ----------
-    masses : integer array, shape of the product (one axis per column)
-        Numerators; int64, or Python integers.
-    total : int
-        Their sum.
-    """
+    """One distribution: integers with an axis for each column, and their sum."""
 
     masses: CountArray
     total: int
@@ -99,11 +79,6 @@ class Region:
     ``spread`` is what the room takes: sum(least) + spread + free = unit, and ``free`` more lies on
     any one cell. A total-variation ball of radius tau has least 0, room the centre, spread 1 - tau
     and free tau: its extreme points move tau away from some cells and to one.
-
-    Attributes
-    ----------
-    least, room : tuple of int, length n
-    spread, free, unit : int
     """
 
     least: tuple[int, ...]

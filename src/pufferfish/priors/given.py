@@ -29,19 +29,7 @@ TOLERANCE = Fraction(1, 10**6)
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """One row of numerators per secret.
-
-    Attributes
-    ----------
-    product : Product
-        The n atoms.
-    secrets : tuple of str
-        The m secrets.
-    numerators : list of sequences of integers, shape (m, n)
-        The numerator of every atom, or its count; not yet checked to have a sum above 0.
-    notes : tuple of str
-        What was done to the input.
-    """
+    """One row of numerators, or of counts, for each secret; not yet checked to have a sum."""
 
     product: Product
     secrets: tuple[str, ...]

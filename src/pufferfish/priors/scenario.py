@@ -35,31 +35,9 @@ MOST_SECRETS = 200
 
 @dataclass(frozen=True, eq=False)
 class PairView:
-    """One pair under one adversary, over that pair's own atoms.
+    """One pair under one adversary, over the k atoms that have mass under one of the two."""
 
-    Attributes
-    ----------
-    adversary : int
-        Position of the prior in the scenario.
-    first, second : str
-        The two secrets.
-    atoms : int64 array, shape (k,)
-        The atoms of the support that have mass under one of the two.
-    index : int64 array, shape (k,)
-        Their places on the lattice, in steps.
-    counts_first, counts_second : integer arrays, shape (k,)
-        Exact numerators.
-    total_first, total_second : int
-        Their denominators.
-    step : Fraction
-        Step of the lattice.
-    """
-
-    adversary: int
-    first: str
-    second: str
-    atoms: IntArray
-    index: IntArray
+    index: IntArray  # their places on the lattice, in steps
     counts_first: CountArray
     counts_second: CountArray
     total_first: int
@@ -233,19 +211,13 @@ class Scenario:
     def views(self) -> Iterator[PairView]:
         """Yield every pair under every adversary, restricted to the pair's own atoms."""
         lattice = self.lattice
-        for rho, prior in enumerate(self.priors):
+        for prior in self.priors:
             for first, second in self.pairs:
                 i, j = prior.row(first), prior.row(second)
                 p, q = prior.counts[i], prior.counts[j]
-                atoms = np.flatnonzero((p != 0) | (q != 0))
-                if len(atoms) == lattice.size:
-                    index = lattice.index
-                else:
-                    p, q, index = p[atoms], q[atoms], lattice.index[atoms]
-                yield PairView(
-                    rho, first, second, atoms, index, p, q,
-                    prior.totals[i], prior.totals[j], lattice.step,
-                )  # fmt: skip
+                own = np.flatnonzero((p != 0) | (q != 0))
+                totals = prior.totals[i], prior.totals[j]
+                yield PairView(lattice.index[own], p[own], q[own], *totals, lattice.step)
 
     @cached_property
     def digest(self) -> str:
@@ -302,7 +274,7 @@ class Scenario:
             counts, total = prior.counts[row], prior.totals[row]
             counts = counts.reshape(shape).transpose(self._by_name).reshape(-1)
             # In lowest terms, so that counts and probabilities of the same prior agree.
-            divisor = math.gcd(total, *_few_distinct(counts))
+            divisor = math.gcd(total, int(np.gcd.reduce(counts)))
             lowest = total // divisor
             if lowest < INT64_SAFE:
                 h.update(f"{secret!r} {lowest}\n".encode())
@@ -320,17 +292,6 @@ def _written(support: Support) -> bytes:
         index = np.ascontiguousarray(support.index, dtype="<i8").tobytes()
         return f"lattice {support.step} {support.origin} {support.size}\n".encode() + index
     return f"levels {support.ordered} {support.names!r}\n".encode()
-
-
-def _few_distinct(counts: CountArray) -> list[int]:
-    """Return integers with the same greatest common divisor as the counts, and few of them."""
-    if counts.dtype == object:
-        return [int(c) for c in counts]
-    # The divisor is soon small, and then only remainders by it can make it smaller still.
-    divisor = int(np.gcd.reduce(counts[:64]))
-    if divisor > 1:
-        divisor = math.gcd(divisor, *np.unique(counts % divisor).tolist())
-    return [divisor] if divisor else [int(c) for c in counts]
 
 
 def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
