@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from pufferfish.numbers import float_up, show
+from pufferfish.numbers import float_up
 
 Kind = Literal["joint loss", "joint loss + worst cases", "worst-case sum"]
 

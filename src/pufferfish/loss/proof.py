@@ -1,36 +1,355 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prove the loss: which arithmetic decides what."""
+"""Prove the loss of releases: which arithmetic decides what.
 
+Whole numbers decide losses that are infinite or 0, and ratios without noise; balls prove the rest
+on small grids, a floating-point bound on large ones, and balls again where that cannot decide. A
+ball never decides equality: where the loss may be epsilon itself, exact rationals compare how far
+mass travels over theta with epsilon (theory, section 8).
+"""
+
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from pufferfish.loss.certificate import Certificate, LossBound
-from pufferfish.loss.kernel import Mechanism
-from pufferfish.loss.problem import LARGEST_GRID, Releases
-from pufferfish.numbers import Number
+from pufferfish.errors import InputError
+from pufferfish.loss.balls import ball, enclose, log_ends, pairs_within
+from pufferfish.loss.certificate import Certificate, LossBound, Witness
+from pufferfish.loss.exact import infinite, largest_ratio, loses_nothing, widest
+from pufferfish.loss.kernel import GridTooLarge, Mechanism, Problem
+from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
+from pufferfish.loss.rounding import (
+    BALL_CELLS,
+    LAST_BALL_CELLS,
+    TooExtreme,
+    enclose_in_doubles,
+)
+from pufferfish.loss.worst_case import worst_case
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import (
+    Number,
+    float_down,
+    float_up,
+    parse_epsilon,
+    parse_number,
+    precision,
+    show,
+)
+from pufferfish.priors.ambiguity import Region
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
+#: Bits of the first try; a small epsilon is told from 0 only by so many more.
+_BITS = 128
+#: Each further try doubles the bits.
+_TRIES = 3
+#: No ratio of whole numbers needs so many bits to be told from e^epsilon.
+_MOST_BITS = 1 << 17
+#: Whole numbers are taken without noise up to so many cells; doubles beyond.
+_WHOLE_CELLS = 100_000
+#: Bounds are close enough when they are neighbouring doubles, or nearly.
+_TIGHT = Fraction(1, 10**15)
 
-def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> Certificate:
-    """Recompute the loss of some releases, with proof, and compare it with epsilon.
 
-    Never raises GridTooLarge: where a grid does not fit, worst cases take its place.
-    """
-    raise NotImplementedError
+@dataclass(frozen=True)
+class _Found:
+    """What was proved of one problem; ``upper`` None: the loss is infinite."""
 
+    lower: Fraction
+    upper: Fraction | None
+    method: str
+    witness: Witness | None = None
+    bits: int | None = None
+    error: float | None = None
+    rows: int = 1
 
-def loss_bound(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID) -> LossBound:
-    """Return the proven joint loss of some releases; may raise GridTooLarge."""
-    raise NotImplementedError
+    def decides(self, epsilon: Fraction | None) -> bool:
+        """Whether the bounds lie on one side of epsilon; without one, whether they are close."""
+        if self.upper is None:
+            return True
+        if epsilon is None:
+            return self.upper - self.lower <= _TIGHT * self.upper
+        return self.upper <= epsilon or self.lower > epsilon
 
 
 def certify(
     scenario: Scenario | Prior, mechanism: Mechanism | Number, epsilon: Number | None = None
 ) -> Certificate:
-    """Recompute the privacy loss of one mechanism, with proof."""
-    raise NotImplementedError
+    """Recompute the privacy loss of a mechanism, with proof, and compare it with epsilon.
+
+    Where a prior carries a region, the loss is the largest over all priors of the region; where
+    the rows of one person are known, all rows of a person are released.
+
+    Parameters
+    ----------
+    scenario : Scenario or Prior
+        The priors and pairs, of one column.
+    mechanism : DiscreteLaplace, Channel or number
+        A number is the scale of noise on the scenario's own lattice; a float is taken as the exact
+        value of the double, and what is no double (such as "1/3") is rounded down to one, which
+        can only raise the loss.
+    epsilon : number, optional
+        What to compare the loss with; without it the loss is only bounded. Floats are read as the
+        decimal they print as.
+
+    Returns
+    -------
+    Certificate
+        ``holds`` only if loss <= epsilon was proved.
+
+    Raises
+    ------
+    InputError
+        If the mechanism does not suit the column, or the scale or epsilon is out of range.
+
+    Notes
+    -----
+    Theory, sections 2, 4, 5 and 8.
+    """
+    known = Scenario(scenario) if isinstance(scenario, Prior) else scenario
+    exact = None if epsilon is None else parse_epsilon(epsilon)
+    if not isinstance(mechanism, DiscreteLaplace | Channel):
+        mechanism = _noise(known, mechanism)
+    known.product.position(None)
+    return prove(known, {0: [mechanism]}, exact)
 
 
 def privacy_loss(scenario: Scenario | Prior, *, scale: Number) -> float:
-    """Return the exact loss of Laplace noise of some scale, as a double rounded up."""
-    raise NotImplementedError
+    """Return the privacy loss of Laplace noise, as a double that is not below it.
+
+    Parameters
+    ----------
+    scenario : Scenario or Prior
+        Numbers, or levels with an order.
+    scale : number
+        theta, in the units of the data; 0 publishes the column unchanged.
+
+    Returns
+    -------
+    float
+        Rounded up from a proven bound; ``inf`` where the loss is infinite.
+
+    Raises
+    ------
+    InputError
+        If the scale is negative or no number, or the levels have no order.
+
+    Notes
+    -----
+    Theory, section 2.
+    """
+    return certify(scenario, scale).loss
+
+
+def _noise(scenario: Scenario, scale: Number) -> DiscreteLaplace:
+    exact = parse_number(scale, "the scale")
+    if exact < 0:
+        raise InputError(f"the scale must not be negative, but {scale} was given")
+    theta = scale if isinstance(scale, float) else float_down(exact)
+    if exact > 0 and theta == 0:
+        raise InputError(f"the scale {show(exact)} is below every double")
+    return DiscreteLaplace(theta, scenario.lattice.step)
+
+
+def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> Certificate:
+    """Recompute the loss of some releases, with proof, and compare it with epsilon.
+
+    Where a grid does not fit, worst cases take its place.
+    """
+    found = _solved(scenario, releases, epsilon, LARGEST_GRID, anyway=True)
+    worst = max(found, key=_rank)
+    lower = max(own.lower for own in found)
+    holds = epsilon is not None and worst.upper is not None and worst.upper <= epsilon
+    refuted = epsilon is not None and any(
+        own.method != "none" and (own.upper is None or own.lower > epsilon) for own in found
+    )
+    loss = math.inf if worst.upper is None else float_up(worst.upper)
+    if epsilon is not None and holds:
+        # The double of epsilon stands for the decimal that it prints as: for epsilon itself.
+        loss = min(loss, float(epsilon))
+    at_least = math.inf if worst.upper is None and refuted else float_down(lower)
+    rows = {stratum.rows for strata in scenario.strata for stratum in strata}
+    return Certificate(
+        method=worst.method,
+        loss=loss,
+        loss_at_least=at_least,
+        epsilon=epsilon,
+        holds=holds,
+        decided=holds or refuted,
+        witness=worst.witness,
+        precision=max((own.bits for own in found if own.bits is not None), default=None),
+        error_bound=worst.error,
+        rows=tuple(sorted(rows)),
+    )
+
+
+def loss_bound(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID) -> LossBound:
+    """Return the proven loss of some releases together; may raise GridTooLarge.
+
+    That of single rows is joint; rows of one person of which too little is known count with their
+    worst cases.
+    """
+    found = _solved(scenario, releases, None, limit, anyway=False)
+    worst = max(found, key=_rank)
+    lower = max(own.lower for own in found)
+    return LossBound(
+        upper=worst.upper,
+        lower=math.inf if worst.upper is None and worst.method != "none" else float_down(lower),
+        kind="worst-case sum" if worst.method == "none" else "joint loss",
+        method=worst.method,
+        rows=worst.rows,
+        witness=worst.witness,
+    )
+
+
+def _rank(found: _Found) -> tuple[bool, Fraction]:
+    return found.upper is None, found.upper or Fraction(0)
+
+
+def _solved(
+    scenario: Scenario, releases: Releases, epsilon: Fraction | None, limit: int, anyway: bool
+) -> list[_Found]:
+    """Return what is proved of every problem; ``anyway``: by worst cases where none fits."""
+    found = [_Found(Fraction(0), Fraction(0), "exact")]
+    try:
+        problems, bounded = problems_of(scenario, releases, limit)
+        for problem in problems:
+            try:
+                own = _solve(problem, epsilon)
+            except GridTooLarge:
+                if problem.rows == 1 and not anyway:
+                    raise
+                own = _worst_cases(scenario, releases, problem.rows)
+            if not problem.exact:
+                # Something was replaced by what tells more: the loss itself may be smaller.
+                method = "none" if own.upper is None else own.method
+                own = replace(own, lower=Fraction(0), witness=None, method=method)
+            found.append(replace(own, rows=problem.rows))
+        if bounded:
+            found.append(_worst_cases(scenario, releases, bounded))
+    except GridTooLarge:
+        if not anyway:
+            raise
+        most = max([s.rows for strata in scenario.strata for s in strata], default=1)
+        found.append(_worst_cases(scenario, releases, most))
+    return found
+
+
+def _worst_cases(scenario: Scenario, releases: Releases, rows: int) -> _Found:
+    """Return the sum of all worst cases over the whole support, for so many rows."""
+    axes = scenario.product.axes
+    terms = [worst_case(m, axes[c]) for c, own in releases.items() for m in own]
+    finite = [term for term in terms if term is not None]
+    upper = rows * sum(finite, Fraction(0)) if len(finite) == len(terms) else None
+    return _Found(Fraction(0), upper, "none", rows=rows)
+
+
+def _solve(problem: Problem, epsilon: Fraction | None) -> _Found:
+    """Prove the loss of one problem, or raise GridTooLarge."""
+    told = infinite(problem)
+    if told is not None:
+        witness = _witness(problem, told.cell, told.pair, told.adversary)
+        return _Found(Fraction(0), None, "exact", witness)
+    if loses_nothing(problem):
+        return _Found(Fraction(0), Fraction(0), "exact")
+    regions = any(isinstance(own, Region) for row in problem.adversaries for own in row)
+    bare = all(axis.columns is None for axis in problem.axes)
+    if not problem.noisy and (regions or bare or problem.work <= _WHOLE_CELLS):
+        return _by_integers(problem, epsilon)
+    found = None
+    if problem.work > BALL_CELLS and not regions:
+        found = _by_doubles(problem)
+    if found is None or not (epsilon is None or found.decides(epsilon)):
+        found = _by_balls(problem, epsilon, found)
+    return _with_distance(problem, epsilon, found)
+
+
+def _by_integers(problem: Problem, epsilon: Fraction | None) -> _Found:
+    """Compare the largest ratio, a rational number, with e^epsilon."""
+    peak = largest_ratio(problem)
+    witness = _witness(problem, peak.cell, peak.pair, peak.adversary)
+    if peak.ratio is None:
+        return _Found(Fraction(0), None, "exact", witness)
+    if peak.ratio == 1:
+        return _Found(Fraction(0), Fraction(0), "exact", witness)
+    # ln of a rational number is none: with enough bits it differs from epsilon.
+    bits = _first_bits(epsilon)
+    while True:
+        with precision(bits):
+            lower, upper = log_ends(ball(peak.ratio))
+        found = _Found(lower, upper, "exact", witness, bits)
+        if found.decides(epsilon) or bits >= _MOST_BITS:
+            return found
+        bits *= 2
+
+
+def _by_doubles(problem: Problem) -> _Found | None:
+    """Bound the loss in doubles; None where the bound is not proved for such a problem."""
+    try:
+        near = enclose_in_doubles(problem)
+    except TooExtreme:
+        return None
+    error = math.nextafter((near.upper - near.lower) / 2, math.inf)
+    witness = _witness(problem, near.cell, near.pair, near.adversary)
+    ends = Fraction(near.lower), Fraction(near.upper)
+    return _Found(*ends, "float-bound", witness, error=error)
+
+
+def _by_balls(problem: Problem, epsilon: Fraction | None, known: _Found | None) -> _Found:
+    """Enclose the loss at growing precision; what is ``known`` stands where balls take too long."""
+    if problem.work > LAST_BALL_CELLS:
+        if known is None:
+            raise GridTooLarge(problem.cells, LAST_BALL_CELLS)
+        return known
+    bits = _first_bits(epsilon)
+    for attempt in range(_TRIES):
+        peak = enclose(problem, bits)
+        witness = _witness(problem, peak.cell, peak.pair, peak.adversary)
+        if peak.ratio is None:
+            return _Found(Fraction(0), None, "exact", witness)
+        with precision(bits):
+            lower, upper = log_ends(peak.ratio)
+        if upper is not None:  # else nothing is known at this precision
+            known = _Found(lower, upper, "ball", witness, bits)
+            if known.decides(epsilon):
+                break
+            if epsilon is not None and attempt == 0 and _may_equal(problem, epsilon):
+                break
+        bits *= 2
+    if known is None:
+        raise GridTooLarge(problem.cells, problem.cells)
+    return known
+
+
+def _first_bits(epsilon: Fraction | None) -> int:
+    if epsilon is None:
+        return _BITS
+    return _BITS + max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
+
+
+def _may_equal(problem: Problem, epsilon: Fraction) -> bool:
+    """Whether the rational argument will decide, so that more bits need not be tried."""
+    farthest = widest(problem)
+    return farthest is not None and farthest <= epsilon
+
+
+def _with_distance(problem: Problem, epsilon: Fraction | None, found: _Found) -> _Found:
+    """Return the finding, lowered to the rational bound where that is less or decides."""
+    if epsilon is not None and found.decides(epsilon):
+        return found
+    farthest = widest(problem)
+    if farthest is None or found.upper is None:
+        return found
+    if farthest < found.upper:
+        return replace(found, upper=farthest, method=f"{found.method}+rational")
+    if epsilon is None or len(problem.axes) > 1 or problem.work > LAST_BALL_CELLS:
+        return found
+    if pairs_within(problem, found.bits or _first_bits(epsilon), epsilon):
+        return replace(found, upper=epsilon, method=f"{found.method}+rational")
+    return found
+
+
+def _witness(problem: Problem, cell: int, pair: tuple[int, int], adversary: int) -> Witness:
+    first, second = (problem.secrets[k] for k in pair)
+    number = problem.numbers[adversary]
+    return Witness(problem.texts(cell), (first, second), number, problem.rows)
