@@ -3,6 +3,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pufferfish.cli.options import (
     source_options,
 )
 from pufferfish.cli.output import (
+    at_most,
     exact_number,
     nearest,
     print_csv,
@@ -37,6 +39,7 @@ from pufferfish.cli.output import (
 from pufferfish.cli.results import Result, compare
 from pufferfish.errors import InputError
 from pufferfish.files import checked_target
+from pufferfish.numbers import show
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
 
@@ -98,14 +101,16 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
           --missing "?" --epsilon 0.5 --save plan.json
       pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    wanted, ledger = options["epsilon"], None
+    wanted, beside = options["epsilon"], {}
     if options["books"] is not None:
+        from pufferfish.ledger.calibrate import calibrate_beside
         from pufferfish.ledger.ledger import Ledger
 
-        if table is None:
-            raise InputError("--ledger is about tables: give a TABLE")
+        if table is None or options["secret"] is None:
+            raise InputError("--ledger is about tables: give a TABLE with --secret COL")
         ledger = Ledger.open(options["books"], waiting=signals.check)
-        wanted = wanted or (str(ledger.budget(table)),)
+        wanted = wanted or (show(ledger.budget(table, options["secret"])),)
+        beside = {"method": partial(calibrate_beside, ledger, table)}
     epsilon, names = epsilons(wanted), mechanisms(options["mechanism"])
     target = options["save"]
     if target is not None:
@@ -115,9 +120,7 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     scenario = scenario_of(table, options)
     found, left_out = resolve(names, scenario)
     arguments = channel_arguments(options, found)
-    results, failed = compare(
-        scenario, epsilon.texts, found, arguments, "all" in names, ledger=ledger, table=table
-    )
+    results, failed = compare(scenario, epsilon.texts, found, arguments, "all" in names, **beside)
     shown = [r for r in results if r.plan.channel is not None] if options["show_channel"] else []
     _check_shown(shown, options["form"])
     if options["priors"] and options["public"] is not None:
@@ -226,7 +229,7 @@ def _print_details(results: Sequence[Result]) -> None:
             [
                 r.epsilon,
                 plan.mechanism,
-                describe.at_most(plan.loss, plan.epsilon_exact),
+                at_most(plan.loss, plan.epsilon_exact),
                 "-" if r.loss_at_95 is None else rounded_up(r.loss_at_95, 4),
                 *("-" if v is None else rounded_up(v, 5) for v in (plan.std, plan.mse, plan.cost)),
                 *("-" if v is None else rounded_down(v) for v in
@@ -354,7 +357,7 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
         "adversaries": len(scenario.priors),
         "region": describe.region_words(scenario.rules) or None,
         "coding": {name: code for code, name in enumerate(levels)}
-        if isinstance(support, Levels) and support.ordered else None,
+        if levels is not None and isinstance(support, Levels) and support.ordered else None,
         "notes": describe.scenario_notes(scenario),
         "rows": None, "set_aside": None, "missing": None, "people": None, "warnings": [],
     }  # fmt: skip

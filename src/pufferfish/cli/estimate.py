@@ -14,7 +14,6 @@ from pufferfish.cli import describe
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import format_option
 from pufferfish.cli.output import jsonable, nearest, print_csv, print_json, print_lines, print_table
-from pufferfish.cli.release import bounds_of
 from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import Estimate, Figure
 from pufferfish.estimate.released import estimate_released
@@ -65,7 +64,7 @@ def estimate(messages: Messages, /, released: str, **options: Any) -> None:
     else:
         plan = Plan.load(plan_file)
         spec = plan.spec(
-            bounds=bounds_of(plan, options["bounds"]),
+            bounds=options["bounds"] or None,
             round=options["rounding"],
             min_scale=options["min_scale"],
             allow_unchanged=True,
@@ -126,7 +125,7 @@ def _to_dict(found: Estimate, released: str) -> dict[str, Any]:
         "not_estimable": found.not_estimable,
         "mean": None if found.mean is None else _figure(found.mean),
         "variance": None if found.variance is None else _figure(found.variance),
-        "notes": found.notes,
+        "notes": _notes(found),
     }
 
 
@@ -154,7 +153,17 @@ def _print(found: Estimate, header: Sequence[str]) -> None:
         lines.append(f"{_MOST_LINES} of {len(found.entries)} shares; --format csv prints all")
     if found.not_estimable:
         lines.append(f"cannot be estimated: {listed(found.not_estimable)}")
-    print_lines([*lines, *(f"note: {note}" for note in found.notes)])
+    print_lines([*lines, *(f"note: {note}" for note in _notes(found))])
+
+
+def _notes(found: Estimate) -> list[str]:
+    """Return what is to be known of some estimates."""
+    notes = ["standard errors are for the noise of the release, not for drawing the rows"]
+    if found.few_changes:
+        notes.append("some intervals are longer than 1.96 standard errors, as few rows change")
+    if found.too_many_values:
+        notes.append("no frequencies: there are too many values")
+    return notes
 
 
 def _number(value: float, places: int) -> str:

@@ -12,7 +12,6 @@ from pufferfish.cli import describe, describe_ledger, signals
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import DELIMITER, delimiter_of, format_option
 from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
-from pufferfish.cli.release import bounds_of
 from pufferfish.errors import CheckFailed, counted
 from pufferfish.ledger.ledger import Books, Ledger
 from pufferfish.ledger.pricing import Price
@@ -98,7 +97,7 @@ def price(messages: Messages, /, books: str, table: str, **options: Any) -> None
     found = opened.price(
         open_table(table, delimiter=delimiter_of(options)), plan,
         out_of_support=options["out_of_support"],
-        bounds=bounds_of(plan, options["bounds"]),
+        bounds=options["bounds"] or None,
         min_scale=options["min_scale"],
         allow_unchanged=options["allow_unchanged"],
     )  # fmt: skip

@@ -2,7 +2,6 @@
 """Options that several commands share, how their texts are read, and the scenario they describe."""
 
 import csv
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,17 +14,13 @@ import click
 from pufferfish.calibration.registry import REGISTRY, applicable, default_for, method_named, why_not
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.files import read_strict
-from pufferfish.numbers import parse_epsilon, parse_number
-from pufferfish.priors.given import read_prior_file
-from pufferfish.priors.prior import Prior
+from pufferfish.numbers import parse_epsilon
+from pufferfish.priors.prior import Prior, read_prior_file
 from pufferfish.priors.scenario import Scenario
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-#: What an order may be instead of a list of levels.
-_NAMED_ORDERS = ("appearance", "alphabetical")
-_COSTS = ("hamming", "squared", "absolute")
 #: Options about a table that is counted; none of them goes with --prior.
-_COUNTING = ("exclude_secrets", "unit", "delimiter", "confidence")
+_COUNTING = ("exclude_secrets", "levels", "unit", "delimiter", "confidence")
 
 PUBLIC = click.option("--public", metavar="COL", help="Column to be published.")
 SECRET = click.option("--secret", metavar="COL", help="Column that holds the secret.")
@@ -179,7 +174,7 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
         raise InputError(f"{listed(wrong)} needs a TABLE, but the prior comes from a file")
     priors = []
     for path in options["priors"]:
-        prior, named = read_prior_file(path, order=order, levels=levels, step=options["step"])
+        prior, named = read_prior_file(path, order=order, step=options["step"])
         priors.append(prior if region["tv_radius"] is None else prior.with_region(**region))
         pairs = pairs or named
     return Scenario(priors, pairs=pairs or "all")
@@ -286,68 +281,22 @@ def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], 
 
 def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return what was asked of the channel, as arguments of ``calibrate``; reads a cost file."""
-    every = {
-        "cost": _cost(options["cost"]),
-        "outputs": _outputs(options["outputs"]),
-        "invariant": options["invariant"],
-        "unbiased": options["unbiased"],
-        "min_keep": _min_keep(options["min_keep"]),
-    }
-    given = {name: value for name, value in every.items() if value not in (None, False)}
-    asked = [f"--{name.replace('_', '-')}" for name in given]
-    asked += ["--show-channel"] if options["show_channel"] else []
-    if asked and "channel" not in names:
+    asked = ("cost", "outputs", "invariant", "unbiased", "min_keep")
+    given = {name: options[name] for name in asked if options[name] not in (None, False)}
+    words = [f"--{name.replace('_', '-')}" for name in given]
+    words += ["--show-channel"] if options["show_channel"] else []
+    if words and "channel" not in names:
         raise InputError(
-            f"{listed(asked)} {'is' if len(asked) == 1 else 'are'} for the mechanism channel, but "
-            f"{listed(names)} is computed; ask for it with --mechanism channel"
+            f"{listed(words)}: for the mechanism channel, but {listed(names)} is computed; ask for "
+            "it with --mechanism channel"
         )
+    if Path(given.get("cost", "")).suffix:
+        given["cost"] = read_strict(Path(given["cost"]), "the cost file")
     return given
 
 
-def _cost(text: str | None) -> Any:
-    if text is None or text in _COSTS:
-        return text
-    if not os.path.lexists(text) and not Path(text).suffix:
-        raise InputError(
-            f"--cost must be {', '.join(_COSTS)} or a JSON file, but {text!r} was given"
-            f"{did_you_mean(text, _COSTS)}"
-        )
-    costs = read_strict(Path(text), "the cost file")
-    if not isinstance(costs, dict) or not all(isinstance(row, dict) for row in costs.values()):
-        raise InputError(
-            f"{text} holds no costs: it must be a JSON file {{value: {{output: cost}}}}"
-        )
-    return costs
-
-
-def _outputs(text: str | None) -> int | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"\s*fine\s*:\s*(\d{1,9})\s*", text, re.ASCII)
-    if not match or not int(match[1]):
-        raise InputError(
-            "--outputs must be fine:K, K a whole number of values between neighbours, as in "
-            f"fine:9, but {text!r} was given"
-        )
-    return int(match[1])
-
-
-def _min_keep(text: str | None) -> str | None:
-    if text is not None and not 0 <= parse_number(text, "--min-keep") <= 1:
-        raise InputError(f"--min-keep must be from 0 to 1, but {text!r} was given")
-    return text
-
-
 def _order(text: str | None) -> str | list[str] | None:
-    if text is None or text in _NAMED_ORDERS:
-        return text
-    levels = _levels(text, "--order")
-    if levels is not None and len(levels) == 1:
-        raise InputError(
-            f"--order must be a list of levels, 'appearance' or 'alphabetical', but {text!r} was "
-            f"given{did_you_mean(text, _NAMED_ORDERS)}"
-        )
-    return levels
+    return text if text in ("appearance", "alphabetical") else _levels(text, "--order")
 
 
 def _levels(text: str | None, option: str) -> list[str] | None:

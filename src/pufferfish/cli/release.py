@@ -9,14 +9,12 @@ from pufferfish.cli import describe, describe_ledger, signals
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import DELIMITER, delimiter_of
 from pufferfish.cli.output import print_lines
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError
 from pufferfish.files import checked_target
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.numbers import parse_text
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import write_record
 from pufferfish.release.pipeline import prepare, release_file
-from pufferfish.support import Levels
 from pufferfish.tables.source import open_table
 
 
@@ -88,7 +86,7 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     plan = Plan.load(plan_file)
     chosen = {
         "out_of_support": options["out_of_support"],
-        "bounds": bounds_of(plan, options["bounds"]),
+        "bounds": options["bounds"] or None,
         "round": options["rounding"],
         "allow_unchanged": options["allow_unchanged"],
         "min_scale": options["min_scale"],
@@ -109,9 +107,8 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
         prepared = prepare(source, output, spec, progress=signals.check, **common)
         signals.check()
         with ledger.charge(
-            source, plan, digest=prepared.digest, keep=options["keep"], seed=options["seed"],
-            **chosen,
-        ) as done:  # fmt: skip
+            source, plan, keep=options["keep"], seed=options["seed"], **chosen
+        ) as done:
             report = prepared.write(signals.check)
         charged = describe_ledger.price_words(done.price)
     if options["record"] is not None:
@@ -133,21 +130,3 @@ def _check_record(options: dict[str, Any], others: list[str]) -> None:
         checked_target(options["record"], None, options["force"], others)
     elif options["publish_scale"] or options["publish_channel"]:
         raise InputError("--publish-scale and --publish-channel are for --record FILE")
-
-
-def bounds_of(plan: Plan, given: tuple[str, str] | None) -> tuple[str, str] | None:
-    """Return the bounds, with the codes of ordered levels in the place of their names."""
-    if not given or not isinstance(plan.support, Levels):
-        return given or None
-    names = plan.support.names
-    if not plan.support.ordered or (plan.channel and isinstance(plan.channel.outputs, Levels)):
-        raise InputError("--bounds is for numbers, but this plan publishes levels")
-    for text in given:
-        if text not in names and parse_text(text) is None:
-            codes = ", ".join(f"{name} = {code}" for code, name in enumerate(names[:8]))
-            raise InputError(
-                f"--bounds takes two levels or their codes, but {text!r} was given"
-                f"{did_you_mean(text, names)}; the levels are {listed(names)} ({codes})"
-            )
-    numbers = [text if parse_text(text) is not None else str(names.index(text)) for text in given]
-    return numbers[0], numbers[1]

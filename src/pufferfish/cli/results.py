@@ -2,7 +2,7 @@
 """Results of ``calibrate``: a plan for each epsilon and mechanism, and what is known of it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -88,15 +88,14 @@ def compare(
     arguments: Mapping[str, Any],
     by_all: bool,
     *,
-    ledger: Any = None,
-    table: Any = None,
+    method: Callable[..., Plan] = calibrate,
 ) -> tuple[list[Result], dict[str, str]]:
     """Calibrate every mechanism for every epsilon; return results, and why others cannot be had.
 
     One that only 'all' asked for and that fails does not hinder the others.
     """
     results: list[Result] = []
-    failed: dict[str, str] = {}
+    failed: dict[str, PufferfishError] = {}
     weights, distances = frequencies(scenario), _distances(scenario, names)
     rows = max(1, rows_of(scenario))
     for epsilon in epsilons:
@@ -104,23 +103,19 @@ def compare(
             signals.check()
             options = {} if name in NOISE else arguments
             try:
-                if ledger is None:
-                    plan = calibrate(scenario, epsilon, name, **options)
-                else:
-                    plan = ledger.calibrate(table, scenario, epsilon, name, **options)
+                plan = method(scenario, epsilon, name, **options)
             except PufferfishError as error:
                 if not by_all:
                     raise
-                failed[f"{name} at {epsilon}"] = str(error)
-                last = error
+                failed[f"{name} at {epsilon}"] = error
                 continue
             plan = plan.with_sensitivity(scenario)
             expected = expected_errors(scenario.support, plan.applied, weights, rows)
             below = [_reduction(plan, distance) for distance in distances]
             results.append(Result(epsilon, plan, expected, *below))
     if not results:
-        raise last
-    return results, failed
+        raise next(iter(failed.values()))
+    return results, {what: str(error) for what, error in failed.items()}
 
 
 def frequencies(scenario: Scenario) -> FloatArray:

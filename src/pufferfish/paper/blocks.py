@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.files import write_whole
 from pufferfish.numbers import parse_number
@@ -24,7 +25,7 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
 #: What the paper's table prints, and what this package adds; most noise first.
-MECHANISMS = ("l1", "wasserstein", "relaxed", "one-sided", "exact")
+MECHANISMS: tuple[MechanismName, ...] = ("l1", "wasserstein", "relaxed", "one-sided", "exact")
 
 
 @dataclass(frozen=True)

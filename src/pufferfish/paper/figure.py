@@ -13,6 +13,7 @@ from typing import Any
 
 from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.coupling import Coupling, comonotone
+from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.numbers import NotFinite, parse_epsilon, parse_number, parse_text, show, text_of
 from pufferfish.priors.prior import Prior
@@ -129,7 +130,7 @@ def figure_one(path: Any, epsilon: Any = 1, bins: int = 100, age: Any = 29) -> F
     scenario = _binned(name, used, ends, bins, limit)
     view = next(iter(scenario.views()))
     coupling = comonotone(view)
-    methods = ("wasserstein", "relaxed", "one-sided")
+    methods: tuple[MechanismName, ...] = ("wasserstein", "relaxed", "one-sided")
     strict, larger, smaller = (calibrate(scenario, exact, m).scale or 0.0 for m in methods)
     # The relaxed scale is the larger of two sides, and one-sided the smaller: the side given x'
     # is the smaller one where no sum over x is positive there.

@@ -169,7 +169,7 @@ def round_half_up(value: Fraction, places: int) -> str:
 
 
 def _row(block: Block, k: int, epsilon: Fraction) -> Row:
-    cells = {}
+    cells: dict[str, Cell] = {}
     for mechanism in MECHANISMS:
         plan = calibrate(block.scenario, epsilon, mechanism)
         printed = block.printed[mechanism][k] if mechanism in block.printed else None
