@@ -23,7 +23,8 @@ from pufferfish.tables.arrow import is_text
 Parsed = tuple[int, int] | str | None
 
 _NUMBER = re.compile(r"(-?)((?:0|[1-9][0-9]*)?)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?", re.ASCII)
-_CODE = re.compile(r"-?[0-9]+[eE][0-9]+", re.ASCII)
+#: ``12e2``: a number by its exponent alone, and so perhaps a code.
+CODE = re.compile(r"-?[0-9]+[eE][0-9]+", re.ASCII)
 _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?"
     r"(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
@@ -61,7 +62,7 @@ def canonical(text: str) -> str:
     if match is None:
         return _plain_time(text)
     sign, whole, places, power = match[1], match[2], match[3] or "", int(match[4] or 0)
-    if not whole + places or _CODE.fullmatch(text):
+    if not whole + places or CODE.fullmatch(text):
         return text
     digits = (whole + places).lstrip("0")
     power -= len(places)
@@ -140,6 +141,8 @@ class Cells:
 
     Attributes
     ----------
+    raw : list of str
+        The trimmed text of each; "" for null.
     texts : list of str
         The canonical text of each; "" for null.
     typed : bool
@@ -150,23 +153,23 @@ class Cells:
         kind = values.type
         self.typed = not is_text(kind) and not pt.is_temporal(kind)
         if is_text(kind):
-            self._raw = [(text or "").strip() for text in values.to_pylist()]
+            self.raw = [(text or "").strip() for text in values.to_pylist()]
         elif pt.is_temporal(kind):
             # Nanoseconds have no Python object of their own; Arrow prints them all.
-            self._raw = [text or "" for text in values.cast(pa.string()).to_pylist()]
+            self.raw = [text or "" for text in values.cast(pa.string()).to_pylist()]
         else:
             narrow = pt.is_float16(kind) or pt.is_float32(kind)
             shorten = kind.to_pandas_dtype() if narrow else None
-            self._raw = [
+            self.raw = [
                 text_of(value if shorten is None or value is None else shorten(value))
                 for value in values.to_pylist()
             ]
         self._comma = decimal == "," and not self.typed
-        self.texts = [canonical(text) for text in self._raw]
+        self.texts = [canonical(text) for text in self.raw]
 
     @cached_property
     def numbers(self) -> list[Parsed]:
         """What each cell prints as a number; see :func:`parse`."""
         if not self._comma:
-            return [parse(text) for text in self._raw]
-        return [None if "." in t else parse(t.replace(",", ".", 1)) for t in self._raw]
+            return [parse(text) for text in self.raw]
+        return [None if "." in t else parse(t.replace(",", ".", 1)) for t in self.raw]

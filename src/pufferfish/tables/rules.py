@@ -2,6 +2,7 @@
 """Rules: what a user declares of the columns of a table, and the coding of one public column."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -122,22 +123,20 @@ class Coding:
             )
 
     def _holds(self, text: str) -> bool:
-        if isinstance(self.support, Lattice):
-            value = number_of(text, self.decimal)
-            if value is None:
-                return False
-            steps = value / self.support.step - self.support.origin
-            index = self.support.index
-            inside = steps.denominator == 1 and 0 <= steps <= int(index[-1])
-            return inside and bool(index[np.searchsorted(index, int(steps))] == int(steps))
-        own = {MISSING_LEVEL} if self.missing_as_level else set()
-        return text in {canonical(name) for name in self.support.names} - own
+        support = self.support
+        if not isinstance(support, Lattice):
+            own = {MISSING_LEVEL} if self.missing_as_level else set()
+            return text in {canonical(name) for name in support.names} - own
+        for top, bottom in numbers_among([text], self.decimal):
+            steps = Fraction(top, bottom) / support.step - support.origin
+            if steps.denominator == 1 and 0 <= steps <= int(support.index[-1]):
+                return bool(support.index[np.searchsorted(support.index, int(steps))] == int(steps))
+        return False
 
     @cached_property
-    def missing_numbers(self) -> frozenset[Fraction]:
-        """The numbers among the texts that mean "missing"."""
-        found = (number_of(text, self.decimal) for text in self.missing)
-        return frozenset(value for value in found if value is not None)
+    def missing_numbers(self) -> frozenset[tuple[int, int]]:
+        """The numbers among the texts that mean "missing", as :func:`parse` gives them."""
+        return numbers_among(self.missing, self.decimal)
 
     def declared(self) -> Column:
         """Return the declaration under which counting yields exactly this support."""
@@ -306,16 +305,13 @@ def _texts(given: Any, what: str, distinct: bool = False) -> tuple[str, ...]:
         raise InputError(f"{what} must be a list of texts, but {given!r} was given")
     items = [given] if isinstance(given, str) else list(given)
     texts = [canonical(_utf8(text_of(item), what)) for item in items]
-    twice = sorted({text for text in texts if texts.count(text) > 1}) if distinct else []
-    if twice:
+    twice = sorted(text for text, times in Counter(texts).items() if times > 1)
+    if twice and distinct:
         raise InputError(f"{what} names {listed(twice)} more than once")
     return tuple(dict.fromkeys(text for text in texts if text or distinct))
 
 
-def number_of(text: str, decimal: str) -> Fraction | None:
-    """Return the number that a canonical text prints, also with the decimal mark in use."""
-    for form in (text, text.replace(",", ".", 1) if decimal == "," else text):
-        value = parse(form)
-        if isinstance(value, tuple):
-            return Fraction(*value)
-    return None
+def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[tuple[int, int]]:
+    """Return the numbers that canonical texts print, also with the decimal mark in use."""
+    forms = (f for t in texts for f in (t, t.replace(",", ".", 1) if decimal == "," else t))
+    return frozenset(value for value in map(parse, forms) if isinstance(value, tuple))

@@ -239,10 +239,9 @@ def _open_text(path: Path, delimiter: str | None, name: str | None) -> FileTable
     header = read_header(path, str(path) if name is None else name, delimiter)
     fields = [f"c{k}" for k in range(len(header.names))]
     columns = ", ".join(f"'{field}': 'VARCHAR'" for field in fields)
-    end = header.end.replace("\r", "\\r").replace("\n", "\\n")
     scan = (
         f"read_csv({{file}}, auto_detect=false, header=true, columns={{{columns}}}, "
-        f"delim={_quoted(header.delimiter)}, quote='\"', escape='\"', new_line='{end}', "
+        f"delim={_quoted(header.delimiter)}, quote='\"', escape='\"', "
         f"strict_mode=true, null_padding=false, ignore_errors=false, hive_partitioning=false, "
         f"compression='{'gzip' if path.suffix.lower() == '.gz' else 'none'}')"
     )
