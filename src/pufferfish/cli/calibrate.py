@@ -181,7 +181,7 @@ def _print(
     """Print what was calibrated, for people."""
     print_lines([*describe.scenario_lines(scenario, source, explain), ""])
     several = len({r.epsilon for r in results}) > 1
-    headers = ["mechanism", "scale, or\nshare kept", "noise /\nspread", "error of\nthe mean",
+    headers = ["mechanism", "scale, or kept\n(by a constant)", "noise /\nspread", "error of\nthe mean",
                "error of\na share", "below\nwasserstein"]  # fmt: skip
     rows = [
         [
@@ -210,8 +210,7 @@ def _size(result: Result) -> str:
     """Return a scale, or the share that a channel keeps with its baseline."""
     if result.plan.scale is not None:
         return rounded_up(result.plan.scale)
-    constant = share(result.expected.constant)
-    return f"{share(result.plan.keep_rate or 0.0)} (constant: {constant})"
+    return f"{share(result.plan.keep_rate or 0.0)} ({share(result.expected.constant)})"
 
 
 def _brief(value: float | None) -> str:

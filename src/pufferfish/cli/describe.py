@@ -249,7 +249,7 @@ def _survival(results: Sequence[Result], scenario: Scenario) -> list[str]:
         )  # fmt: skip
         lines.append(f"PUBLISHED UNCHANGED with {each}: release needs {need}.")
     elif len(results) == 1 and results[0].survives:
-        lines.append(f"The column survives: {_why_survives(results[0])}.")
+        lines.append(_why_survives(results[0]))
     return lines
 
 
@@ -275,8 +275,13 @@ def _why_survives(result: Result) -> str:
     plan, expected = result.plan, result.expected
     if plan.keep_rate is not None:
         words = f"{share(plan.keep_rate)} of the rows stay as they are"
-        return f"{words} (one constant for everybody: {share(expected.constant)})"
-    return f"the noise is {nearest(expected.noise_to_spread or 0.0, 2)} times its spread"
+        return f"The column survives: {words} (one constant: {share(expected.constant)})."
+    ratio = expected.noise_to_spread or 0.0
+    words = f"the noise is {nearest(ratio, 2)} times its spread"
+    if ratio < 1:
+        return f"The column survives: {words}."
+    mean = nearest(expected.mean_error or 0.0, 2)
+    return f"Single values drown, {words}; what is left is their mean, to about {mean}."
 
 
 def assumption_words(plan: Plan, from_rows: bool | None = None) -> str:

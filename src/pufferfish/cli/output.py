@@ -63,7 +63,7 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for k, header in enumerate(headers):
         side: Any = "left" if k in left else "right"
         table.add_column(header, justify=side, vertical="bottom", no_wrap=True)

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong input: one line that names what was given and what is allowed, and exit status 2."""
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cli_runner import check_refused, rows, run, write
+from pufferfish.cli import app
+from pufferfish.cli.messages import Messages
+from pufferfish.errors import PriorWarning
+
+TABLE = rows("no,0", "no,1", "yes,1", "yes,2", header="higher,romantic")
+PRIOR = {"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {"0": ".4", "1": ".6"}}}
+COLUMNS = ("--secret", "higher", "--public", "romantic")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with a table, a prior and a plan."""
+    write(tmp_path, "t.csv", TABLE)
+    write(tmp_path, "prior.json", json.dumps(PRIOR))
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert run("calibrate", "t.csv", *COLUMNS, "--epsilon", 1, "--save", "plan.json").status == 0
+    return tmp_path
+
+
+T = ("calibrate", "t.csv", *COLUMNS)
+T1 = (*T, "--epsilon", "1")
+P = ("calibrate", "--prior", "prior.json")
+R = ("release", "t.csv", "--plan", "plan.json")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize(
+    "command, parts",
+    [
+        (("calibrate", "no.csv", *COLUMNS, "--epsilon", "1"), ["no.csv"]),
+        (("calibrate", "sub", *COLUMNS, "--epsilon", "1"), ["sub"]),
+        (
+            ("calibrate", "t.csv", "--secret", "highr", "--public", "romantic", "--epsilon", "1"),
+            ["'highr'", "did you mean 'higher'?"],
+        ),
+        (("calibrate", "t.csv", "--secret", "higher", "--epsilon", "1"), ["--public"]),
+        (("calibrate", "--epsilon", "1"), ["TABLE", "--prior"]),
+        (T, ["--epsilon"]),
+        ((*T1, "more"), ["more", "--help"]),
+        ((*T, "--epsilonn", "1"), ["--epsilonn"]),
+        ((*T1, "--mechanism", "exakt"), ["'exakt'", "did you mean 'exact'?"]),
+        ((*T1, "--mechanism", "exact,"), ["''", "wasserstein"]),
+        ((*T1, "--pair", "yes", "non"), ["'non'", "did you mean 'no'?"]),
+        ((*T1, "--pair", "yes", "yes"), ["same secret twice"]),
+        ((*T1, "--step", "0"), ["step"]),
+        ((*T1, "--levels", "0,,1"), ["--levels", "low,mid,high"]),
+        ((*T1, "--exclude-secret", "non"), ["'non'", "did you mean 'no'?"]),
+        ((*T1, "--decimal", ";"), ["decimal"]),
+        ((*T1, "--confidence", "2"), ["confidence", "2"]),
+        ((*T1, "--tv-radius", "-1"), ["-1"]),
+        ((*T1, "--min-keep", ".5"), ["--min-keep", "--mechanism channel"]),
+        ((*T, "--epsilon", "1,2", "--save", "p.json"), ["exactly one epsilon", "write 1.2"]),
+        ((*T1, "--mechanism", "all", "--save", "p.json"), ["one mechanism"]),
+        ((*T1, "--save", "nowhere/p.json"), ["nowhere"]),
+        ((*T1, "--save", "sub"), ["sub"]),
+        ((*T1, "--save", "t.csv", "--force"), ["t.csv"]),
+        ((*T1, "--save", "plan.json"), ["plan.json", "--force"]),
+        ((*T1, "--prior", "prior.json"), ["TABLE", "--prior", "not both"]),
+        ((*P, "--epsilon", "1", "--confidence", ".9"), ["--confidence", "TABLE"]),
+        ((*P, "--epsilon", "1", "--pair", "a", "c"), ["'c'", "a, b"]),
+        ((*P, "--epsilon", "1", "--ledger", "b.db"), ["--ledger", "TABLE"]),
+        ((*T1, "--ledger", "b.db"), ["b.db"]),
+    ],
+)
+def test_calibrate(command: tuple[str, ...], parts: list[str], form: str):
+    before = sorted(os.listdir())
+    check_refused(run(*command, "--format", form), *parts)
+    assert sorted(os.listdir()) == before
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "command, parts",
+    [
+        (("calibrat",), ["calibrat"]),
+        (("--verbos",), ["--verbos"]),
+        ((*T1, "--format", "jsn"), ["--format", "json"]),
+        (("release",), ["TABLE"]),
+        (("release", "t.csv", "--plan", "plan.json"), ["-o"]),
+        (("release", "t.csv", "-o", "o.csv"), ["--plan"]),
+        ((*R, "-o", "t.csv", "--force"), ["t.csv"]),
+        ((*R, "-o", "./sub/../t.csv", "--force"), ["t.csv"]),
+        ((*R, "-o", "plan.json", "--force"), ["plan.json"]),
+        ((*R, "-o", "sub"), ["sub"]),
+        ((*R, "-o", "o.json"), [".csv"]),
+        ((*R, "-o", "no/o.csv"), ["no"]),
+        ((*R, "-o", "o.csv", "--bounds", "3", "-3"), ["bound"]),
+        ((*R, "-o", "o.csv", "--bounds", "low", "high"), ["'low'"]),
+        ((*R, "-o", "o.csv", "--min-scale", "-1"), ["--min-scale"]),
+        ((*R, "-o", "o.csv", "--out-of-support", "clam"), ["clamp"]),
+        ((*R, "-o", "o.csv", "--keep", "romantik"), ["did you mean 'romantic'?"]),
+        ((*R, "-o", "o.csv", "--keep", "higher"), ["secret", "'higher'"]),
+        ((*R, "-o", "o.csv", "--seed", "1"), ["test"]),
+        ((*R, "-o", "o.csv", "--seed", "one"), ["--seed"]),
+        ((*R, "-o", "o.csv", "--publish-scale"), ["--record"]),
+        ((*R, "-o", "o.csv", "--record", "r.json", "--publish-channel"), ["--publish-scale"]),
+        ((*R, "-o", "o.csv", "--record", "plan.json", "--force"), ["plan.json"]),
+        (("release", "t.csv", "--plan", "p.json", "-o", "o.csv"), ["p.json"]),
+        (("release", "t.csv", "--plan", "t.csv", "-o", "o.csv"), ["t.csv"]),
+        (("release", "t.csv", "--plan", "prior.json", "-o", "o.csv"), ["prior.json"]),
+        (("verify",), ["PLAN"]),
+        (("verify", "plan.json"), ["TABLE", "--prior"]),
+        (("verify", "p.json", "t.csv"), ["p.json"]),
+        (("verify", "prior.json", "t.csv"), ["prior.json"]),
+        (("verify", "plan.json", "t.csv", "--prior", "prior.json"), ["not both"]),
+        (("estimate", "t.csv"), ["--plan", "--record"]),
+        (("estimate", "t.csv", "--record", "prior.json"), ["prior.json"]),
+        (("estimate", "no.csv", "--plan", "plan.json"), ["no.csv"]),
+        (("ledger", "show", "no.db"), ["no.db"]),
+        (("ledger", "show", "t.csv"), ["t.csv"]),
+        (("ledger", "opne"), ["opne"]),
+        (("reproduce", "--format", "xml"), ["json"]),
+        (("reproduce", "--diabetes", "no.csv"), ["no.csv"]),
+        (("reproduce", "more"), ["more"]),
+    ],
+)
+def test_others(command: tuple[str, ...], parts: list[str]):
+    before = sorted(os.listdir())
+    check_refused(run(*command), *parts)
+    assert sorted(os.listdir()) == before
+
+
+@pytest.mark.parametrize(
+    "text, parts",
+    [
+        ("", ["JSON"]),
+        ("[1, 2]", ["secrets"]),
+        ('{"secrets": {"a": {"0": 1}, "a": {"1": 1}}}', ["'a'", "twice"]),
+        ('{"secrets": {"a": {"0": 0.5, "0": 0.5}, "b": {"1": 1}}}', ["'0'", "twice"]),
+        ('{"secrets": {"a": {"0": 0.5, "0.0": 0.5}, "b": {"1": 1}}}', ["twice"]),
+        ('{"secrets": {"a": {"0": NaN}, "b": {"1": 1}}}', ["NaN"]),
+        ('{"secrets": {"a": {"0": Infinity}, "b": {"1": 1}}}', ["Infinity"]),
+        ('{"secrets": {"a": {"0": null}, "b": {"1": 1}}}', ["number"]),
+        ('{"secrets": {"a": {"0": true}, "b": {"1": 1}}}', ["number"]),
+        ('{"secrets": {"a": {"0": "half"}, "b": {"1": 1}}}', ["'half'"]),
+        ('{"secrets": {"a": {"0": 1}}}', ["secrets"]),
+        ('{"secrets": {}}', ["secret"]),
+        ('{"secrets": [["a", "b"]]}', ["secrets"]),
+        ('{"secrets": {"a": {"0": 1}, "b": {"1": 1}}, "pair": [["a", "b"]]}', ["pair"]),
+        ('{"secrets": {"a": {"0": 1}, "b": {"1": 1}}, "pairs": ["a", "b"]}', ["pairs"]),
+        ('{"secrets": {"a": {"0": 1}, "b": {"1": 1}}, "pairs": [["a", "c"]]}', ["'c'"]),
+        ("[" * 100_000, ["p.json"]),
+    ],
+)
+def test_prior_files(tmp_path: Path, text: str, parts: list[str]):
+    path = write(tmp_path, "p.json", text)
+    outcome = run("calibrate", "--prior", path, "--epsilon", 1, "--format", "json")
+    check_refused(outcome, *parts)
+
+
+def test_prior_files_that_are_none(tmp_path: Path):
+    latin = write(tmp_path, "latin.json", '{"secrets": {"é": {"0": 1}}}'.encode("latin-1"))
+    check_refused(run("calibrate", "--prior", latin, "--epsilon", 1), "latin.json", "UTF-8")
+    for path in (tmp_path / "none.json", tmp_path, "/dev/zero"):
+        check_refused(run("calibrate", "--prior", path, "--epsilon", 1), str(path))
+
+
+@pytest.mark.usefixtures("folder")
+def test_files_are_not_replaced_without_force():
+    for command, name in (((*T1, "--save"), "p.json"), ((*R, "-o"), "o.csv")):
+        Path(name).write_text("mine")
+        check_refused(run(*command, name), name, "--force")
+        assert Path(name).read_text() == "mine"
+        assert run(*command, name, "--force").status == 0
+        assert Path(name).read_text() != "mine"
+
+
+@pytest.mark.usefixtures("folder")
+def test_names_cannot_break_the_line_or_the_terminal():
+    outcome = run("calibrate", "t.csv", "--secret", "a\nb\x1b[31m\r", "--public", "romantic",
+                  "--epsilon", "1")  # fmt: skip
+    check_refused(outcome, "column")
+    assert "\x1b" not in outcome.err
+    assert "\r" not in outcome.err
+
+
+def test_markup_in_names_is_only_text(tmp_path: Path):
+    table = rows("[bold]a,0", "[bold]a,1", "[/]b,1", "[/]b,1", header="[red]s,x")
+    path = write(tmp_path, "t.csv", table)
+    outcome = run("calibrate", path, "--secret", "[red]s", "--public", "x", "--epsilon", 1)
+    assert outcome.status == 0, outcome.err
+    for name in ("[red]s", "[bold]a", "[/]b"):
+        assert name in outcome.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_fault_of_the_package_is_one_line_too(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr("pufferfish.cli.calibrate.scenario_of", broken)
+    check_refused(run(*T1), "fault", "report", "ZeroDivisionError: two lines", status=70)
+    monkeypatch.setenv("PUFFERFISH_DEBUG", "1")
+    outcome = run(*T1)
+    assert outcome.status == 70
+    assert "Traceback" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("pufferfish: error: ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_system_error_names_the_file(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "secret.csv")
+
+    monkeypatch.setattr("pufferfish.cli.calibrate.scenario_of", broken)
+    check_refused(run(*T1), "secret.csv: Permission denied")
+
+
+def test_warnings_are_said_once_and_only_beside_a_result(capsys: pytest.CaptureFixture[str]):
+    said = Messages([])
+    with said.showing_warnings():
+        for text in ("one", "one", "two\nlines"):
+            warnings.warn(text, PriorWarning, stacklevel=1)
+    said.note("one")
+    assert capsys.readouterr().err == ""
+    said.finish()
+    expected = ["warning: one", "warning: two lines", "note: one"]
+    assert capsys.readouterr().err.splitlines() == [f"pufferfish: {line}" for line in expected]
+    said.warning("three")
+    said.error("four")
+    said.finish()
+    assert capsys.readouterr().err == "pufferfish: error: four\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_mutant_a_traceback_is_noticed(monkeypatch: pytest.MonkeyPatch):
+    """Without the handler, the check that the tests above use turns red."""
+
+    def let_through(error: Exception, said: Messages) -> int:
+        print(f"Traceback (most recent call last):\n{error}", file=sys.stderr)
+        return 1
+
+    monkeypatch.setattr(app, "_explain", let_through)
+    with pytest.raises(AssertionError):
+        check_refused(run("calibrate", "no.csv", *COLUMNS, "--epsilon", "1"))
+
+
+WORDS = [
+    "calibrate", "release", "verify", "t.csv", "prior.json", "plan.json", "no.csv", "sub",
+    "--secret", "--public", "higher", "romantic", "--pair", "yes", "no", "--order", "0,1,2",
+    "appearance", "--levels", "--missing", "--exclude-secret", "--step", "0.5", "--epsilon", "1",
+    "1,5", "-1", "nan", "--mechanism", "all", "exact", "--format", "json", "csv", "--save",
+    "out.json", "--prior", "-o", "out.csv", "--plan", "--keep", "--bounds", "--round", "--force",
+    "--allow-unchanged", "--min-scale", "--seed", "--other-prior", "", "é", "--", "-x",
+    "channel", "--cost", "hamming", "squared", "--outputs", "fine:2", "--invariant", "--unbiased",
+    "--min-keep", "--confidence", "--tv-radius", "--missing-as-level", "0.05", "--explain",
+    "--record", "--delimiter", "--decimal", ",", "--unit",
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("folder")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    st.sampled_from([T1, R, ("verify", "plan.json"), ("estimate",), ("calibrate",)]),
+    st.lists(st.sampled_from(WORDS), max_size=8),
+)
+def test_no_command_line_ends_in_a_fault(command: tuple[str, ...], words: list[str]):
+    outcome = run(*command, *words)
+    assert outcome.status in (0, 1, 2)
+    if outcome.status:
+        check_refused(outcome, status=outcome.status)
+    elif "json" in words and outcome.out.startswith("{"):
+        assert outcome.data
