@@ -30,8 +30,8 @@ def checked_target(
     It must be none of the inputs, nor a folder or special file, in a folder that exists, and new
     unless ``force`` is set.
     """
-    target = Path(os.path.realpath(output))
     try:
+        target = Path(os.path.realpath(output))
         if source is not None and _is_file(target, source):
             raise InputError(f"the output {output} is the input itself; give another name")
         for path in inputs:
@@ -49,12 +49,10 @@ def checked_target(
             raise _exists(output)
     except OSError as error:
         raise cannot_write(output, error) from None
-    except ValueError as error:  # a name that no file can have; InputError is one too
-        raise (
-            error
-            if isinstance(error, InputError)
-            else InputError(f"cannot write {str(output)!r}: {error}")
-        ) from None
+    except InputError:
+        raise
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"cannot write {str(output)!r}: {error}") from None
     return target
 
 
@@ -217,18 +215,17 @@ def read_strict(path: Path, what: str, *, exact: bool = False) -> Any:
     Where it is to be ``exact``, numbers stay the texts that they are written as.
     """
     try:
-        # Opening a pipe would wait for somebody to write into it.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        with open(os.open(path, flags), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"{what} {path} cannot be read: it is not a plain file")
-            if status.st_size > MOST_BYTES:
-                raise InputError(
-                    f"{what} {path} cannot be read: it has {status.st_size:,} bytes, more than "
-                    f"{MOST_BYTES:,}"
-                )
-            text = file.read(MOST_BYTES + 1).decode("utf-8-sig")
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{what} {path} cannot be read: it is a folder")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{what} {path} cannot be read: it is not a plain file")
+        if status.st_size > MOST_BYTES:
+            raise InputError(
+                f"{what} {path} cannot be read: it has {status.st_size:,} bytes, more than "
+                f"{MOST_BYTES:,}"
+            )
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{what} {path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors are one line each, and lists of names cannot be misread."""
+
+import warnings
+
+import pytest
+
+from pufferfish.errors import (
+    CheckFailed,
+    InputError,
+    PriorWarning,
+    counted,
+    did_you_mean,
+    listed,
+    quoted,
+    warn_user,
+)
+
+
+def test_exit_statuses() -> None:
+    assert (InputError("x").exit_status, CheckFailed("x").exit_status) == (2, 1)
+    assert isinstance(InputError("x"), ValueError)
+
+
+@pytest.mark.parametrize(
+    "name, shown",
+    [
+        ("c", "c"),
+        ("Größe 2", "Größe 2"),
+        ("c, d", "'c, d'"),
+        ("it's", '"it\'s"'),
+        ('say "x"', "'say \"x\"'"),
+        (" c", "' c'"),
+        ("c ", "'c '"),
+        ("", "''"),
+        ("a\nb", "'a\\nb'"),
+        ("\x1b[31m", "'\\x1b[31m'"),
+        ("x" * 61, "x" * 57 + "..."),
+    ],
+)
+def test_names_that_could_be_misread_are_quoted(name: str, shown: str) -> None:
+    assert quoted(name) == shown
+    assert listed([name, "b"]) == f"{shown}, b"
+
+
+def test_long_lists_are_cut() -> None:
+    names = [f"n{k}" for k in range(248)]
+    assert listed(names) == "n0, n1, n2, n3, n4, n5, n6, n7 and 240 more"
+    assert listed(names[:8]) == "n0, n1, n2, n3, n4, n5, n6, n7"
+    assert listed(iter("abc"), limit=2) == "a, b and 1 more"
+    assert listed([]) == ""
+
+
+def test_near_matches_and_plurals() -> None:
+    assert did_you_mean("WRAD", ["ward", "days"]) == " (did you mean 'ward'?)"
+    assert did_you_mean("zzz", ["ward", "days"]) == ""
+    assert [counted(k, "row") for k in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+
+
+def test_a_warning_is_shown_at_the_line_of_the_user() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_user("look", PriorWarning)
+    assert caught[0].filename == __file__

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files appear whole or not at all, and JSON is read strictly."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pufferfish import files
+from pufferfish.errors import InputError
+from pufferfish.files import (
+    PendingFile,
+    checked_target,
+    home_expanded,
+    read_strict,
+    write_json,
+    write_private,
+    write_whole,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def test_an_unfinished_file_leaves_nothing(tmp_path: Path) -> None:
+    with PendingFile(tmp_path / "out") as pending:
+        pending.file.write(b"half")
+        assert names(tmp_path) != []
+    assert names(tmp_path) == []
+    with PendingFile(tmp_path / "out") as pending:
+        pending.file.write(b"whole")
+        pending.publish()
+    assert (tmp_path / "out").read_bytes() == b"whole"
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_two_writers_one_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def no_links(*paths: Any) -> None:
+        raise OSError(95, "Operation not supported")
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    with PendingFile(tmp_path / "out") as one, PendingFile(tmp_path / "out") as two:
+        one.file.write(b"one")
+        two.file.write(b"two")
+        one.publish()
+        with pytest.raises(InputError, match="exists already"):
+            two.publish()
+    assert (tmp_path / "out").read_bytes() == b"one"
+    assert names(tmp_path) == ["out"]
+
+
+def loses_a_file(tmp_path: Path) -> bool:
+    """Whether a file that appears at the last moment is replaced."""
+    target = tmp_path / "out"
+    with PendingFile(target) as pending:
+        pending.file.write(b"mine")
+        target.write_bytes(b"precious")
+        with pytest.raises(InputError, match="exists already"):
+            pending.publish()
+    return target.read_bytes() != b"precious"
+
+
+def test_a_file_that_appears_late_is_kept(tmp_path: Path) -> None:
+    assert not loses_a_file(tmp_path)
+
+
+def test_mutant_look_and_then_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replaces(self: PendingFile) -> None:
+        os.replace(self._temporary, self.target)
+        raise InputError("exists already")
+
+    monkeypatch.setattr(PendingFile, "_name_once", replaces)
+    assert loses_a_file(tmp_path)
+
+
+def test_a_name_that_was_claimed_in_vain_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*paths: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(InputError, match=r"cannot write .*out: Input/output error"):
+        write_whole(tmp_path / "out", b"x")
+    assert names(tmp_path) == []
+
+
+def test_file_and_folder_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    real = os.fsync
+
+    def spy(descriptor: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    write_whole(tmp_path / "out", b"x")
+    assert synced == [False, True]
+
+
+def test_force_replaces_files_and_never_folders(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    write_whole(target, b"old")
+    with pytest.raises(InputError, match=r"exists already; .* --force \(force=True\)"):
+        write_whole(target, b"new")
+    assert target.read_bytes() == b"old"
+    write_whole(target, b"new", force=True)
+    assert target.read_bytes() == b"new"
+    with PendingFile(tmp_path / "folder", force=True) as pending:
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(InputError, match="it is a folder"):
+            pending.publish()
+    assert names(tmp_path) == ["folder", "out"]
+
+
+def test_targets_that_cannot_be(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("x\n1\n")
+    plan = tmp_path / "plan.json"
+    plan.write_text("{}")
+    (tmp_path / "link").symlink_to(source)
+    os.mkfifo(tmp_path / "pipe")
+    for output, message in (
+        (source, "is the input itself"),
+        (tmp_path / "link", "is the input itself"),
+        (plan, "which the release needs"),
+        (tmp_path, "it is a folder"),
+        (tmp_path / "nowhere" / "x", "nowhere does not exist"),
+        (tmp_path / "pipe", "not a plain file"),
+        (tmp_path / "a\0b", "cannot write"),
+        (source / "x", "cannot write|does not exist"),
+    ):
+        with pytest.raises(InputError, match=message):
+            checked_target(output, source, True, [plan])
+    new = checked_target(tmp_path / "new", source, False)
+    assert new == tmp_path / "new"
+    if os.geteuid():
+        tmp_path.chmod(0o500)
+        with pytest.raises(InputError, match="nothing was written"):
+            write_whole(tmp_path / "out", b"x")
+        tmp_path.chmod(0o700)
+
+
+def test_links_are_followed_and_names_may_be_long(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_whole(tmp_path / "link", b"x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"x"
+    for name in ("p" * 250, "é" * 120, "😀" * 60):
+        write_whole(tmp_path / name, b"x")
+        assert (tmp_path / name).exists()
+
+
+def test_home_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert home_expanded(Path("~/t.csv")) == Path("/home/ann/t.csv")
+    assert home_expanded(Path("~t.csv")) == Path("~t.csv")
+    assert home_expanded(Path("t.csv")) == Path("t.csv")
+
+
+def test_private_json_is_for_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    mask = os.umask(0o022)
+    try:
+        write_private({"a": "é"}, path, force=False)
+        write_json(tmp_path / "record.json", {"a": 1})
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "record.json").stat().st_mode) == 0o644
+    assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é"}
+    path.chmod(0o644)
+    write_private({}, path, force=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(InputError, match="half a character"):
+        write_private({"a": "\ud800"}, tmp_path / "odd", force=False)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_private({"a": float("inf")}, tmp_path / "odd", force=False)
+    assert names(tmp_path) == ["plan.json", "record.json"]
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "not valid JSON"),
+        (b'{"scale": NaN}', "NaN"),
+        (b'{"scale": -Infinity}', "Infinity"),
+        (b'{"scale": 1, "scale": 2}', "'scale' occurs twice"),
+        (b'[{"a": {"b": 1, "b": 1}}]', "'b' occurs twice"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b"1" * 5000, "not valid JSON"),
+    ],
+    ids=lambda value: repr(value)[:25],
+)
+def test_json_that_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_strict(path, "the plan")
+
+
+def test_what_is_read_is_a_plain_file_of_some_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(b'\xef\xbb\xbf{"a": [1, 0.10]}')
+    assert read_strict(path, "the plan") == {"a": [1, 0.1]}
+    assert read_strict(path, "the plan", exact=True) == {"a": ["1", "0.10"]}
+    os.mkfifo(tmp_path / "pipe")
+    for odd in (Path("/dev/zero"), tmp_path / "pipe"):
+        with pytest.raises(InputError, match=r"the costs .* not a plain file"):
+            read_strict(odd, "the costs")
+    for odd, message in (
+        (tmp_path, "folder"), (tmp_path / "other", "No such file"), (Path("a\0"), "cannot be")
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            read_strict(odd, "the costs")
+    monkeypatch.setattr(files, "MOST_BYTES", 10)
+    with pytest.raises(InputError, match="19 bytes, more than 10"):
+        read_strict(path, "the plan")

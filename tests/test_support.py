@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The support: exact lattices of any offset, levels with and without an order, and products."""
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product as combinations_of
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pufferfish.errors import InputError
+from pufferfish.support import (
+    Lattice,
+    Levels,
+    Product,
+    lattice_index,
+    lattice_of,
+    make_lattice,
+    make_levels,
+    nearest_unit,
+)
+
+VALUES = st.lists(
+    st.fractions(min_value=-1000, max_value=1000, max_denominator=12), min_size=1, max_size=12
+)
+
+
+@given(VALUES)
+def test_a_lattice_holds_exactly_its_values_on_the_largest_step(values: list[Fraction]) -> None:
+    lattice = make_lattice(values)
+    assert lattice.values == tuple(sorted(set(values)))
+    assert lattice.index[0] == 0
+    assert all((v / lattice.step).denominator == 1 for v in [Fraction(1), *values])
+    for k in range(2, 6):
+        assert any((v / (k * lattice.step)).denominator != 1 for v in [Fraction(1), *values])
+
+
+def test_integers_beyond_doubles_stay_apart() -> None:
+    lattice = make_lattice([Fraction(9007199254740992), Fraction(9007199254740993)])
+    assert lattice.size == 2
+    assert lattice.value(1) == 9007199254740993
+    assert lattice.name(1) == "9007199254740993"
+
+
+def test_the_half_step_example() -> None:
+    lattice = make_lattice([Fraction("0.25"), Fraction("0.5"), Fraction("1.75")])
+    assert lattice.step == Fraction(1, 4)
+    assert lattice.index.tolist() == [0, 1, 6]
+    assert repr(lattice) == "Lattice(3 values from 0.25 to 1.75, step 0.25)"
+
+
+def test_a_given_step_rounds_to_the_nearest_multiple_ties_to_even() -> None:
+    values = [Fraction("0.5"), Fraction("1.5"), Fraction("1.6"), Fraction("-0.5")]
+    assert lattice_index(values, Fraction(1)) == [0, 2, 2, 0]
+    assert make_lattice(values, Fraction(1)).values == (0, 2)
+
+
+@pytest.mark.parametrize("step", [Fraction(0), Fraction(-1)])
+def test_a_step_that_is_not_positive_is_refused(step: Fraction) -> None:
+    with pytest.raises(InputError, match="step"):
+        make_lattice([Fraction(1)], step)
+
+
+@pytest.mark.parametrize(
+    "values", [[0, Fraction(1, 10**9), 10**9], [0, Fraction(1, 3**40), Fraction(1, 7)]]
+)
+def test_too_fine_a_step_is_refused_with_a_coarser_one(values: list[Fraction]) -> None:
+    with pytest.raises(InputError, match=r"2\*\*53.*--step\), for example") as caught:
+        make_lattice(map(Fraction, values))
+    coarser = Fraction(str(caught.value).rsplit(" ", 1)[1])
+    made = make_lattice(map(Fraction, values), coarser)
+    assert made.size == 2
+    assert 10**5 <= made.index[-1] <= 10**6
+
+
+def test_an_empty_support_is_refused() -> None:
+    with pytest.raises(InputError, match="empty"):
+        make_lattice([])
+
+
+def test_levels() -> None:
+    assert make_levels(["b", "a", "b"]) == Levels(("a", "b"), ordered=False)
+    ordered = make_levels(["high", "low"], ["low", "mid", "high"])
+    assert ordered == Levels(("low", "mid", "high"), ordered=True)
+    assert lattice_of(ordered).values == (0, 1, 2)
+    with pytest.raises(InputError, match="more than once"):
+        make_levels(["a"], ["a", "a"])
+    # The column is right, and what was given may be a slip: not the other way round.
+    with pytest.raises(InputError, match=r"misses the level Third; .*'third' \(did you mean 'Th"):
+        make_levels(["First", "Second", "Third"], ["First", "Second", "third"])
+    with pytest.raises(InputError, match="misses the levels a, b"):
+        make_levels(["a", "b"], ["c"])
+    for name, message in (("", "needs a name"), ("\ud800", "UTF-8")):
+        with pytest.raises(InputError, match=message):
+            Levels((name,))
+
+
+def test_orders_by_name_and_orders_that_are_none() -> None:
+    assert make_levels(["b", "a"], "alphabetical") == Levels(("a", "b"), ordered=True)
+    assert make_levels(["b", "a"], " Appearance ") == Levels(("b", "a"), ordered=True)
+    assert make_levels(["b", "a"], "b, a") == Levels(("b", "a"), ordered=True)
+    assert make_levels(["1.5", "2"], [2.0, Decimal("1.50")]) == Levels(("2", "1.5"), ordered=True)
+    with pytest.raises(InputError, match="did you mean 'alphabetical'"):
+        make_levels(["a"], "alphabetic")
+    wrong: Any
+    for wrong in (5, 5.0, True):
+        with pytest.raises(InputError, match="order must be a list of levels"):
+            make_levels(["a"], wrong)
+    with pytest.raises(InputError, match="at least one level"):
+        make_levels(["a"], [])
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(1, 10**12))
+def test_the_nearest_unit_is_that_of_the_slow_way(numerator: int, denominator: int) -> None:
+    assert nearest_unit(numerator, denominator) == round(Fraction(numerator, denominator))
+    assert nearest_unit(2 * numerator + 1, 2) == round(Fraction(2 * numerator + 1, 2))
+
+
+def test_unordered_levels_get_no_additive_noise() -> None:
+    with pytest.raises(InputError, match="order"):
+        lattice_of(make_levels(["a", "b"]))
+
+
+# Products
+
+NUMBERS = make_lattice([Fraction(1), Fraction(3)])
+NAMES = make_levels(["no", "yes", "?"])
+XZ = Product(("x", "z"), (NUMBERS, NAMES))
+
+
+def test_atoms_are_in_c_order() -> None:
+    assert (XZ.size, XZ.shape) == (6, (2, 3))
+    assert [XZ.places(k) for k in range(6)] == list(combinations_of(range(2), range(3)))
+    assert XZ.name(4) == "x = 3, z = no"
+    assert XZ.position("z") == 1
+    with pytest.raises(InputError, match="did you mean 'zeta'"):
+        Product(("x", "zeta"), XZ.axes).position("zetta")
+    with pytest.raises(InputError, match="name one of x, z with column="):
+        XZ.position(None)
+    with pytest.raises(InputError, match="joint over the columns x, z"):
+        _ = XZ.only
+
+
+def test_one_column_needs_no_name() -> None:
+    for name in (None, "x"):
+        one = Product((name,), (NUMBERS,))
+        assert one.only is NUMBERS
+        assert (one.position(None), one.position("x"), one.name(1)) == (0, 0, "3")
+    with pytest.raises(InputError, match="no column 'y'"):
+        one.position("y")
+
+
+def test_products_are_the_same_by_columns_and_axes() -> None:
+    assert XZ.same_as(Product(("x", "z"), (make_lattice([Fraction(1), Fraction(3)]), NAMES)))
+    assert not XZ.same_as(Product(("z", "x"), (NAMES, NUMBERS)))
+    assert not XZ.same_as(Product(("x", "y"), XZ.axes))
+    assert not XZ.same_as(Product(("x", "z"), (NUMBERS, make_levels(["no", "yes"]))))
+    assert not XZ.same_as(Product(("x",), (NUMBERS,)))
+    assert not XZ.same_as(NUMBERS)
+    assert not NUMBERS.same_as(NAMES)
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [((), "at least one"), (("x", "x"), "'x' is named twice"), (("x", 3), "must be names"),
+     (("x", " "), "must be names"), (("x", None), "must be names"), ((" ",), "must be names")],
+)  # fmt: skip
+def test_wrong_columns(columns: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Product(columns, XZ.axes[: len(columns)])
+
+
+def test_too_many_combinations_are_refused_with_the_sizes() -> None:
+    side = Lattice(Fraction(1), 0, np.arange(2500, dtype=np.int64))
+    four = Lattice(Fraction(1), 0, np.arange(4, dtype=np.int64))
+    with pytest.raises(InputError, match=r"25,000,000 combinations of values \(x 2,500, y 2,500"):
+        Product(("x", "y", "z"), (side, side, four))
