@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Thresholds: exact, for any law and any number of bits."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx, fmpq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noise_checks import independent_floors, independent_sums
+from pufferfish.errors import PufferfishError
+from pufferfish.mechanisms import thresholds as module
+from pufferfish.mechanisms.thresholds import Digit, Interval, Row, SignedGeometric, exp_minus
+
+LAWS: list[SignedGeometric | Digit] = [
+    SignedGeometric(Fraction(rate), weight, cut)
+    for rate, weight, cut in [
+        (Fraction(10**6), 1, 2),
+        (Fraction(10, 3), 1, 5),
+        (2, 1, 6),
+        (1, 1, 12),
+        (Fraction(1, 3), 1, 40),
+        (Fraction(1) / Fraction(3.7), 1, 45),
+        (Fraction(1, 50), 1, 600),
+        (Fraction(1, 1000), 8, 300),
+        (Fraction(1, 10**6), 2**13, 700),
+        (Fraction(1, 10**18), 2**53, 700),
+        (Fraction(1, 10**40), 2**130, 9),
+        (Fraction(1, 10**18), 1, 9),
+    ]
+]
+LAWS += [
+    Digit(Fraction(rate), weight, base)
+    for rate, weight, base in [
+        (2, 1, 2),
+        (Fraction(1, 1000), 1, 8),
+        (Fraction(1, 10**6), 1, 64),
+        (Fraction(1, 10**6), 64, 128),
+        (Fraction(1, 10**12), 2**20, 1024),
+        (Fraction(1, 10**18), 1, 2048),
+        (Fraction(1, 10**18), 2**44, 512),
+        (Fraction(1, 10**40), 1, 16),
+    ]
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("bits", [16, 64, 192])
+def test_thresholds_are_exact(law: SignedGeometric | Digit, bits: int) -> None:
+    floors, exact = law.floors(bits)
+    assert floors == independent_floors(law, bits)
+    assert not any(exact)
+    assert law.outcomes == list(range(len(floors) + 1))
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if 1e-20 < law.rate <= 2], ids=str)
+def test_the_check_rejects_thresholds_in_floats(law: SignedGeometric | Digit) -> None:
+    floats = [min(math.floor(float(c) * 2**64), 2**64 - 1) for c in independent_sums(law)]
+    assert tuple(floats) != independent_floors(law, 64)
+
+
+@given(
+    st.fractions(min_value=Fraction(1, 10**18), max_value=50, max_denominator=10**18).filter(bool),
+    st.integers(1, 60),
+)
+def test_thresholds_of_any_law_are_exact(rate: Fraction, size: int) -> None:
+    for law in (SignedGeometric(rate, size, size), Digit(rate, size, size + 1)):
+        assert law.floors(64)[0] == independent_floors(law, 64)
+
+
+@given(st.lists(st.integers(0, 10**30), min_size=1, max_size=8).filter(any), st.integers(1, 200))
+def test_thresholds_of_a_row_are_exact(entries: list[int], bits: int) -> None:
+    row = Row(entries)
+    floors, exact = row.floors(bits)
+    last = max(y for y, entry in enumerate(entries) if entry)
+    expected = [
+        Fraction(sum(entries[: y + 1]) << bits, sum(entries)) for y in range(last) if entries[y]
+    ]
+    assert floors == tuple(math.floor(c) for c in expected)
+    assert exact == tuple(c.denominator == 1 for c in expected)
+    assert row.outcomes == [y for y, entry in enumerate(entries) if entry]
+
+
+class Widened(Digit):
+    """A law whose intervals say nothing until many bits are asked for."""
+
+    asked: list[int] = []  # noqa: RUF012  # read by the one test below
+
+    def cumulative(self, bits: int) -> list[Interval]:
+        self.asked.append(bits)
+        sums = super().cumulative(bits)
+        return [(0, 1 << bits)] * len(sums) if bits < 300 else sums
+
+
+def test_an_unproved_floor_is_computed_with_more_bits() -> None:
+    law = Widened(Fraction(1, 7), 1, 5)
+    assert law.floors(64)[0] == independent_floors(Digit(Fraction(1, 7), 1, 5), 64)
+    assert len(law.asked) == 3
+    assert max(law.asked) >= 300
+
+
+def test_a_threshold_that_no_bits_decide_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law whose sum is a fraction of powers of two would ask for ever more bits."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Half(Digit):
+        def cumulative(self, bits: int) -> list[Interval]:
+            return [((1 << bits - 1) - 1, (1 << bits - 1) + 1)]
+
+    monkeypatch.setattr(module, "_MOST_GUARD", 800)
+    with pytest.raises(PufferfishError, match="was not decided with 768 bits"):
+        Half(Fraction(1), 1, 2).floors(64)
+
+
+@given(
+    st.fractions(min_value=0, max_value=2000, max_denominator=10**30).filter(bool),
+    st.integers(32, 500),
+)
+@settings(max_examples=100)
+def test_exponentials_lie_in_their_intervals(x: Fraction, bits: int) -> None:
+    low, high = exp_minus(x, bits)
+    with ctx.workprec(bits + 3000):
+        exact = (arb(fmpq(-x.numerator, x.denominator)).exp()) * arb(2) ** bits
+        assert exact >= low
+        assert exact <= high
+    assert high - low <= 1000 * bits * max(1, math.ceil(x))
+
+
+@pytest.mark.parametrize("x", [Fraction(10**300), Fraction(10) ** 600 / 7, Fraction(1, 10**400)])
+def test_exponentials_of_any_size_are_quick(x: Fraction) -> None:
+    low, high = exp_minus(x, 160)
+    assert (low, high) == (0, 1) if x > 1 else high == 2**160 and high - low < 100
