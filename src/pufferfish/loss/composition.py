@@ -39,11 +39,25 @@ _MOST_REACHES = 64
 class PlanLike(Protocol):
     """What is read of a plan: see :class:`pufferfish.Plan`."""
 
-    applied: Mechanism
-    support: Support
-    coding: Any
-    unit: str | None
-    rows_per_person: tuple[int, ...]
+    @property
+    def applied(self) -> Mechanism:
+        """What happens to every value."""
+
+    @property
+    def support(self) -> Support:
+        """Where the value can lie."""
+
+    @property
+    def coding(self) -> Any:
+        """Name and cleaning of the column, or None."""
+
+    @property
+    def unit(self) -> str | None:
+        """The column whose equal values mark the rows of one person."""
+
+    @property
+    def rows_per_person(self) -> tuple[int, ...]:
+        """How many rows one person may have."""
 
 
 #: One release: a plan, or the column and what was applied to it.

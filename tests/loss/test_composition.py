@@ -1,0 +1,602 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several releases tell together: never below brute force, and exact where a grid fits."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from pufferfish.errors import InputError, OutsidePromiseWarning
+from pufferfish.loss import composition
+from pufferfish.loss.composition import compose, gather, joint_loss
+from pufferfish.loss.problem import LARGEST_GRID
+from pufferfish.loss.worst_case import worst_case
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.priors.given import Rows
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+from pufferfish.support import Levels, Product, Support, make_lattice, make_levels
+from pufferfish.tables.people import Stratum
+from pufferfish.tables.rules import Coding, Column, Rules
+
+M = mpmath.mp.clone()
+M.dps = 50
+#: Joint masses of one secret: values of all columns -> count.
+Joint = Mapping[tuple[int, ...], int]
+#: For each output of a release the likelihood of each value.
+Kernel = Sequence[Mapping[int, Any]]
+
+
+def brute(
+    adversaries: Sequence[Sequence[Joint]],
+    pairs: Sequence[tuple[int, int]],
+    releases: Sequence[tuple[int, Kernel]],
+) -> Any:
+    """Return the joint loss by its definition, over every output of every release."""
+    best = M.mpf(0)
+    for secrets in adversaries:
+        totals = [sum(joint.values()) for joint in secrets]
+        for output in itertools.product(*(kernel for _, kernel in releases)):
+            likelihoods = []
+            for joint, total in zip(secrets, totals, strict=True):
+                likelihood = M.mpf(0)
+                for values, count in joint.items():
+                    term = M.mpf(count)
+                    for (column, _), weights in zip(releases, output, strict=True):
+                        term *= weights[values[column]]
+                    likelihood += term
+                likelihoods.append(likelihood / total)
+            for i, j in pairs:
+                a, b = likelihoods[i], likelihoods[j]
+                if a == b == 0:
+                    continue
+                if a == 0 or b == 0:
+                    return M.inf
+                best = max(best, abs(M.log(a / b)))
+    return best
+
+
+def kernel_of(mechanism: Any, values: Sequence[int]) -> Kernel:
+    """Return the likelihoods of a mechanism on whole numbers: outputs far out change nothing."""
+    if isinstance(mechanism, Channel):
+        rows = [
+            [Fraction(int(n), d) for n in row]
+            for row, d in zip(mechanism.rows, mechanism.denominators, strict=True)
+        ]
+        return [
+            {
+                x: M.mpf(row[y].numerator) / row[y].denominator
+                for x, row in zip(values, rows, strict=True)
+            }
+            for y in range(len(rows[0]))
+        ]
+    if mechanism.scale == 0:
+        return [{x: M.mpf(x == y) for x in values} for y in values]
+    decay = M.exp(-1 / M.mpf(mechanism.scale))
+    outputs = range(min(values) - 1, max(values) + 2)
+    return [{x: decay ** abs(y - x) for x in values} for y in outputs]
+
+
+def is_bound(found: Any, slow: Any) -> bool:
+    """Whether a bound is at or above the loss, but for the digits of the slow one."""
+    if found.upper is None or slow == M.inf:
+        return found.upper is None
+    upper = M.mpf(found.upper.numerator) / found.upper.denominator
+    return bool(upper >= slow * (1 - M.mpf("1e-40")) - M.mpf("1e-40"))
+
+
+def is_exact(found: Any, slow: Any) -> bool:
+    """Whether a bound is the loss, rounded up."""
+    if slow == M.inf:
+        return found.upper is None
+    return is_bound(found, slow) and float(found) <= float(slow) * (1 + 1e-9) + 1e-12
+
+
+# ---- random cases -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A random scenario and releases of it."""
+
+    scenario: Scenario
+    items: list[tuple[str, Any]]
+    values: list[list[int]]
+
+    @cache  # noqa: B019  # the cases live as long as the module
+    def slow(
+        self, which: tuple[int, ...] | None = None, adversaries: tuple[int, ...] | None = None
+    ) -> Any:
+        """The loss of all releases, or some, by brute force."""
+        scenario = self.scenario
+        shape, names = scenario.product.shape, scenario.product.columns
+        joints = []
+        for prior in scenario.priors:
+            joints.append(
+                [
+                    {
+                        tuple(self.values[c][k] for c, k in enumerate(place)): int(row[place])
+                        for place in np.ndindex(*shape)
+                        if row[place]
+                    }
+                    for row in prior.counts.reshape(-1, *shape)
+                ]
+            )
+        if adversaries is not None:
+            joints = [joints[k] for k in adversaries]
+        prior = scenario.priors[0]
+        pairs = [(prior.row(a), prior.row(b)) for a, b in scenario.pairs]
+        items = [self.items[k] for k in (range(len(self.items)) if which is None else which)]
+        released = [
+            (names.index(name), kernel_of(m, self.values[names.index(name)])) for name, m in items
+        ]
+        return brute(joints, pairs, released)
+
+
+def cases(number: int, seed: int, releases: tuple[int, int] = (2, 4)) -> Iterator[Case]:
+    rng = np.random.default_rng(seed)
+    for _ in range(number):
+        yield _case(rng, int(rng.integers(1, 4)), releases)
+
+
+def _case(rng: np.random.Generator, columns: int, releases: tuple[int, int]) -> Case:
+    values = [
+        sorted(rng.choice(5, int(rng.integers(2, 4)), False).tolist()) for _ in range(columns)
+    ]
+    sizes = [len(v) for v in values]
+    names = "xzw"[:columns]
+    secrets = int(rng.integers(2, 4))
+    full = rng.random() < 0.4  # losses are finite more often then
+    supports: list[Support] = [make_lattice([Fraction(x) for x in v], Fraction(1)) for v in values]
+    for c, v in enumerate(values):
+        if v == list(range(len(v))) and rng.random() < 0.5:
+            supports[c] = make_levels([str(x) for x in v], order=[str(x) for x in v])
+    product = Product(tuple(names), tuple(supports))
+    priors = []
+    for _ in range(int(rng.integers(1, 3))):
+        counts = rng.integers(1 if full else 0, 9, (secrets, *sizes))
+        if not full:
+            counts *= rng.random(counts.shape) < 0.5
+        counts.reshape(secrets, -1)[:, int(rng.integers(0, np.prod(sizes)))] += 1
+        rows = list(counts.reshape(secrets, -1))
+        priors.append(Prior.from_numerators(Rows(product, tuple("abc"[:secrets]), rows)))
+    pairs: Any = "all"
+    if secrets == 3 and rng.random() < 0.5:
+        pairs = [("a", "b"), ("c", "b")]
+    items: list[tuple[str, Any]] = []
+    for _ in range(int(rng.integers(*releases))):
+        c = int(rng.integers(columns))
+        kind = rng.random()
+        if kind < 0.55:
+            made: Any = DiscreteLaplace(float(rng.choice([0.3, 0.7, 1.5, 4.0, 9.0])), Fraction(1))
+        elif kind < 0.9:
+            outputs = int(rng.integers(2, 4))
+            weights = rng.integers(0 if rng.random() < 0.2 else 1, 9, (sizes[c], outputs))
+            weights[:, 0] += 1
+            made = Channel.of(supports[c], make_lattice(map(Fraction, range(outputs))), weights)
+        else:
+            made = DiscreteLaplace(0.0, Fraction(1))
+        items.append((names[c], made))
+    return Case(Scenario(priors, pairs), items, values)
+
+
+MANY = list(cases(150, seed=4))
+
+
+def test_the_joint_loss_is_that_of_all_outputs() -> None:
+    for number, case in enumerate(MANY):
+        found, slow = joint_loss(case.scenario, case.items), case.slow()
+        assert is_exact(found, slow), (number, float(found), slow)
+        assert found.upper is None or found.lower <= float(found)
+
+
+@pytest.mark.slow
+def test_the_joint_loss_is_that_of_all_outputs_often() -> None:
+    for number, case in enumerate(cases(400, seed=5)):
+        found, slow = joint_loss(case.scenario, case.items), case.slow()
+        assert is_exact(found, slow), (number, float(found), slow)
+
+
+def faults_of_small_grids(every: Sequence[Case]) -> tuple[list[Any], set[str]]:
+    """Return which bounds on grids that are too small are wrong, and the kinds there were."""
+    faults: list[Any] = []
+    kinds = set()
+    for number, case in enumerate(every):
+        slow = case.slow()
+        whole = gather(case.scenario, case.items)
+        least = math.inf
+        for limit in (1, 2, 4, 9, 27, LARGEST_GRID):
+            found = whole.bound(limit)
+            kinds.add(found.kind)
+            named = [*found.within, *(label for label, _ in found.terms)]
+            if not is_bound(found, slow) or sorted(named) != sorted(_labels(whole)):
+                faults.append((number, limit, float(found), slow))
+            if found.kind == "joint loss + worst cases" and found.upper is not None:
+                # It is the joint loss of those within, and the worst cases of the others.
+                inside = tuple(int(label.split()[0]) - 1 for label in found.within)
+                parts = float(case.slow(inside)) + sum(float(w or 0) for _, w in found.terms)
+                if not math.isclose(float(found), parts, rel_tol=1e-9):
+                    faults.append((number, limit, float(found), parts))
+            least = min(least, float(found))
+        if float(found) != least:  # the last, where everything fits
+            faults.append((number, "larger", float(found), least))
+    return faults, kinds
+
+
+def _labels(whole: composition.Composition) -> list[str]:
+    return [label for labels in whole.labels.values() for label in labels]
+
+
+SMALL = list(cases(30, seed=6, releases=(3, 5)))
+
+
+def test_where_the_grid_does_not_fit_it_is_a_bound() -> None:
+    faults, kinds = faults_of_small_grids(SMALL)
+    assert faults == []
+    assert kinds == {"joint loss", "joint loss + worst cases", "worst-case sum"}
+
+
+def test_mutant_that_forgets_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = composition._named
+    monkeypatch.setattr(composition, "_named", lambda terms, rows=1: honest(list(terms)[:1], rows))
+    assert faults_of_small_grids(SMALL[:10])[0]
+
+
+def test_mutants_that_take_the_least_adversary_or_add_increments() -> None:
+    """The least adversary, or the sum of what each release costs alone, is below the loss."""
+    least, added = 0, 0
+    for case in MANY[:80]:
+        slow = case.slow()
+        if slow == M.inf:
+            continue
+        alone = [case.slow(None, (k,)) for k in range(len(case.scenario.priors))]
+        least += min(alone) < slow * 0.999
+        added += sum(case.slow((k,)) for k in range(len(case.items))) < slow * 0.999
+    assert least > 3
+    assert added > 3
+
+
+# ---- one column -------------------------------------------------------------------------------
+
+RARE = Scenario(Prior.from_mapping({"A": {"0": "1"}, "B": {"0": ".99", "10": ".01"}}))
+UNCHANGED = DiscreteLaplace(0.0, Fraction(1))
+
+
+def noise(scale: float) -> DiscreteLaplace:
+    return DiscreteLaplace(scale, Fraction(1))
+
+
+def test_the_theorys_numbers() -> None:
+    """Theory, section 6: one release costs 0.1, two 0.840, five 7.61; n numbers decide."""
+    one = noise(4.0919340115)
+    losses = [float(joint_loss(RARE, [("x", one)] * k)) for k in (1, 2, 5)]
+    assert losses[0] == pytest.approx(0.1, abs=1e-9)
+    assert round(losses[1], 3) == 0.840
+    assert round(losses[2], 2) == 7.61
+    merged = float(joint_loss(RARE, [("x", noise(one.scale / 5))]))
+    assert losses[2] == pytest.approx(merged, rel=1e-12)
+    assert float(joint_loss(RARE, [("x", noise(6.36623))] * 2)) == pytest.approx(0.2, abs=1e-5)
+
+
+@pytest.mark.parametrize("times", [10, 11])
+def test_budgets_of_one_column_add_exactly(times: int) -> None:
+    """Ten times a tenth fit into 1, and nothing more does, where the worst case is attained."""
+    apart = Scenario(Prior.from_mapping({"A": {"0": "1"}, "B": {"10": "1"}}))
+    items = [("x", noise(10.0 * times))] * times
+    assert joint_loss(apart, items).upper == 1
+    assert not joint_loss(apart, [*items, ("x", noise(1e9))]).at_most(Fraction(1))
+    # So where other pairs have other diameters.
+    pairs = Prior.from_mapping({"A": {"0": 1}, "B": {"10": 1}, "C": {"90": 1}, "D": {"100": 1}})
+    two = Scenario(pairs, [("A", "B"), ("C", "D")])
+    assert joint_loss(two, items).upper == 1
+
+
+def test_no_release_costs_nothing() -> None:
+    assert joint_loss(RARE, []).upper == 0
+    assert compose(RARE, {0: ()}).upper == 0
+
+
+# ---- several columns --------------------------------------------------------------------------
+
+XOR = Prior.from_counts(
+    {"A": [[1, 0], [0, 1]], "B": [[0, 1], [1, 0]]}, support={"x": [0, 1], "z": [0, 1]}
+)
+PAIR = Prior.from_counts(
+    {"A": [[5, 3], [2, 6]], "B": [[4, 4], [4, 3]]}, support={"x": [0, 1], "z": [0, 1]}
+)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What composition reads of a plan."""
+
+    applied: Any
+    support: Support
+    coding: Coding | None = None
+    unit: str | None = None
+    rows_per_person: tuple[int, ...] = ()
+
+
+def planned(column: str | None, mechanism: Any, values: Sequence[int], **more: Any) -> Planned:
+    support = make_lattice([Fraction(v) for v in values], Fraction(1))
+    coding = None if column is None else Coding(column, support)
+    return Planned(mechanism, support, coding, **more)
+
+
+def test_nothing_alone_and_everything_together() -> None:
+    for column in ("x", "z"):
+        alone = joint_loss(XOR, [(column, UNCHANGED)])
+        assert (alone.upper, float(alone)) == (0, 0)
+    together = joint_loss(XOR, [("x", UNCHANGED), ("z", UNCHANGED)])
+    assert together.upper is None
+    assert math.isinf(float(together))
+    assert together.kind == "joint loss"
+
+
+def test_the_order_of_releases_does_not_matter() -> None:
+    made = Channel.of(PAIR.axes[0], PAIR.axes[0], [[3, 1], [1, 3]])
+    items: list[Any] = [("x", noise(2.0)), ("z", noise(1.5)), ("x", made)]
+    values = {float(joint_loss(PAIR, order)) for order in itertools.permutations(items)}
+    assert max(values) - min(values) < 1e-12
+
+
+def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
+    known = Prior.from_counts({"A": [7, 9], "B": [8, 7]}, support={"x": [0, 1]})
+    z = planned("z", noise(4.0), [0, 1])
+    alone = joint_loss(known, [("x", noise(2.0))])
+    both = joint_loss(known, [("x", noise(2.0)), z])
+    assert both.kind == "joint loss + worst cases"
+    assert both.upper == (alone.upper or 0) + Fraction(1, 4)
+    assert both.terms == (("2 (z)", Fraction(1, 4)),)
+    # Each of the unknown column's releases counts with its own values.
+    far = planned("z", noise(4.0), [0, 100])
+    assert joint_loss(known, [z, far]).upper == Fraction(101, 4)
+    assert joint_loss(known, [z, far]).kind == "worst-case sum"
+
+
+def test_a_scenario_without_a_name_is_about_one_column_only() -> None:
+    """The first name is that of its column; another name is another column."""
+    one = Scenario(Prior.from_mapping({"a": {"0": ".6", "1": ".4"}, "b": {"0": ".3", "1": ".7"}}))
+    same = [planned("x", noise(5.0), [0, 1]), planned("x", noise(5.0), [0, 1])]
+    other = [planned("x", noise(5.0), [0, 1]), planned("z", noise(5.0), [0, 1])]
+    assert joint_loss(one, same).kind == "joint loss"
+    assert joint_loss(one, other).kind == "joint loss + worst cases"
+    assert float(joint_loss(one, other)) > float(joint_loss(one, same))
+
+
+def test_a_plan_knows_its_column() -> None:
+    plan = planned("x", noise(3.0), [0, 1])
+    assert joint_loss(PAIR, [plan]).upper == joint_loss(PAIR, [("x", plan)]).upper
+    nameless = planned(None, noise(3.0), [0, 1])
+    assert joint_loss(PAIR, [("x", nameless)]).upper == joint_loss(PAIR, [plan]).upper
+
+
+@pytest.mark.parametrize(
+    "items, words",
+    [
+        ([3], "release 1 must be a plan"),
+        ("x", "a list of plans"),
+        (planned("x", UNCHANGED, [0, 1]), "a list of plans"),
+        ([("x", 3)], "release 1 must be a plan"),
+        ([UNCHANGED], "name the column of release 1"),
+        ([("y", UNCHANGED)], "the scenario knows nothing"),
+        ([("z", planned("x", UNCHANGED, [0, 1]))], "its plan is for 'x'"),
+        ([planned("x", UNCHANGED, [0, 1], unit="id")], "the scenario is about single rows"),
+        (
+            [("x", Channel.of(Levels(("a",), False), Levels(("a",), False), [[1]]))],
+            "release 1 is for other values",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_no_release_is_refused(items: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        joint_loss(PAIR, items)
+    with pytest.raises(InputError, match="Scenario or a Prior"):
+        joint_loss(items, [])
+
+
+def test_further_releases_are_added_to_what_was_gathered() -> None:
+    first = gather(PAIR, [("x", noise(2.0)), planned("w", noise(8.0), [0, 1])])
+    both = first.with_release(first.position("z"), noise(3.0))
+    assert (len(first), len(both)) == (2, 3)
+    items = [("x", noise(2.0)), planned("w", noise(8.0), [0, 1]), ("z", noise(3.0))]
+    assert both.bound().upper == joint_loss(PAIR, items).upper
+    with pytest.raises(InputError, match="no column 'y'"):
+        first.position("y")
+
+
+def test_rows_that_lack_a_value_draw_a_warning() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(
+        {
+            "s": ["a", "b"] * 60,
+            "x": [None] * 80 + [0, 0, 1, 1] * 10,
+            "z": [0, 1] * 40 + [0, 0, 1, 1] * 10,
+        }
+    )
+    joint = Prior.from_table(table, secret="s", public=["x", "z"])
+    with pytest.warns(OutsidePromiseWarning, match="80 rows of the table without a value"):
+        joint_loss(joint, [("x", noise(1.0))])
+
+
+# ---- regions ----------------------------------------------------------------------------------
+
+
+def test_a_region_is_charged_its_robust_loss_or_worst_cases() -> None:
+    counts = {"A": [30, 50, 20], "B": [50, 30, 20]}
+    exact = Prior.from_counts(counts, support={"x": [0, 1, 2]})
+    robust = exact.with_region(tv_radius=".1")
+    one = joint_loss(robust, [("x", noise(4.0))])
+    assert one.kind == "joint loss"
+    assert float(joint_loss(exact, [("x", noise(4.0))])) < float(one) < 2 / 4
+    twice = joint_loss(robust, [("x", noise(8.0))] * 2)  # merges into the same noise
+    assert float(twice) == pytest.approx(float(one), rel=1e-9)
+    made = Channel.of(exact.support, exact.support, [[4, 1, 1], [1, 4, 1], [1, 1, 4]])
+    mixed = joint_loss(robust, [("x", noise(4.0)), ("x", made)])
+    assert mixed.kind == "worst-case sum"
+    assert float(mixed) == pytest.approx(0.5 + math.log(4))
+    z = planned("z", noise(4.0), [0, 9])
+    assert joint_loss(robust, [("x", noise(4.0)), z]).upper == (one.upper or 0) + Fraction(9, 4)
+
+
+# ---- the rows of one person -------------------------------------------------------------------
+
+#: People: a secret and their rows, each a value of x and of z.
+People = Sequence[tuple[str, Sequence[tuple[int, int]]]]
+
+
+def known_people(people: People, values: int = 2) -> Scenario:
+    """Return a scenario that knows the rows of each person, of two columns with these values."""
+    numbers = make_lattice([Fraction(v) for v in range(values)])
+    product = Product(("x", "z"), (numbers, numbers))
+    secrets = tuple(sorted({secret for secret, _ in people}))
+    rows = np.zeros((len(secrets), values * values), dtype=np.int64)
+    strata = []
+    for k in sorted({len(own) for _, own in people}):
+        sequences: dict[tuple[int, ...], list[int]] = {}
+        for secret, own in people:
+            atoms = tuple(x * values + z for x, z in own)
+            rows[secrets.index(secret), list(atoms)] += 0
+            if len(own) == k:
+                counts = sequences.setdefault(atoms, [0] * len(secrets))
+                counts[secrets.index(secret)] += 1
+                for atom in atoms:
+                    rows[secrets.index(secret), atom] += 1
+        table = np.array(list(sequences), dtype=np.int64).reshape(-1, k)
+        strata.append(Stratum(k, table, np.array(list(sequences.values()), dtype=np.int64).T))
+    rules = Rules("s", (Column("x"), Column("z")), unit="id")
+    made = Prior.from_numerators(
+        Rows(product, secrets, list(rows)), from_rows=True, rules=rules, strata=tuple(strata)
+    )
+    return Scenario(made)
+
+
+def random_people(rng: np.random.Generator, numbers: Sequence[int], values: int = 2) -> People:
+    """Some people of either secret for each number of rows."""
+    return [
+        (secret, [tuple(map(int, rng.integers(0, values, 2))) for _ in range(k)])  # type: ignore[misc]
+        for k in numbers
+        for secret in "ab"
+        for _ in range(int(rng.integers(6, 12)) * k)
+    ]
+
+
+def slow_people(people: People, releases: Sequence[tuple[int, Any]], values: int = 2) -> Any:
+    """The loss of all rows of a person, and of single rows, by brute force."""
+    single = [[(row,) for own in _of(people, s) for row in own] for s in "ab"]
+    worst = _joint(single, 1, releases, values)
+    for k in sorted({len(own) for _, own in people}):
+        mine = [[tuple(own) for own in _of(people, s) if len(own) == k] for s in "ab"]
+        worst = max(worst, _joint(mine, k, releases, values))
+    return worst
+
+
+def _of(people: People, secret: str) -> list[Any]:
+    return [own for s, own in people if s == secret]
+
+
+def _joint(rows: Any, k: int, releases: Sequence[tuple[int, Any]], values: int) -> Any:
+    joints = []
+    for own in rows:
+        joint: dict[tuple[int, ...], int] = {}
+        for person in own:
+            flat = tuple(v for row in person for v in row)
+            joint[flat] = joint.get(flat, 0) + 1
+        joints.append(joint)
+    kernels = [
+        (2 * row + column, kernel_of(mechanism, range(values)))
+        for row in range(k)
+        for column, mechanism in releases
+    ]
+    return brute([joints], [(0, 1)], kernels)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_rows_of_a_person_count_together(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    people = random_people(rng, ((2,), (1, 2))[seed % 2])
+    scenario = known_people(people)
+    numbers = scenario.product.axes[0]
+    made = Channel.of(numbers, numbers, rng.integers(1, 9, (2, 2)))
+    releases: list[Any] = [(0, noise(float(rng.uniform(0.5, 4)))), (1, made), (0, noise(5.0))]
+    for chosen in (releases[:2], releases[::2], releases[:1]):
+        slow = slow_people(people, chosen)
+        found = joint_loss(scenario, [("xz"[c], m) for c, m in chosen])
+        assert is_exact(found, slow), (float(found), slow)
+        assert is_exact(found, slow_people(people, chosen))
+
+
+def faults_of_people() -> list[Any]:
+    faults = []
+    for seed in range(4):
+        people = random_people(np.random.default_rng(300 + seed), (1, 2))
+        if seed % 2:  # values that the secret decides
+            people = [(s, [(int(s == "a"), int(s == "b"))] * len(own)) for s, own in people]
+        scenario = known_people(people)
+        releases = [(0, noise(2.0)), (1, noise(5.0))]
+        slow = slow_people(people, releases)
+        whole = gather(scenario, [("xz"[c], m) for c, m in releases])
+        for limit in (1, 3, 8, 1000):
+            found = whole.bound(limit)
+            assert found.upper is not None
+            if not is_bound(found, slow) or found.upper > 2 * Fraction(7, 10):
+                faults.append((seed, limit, float(found), slow))
+    return faults
+
+
+def test_bounds_for_the_rows_of_a_person_are_bounds() -> None:
+    assert faults_of_people() == []
+
+
+def test_mutant_that_takes_one_row_of_each_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = composition._named
+    monkeypatch.setattr(composition, "_named", lambda terms, rows=1: honest(terms, 1))
+    assert faults_of_people()
+
+
+#: One row or one column alone tells nothing; both rows, each in another column, tell everything.
+ACROSS: People = [
+    (s, [(u, v), (w, u if s == "a" else 1 - u)])
+    for s in "ab"
+    for u in (0, 1)
+    for v in (0, 1)
+    for w in (0, 1)
+]
+
+
+def test_a_secret_that_only_two_rows_in_two_columns_tell() -> None:
+    scenario = known_people(ACROSS)
+    for column in "xz":
+        assert joint_loss(scenario, [(column, UNCHANGED)]).upper == 0
+    both = joint_loss(scenario, [("x", UNCHANGED), ("z", UNCHANGED)])
+    assert both.upper is None
+    # ln (1 + q^2) / (2 q) with q = exp(-1 / theta), for one of x and z each
+    found = joint_loss(scenario, [("x", noise(1.0)), ("z", noise(1.0))])
+    q = math.exp(-1)
+    assert float(found) == pytest.approx(math.log((1 + q * q) / (2 * q)), rel=1e-12)
+    assert found.rows == 2
+
+
+def test_numbers_of_rows_that_are_not_known_are_worst_cases() -> None:
+    small = known_people([(s, [(v, v)]) for s in "ab" for v in (0, 1)])
+    plan = planned("x", noise(4.0), [0, 1], unit="id", rows_per_person=(3,))
+    found = joint_loss(small, [plan])
+    assert (found.upper, found.rows) == (Fraction(3, 4), 3)
+    assert worst_case(noise(4.0), small.product.axes[0]) == Fraction(1, 4)
+    # A column that nobody counted counts once for every row.
+    two = known_people([(s, [(v, 0), (v, 1)]) for s in "ab" for v in (0, 1)])
+    y = planned("y", noise(5.0), [0, 5])
+    found = joint_loss(two, [("x", noise(3.0)), y])
+    assert found.upper == 2
+    # Nothing is known of two rows of b.
+    lopsided = known_people([("a", [(0, 0), (1, 0)]), ("a", [(0, 0)]), ("b", [(0, 0)])])
+    assert joint_loss(lopsided, [("x", noise(4.0))]).upper == 2 * Fraction(1, 4)
