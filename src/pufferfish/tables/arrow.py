@@ -52,6 +52,17 @@ def strings(texts: Sequence[str | None]) -> pa.Array:
     return pa.Array.from_buffers(pa.string() if small else pa.large_string(), len(pieces), buffers)
 
 
+def to_list(array: pa.Array) -> list[Any]:
+    """Return Arrow cells as Python values; dates and times as the text that Arrow prints.
+
+    Nanoseconds have no Python object of their own, and would import pandas.
+    """
+    values: list[Any] = (
+        array.cast(pa.string()) if pt.is_temporal(array.type) else array
+    ).to_pylist()
+    return values
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Return whether an Arrow type is one of text."""
     return bool(pt.is_string(kind) or pt.is_large_string(kind) or str(kind) == "string_view")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from pufferfish.numbers import text_of
-from pufferfish.tables.arrow import is_text
+from pufferfish.tables.arrow import is_text, to_list
 
 #: A numerator over a denominator (a power of ten), a fault in words, or None for no number.
 Parsed = tuple[int, int] | str | None
@@ -152,18 +152,11 @@ class Cells:
     def __init__(self, values: pa.Array, decimal: str = ".") -> None:
         kind = values.type
         self.typed = not is_text(kind) and not pt.is_temporal(kind)
-        if is_text(kind):
-            self.raw = [(text or "").strip() for text in values.to_pylist()]
-        elif pt.is_temporal(kind):
-            # Nanoseconds have no Python object of their own; Arrow prints them all.
-            self.raw = [text or "" for text in values.cast(pa.string()).to_pylist()]
-        else:
-            narrow = pt.is_float16(kind) or pt.is_float32(kind)
-            shorten = kind.to_pandas_dtype() if narrow else None
-            self.raw = [
-                text_of(value if shorten is None or value is None else shorten(value))
-                for value in values.to_pylist()
-            ]
+        narrow = kind.to_pandas_dtype() if pt.is_float16(kind) or pt.is_float32(kind) else None
+        self.raw = [
+            text_of(value if narrow is None or value is None else narrow(value))
+            for value in to_list(values)
+        ]
         self._comma = decimal == "," and not self.typed
         self.texts = [canonical(text) for text in self.raw]
 

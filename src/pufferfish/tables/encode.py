@@ -11,7 +11,7 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.numbers import IntArray
 from pufferfish.support import MISSING_LEVEL, Lattice, nearest_unit
-from pufferfish.tables.arrow import check_type, distinct, integers, strings
+from pufferfish.tables.arrow import check_type, distinct, integers, strings, to_list
 from pufferfish.tables.canonical import Cells
 from pufferfish.tables.canonical import canonical as canonical
 from pufferfish.tables.rules import Coding
@@ -63,7 +63,7 @@ class Encoder:
         """Return the atom and the state of every raw cell."""
         check_type(cells.type, self._what)
         values, places = distinct(cells)
-        raw = values.to_pylist()
+        raw = to_list(values)
         # An integer, a float and a truth value can be equal keys, but differ as cells.
         known = self._known.setdefault(str(values.type), {})
         fresh = [k for k, cell in enumerate(raw) if cell not in known]
