@@ -86,7 +86,7 @@ def test_06_what_cannot_be_released_is_refused_when_calibrated(tmp_path: Path, v
 
 def test_07_an_id_as_secret_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", rows(*[f"{k},{k % 7}" for k in range(2000)]))
-    check_refused(run("calibrate", path, *C), "2000 secrets", "swapped", "--pair")
+    check_refused(run("calibrate", path, *C), "2,000 secrets", "swapped", "--pair")
     assert run("calibrate", path, *C, "--pair", "1", "2").status == 0
 
 
@@ -112,8 +112,7 @@ def test_11_texts_of_one_number_are_never_merged_in_silence(tmp_path: Path, cell
     if cells.startswith("01730"):
         assert scenario["support"]["levels"] == ["01730", "1730"]
     else:
-        said = [*scenario["notes"], *scenario["warnings"]]
-        assert scenario["support"]["levels"] or any("713752" in text for text in said)
+        assert any("one number" in text for text in scenario["warnings"])
 
 
 def test_12_a_sentinel_is_warned_of(tmp_path: Path) -> None:
@@ -207,7 +206,7 @@ def test_26_the_verdict_warns_where_rows_are_a_sample(tmp_path: Path) -> None:
         assert lines[0].startswith("Proved: ")
         assert lines[0].endswith("if these 85 rows are all there is.")
         assert lines[1].startswith("If they are a sample, it may cost up to ")
-        command = lines[3].strip()
+        command = lines[2].strip()
         assert command.startswith("pufferfish calibrate ")
         assert command.endswith("--confidence 0.95")
         assert any("private" in line for line in lines)

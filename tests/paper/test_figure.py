@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 
 from pufferfish import paper
-from pufferfish.calibration.coupling import Coupling, comonotone
+from pufferfish.calibration.coupling import comonotone
 from pufferfish.errors import InputError
 from pufferfish.numbers import float_up
 from pufferfish.paper import figure as module
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
 from shared_data import require_shared
 
 
@@ -169,9 +171,9 @@ def test_signs_in_doubles_are_caught():
     """On either side of the edge, theta = d / eps, the sign is right; in doubles it is often 0."""
     careless = []
     for d in range(1, 30):
+        prior = Prior.from_mapping({"a": {0: 1}, "b": {d: 1}})
+        coupling = comonotone(next(iter(Scenario(prior).views())))
         for epsilon in (Fraction(k, 10) for k in range(1, 11)):
-            one = np.array([0])
-            coupling = Coupling(one, one, np.array([d]), np.array([1]), 1)
             private = float_up(d / epsilon)
             for scale in (private, math.nextafter(private, 0)):
                 edge = d / epsilon

@@ -27,19 +27,17 @@ from pufferfish.cli.options import (
 from pufferfish.cli.output import (
     at_most,
     exact_number,
-    nearest,
     print_csv,
     print_json,
     print_lines,
     print_table,
     rounded_down,
-    rounded_up,
     share,
 )
 from pufferfish.cli.results import Result, compare
 from pufferfish.errors import InputError
 from pufferfish.files import checked_target
-from pufferfish.numbers import show
+from pufferfish.numbers import rounded_up, show
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
 
@@ -142,6 +140,9 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     elif options["form"] == "csv":
         rows = [_result_to_dict(r) for r in results]
         print_csv(tuple(rows[0]), rows)
+    if options["form"] != "table":
+        for line in describe.survival_lines(results):
+            messages.warning(line)
     else:
         _print(results, scenario, where, command, shown, options["explain"])
 
@@ -181,8 +182,8 @@ def _print(
     """Print what was calibrated, for people."""
     print_lines([*describe.scenario_lines(scenario, source, explain), ""])
     several = len({r.epsilon for r in results}) > 1
-    headers = ["mechanism", "scale, or kept\n(by a constant)", "noise /\nspread", "error of\nthe mean",
-               "error of\na share", "below\nwasserstein"]  # fmt: skip
+    headers = ["mechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
+               "error of\nthe mean", "error of\na share", "below\nwasserstein"]  # fmt: skip
     rows = [
         [
             r.plan.mechanism,
@@ -209,12 +210,12 @@ def _print(
 def _size(result: Result) -> str:
     """Return a scale, or the share that a channel keeps with its baseline."""
     if result.plan.scale is not None:
-        return rounded_up(result.plan.scale)
+        return rounded_up(result.plan.scale, 8)
     return f"{share(result.plan.keep_rate or 0.0)} ({share(result.expected.constant)})"
 
 
 def _brief(value: float | None) -> str:
-    return "-" if value is None else nearest(value, 3) if value else "0"
+    return "-" if value is None else f"{value:.3g}"
 
 
 def _print_details(results: Sequence[Result]) -> None:

@@ -3,13 +3,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from pufferfish.cli.output import at_most, nearest, rounded_down, rounded_up, share
+from pufferfish.cli.output import at_most, rounded_down, share
 from pufferfish.cli.results import Result, rows_of, used_outputs
 from pufferfish.errors import counted, listed, quoted
 from pufferfish.loss.certificate import Certificate
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import show, show_short
+from pufferfish.numbers import rounded_up, show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Confidence, Rule
 from pufferfish.priors.scenario import Scenario
@@ -107,8 +107,7 @@ def scenario_lines(scenario: Scenario, source: str, explain: bool = False) -> li
     report = scenario.priors[0].report
     secrets = scenario.priors[0].secrets
     pairs = (f"({quoted(a)}, {quoted(b)})" for a, b in scenario.pairs)
-    which = "every pair of them" if scenario.is_all_pairs else f"the pairs {joined(pairs)}"
-    which = "this pair" if len(secrets) == 2 else which
+    which = "every pair" if scenario.is_all_pairs else f"pairs {joined(pairs)}"
     if report is None:
         rows = counted(len(scenario.priors), "prior") + ", one for each adversary"
         lines = [f"{source}: {rows if len(scenario.priors) > 1 else 'a given prior'}"]
@@ -116,7 +115,7 @@ def scenario_lines(scenario: Scenario, source: str, explain: bool = False) -> li
     else:
         lines = [f"{source}: {counted(report.rows_used, 'row')}"]
         named = joined(f"{quoted(name)} {rows}" for name, rows in report.secrets)
-        lines.append(f"hidden: {quoted(report.rules.secret or '')} ({named}); {which}")
+        lines.append(f"hidden: {quoted(report.rules.secret or '')}, rows {named}; {which}")
     column = scenario.product.columns[0]
     name = "a column" if column is None else quoted(column)
     lines.append(f"published: {name}, {support_words(scenario.support)}")
@@ -188,8 +187,8 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
     return [
         *_proved(results, scenario),
         *_if_a_sample(results, command),
-        *_survival(results, scenario),
-        PRIVATE if any(r.plan.from_rows for r in results) else "",
+        *(survival_lines(results) or [_why_survives(r) for r in results if len(results) == 1]),
+        *([PRIVATE] if any(r.plan.from_rows for r in results) else []),
         NO_SUM,
     ]
 
@@ -221,18 +220,15 @@ def _if_a_sample(results: Sequence[Result], command: str) -> list[str]:
     for epsilon in dict.fromkeys(r.epsilon for r in known):
         worst = max((r for r in known if r.epsilon == epsilon), key=lambda r: r.loss_at_95 or 0)
         loss = rounded_up(worst.loss_at_95 or 0.0, 3)
-        each.append(
-            f"{loss} ({worst.plan.mechanism})" if len(results) == 1 else
-            f"{loss} ({worst.plan.mechanism} at {epsilon})"
-        )  # fmt: skip
+        each.append(f"{loss} ({_named(worst, results)})")
     infinite = any(r.loss_at_95 == float("inf") for r in known)
     why = "; inf: too few rows show that an output occurs for every secret" if infinite else ""
-    lines = [f"If they are a sample, it may cost up to {joined(each, 4)} at 95 % confidence{why}."]
-    return [*lines, "This holds then too:", f"  {command}"] if command else lines
+    said = f"If they are a sample, it may cost up to {joined(each, 4)} at 95 % confidence{why}."
+    return [f"{said} This holds then too:", f"  {command}"] if command else [said]
 
 
-def _survival(results: Sequence[Result], scenario: Scenario) -> list[str]:
-    """Return whether the column survives, and what is published as it is."""
+def survival_lines(results: Sequence[Result]) -> list[str]:
+    """Return where nothing of the column is left, and where it is published as it is."""
     lost = [r for r in results if not r.survives]
     if lost and len(lost) == len(results):
         least = min(lost, key=lambda r: r.expected.noise_to_spread or 0.0)
@@ -248,8 +244,6 @@ def _survival(results: Sequence[Result], scenario: Scenario) -> list[str]:
             "--allow-unchanged"
         )  # fmt: skip
         lines.append(f"PUBLISHED UNCHANGED with {each}: release needs {need}.")
-    elif len(results) == 1 and results[0].survives:
-        lines.append(_why_survives(results[0]))
     return lines
 
 
@@ -267,7 +261,7 @@ def _why_lost(result: Result) -> str:
             return f"every row becomes {quoted(plan.channel.outputs.name(used[0]))}"
         kept, constant = share(plan.keep_rate or 0.0), share(result.expected.constant)
         return f"it keeps {kept} of the rows, and one constant for everybody would keep {constant}"
-    return f"the noise is {nearest(result.expected.noise_to_spread or 0.0, 2)} times its spread"
+    return f"the noise is {result.expected.noise_to_spread or 0.0:.2g} times its spread"
 
 
 def _why_survives(result: Result) -> str:
@@ -277,11 +271,11 @@ def _why_survives(result: Result) -> str:
         words = f"{share(plan.keep_rate)} of the rows stay as they are"
         return f"The column survives: {words} (one constant: {share(expected.constant)})."
     ratio = expected.noise_to_spread or 0.0
-    words = f"the noise is {nearest(ratio, 2)} times its spread"
+    words = f"the noise is {ratio:.2g} times its spread"
     if ratio < 1:
         return f"The column survives: {words}."
-    mean = nearest(expected.mean_error or 0.0, 2)
-    return f"Single values drown, {words}; what is left is their mean, to about {mean}."
+    mean = f"their mean, to about {expected.mean_error or 0.0:.2g}"
+    return f"Single values drown, {words}; what is left is {mean}."
 
 
 def assumption_words(plan: Plan, from_rows: bool | None = None) -> str:

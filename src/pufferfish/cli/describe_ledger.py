@@ -3,13 +3,13 @@
 
 from fractions import Fraction
 
-from pufferfish.cli.output import at_most, rounded_down, rounded_up
+from pufferfish.cli.output import at_most, rounded_down
 from pufferfish.errors import counted, quoted
 from pufferfish.ledger.pricing import Price
 from pufferfish.ledger.store import Dataset
 from pufferfish.ledger.verify import Difference
 from pufferfish.loss.certificate import LossBound
-from pufferfish.numbers import float_down, float_up, show, show_short
+from pufferfish.numbers import float_down, float_up, rounded_up, show, show_short
 
 
 def bound_words(bound: LossBound, budget: Fraction) -> str:

@@ -13,7 +13,7 @@ import click
 from pufferfish.cli import describe
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import format_option
-from pufferfish.cli.output import jsonable, nearest, print_csv, print_json, print_lines, print_table
+from pufferfish.cli.output import jsonable, print_csv, print_json, print_lines, print_table
 from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import Estimate, Figure
 from pufferfish.estimate.released import estimate_released
@@ -168,6 +168,6 @@ def _notes(found: Estimate) -> list[str]:
 
 def _number(value: float, places: int) -> str:
     if not math.isfinite(value) or abs(value) >= 1e15 or places > 12:
-        return nearest(value, 6)
+        return f"{value:.6g}"
     text = f"{value:.{places}f}"
     return text if float(text) else text.lstrip("-")

@@ -9,46 +9,31 @@ import decimal
 import io
 import json
 import math
+import shutil
 import sys
+import textwrap
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+import click
+
 from pufferfish.cli.messages import one_line
 from pufferfish.errors import InputError
-from pufferfish.numbers import show
-
-#: A line that is not printed on a terminal is not wrapped.
-_UNLIMITED = 10_000
+from pufferfish.numbers import rounded_up, show
 
 
-def console() -> Any:
-    """Return the console for people; without colours and wrapping where no terminal is."""
-    from rich.console import Console
-
-    class Honest(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would end the process with an exit status of its own
-
-    seen = _stdout().isatty()
-    return Honest(
-        file=sys.stdout,
-        width=None if seen else _UNLIMITED,
-        no_color=None if seen else True,
-        markup=False,
-        highlight=False,
-        emoji=False,
-    )
-
-
-def print_lines(lines: Iterable[str], style: str = "") -> None:
+def print_lines(lines: Iterable[str]) -> None:
     """Print lines of text, wrapped between words on a terminal and not at all elsewhere."""
-    from rich.text import Text
-
-    out = console()
+    seen = _stdout().isatty()
     for line in lines:
-        indent = len(line) - len(line.lstrip(" "))
-        out.print(Text(" " * indent + one_line(line), style=style), soft_wrap=not out.is_terminal)
+        indent = " " * (len(line) - len(line.lstrip(" ")))
+        text = indent + one_line(line)
+        if seen and text:
+            width = shutil.get_terminal_size().columns
+            text = textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False)
+        click.echo(text)
 
 
 def print_table(
@@ -58,22 +43,27 @@ def print_table(
     marked: Sequence[int] = (),
 ) -> None:
     """Print a table whose cells are never cut; the columns ``left`` are text, others numbers."""
-    from rich import box
-    from rich.measure import Measurement
-    from rich.table import Table
-    from rich.text import Text
+    _stdout()
+    tops = [header.split("\n") for header in headers]
+    height = max(map(len, tops))
+    heads = [[""] * (height - len(top)) + top for top in tops]
+    body = [[one_line(cell) for cell in row] for row in rows]
+    lines = [*map(list, zip(*heads, strict=True)), *body]
+    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    for k, line in enumerate(lines):
+        if k == height:
+            click.echo("─" * (sum(widths) + 2 * len(widths) - 2))
+        cells = []
+        for at, (cell, width) in enumerate(zip(line, widths, strict=True)):
+            pad = " " * (width - _width(cell))
+            cells.append(cell + pad if at in left else pad + cell)
+        text = "  ".join(cells).rstrip()
+        click.echo(click.style(text, fg="red", bold=True) if k - height in marked else text)
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    for k, header in enumerate(headers):
-        side: Any = "left" if k in left else "right"
-        table.add_column(header, justify=side, vertical="bottom", no_wrap=True)
-    for k, row in enumerate(rows):
-        cells = (Text(one_line(cell)) for cell in row)
-        table.add_row(*cells, style="bold red" if k in marked else "")
-    out = console()
-    unlimited = out.options.update(width=_UNLIMITED)
-    out.width = max(out.width, Measurement.get(out, unlimited, table).maximum)
-    out.print(table)
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -109,23 +99,14 @@ def exact_number(value: Fraction) -> int | float | str:
     """Return the JSON number that prints the exact value, or its text where none does."""
     if value.denominator == 1:
         return value.numerator
-    nearest = value.numerator / value.denominator
-    return nearest if Fraction(repr(nearest)) == value else show(value)
-
-
-def rounded_up(value: float, digits: int = 8) -> str:
-    """Return a number with so many significant digits, none of them below the number itself."""
-    return _printed(value, digits, decimal.ROUND_CEILING)
+    double = value.numerator / value.denominator
+    return double if Fraction(repr(double)) == value else show(value)
 
 
 def rounded_down(value: float, digits: int = 3) -> str:
     """Return a number with so many significant digits, none of them above the number itself."""
-    return _printed(value, digits, decimal.ROUND_FLOOR)
-
-
-def nearest(value: float, digits: int = 6) -> str:
-    """Return a number with so many significant digits, to the nearest."""
-    return _printed(value, digits, decimal.ROUND_HALF_EVEN)
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_FLOOR)
+    return f"{context.create_decimal_from_float(value):g}"
 
 
 def at_most(value: float, limit: Fraction | None, digits: int = 8) -> str:
@@ -153,18 +134,6 @@ def share(value: float) -> str:
     if value >= 0.999:
         return ">99.9 %"
     return f"{math.floor(1000 * value + 1e-9) / 10:.1f} %"
-
-
-def _printed(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0:
-        return "0"
-    rounded = decimal.Context(prec=digits, rounding=rounding).create_decimal_from_float(value)
-    # Trailing zeros are digits too: 10 is printed as 10.000000.
-    unit = decimal.Decimal((0, (1,), rounded.adjusted() - digits + 1))
-    padded = rounded.quantize(unit, context=decimal.Context(prec=digits + 5))
-    return f"{padded:f}" if -5 <= padded.adjusted() < 16 else f"{padded:e}"
 
 
 def _stdout() -> Any:

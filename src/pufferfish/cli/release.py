@@ -93,7 +93,7 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     }
     spec = plan.spec(**chosen)
     inputs = [path for path in (plan_file, books) if path is not None]
-    _check_record(options, [table, output, *inputs])
+    _check_record(options, plan, [table, output, *inputs])
     source = open_table(table, delimiter=delimiter_of(options))
     common: dict[str, Any] = {"force": options["force"], "inputs": inputs}
     if books is None:
@@ -124,8 +124,11 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     print_lines(describe.release_lines(plan, plan_file, spec, report, charged))
 
 
-def _check_record(options: dict[str, Any], others: list[str]) -> None:
+def _check_record(options: dict[str, Any], plan: Plan, others: list[str]) -> None:
     """Check that a record can be written, before anything is released."""
+    if options["publish_scale" if plan.scale is None else "publish_channel"]:
+        own = "--publish-channel" if plan.scale is None else "--publish-scale"
+        raise InputError(f"the plan is for {plan.mechanism}: give {own}")
     if options["record"] is not None:
         checked_target(options["record"], None, options["force"], others)
     elif options["publish_scale"] or options["publish_channel"]:

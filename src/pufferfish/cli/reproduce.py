@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import click
 
 from pufferfish.cli.options import format_option
-from pufferfish.cli.output import print_json, print_lines, print_table, rounded_up
+from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.errors import CheckFailed
-from pufferfish.numbers import show
+from pufferfish.numbers import rounded_up, show
 from pufferfish.paper.figure import FigureOne, figure_one
 from pufferfish.paper.table import Reproduction, Row
 from pufferfish.paper.table import reproduce as reproduce_table
@@ -79,7 +79,7 @@ def _print_block(rows: Sequence[Row]) -> None:
         for cell in row.cells.values():
             if cell.printed is not None:
                 line.append(f"*{cell.printed}" if cell.agrees is False else cell.printed)
-            line.append(rounded_up(cell.scale))
+            line.append(rounded_up(cell.scale, 8))
         lines.append(line)
     marked = [k for k, r in enumerate(rows) if any(c.agrees is False for c in r.cells.values())]
     print_table(headers, lines, marked=marked)
@@ -96,10 +96,10 @@ def _figure_lines(figure: FigureOne) -> list[str]:
         f"{figure.source}: Glucose in {figure.bins} bins from {show(low)} to {show(high)}, Age at "
         f"most {show(figure.age)} (x) against above (x'), epsilon {show(figure.epsilon)}",
         f"rows used {figure.rows_used}, set aside {figure.rows_set_aside}",
-        f"wasserstein scale {rounded_up(figure.strict.scale, 10)}, relaxed scale "
-        f"{rounded_up(figure.relaxed.scale, 10)}; the sides need "
-        f"{rounded_up(figure.side_columns, 10)} (given x') and "
-        f"{rounded_up(figure.side_rows, 10)} (given x)",
+        f"wasserstein scale {rounded_up(figure.strict.scale)}, relaxed scale "
+        f"{rounded_up(figure.relaxed.scale)}; the sides need "
+        f"{rounded_up(figure.side_columns)} (given x') and "
+        f"{rounded_up(figure.side_rows)} (given x)",
     ]
     holds = {True: "holds", False: "FAILS"}
     return lines + [f"{holds[c.holds]}: {c.text} ({c.found})" for c in figure.claims]

@@ -67,25 +67,20 @@ def expected_errors(
         lattice = lattice_of(support)
         numbers = lattice.index * float(lattice.step)
     spread = None if numbers is None else math.sqrt(max(0.0, p @ (numbers - p @ numbers) ** 2))
-    covariance = None
     matrix = _matrix(support, mechanism)
-    if matrix is not None:
-        covariance = _covariance(matrix, p)
+    covariance = None if matrix is None else _covariance(matrix, p)
     mean = share = noise = None
     if isinstance(mechanism, DiscreteLaplace):
         noise = mechanism.std
         mean = noise / math.sqrt(rows)
     elif numbers is not None:
-        noise = math.sqrt(mechanism.mse(_whole(p)))
+        noise = math.sqrt(mechanism.mse(np.rint(p * 2**40).astype(int).tolist()))
     if covariance is not None:
         share = math.sqrt(max(0.0, float(np.mean(np.diag(covariance)))) / rows)
-        if mean is None and numbers is not None:
-            mean = math.sqrt(max(0.0, float(numbers @ covariance @ numbers)) / rows)
+        if numbers is not None:
+            centred = numbers - p @ numbers  # shares sum to 1, so this only rounds less
+            mean = math.sqrt(max(0.0, float(centred @ covariance @ centred)) / rows)
     return Expected(float(p.max()), spread, noise, mean, share)
-
-
-def _whole(p: FloatArray) -> list[int]:
-    return [int(w) for w in np.rint(p * 2**40)]
 
 
 def _matrix(support: Support, mechanism: DiscreteLaplace | Channel) -> FloatArray | None:
