@@ -7,6 +7,7 @@ from typing import Any
 
 from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.further import per_release_epsilon
+from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import CheckFailed, InputError, counted
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Out, State, Subject
@@ -23,7 +24,7 @@ def calibrate_beside(
     table: Any,
     scenario: Scenario,
     epsilon: Number,
-    mechanism: str | None = None,
+    mechanism: MechanismName | None = None,
     **options: Any,
 ) -> Plan:
     """Return a plan for a table that fits a ledger's budget beside everything charged.
@@ -59,7 +60,11 @@ def calibrate_beside(
 
 
 def _jointly(
-    subject: Subject, state: State, limit: Fraction, mechanism: str | None, options: dict[str, Any]
+    subject: Subject,
+    state: State,
+    limit: Fraction,
+    mechanism: MechanismName | None,
+    options: dict[str, Any],
 ) -> Plan | None:
     """Return a plan for the joint loss with what is charged, where that is known."""
     outs = [*state.outs, Out(subject.plan, True)]

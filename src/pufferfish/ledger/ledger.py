@@ -274,7 +274,9 @@ class Ledger:
             )
         if seed is not None:
             raise InputError("--seed cannot be given with --ledger: its noise protects nobody")
-        return self._charge(Subject.of(table, plan, options))
+        subject = Subject.of(table, plan, options)
+        subject.rehearse()
+        return self._charge(subject)
 
     def budget(self, table: Any, secret: str) -> Fraction:
         """Return the budget of the dataset of a table and a secret."""

@@ -29,14 +29,17 @@ from pufferfish.errors import (
 )
 from pufferfish.ledger.store import Dataset, ReleaseRecord, View
 from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.composition import Other, compose
+from pufferfish.loss.composition import Other, compose, incomplete_rows
 from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.worst_case import worst_case
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_table
 from pufferfish.priors.prior import Prior
-from pufferfish.priors.scenario import Scenario
+from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.release.postprocess import Postprocess
+from pufferfish.release.readback import check_read_back
+from pufferfish.release.rows import Reader, choose_columns
+from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import MOST_CELLS
 from pufferfish.tables.count import count_table
 from pufferfish.tables.identity import TableIdentity, identity_of
@@ -104,9 +107,10 @@ class Counted:
         return scenario_of_table(plan, self.table)
 
     def of(self, outs: Sequence[Out], codings: Sequence[Coding], unit: str | None) -> Prior:
-        """Count columns together, with all secrets that one of the plans does not leave out."""
-        excluded = _common([out.plan.exclude_secrets for out in outs])
-        missing = _common([out.plan.secret_missing for out in outs])
+        """Count columns together, without secrets that a plan leaves out and none protects."""
+        left = {secret for out in outs for secret in out.plan.exclude_secrets}
+        excluded = tuple(sorted(left - {s for pair in _pairs(outs) for s in pair}))
+        missing = tuple(sorted(set.intersection(*(set(o.plan.secret_missing) for o in outs))))
         key = (tuple(coding.column for coding in codings), unit, excluded, missing)
         if key not in self._kept:
             declared = tuple(coding.declared() for coding in codings)
@@ -233,6 +237,7 @@ class Subject:
     coding: Coding
     secret: str
     counted: Counted
+    spec: ReleaseSpec
 
     @classmethod
     def of(cls, source: Any, plan: Plan, options: dict[str, Any]) -> "Subject":
@@ -244,11 +249,21 @@ class Subject:
                 "a ledger needs a plan that names its columns, the secret's too; give them with "
                 "plan.with_columns(public, secret=...)"
             )
-        mechanism = Postprocess(plan.spec(**options)).mechanism
-        table = open_table(source)
+        spec, table = plan.spec(**options), open_table(source)
+        mechanism = Postprocess(spec).mechanism
         secret = table.column(plan.secret)
         identity, in_force = identity_of(table), replace(plan, applied=mechanism)
-        return cls(table, identity, in_force, plan.coding, secret, Counted(table, secret))
+        counted = Counted(table, secret)
+        return cls(table, identity, in_force, plan.coding, secret, counted, spec)
+
+    def rehearse(self) -> None:
+        """Refuse what a release would refuse; nothing is drawn."""
+        check_read_back(self.spec, Postprocess(self.spec))
+        columns = choose_columns(self.table, self.spec, ())
+        reader = Reader(self.spec, columns, self.table)
+        for batch in self.table.batches(columns.read):
+            reader.read(batch)
+        reader.check_people()
 
     def state(self, view: View) -> State:
         """Return the dataset of this table, and what is charged to it."""
@@ -309,12 +324,12 @@ def alike(one: Coding, other: Coding) -> bool:
 
 def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[LossBound, int]:
     """Return the bound for all rows, each one person's, and how many lack some values."""
-    pairs = tuple(dict.fromkeys(pair for out in outs for pair in out.plan.pairs))
+    pairs = _pairs(outs)
     kept = _kept_columns(outs, len({secret for pair in pairs for secret in pair}))
-    counts = counted.of(outs, kept, None)
-    if not {secret for pair in pairs for secret in pair} <= set(counts.secrets):
-        return worst, 0  # nobody with such a secret has a value in every column
-    scenario = Scenario(counts, pairs)
+    try:
+        scenario = Scenario(counted.of(outs, kept, None), pairs)
+    except InputError:  # nobody with such a secret has a value in every column
+        return worst, 0
     names = [coding.column for coding in kept]
     releases: dict[int, list[Mechanism]] = {}
     others = []
@@ -324,7 +339,7 @@ def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[Los
         else:
             others.append(Other(_label(number, out), out.plan.applied, out.plan.support))
     joint = compose(scenario, releases, others)
-    incomplete = 0 if counts.report is None else counts.report.incomplete
+    incomplete = incomplete_rows(scenario.priors[0])
     if not incomplete:
         return joint, 0
     # A row that lacks a value lacks at least that of one of these columns.
@@ -358,17 +373,19 @@ def _rows_of_a_person(counted: Counted, outs: Sequence[Out]) -> int:
             "be known in one way"
         )
     told = [rows for out in outs for rows in out.plan.rows_per_person]
-    codings = {out.coding.column: out.coding for out in outs}
-    strata = [s for coding in codings.values() for s in counted.of(outs, [coding], units[0]).strata]
-    return max([1, *told, *(stratum.rows for stratum in strata)])
+    for name in {out.coding.column for out in outs}:
+        own = [out for out in outs if out.coding.column == name]
+        told += [s.rows for s in counted.of(own, [own[0].coding], units[0]).strata]
+    return max([1, *told])
 
 
 def _label(number: int, out: Out) -> str:
     return f"{number} ({out.coding.column})"
 
 
-def _common(texts: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(sorted(set.intersection(*map(set, texts))))
+def _pairs(outs: Sequence[Out]) -> tuple[Pair, ...]:
+    """Return the pairs of all plans."""
+    return tuple(dict.fromkeys(pair for out in outs for pair in out.plan.pairs))
 
 
 def _rank(bound: LossBound) -> tuple[bool, Fraction]:

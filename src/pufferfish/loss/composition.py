@@ -443,12 +443,25 @@ def _check_fits(release: _Release, axis: Support, number: int) -> None:
     )
 
 
+def incomplete_rows(prior: Prior) -> int:
+    """Return how many rows of a table lack a value in some column of a joint prior, but not in all.
+
+    Those that lack all are counted too, where there are others.
+    """
+    report = prior.report
+    if report is None or len(prior.product.columns) == 1:
+        return 0
+    lacking = sum(a.rows for a in report.set_aside if a.reason == "no public value")
+    each = {
+        0 if declared.missing_as_level else found.rows_missing
+        for declared, found in zip(report.rules.columns, report.columns, strict=True)
+    }
+    return 0 if each == {lacking} else lacking
+
+
 def _warn_of_incomplete_rows(scenario: Scenario) -> None:
     """Warn of rows without a value in one of several columns: the joint loss is not theirs."""
-    if len(scenario.product.columns) == 1:
-        return
-    reports = [prior.report for prior in scenario.priors if prior.report is not None]
-    lost = max([report.incomplete for report in reports], default=0)
+    lost = max(map(incomplete_rows, scenario.priors))
     if lost:
         warn_user(
             f"{counted(lost, 'row')} of the table without a value in one of the columns: the "

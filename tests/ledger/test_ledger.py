@@ -1,0 +1,604 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What releases cost together: prices, charges, tables known again, and what is never overspent."""
+
+import itertools
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pufferfish as pf
+from pufferfish.errors import CheckFailed, InputError, PufferfishWarning
+from pufferfish.ledger import ledger as module
+from pufferfish.ledger import pricing
+from pufferfish.ledger.calibrate import calibrate_beside
+from pufferfish.ledger.ledger import DoesNotFit, Ledger
+from pufferfish.ledger.pricing import Subject
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+
+Frame = Any
+
+
+def frame(rows: Sequence[tuple[Any, ...]], columns: Sequence[str] = ("s", "x", "z")) -> Frame:
+    return pd.DataFrame(list(rows), columns=list(columns))
+
+
+def random_frame(seed: int, rows: int = 60, missing: float = 0.0) -> Frame:
+    rng = np.random.default_rng(seed)
+    s = rng.integers(0, 2, rows)
+    x = rng.integers(0, 3, rows) + s * (rng.random(rows) < 0.4)
+    z = np.where(rng.random(rows) < 0.6, x % 2, rng.integers(0, 2, rows)).astype(float)
+    z[rng.random(rows) < missing] = np.nan
+    return pd.DataFrame({"s": np.where(s, "yes", "no"), "x": x, "z": z})
+
+
+#: Where the secret decides the value: the loss is diameter / theta, and it adds.
+APART = frame([("a", 0), ("b", 5)] * 10, ["s", "x"])
+
+
+def plan_for(
+    table: Frame, public: str, epsilon: Any = 0.2, mechanism: Any = "exact", **options: Any
+) -> pf.Plan:
+    prior = pf.Prior.from_table(table, secret="s", public=public, **options)
+    return pf.calibrate(prior, epsilon, mechanism)
+
+
+def at_scale(plan: pf.Plan, scale: float) -> pf.Plan:
+    assert plan.noise is not None
+    return replace(plan, applied=DiscreteLaplace(scale, plan.noise.step))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "books.db")
+
+
+def opened(ledger: Ledger, table: Any, budget: Any = 1, name: str = "t", **more: Any) -> Ledger:
+    ledger.dataset(name, table, secret="s", budget=budget, **more)
+    return ledger
+
+
+def spend(ledger: Ledger, table: Any, plan: pf.Plan, **options: Any) -> float:
+    with ledger.charge(table, plan, **options) as charged:
+        pass
+    return charged.price.loss
+
+
+# ---- what a release costs ---------------------------------------------------------------------
+
+
+def test_one_release_costs_the_loss_of_its_plan(ledger: Ledger) -> None:
+    table = random_frame(1)
+    plan = plan_for(table, "x")
+    price = opened(ledger, table).price(table, plan)
+    assert price.fits
+    assert price.own
+    assert (price.releases, price.before, price.column, price.rows) == (0, 0, "x", 1)
+    assert price.loss == pytest.approx(plan.loss, rel=1e-9)
+    assert price.left == 1 - (price.bound.upper or 0)
+    assert ledger.show().releases == ()
+
+
+def test_the_same_column_twice_costs_its_joint_loss_and_not_a_sum(ledger: Ledger) -> None:
+    """Theory, section 6: 0.840 twice, 7.61 five times, where one costs 0.1."""
+    table = frame([("a", 0)] * 100 + [("b", 0)] * 99 + [("b", 10)], ["s", "x"])
+    plan = plan_for(table, "x", "0.1")
+    assert plan.scale == pytest.approx(4.0919340115)
+    opened(ledger, table, 100)
+    costs = [spend(ledger, table, plan) for _ in range(5)]
+    assert costs[0] == pytest.approx(0.1)
+    assert costs[1] == pytest.approx(0.840, abs=5e-4)
+    assert costs[4] == pytest.approx(7.61, abs=5e-3)
+
+
+def test_two_columns_that_tell_nothing_alone_and_everything_together(ledger: Ledger) -> None:
+    table = frame([("a", 0, 0), ("a", 1, 1), ("b", 0, 1), ("b", 1, 0)] * 5)
+    x, z = plan_for(table, "x"), plan_for(table, "z")
+    assert spend(opened(ledger, table), table, x) == 0
+    price = ledger.price(table, z)
+    assert (price.loss, price.fits, price.left) == (math.inf, False, 0)
+    with pytest.raises(DoesNotFit, match="infinite") as refused:
+        ledger.charge(table, z)
+    assert refused.value.exit_status == 1
+    assert [record.column for record in ledger.show().releases] == ["x"]
+
+
+@pytest.mark.parametrize("times", [10, 11])
+@pytest.mark.parametrize("mechanism", ["l1", "wasserstein"])
+def test_parts_of_a_budget_add_exactly(ledger: Ledger, times: int, mechanism: str) -> None:
+    plan = plan_for(APART, "x", Fraction(1, times), mechanism)
+    opened(ledger, APART)
+    for _ in range(times):
+        assert spend(ledger, APART, plan) <= 1
+    assert not ledger.price(APART, at_scale(plan, 1e9)).fits
+    with pytest.raises(DoesNotFit, match=f"over the budget 1; {times} releases are out; nothing"):
+        ledger.charge(APART, plan)
+    assert len(ledger.show().releases) == times
+    assert ledger.verify(APART).differences == ()
+
+
+def test_pairs_of_all_plans_count(ledger: Ledger) -> None:
+    """A release that protects one pair tells of another pair that an earlier plan protects."""
+    rows = [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0), ("c", 0), ("c", 1)] * 9
+    table = frame(rows, ["s", "x"])
+    prior = pf.Prior.from_table(table, secret="s", public="x")
+    free = pf.calibrate(pf.Scenario(prior, [("a", "b")]), 0.1)
+    assert opened(ledger, table).price(table, free).loss == 0
+    spend(ledger, table, pf.calibrate(pf.Scenario(prior, [("a", "c")]), 0.1))
+    assert ledger.price(table, free).loss > 0.1
+
+
+# ---- against brute force ----------------------------------------------------------------------
+
+
+def table_losses(table: Frame, plans: dict[str, list[pf.Plan]]) -> list[float]:
+    """The loss for whoever sees some of the columns, from the rows that have a value in them."""
+    losses = []
+    for size in range(1, len(plans) + 1):
+        for chosen in itertools.combinations(plans, size):
+            rows = table[table[list(chosen)].notna().all(axis=1)]
+            lacking = table[table.drop(columns=[*chosen, "s"]).isna().all(axis=1)]
+            for seen in (rows, rows[rows.index.isin(lacking.index)]):
+                if set(seen["s"]) == set(table["s"]):
+                    losses.append(slow_loss(seen, {c: plans[c] for c in chosen}))
+    return losses
+
+
+def slow_loss(rows: Frame, plans: dict[str, list[pf.Plan]]) -> float:
+    """The definition, in doubles: noises of one column are looked at together at all outputs."""
+    columns = list(plans)
+    values = {c: sorted(set(rows[c])) for c in columns}
+    rates = {c: sum(1 / p.noise.scale for p in plans[c] if p.noise) for c in columns}
+    counts = [rows[rows["s"] == s].groupby(columns).size() for s in sorted(set(rows["s"]))]
+    worst = 0.0
+    for output in itertools.product(*(values[c] for c in columns)):
+        found = []
+        for own in counts:
+            total = 0.0
+            for key, number in own.items():
+                at = key if isinstance(key, tuple) else (key,)
+                gaps = zip(columns, output, at, strict=True)
+                total += number * math.exp(-sum(rates[c] * abs(y - v) for c, y, v in gaps))
+            found.append(total / own.sum())
+        worst = max(worst, abs(math.log(found[0] / found[1])))
+    return worst
+
+
+def faults_of_prices(folder: Path, seeds: Sequence[int]) -> tuple[list[Any], int]:
+    """Return prices below the loss, and how many were exact, of random tables and releases."""
+    faults, exact = [], 0
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        table = random_frame(seed, 80, missing=0.3 * (seed % 2))
+        ledger = opened(Ledger.create(folder / f"{seed}.db"), table, 100)
+        plans: dict[str, list[pf.Plan]] = {}
+        for _ in range(int(rng.integers(1, 5))):
+            column = str(rng.choice(["x", "z"]))
+            plan = at_scale(plan_for(table, column), float(rng.choice([0.7, 1.5, 4.0, 20.0])))
+            plans.setdefault(column, []).append(plan)
+            price = spend(ledger, table, plan)
+            slow = max(table_losses(table, plans))
+            if price < slow * (1 - 1e-12):
+                faults.append((seed, price, slow))
+            exact += math.isclose(price, slow, rel_tol=1e-9)
+        if ledger.verify(table).differences or ledger.verify().differences:
+            faults.append((seed, "verify"))
+    return faults, exact
+
+
+def test_prices_are_never_below_brute_force(tmp_path: Path) -> None:
+    faults, exact = faults_of_prices(tmp_path, range(12))
+    assert faults == []
+    assert exact > 10
+
+
+@pytest.mark.slow
+def test_prices_are_never_below_brute_force_often(tmp_path: Path) -> None:
+    assert faults_of_prices(tmp_path, range(100, 200))[0] == []
+
+
+def increments(patch: pytest.MonkeyPatch) -> None:
+    """The price of a set is the sum of what each release costs alone."""
+    honest = pricing.bound_of
+
+    def added(counted: Any, outs: Any) -> Any:
+        alone = [honest(counted, [out]) for out in outs]
+        upper = sum((priced.bound.upper for priced in alone), Fraction(0))
+        return replace(alone[0], bound=replace(alone[0].bound, upper=upper))
+
+    patch.setattr(pricing, "bound_of", added)
+
+
+def complete_rows_only(patch: pytest.MonkeyPatch) -> None:
+    """Rows that lack a value are overlooked."""
+    honest = pricing.worst_sum
+    patch.setattr(
+        pricing, "worst_sum", lambda outs, rows=1: replace(honest(outs, rows), upper=Fraction(0))
+    )
+    patch.setattr(pricing, "least", lambda one, other: one)
+
+
+@pytest.mark.parametrize("mutant", [increments, complete_rows_only])
+def test_mutants_are_below_brute_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: Any
+) -> None:
+    mutant(monkeypatch)
+    faults, _ = faults_of_prices(tmp_path, range(12))
+    assert any(fault[1] != "verify" for fault in faults)
+
+
+def test_too_many_combinations_fall_back_to_worst_cases(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = random_frame(14)
+    x, z = at_scale(plan_for(table, "x"), 9.0), at_scale(plan_for(table, "z"), 9.0)
+    spend(opened(ledger, table, 100), table, x)
+    exact = ledger.price(table, z).bound
+    monkeypatch.setattr(pricing, "MOST_CELLS", 8)
+    mixed = ledger.price(table, z).bound
+    assert (exact.kind, mixed.kind) == ("joint loss", "joint loss + worst cases")
+    assert (exact.upper or 0) <= (mixed.upper or 0) <= Fraction(4, 9)
+    assert mixed.terms == (("2 (z)", Fraction(1, 9)),)
+
+
+# ---- worst cases for everything else ----------------------------------------------------------
+
+
+def test_a_plan_of_another_prior_costs_worst_cases(ledger: Ledger) -> None:
+    table = random_frame(9)
+    prior = pf.Prior.from_mapping({"no": {"0": ".4", "3": ".6"}, "yes": {"0": ".7", "3": ".3"}})
+    plan = pf.calibrate(prior, 0.3).with_columns("x", "s", step=3)
+    price = opened(ledger, table, 100).price(table, plan)
+    assert not price.own
+    assert (price.bound.upper, price.bound.kind) == (
+        3 / Fraction(plan.scale or 1),
+        "worst-case sum",
+    )
+    spend(ledger, table, plan)
+    # From then on everything does.
+    z = at_scale(plan_for(table, "z"), 8.0)
+    both = ledger.price(table, z)
+    assert both.own
+    assert both.bound.upper == (price.bound.upper or 0) + Fraction(1, 8)
+    other = plan_for(random_frame(10, rows=200), "z", 0.3)
+    assert not ledger.price(table, other).own
+
+
+def test_clamped_values_cost_worst_cases(ledger: Ledger) -> None:
+    table = random_frame(8)
+    narrow = table.assign(x=table["x"].clip(upper=1))
+    plan = at_scale(plan_for(narrow, "x"), 4.0)
+    opened(ledger, table, 100)
+    with pytest.raises(InputError, match="row"):
+        ledger.charge(table, plan)
+    price = ledger.price(table, plan, out_of_support="clamp")
+    assert (price.own, price.bound.upper) == (False, Fraction(1, 4))
+
+
+def test_a_region_costs_its_robust_loss_once_and_worst_cases_together(ledger: Ledger) -> None:
+    table = random_frame(7)
+    prior = pf.Prior.from_table(table, secret="s", public="x", confidence=0.9)
+    plan = pf.calibrate(prior, 0.5)
+    price = opened(ledger, table, 100).price(table, plan)
+    assert price.own
+    assert price.loss == pytest.approx(0.5, rel=1e-6)
+    spend(ledger, table, plan)
+    twice = ledger.price(table, plan)
+    assert twice.bound.upper == 2 * 3 / Fraction(plan.scale or 1)
+
+
+def test_people_with_several_rows_cost_worst_cases(ledger: Ledger) -> None:
+    rng = np.random.default_rng(3)
+    rows = [(f"p{i}", "ab"[i % 2], int(v)) for i in range(40) for v in rng.integers(0, 2, 2)]
+    table = frame(rows, ["id", "s", "x"]).assign(house=[row[0] for row in rows])
+    own = plan_for(table, "x", 0.5, unit="id")
+    price = opened(ledger, table, 100).price(table, own)
+    assert (price.own, price.rows) == (True, 2)
+    assert price.loss == pytest.approx(0.5, rel=1e-6)  # a single one costs what its plan proved
+    bare = at_scale(plan_for(table, "x"), 8.0)
+    spend(ledger, table, bare)
+    both = ledger.price(table, own)
+    assert both.bound.upper == 2 * (Fraction(1, 8) + 1 / Fraction(own.scale or 1))
+    spend(ledger, table, own)
+    assert ledger.price(table, bare).rows == 2  # as soon as a plan says whose rows they are
+    with pytest.raises(InputError, match="the units house and id"):
+        ledger.price(table, plan_for(table, "x", 0.5, unit="house"))
+
+
+def test_a_secret_without_complete_rows_costs_worst_cases(ledger: Ledger) -> None:
+    table = frame([("a", 0, 0), ("a", 1, 1), ("b", 1, None), ("b", None, 0), ("b", None, 1)] * 4)
+    x = at_scale(plan_for(table[table["x"].notna()], "x"), 4.0)
+    opened(ledger, table, 100)
+    z = at_scale(plan_for(table, "z"), 4.0)
+    spend(ledger, table, at_scale(plan_for(table, "x"), 4.0))
+    price = ledger.price(table, z)
+    assert (price.bound.upper, price.bound.kind) == (Fraction(1, 2), "worst-case sum")
+    assert ledger.price(table, x).own
+
+
+def test_one_column_is_read_in_one_way(ledger: Ledger) -> None:
+    table = random_frame(6)
+    spend(opened(ledger, table, 100), table, plan_for(table, "x"))
+    for other in ({"step": 2}, {"missing": ["?"]}, {"support": range(9)}):
+        with pytest.raises(InputError, match="reads the column 'x' otherwise"):
+            ledger.price(table, plan_for(table, "x", **other))
+    spend(ledger, table, plan_for(table, "z"))
+    spend(ledger, table, plan_for(table, "x", 0.1, "l1"))
+
+
+# ---- charged before, whatever happens after ---------------------------------------------------
+
+
+def test_it_is_charged_before_the_block_and_released_after(ledger: Ledger) -> None:
+    table = random_frame(1)
+    plan = plan_for(table, "x")
+    with opened(ledger, table).charge(table, plan, min_scale=30) as charged:
+        [entry] = Ledger.open(ledger.path).show().releases
+        assert (entry.id, entry.state) == (charged.id, "charged")
+        plan.release(table)
+    [entry] = ledger.show().releases
+    assert (entry.state, entry.dataset, entry.column) == ("released", "t", "x")
+    assert json.loads(entry.plan)["scale"] == 30  # what was in force
+    assert charged.price.loss < 0.1
+    # Whoever does not open the block has charged all the same.
+    ledger.charge(table, plan)
+    assert [entry.state for entry in ledger.show().releases] == ["released", "charged"]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), SystemExit(3)])
+def test_what_fails_stays_charged(ledger: Ledger, error: BaseException) -> None:
+    table = random_frame(1)
+    plan = plan_for(table, "x")
+    opened(ledger, table)
+    with pytest.raises(type(error)) as raised, ledger.charge(table, plan) as charged:
+        raise error
+    assert any(charged.id in note and "ledger show" in note for note in raised.value.__notes__)
+    assert [entry.state for entry in ledger.show().releases] == ["charged"]
+    assert ledger.price(table, plan).releases == 1
+
+
+def test_a_release_that_cannot_be_noted_as_released_is_one_all_the_same(ledger: Ledger) -> None:
+    table = random_frame(1)
+    charged = opened(ledger, table).charge(table, plan_for(table, "x"))
+    hasty = replace(charged, store=replace(ledger.store, patience=0.3))
+    with (
+        ledger.store.begin_charge(),
+        pytest.warns(PufferfishWarning, match=r"charged and done.*within 0\.3 s\); it counts"),
+        hasty,
+    ):
+        pass
+    assert [entry.state for entry in ledger.show().releases] == ["charged"]
+
+
+@pytest.mark.parametrize("options", [{"keep": ["z"]}, {"seed": 1}, {"out_of_support": "x"}])
+def test_what_no_ledger_can_account_for_is_refused(ledger: Ledger, options: Any) -> None:
+    table = random_frame(1)
+    with pytest.raises(InputError):
+        opened(ledger, table).charge(table, plan_for(table, "x"), **options)
+    assert ledger.show().releases == ()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda table: table.assign(x=table["x"] + 0.5),
+        lambda table: table.assign(id=range(len(table))).replace({"id": {1: 0, 3: 2}}),
+    ],
+)
+def test_what_a_release_would_refuse_is_not_charged(ledger: Ledger, edit: Any) -> None:
+    """Case 6 of the second list: whatever can refuse is asked before the charge."""
+    first = random_frame(1).assign(id=range(60))
+    plan, table = plan_for(first, "x", unit="id"), edit(first)
+    with pytest.raises((InputError, CheckFailed)):
+        opened(ledger, table).charge(table, plan)
+    huge = at_scale(plan_for(first, "x"), 1e19)
+    with pytest.raises(InputError, match="64 bits"):
+        ledger.charge(table, huge)
+    assert ledger.show().releases == ()
+
+
+def overtake(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any], once: bool = True) -> None:
+    """Do something right before the right to write is taken, as another process might."""
+    real = module.Store.begin_charge
+    busy: list[bool] = []
+
+    def begin(self: Any) -> Any:
+        if not busy:
+            busy.append(True)
+            work()
+            if not once:
+                busy.clear()
+        return real(self)
+
+    monkeypatch.setattr(module.Store, "begin_charge", begin)
+
+
+def test_somebody_who_charges_meanwhile_is_seen(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_for(APART, "x", "0.6", "l1")
+    opened(ledger, APART)
+    overtake(monkeypatch, lambda: spend(Ledger.open(ledger.path), APART, plan))
+    with pytest.raises(DoesNotFit):
+        ledger.charge(APART, plan)
+    assert len(ledger.show().releases) == 1
+
+
+def test_without_a_look_at_the_version_it_would_not_be_seen(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Same(int):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = int.__hash__
+
+    plan = plan_for(APART, "x", "0.6", "l1")
+    opened(ledger, APART)
+    real = Subject.state
+
+    def blind(self: Subject, view: Any) -> Any:
+        state = real(self, view)
+        return replace(state, dataset=replace(state.dataset, version=Same()))
+
+    overtake(monkeypatch, lambda: spend(Ledger.open(ledger.path), APART, plan))
+    monkeypatch.setattr(Subject, "state", blind)
+    spend(ledger, APART, plan)
+    assert len(ledger.show().releases) == 2  # overspent
+    assert {d.fault for d in ledger.verify(APART).differences} == {"too little"}
+
+
+def test_who_is_overtaken_again_and_again_computes_while_others_wait(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = random_frame(1)
+    small = at_scale(plan_for(table, "x"), 10.0**6)
+    opened(ledger, table)
+    times: list[float] = []
+
+    def charge() -> None:
+        if len(times) < 5:
+            times.append(spend(Ledger.open(ledger.path), table, small))
+
+    overtake(monkeypatch, charge, once=False)
+    spend(ledger, table, small)
+    assert len(times) == 5
+    assert len(ledger.show().releases) == 6
+    assert ledger.verify(table).differences == ()
+
+
+# ---- which table it is ------------------------------------------------------------------------
+
+
+def test_copies_of_a_table_are_that_table(ledger: Ledger, tmp_path: Path) -> None:
+    table = random_frame(4)
+    plan = plan_for(table, "x", 0.05)
+    table.to_csv(tmp_path / "one.csv", index=False)
+    table.sample(frac=1, random_state=1).to_csv(tmp_path / "renamed.csv", index=False)
+    table[["z", "s", "x"]].to_parquet(tmp_path / "other.parquet")
+    opened(ledger, tmp_path / "one.csv")
+    for number, copy in enumerate(["renamed.csv", "other.parquet", "one.csv"]):
+        assert ledger.price(tmp_path / copy, plan).releases == number
+        spend(ledger, tmp_path / copy, plan)
+    assert ledger.budget(table, "s") == 1
+
+
+def test_an_edited_or_grown_table_is_refused(ledger: Ledger) -> None:
+    table = random_frame(4)
+    plan = plan_for(table, "x", 0.05)
+    spend(opened(ledger, table), table, plan)
+    edited = table.copy()
+    edited.loc[0, "z"] = 1 - edited.loc[0, "z"]
+    for other in (edited, table.iloc[1:], table.drop(columns="z"), pd.concat([table, table[:1]])):
+        with pytest.raises(InputError, match="not the table of the dataset t about 's'"):
+            ledger.charge(other, plan)
+        with pytest.raises(InputError, match=r"has a dataset about 's' already .t.*--other-people"):
+            opened(ledger, other, name="u")
+    for name, again in (("t", edited), ("u", table)):
+        with pytest.raises(InputError, match="never changed"):
+            opened(ledger, again, name=name, other_people=True)
+    opened(ledger, edited, "1/3", name="u", other_people=True)
+    assert spend(ledger, edited, plan) == pytest.approx(0.05)
+    shown = ledger.show()
+    assert [(d.name, d.budget, d.other_people) for d in shown.datasets] == [
+        ("t", 1, False), ("u", Fraction(1, 3), True),
+    ]  # fmt: skip
+    assert [release.dataset for release in shown.releases] == ["t", "u"]
+    assert not shown.exposed
+
+
+def test_wrong_datasets_and_plans_are_refused(ledger: Ledger) -> None:
+    table = random_frame(1)
+    for budget in (0, -1, "x", math.nan):
+        with pytest.raises(InputError, match="budget"):
+            opened(ledger, table, budget)
+    with pytest.raises(InputError, match="a dataset needs a name"):
+        opened(ledger, table, name=" ")
+    with pytest.raises(InputError, match="no column"):
+        ledger.dataset("t", table, secret="q", budget=1)
+    plan = plan_for(table, "x")
+    with pytest.raises(InputError, match="no dataset about the secret 's'"):
+        ledger.price(table, plan)
+    nameless = pf.calibrate(pf.Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}}), 1)
+    opened(ledger, table)
+    for wrong, words in (
+        ("plan.json", "a Plan is needed"),
+        (nameless, "names its columns"),
+        (nameless.with_columns("x"), "names its columns"),
+    ):
+        with pytest.raises(InputError, match=words):
+            ledger.price(table, wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="none of the datasets"):
+        ledger.verify(random_frame(2))
+
+
+# ---- verify -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change, fault, with_table",
+    [
+        ("bound = '0.001'", "too little", True),
+        ("bound = '2', kind = 'joint loss'", "over the budget", False),
+        ("bound = '999'", "too much", False),
+        ("plan = replace(plan, '\"scale\": ', '\"scale\": 9')", "too much", True),
+        ("plan = '{}'", "unreadable", False),
+        ("public = 'z'", "unreadable", False),
+        ("own = 0", "too little", False),
+        ("plan = replace(plan, 'sha256:', 'sha256:0')", "not its own", True),
+    ],
+)
+def test_verify_finds_what_was_changed(
+    ledger: Ledger, change: str, fault: str, with_table: bool
+) -> None:
+    table = random_frame(13)
+    opened(ledger, table)
+    for _ in range(3):
+        spend(ledger, table, plan_for(table, "x", 0.05))
+    spend(ledger, table, at_scale(plan_for(table, "z"), 50.0))
+    told: list[tuple[int, int]] = []
+    found = ledger.verify(table, lambda *done: told.append(done))
+    assert (found.releases, found.recounted, found.differences) == (4, 4, ())
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert ledger.verify().recounted == 0
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        (trigger,) = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'release_is_final'"
+        ).fetchone()
+        connection.execute("DROP TRIGGER release_is_final")
+        connection.execute(f"UPDATE release SET {change} WHERE sequence = 2")
+        connection.execute(trigger)
+        connection.commit()
+    differences = ledger.verify(table if with_table else None).differences
+    assert fault in {difference.fault for difference in differences}
+
+
+# ---- calibrating beside what is charged -------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["exact", "relaxed", "channel"])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_what_is_calibrated_beside_a_ledger_fits(
+    ledger: Ledger, mechanism: Any, missing: float
+) -> None:
+    table = random_frame(5, 200, missing)
+    opened(ledger, table, "1/2")
+    spend(ledger, table, plan_for(table, "x", 0.2))
+    scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="z"))
+    plan = calibrate_beside(ledger, table, scenario, "1/2", mechanism)
+    price = ledger.price(table, plan)
+    assert price.fits
+    if mechanism == "exact":
+        assert float(price.left) < 0.01
+    spend(ledger, table, plan)
+    with pytest.raises((CheckFailed, InputError)):
+        spend(ledger, table, at_scale(plan_for(table, "x"), 0.5))
