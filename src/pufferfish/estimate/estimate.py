@@ -69,7 +69,7 @@ class Estimate:
         Of the original values, in the units of the data (squared), or of the codes 0, 1, 2, ...
         of ordered levels; None for levels without an order, and where they cannot be estimated.
     too_many_values : bool
-        Whether frequencies are left out because there are too many values.
+        Whether no frequency is estimated because there are too many values.
     """
 
     rows: int

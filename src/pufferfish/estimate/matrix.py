@@ -25,6 +25,8 @@ MOST_VALUES = 2000
 _MOST_OUTPUTS = 4096
 #: Singular values below this share of the largest one are none.
 _CLEAR = 1e-9
+#: Squares of singular values above this share of the largest are known to some digits.
+_FULL_RANK = 1e-11
 #: The largest error of M w - a, in the largest entry of a, where a is estimable.
 _SOLVED = 1e-7
 #: A standard deviation per row above it needs 10**12 rows for one digit.
@@ -127,9 +129,14 @@ class Inverse:
     def __init__(self, matrix: FloatArray) -> None:
         self._matrix = matrix
         self._roots = np.sqrt(matrix.mean(axis=0))[:, None]
-        left, singular, right = np.linalg.svd(self._over_roots(matrix.T).T, full_matrices=False)
-        clear = singular > _CLEAR * singular[0]
-        self._left, self._right = left[:, clear], right[clear].T / singular[clear]
+        scaled = self._over_roots(matrix.T).T
+        squares, self._left = np.linalg.eigh(scaled @ scaled.T)
+        if squares[0] > _FULL_RANK * squares[-1]:
+            self._right = scaled.T @ (self._left / squares)
+        else:
+            left, singular, right = np.linalg.svd(scaled, full_matrices=False)
+            clear = singular > _CLEAR * singular[0]
+            self._left, self._right = left[:, clear], right[clear].T / singular[clear]
 
     def _over_roots(self, array: FloatArray) -> FloatArray:
         positive = np.broadcast_to(self._roots > 0, array.shape)
@@ -141,6 +148,7 @@ class Inverse:
     def weights(self, functionals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return w with M w = a for a of shape (n_x, k), and where that is solved and of use."""
         w = self._over_roots(self._right @ (self._left.T @ functionals))
+        w += self._over_roots(self._right @ (self._left.T @ (functionals - self._matrix @ w)))
         image = self._matrix @ w
         size = np.abs(functionals).max(axis=0)
         solved = np.abs(image - functionals).max(axis=0) <= _SOLVED * size

@@ -33,6 +33,8 @@ from pufferfish.tables.source import open_table
 
 #: Standard errors beyond which an impossible estimate shows that the release was another one.
 _IMPOSSIBLE = 5.0
+#: Less than this outside of what is possible is the rounding of doubles.
+_ROUNDING = 1e-6
 _OTHER = "; was the column released by this plan, with these options?"
 
 
@@ -190,8 +192,7 @@ def _by_sums(rows: dict[int, int], post: Postprocess, support: Support) -> Estim
         if post.step == lattice.step and low <= first and high >= last:
             counts, powers, bounded = _sums(rows, noise, lattice)
             mean, variance = _moments(counts, powers, bounded, lattice)
-    names = tuple(support.name(k) for k in range(support.size))
-    return Estimate(sum(rows.values()), (), names, mean, variance, too_many_values=True)
+    return Estimate(sum(rows.values()), (), (), mean, variance, too_many_values=True)
 
 
 def _sums(
@@ -265,7 +266,7 @@ def _check_possible(
     if figure is None:
         return
     z = math.sqrt(_IMPOSSIBLE**2 + 2 * math.log(among))
-    reach = z * max(figure.standard_error, figure.reach / REACH) + z**2 * largest
+    reach = z * max(figure.standard_error, figure.reach / REACH) + z**2 * largest + _ROUNDING
     if figure.estimate < low - reach or figure.estimate > high + reach:
         raise InputError(
             f"an estimate lies more than {_IMPOSSIBLE:g} standard errors outside of what is "

@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pufferfish.errors import InputError
 from pufferfish.numbers import IntArray
 from pufferfish.release.postprocess import by_distinct, to_doubles
-from pufferfish.tables.arrow import strings
+from pufferfish.tables.arrow import is_text, strings
 
 #: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
 _FORMULA = r"\A'*[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs are the point
@@ -72,23 +71,13 @@ def quoted(cells: pa.LargeStringArray, separator: str) -> pa.LargeStringArray:
     return pc.if_else(needs, joined('"', inside, '"'), cells)
 
 
-def as_text(column: pa.Array, name: str) -> pa.LargeStringArray:
+def as_text(column: pa.Array) -> pa.LargeStringArray:
     """Return a kept column as text, not yet quoted; what was text before is guarded."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return guarded(column.cast(pa.large_string()))
-    if pa.types.is_null(kind):
-        return pa.nulls(len(column), pa.large_string())
-    try:
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            raise pa.ArrowNotImplementedError
-        return column.cast(pa.large_string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise InputError(
-            f"the kept column {name!r} holds {kind}, which has no form as text; write .parquet"
-        ) from None
+    cells = column.cast(pa.large_string())
+    return guarded(cells) if is_text(kind) else cells
 
 
 def lines(columns: list[pa.LargeStringArray], separator: str) -> memoryview:

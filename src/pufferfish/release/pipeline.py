@@ -101,7 +101,7 @@ class _Job:
         """Return the report, once all that it holds was allowed; warn of what it means."""
         tally, columns = reader.tally, self.columns
         unchanged = check_read_back(self.spec, self.post, tally.exact + tally.moved)
-        self._warn(reader)
+        self._warn(reader, output)
         return ReleaseReport(
             source=self.source,
             output=output,
@@ -118,10 +118,10 @@ class _Job:
             unchanged=unchanged,
         )
 
-    def _warn(self, reader: Reader) -> None:
+    def _warn(self, reader: Reader, output: str | None) -> None:
         """Warn of what the guarantee does not cover (theory, section 7), of each kind once."""
         tally, columns = reader.tally, self.columns
-        missing = tally.rows - tally.released
+        missing = tally.rows - tally.released if output is None else 0  # else the report says so
         said = {
             "keep": columns.keep
             and f"with the kept columns ({listed(columns.keep)}) beside it the released column is "
@@ -340,7 +340,7 @@ def release_any(
             f"the unit column {spec.unit!r}"
         )
     job = _Job.of(spec, Columns("x" if spec.coding is None else spec.coding.column), None, seed)
-    cells = raw_cells(values)
+    cells = raw_cells(list(values) if isinstance(values, range | Iterator) else values)
     sink = MemorySink(job.post)
     slices = (cells.slice(start, BATCH_ROWS) for start in range(0, len(cells), BATCH_ROWS))
     batches = (pa.RecordBatch.from_arrays([one_array(part)], names=["x"]) for part in slices)

@@ -152,8 +152,12 @@ def _check_reach(outputs: Lattice, scale: float, step: Fraction) -> None:
     """Refuse draws that could leave 64 bits, or numbers beyond what can show them."""
     reach = math.ceil(_REACH * Fraction(scale) / outputs.step)
     least, greatest = outputs.origin - reach, outputs.origin + int(outputs.index[-1]) + reach
-    most = INT64_MAX if step.denominator == 1 else Fraction(sys.float_info.max)
-    if least < INT64_MIN or greatest > INT64_MAX or max(-least, greatest) * outputs.step > most:
+    shown = [end * outputs.step for end in (least, greatest)]
+    if step.denominator == 1:
+        fits = shown[0] >= INT64_MIN and shown[1] <= INT64_MAX
+    else:
+        fits = max(map(abs, shown)) <= sys.float_info.max
+    if least < INT64_MIN or greatest > INT64_MAX or not fits:
         raise InputError(
             f"noise of scale {scale:.6g} on the step {show(outputs.step)} would lead beyond 64 "
             "bits; such results are refused, not wrapped: take a larger epsilon or a coarser step"

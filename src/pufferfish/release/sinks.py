@@ -63,7 +63,7 @@ class TextSink:
         else:
             released = self._cell(guarded(texts(post.levels.names)).take(arrow(values)))
         cells = [
-            released if name == public else self._cell(as_text(kept[name], name))
+            released if name == public else self._cell(as_text(kept[name]))
             for name in self._layout.columns
         ]
         self._file.write(lines(cells, self._separator))
@@ -194,8 +194,8 @@ def explained(output: str | Path) -> Iterator[None]:
 
 
 def kept_columns(batch: pa.RecordBatch, names: Sequence[str], usable: Any) -> dict[str, pa.Array]:
-    """Return the cells of kept columns in the usable rows of a batch."""
+    """Return the cells of kept columns in the usable rows of a batch, those that it holds."""
     if not names:
         return {}
     rows = batch if usable.all() else batch.filter(arrow(usable))
-    return {name: rows.column(name) for name in names}
+    return {name: rows.column(name) for name in names if name in rows.schema.names}

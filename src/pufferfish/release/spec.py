@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pufferfish.errors import InputError, did_you_mean
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import float_up, parse_number, show
-from pufferfish.support import Support
+from pufferfish.numbers import float_up, parse_number, parse_text, show
+from pufferfish.support import Levels, Support
 from pufferfish.tables.rules import Coding
 
 
@@ -67,14 +67,14 @@ class ReleaseSpec:
                 f"given{did_you_mean(str(self.out_of_support), ('refuse', 'clamp'))}"
             )
         if self.bounds is not None:
-            object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
+            object.__setattr__(self, "bounds", _checked_bounds(self.bounds, self.support))
         if self.min_scale is not None:
             object.__setattr__(self, "min_scale", _checked_min_scale(self.min_scale))
 
 
-def _checked_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+def _checked_bounds(bounds: Any, support: Support) -> tuple[Fraction, Fraction]:
     try:
-        low, high = bounds
+        low, high = (_code(bound, support) for bound in bounds)
     except (TypeError, ValueError):
         raise InputError(f"bounds are two numbers LO HI, but {bounds!r} was given") from None
     lower, upper = parse_number(low, "the lower bound"), parse_number(high, "the upper bound")
@@ -84,6 +84,15 @@ def _checked_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
             "were given"
         )
     return lower, upper
+
+
+def _code(bound: Any, support: Support) -> Any:
+    """Return the code in the place of a level's name; what is a number is a code already."""
+    if isinstance(support, Levels) and isinstance(bound, str):
+        name = bound.strip()
+        if name in support.names and parse_text(name) is None:
+            return support.names.index(name)
+    return bound
 
 
 def _checked_min_scale(given: Any) -> float:

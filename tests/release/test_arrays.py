@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Releasing arrays: what comes out, from which law, and what is refused."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noise_checks import DRAWS, LEAST_P, OFF
+from pufferfish.errors import InputError, OutsidePromiseWarning, SeededWarning
+from pufferfish.mechanisms.entropy import seeded_entropy
+from pufferfish.release.pipeline import release_any
+from pufferfish.release.postprocess import Postprocess
+from release_cases import exact, exact_law, job, law_p, level_job, one_by_one
+
+QUARTER, THREE = Fraction(1, 4), Fraction(3, 4)
+
+
+def test_integers_above_2_to_53_stay_integers() -> None:
+    least = 2**53
+    values = np.tile([least, least + 1], 5000)
+    released = release_any(values, job([least, least + 1]))
+    assert released.dtype == np.int64
+    assert {int(v) % 2 for v in released} == {0, 1}
+    for value in (least, least + 1):
+        noise = released[values == value] - value
+        assert abs(noise.mean()) < 0.2
+    # As doubles both would be the same number: a float cannot say which one was meant.
+    with pytest.raises(InputError, match="outside the support"):
+        release_any(np.array([least + 1.0]), job([least + 1, least + 3]))
+
+
+def reachable(spec: Any, value: Any, rows: int = DRAWS) -> set[float]:
+    """Outputs that are sure to be seen: seen at least five times."""
+    outputs, times = np.unique(release_any(np.full(rows, value), spec), return_counts=True)
+    return set(outputs[times >= 5].tolist())
+
+
+def same_outputs(spec: Any, one: Any, two: Any) -> bool:
+    """Whether everything common for one value is possible for the other: a public lattice."""
+    first, second = reachable(spec, one), reachable(spec, two)
+    inner = {v for v in first | second if abs(v - float(one)) < 3 and abs(v - float(two)) < 3}
+    step = float(spec.mechanism.step)
+    lattice = {k * step for k in range(-200, 201)}
+    return bool(inner) and inner <= first and inner <= second and (first | second) <= lattice
+
+
+@pytest.mark.parametrize(
+    "spec, one, two", [(job([0, 1]), 0, 1), (job([".25", ".75"], 0.5), 0.25, 0.75)]
+)
+def test_the_outputs_are_the_same_for_all_values(spec: Any, one: Any, two: Any) -> None:
+    assert same_outputs(spec, one, two)
+
+
+def test_mutant_noise_off_the_lattice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def continuous(self: Any, values: Any) -> Any:
+        rng = np.random.default_rng(1)
+        return values * float(self.step) + rng.laplace(scale=0.01, size=len(values))
+
+    monkeypatch.setattr(Postprocess, "numpy", continuous)
+    assert not same_outputs(job([0, 1]), 0, 1)
+
+
+def test_mutant_noise_in_floats_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, one, two = job([".1", ".3"], 0.05), 0.1, 0.3
+    lattice = {k / 10 for k in range(-500, 501)}
+
+    def on_lattice() -> bool:
+        return all(reachable(spec, v, 10_000) <= lattice for v in (one, two))
+
+    assert on_lattice()
+
+    def draw(self: Any, atoms: Any, entropy: Any = None) -> Any:
+        return np.array([one, two])[atoms] + 0.1 * self.mechanism.noise(len(atoms), entropy)
+
+    monkeypatch.setattr(Postprocess, "draw", draw)
+    monkeypatch.setattr(Postprocess, "numpy", lambda self, values: values)
+    assert not on_lattice()  # .1 + .1 + .1 is not .3 there
+
+
+FORKED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from release_cases import channel_job, job
+from pufferfish.release.pipeline import release_any
+from pufferfish.support import Levels
+if sys.argv[2] == "noise":
+    values, spec = [0] * 50, job([0, 1], 1000.0)
+else:
+    values, spec = ["a"] * 200, channel_job(Levels(("a", "b")), [[1, 1], [1, 1]])
+answers = [release_any(values, spec).tolist()]  # its table is made before the fork
+for _ in range(3):
+    out, into = os.pipe()
+    if os.fork() == 0:
+        os.write(into, repr(release_any(values, spec).tolist()).encode())
+        os._exit(0)
+    os.wait()
+    answers.append(eval(os.read(out, 100_000)))
+assert len({tuple(a) for a in answers}) == 4, answers
+"""
+
+
+@pytest.mark.parametrize("kind", ["noise", "channel"])
+def test_forked_processes_never_share_noise(kind: str) -> None:
+    folder = str(Path(__file__).parents[1])
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, folder, kind]
+    subprocess.run(command, check=True, timeout=300)
+
+
+def rounded_right(rows: int = DRAWS) -> bool:
+    """Whether .25 and .75 with rounding come from the law of the rounded sum."""
+    spec = job([".25", ".75"], 0.6, round=True)
+    for value in (QUARTER, THREE):
+        outputs = exact(release_any(np.full(rows, float(value)), spec))
+        law = exact_law(value, spec, lambda total: Fraction(round(total)))
+        if law_p(outputs, law) < LEAST_P:
+            return False
+    return True
+
+
+def test_the_sum_is_rounded() -> None:
+    assert rounded_right()
+    assert release_any([0.25], job([".25", ".75"], round=True)).dtype == np.int64
+
+
+def test_mutants_of_rounding_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rounded_noise(self: Any, atoms: Any, entropy: Any = None) -> Any:
+        noise = self.mechanism.noise(len(atoms), entropy)
+        return np.array([0.25, 0.75])[atoms] + np.round(noise * 0.25)
+
+    def rounded_before(self: Any, atoms: Any, entropy: Any = None) -> Any:
+        noise = self.mechanism.noise(len(atoms), entropy)
+        return np.array([0, 1])[atoms] + np.round(noise * 0.25).astype(np.int64)
+
+    monkeypatch.setattr(Postprocess, "numpy", lambda self, values: values)
+    for mutant in (rounded_noise, rounded_before):
+        monkeypatch.setattr(Postprocess, "draw", mutant)
+        assert not rounded_right(10_000)
+
+
+def bounded_right() -> bool:
+    """Whether outputs in bounds come from the clamped law, the mass beyond lying on the bounds."""
+    spec = job([0, 1, 5], 2.0, bounds=(0, 3))
+    low, high = Fraction(0), Fraction(3)
+    for value in (0, 1, 5):
+        outputs = exact(release_any(np.full(DRAWS, value), spec))
+        law = exact_law(Fraction(value), spec, lambda total: min(max(total, low), high))
+        if law_p(outputs, law) < LEAST_P:
+            return False
+    return True
+
+
+def test_bounds_clamp_after_the_noise() -> None:
+    assert bounded_right()
+
+
+def test_mutants_of_bounds_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    once = Postprocess.draw
+
+    def until_it_fits(self: Any, atoms: Any, entropy: Any = None) -> Any:
+        self.bounds = None
+        values = once(self, atoms, entropy)
+        while (wrong := (values < 0) | (values > 3)).any():
+            values[wrong] = once(self, atoms[wrong], entropy)
+        return values
+
+    def before_the_noise(self: Any, atoms: Any, entropy: Any = None) -> Any:
+        moved = np.minimum(np.array([0, 1, 5])[atoms], 3)
+        return moved + self.mechanism.noise(len(atoms), entropy)
+
+    for mutant in (until_it_fits, before_the_noise):
+        monkeypatch.setattr(Postprocess, "draw", mutant)
+        assert not bounded_right()
+
+
+@pytest.mark.parametrize("scale", [0.8, 5.0])
+def test_the_law_of_released_values(scale: float) -> None:
+    spec = job([0, 1, 5], scale)
+    outputs = exact(release_any(np.full(DRAWS, 5), spec))
+    assert law_p(outputs, exact_law(Fraction(5), spec, lambda total: total)) > LEAST_P
+    for factor in OFF:
+        off = exact_law(Fraction(5), job([0, 1, 5], scale * factor), lambda total: total)
+        assert law_p(outputs, off) < LEAST_P
+
+
+@given(
+    st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=8, unique=True),
+    st.sampled_from(["1", "0.25", "0.1", "3"]),
+    st.integers(0, 2**32),
+    st.data(),
+)
+def test_arrays_equal_a_release_row_by_row(
+    units: list[int], step: str, seed: int, data: st.DataObject
+) -> None:
+    # The cells between least and greatest must be countable.
+    units = [u for u in units if abs(u - units[0]) < 2**52]
+    exact_step = Fraction(step)
+    spec = job([u * exact_step for u in units], 3.0, step=step)
+    rows = data.draw(st.lists(st.sampled_from(units), min_size=1, max_size=20))
+    # The decimals that the support was made from.
+    texts = [str(Decimal(u) * Decimal(step)) for u in rows]
+    with pytest.warns(SeededWarning):
+        released = release_any(texts, spec, seed=seed)
+    noise = spec.mechanism.noise(len(rows), seeded_entropy(seed)).tolist()
+    slow = [one_by_one(u * exact_step, z, exact_step) for u, z in zip(rows, noise, strict=True)]
+    assert released.tolist() == [int(v) if exact_step.denominator == 1 else float(v) for v in slow]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0, 1, 5],
+        (0, 1, 5),
+        np.array([0, 1, 5]),
+        np.array([0, 1, 5], dtype=np.uint8),
+        np.array([0, 1, 5], dtype=">i4"),
+        np.array([0.0, 1.0, 5.0]),
+        np.array([0.0, 1.0, 5.0], dtype=np.float32),
+        np.array(["0", "1", " 5.0 "]),
+        np.array([Decimal(0), 1, Fraction(5)], dtype=object),
+        [Decimal("0.0"), 1, "5e0"],
+        pa.array([0, 1, 5]),
+        np.ma.array([0, 1, 5]),
+        range(0),
+    ],
+    ids=lambda v: f"{type(v).__name__}-{getattr(v, 'dtype', '')}",
+)
+def test_every_kind_of_array(values: Any) -> None:
+    released = release_any(values, job([0, 1, 5], 1e-3))  # so little noise that none comes
+    assert released.dtype == np.int64
+    assert released.tolist() == ([0, 1, 5] if len(values) else [])
+
+
+def test_floats_are_the_decimals_they_print_as() -> None:
+    spec = job([".1", ".2", ".3"], 1e-4)
+    for values in ([0.1, 0.2, 0.3], np.float32([0.1, 0.2, 0.3]), np.array([0.1, 0.2, 0.3])):
+        assert release_any(values, spec).tolist() == [0.1, 0.2, 0.3]
+    with pytest.raises(InputError, match=r"position 0 .* outside the support"):
+        release_any([0.1 + 0.2], spec)
+
+
+def test_a_given_step_rounds_as_in_calibrating() -> None:
+    spec = job(["1.04", "2.26"], 1e-4, step=".5")
+    assert release_any([0.9, 1.04, 2.26, 2.3], spec).tolist() == [1.0, 1.0, 2.5, 2.5]
+
+
+def test_missing_texts_are_those_of_the_plan() -> None:
+    with pytest.raises(InputError, match=r"position 1 \(counted from 0\) is missing"):
+        release_any([0, 1], job([0, 5], missing=["1"]))
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (
+            [0, 1, 2],
+            r"position 2 \(counted from 0\) is outside the support, which goes from 0 to 5; clamp",
+        ),
+        ([0, None], r"position 1 \(counted from 0\) is missing, and an array keeps its length"),
+        (np.ma.array([0, 1], mask=[False, True]), r"position 1 .* is missing"),
+        ([0.0, float("nan")], "position 1 .* no finite number$"),
+        ([0.0, float("inf")], "position 1 .* no finite number"),
+        (["0", "secret text"], "position 1 .* no finite number"),
+        ([[0, 1]], "list"),
+        (np.zeros((2, 2)), "one dimension"),
+        (5, "int was given"),
+        ("in.csv", "output="),
+        (Path("in.csv"), "output="),
+    ],
+)
+def test_refused_values(values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        release_any(values, job([0, 1, 5]))
+    assert "secret text" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_clamping_to_the_nearest_atom() -> None:
+    spec = job([0, 1, 5], 1e-3, out_of_support="clamp")
+    values = [-9, 2, 3, 3.5, 4, 99, 0]
+    with pytest.warns(OutsidePromiseWarning, match="6 released values moved to the nearest"):
+        assert release_any(values, spec).tolist() == [0, 1, 1, 5, 5, 5, 0]
+    with pytest.raises(InputError, match=r"no finite number$"):
+        release_any(["x"], spec)
+
+
+def test_levels() -> None:
+    names = ["low", "mid", "high"]
+    assert release_any(names, level_job(names, 1e-3)).tolist() == [0, 1, 2]
+    spec = level_job(names, 5.0, round=True, bounds=(0, 2))
+    assert set(release_any(names * 100, spec).tolist()) == set(names)
+    for choice, end in (("refuse", ""), ("clamp", "; levels cannot be clamped, .*")):
+        with pytest.raises(InputError, match=rf"position 1 .* none of the levels{end}$"):
+            release_any(["low", "other"], level_job(names, out_of_support=choice))
+
+
+def test_a_seed_repeats_and_warns() -> None:
+    spec = job([0, 1], 50.0)
+    answers = []
+    for seed in (1, 1, 2):
+        with pytest.warns(SeededWarning, match="for tests only"):
+            answers.append(release_any([0] * 20, spec, seed=seed).tolist())
+    assert answers[0] == answers[1] != answers[2]
+    assert release_any([0] * 20, spec).tolist() != release_any([0] * 20, spec).tolist()
+
+
+def test_series_come_back_without_their_index() -> None:
+    spec = job([0, 1], 1e-3)
+    # Whatever the index was, it does not come back: it may be the secret column itself.
+    for index in ([7, 9, 8], ["yes", "no", "no"], pd.MultiIndex.from_product([["a"], [1, 2, 3]])):
+        series = release_any(pd.Series([0, 1, 1], index=index, name="x"), spec)
+        pd.testing.assert_series_equal(series, pd.Series([0, 1, 1], name="x"))
+    assert release_any(pl.Series("x", [0, 1]), spec).equals(pl.Series("x", [0, 1]))
+    chunks = release_any(pa.chunked_array([[0, 1], [1]]), spec)
+    assert isinstance(chunks, pa.ChunkedArray)
+    assert chunks.to_pylist() == [0, 1, 1]
+    levels = release_any(pd.Series(["a", "b"]), level_job("ab", 1e-3, round=True, bounds=(0, 1)))
+    assert levels.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: release_any([0, 1], job([0, 1]), keep=["k"]), "kept of a dataframe"),
+        (lambda: release_any([0], job([0, 1], unit="id")), "which rows are one person's"),
+        (lambda: release_any([0], job([0, 1], 0.0)), "the scale is 0.*--min-scale T"),
+    ],
+)
+def test_refused_options(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()

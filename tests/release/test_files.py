@@ -1,0 +1,505 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Releasing from file to file: contents, refusals, and nothing under the name before it is done."""
+
+import gzip
+import os
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from noise_checks import DRAWS, LEAST_P, OFF, fit
+from pufferfish import files
+from pufferfish.errors import InputError, OutsidePromiseWarning, PufferfishError, SeededWarning
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.release import pipeline
+from pufferfish.release.pipeline import Prepared, prepare, release_any, release_file
+from pufferfish.release.postprocess import Postprocess
+from pufferfish.release.report import ReleaseReport
+from pufferfish.release.sinks import FileSink
+from pufferfish.support import Levels
+from pufferfish.tables.source import open_table
+from pufferfish.tables.table import BATCH_ROWS
+from release_cases import channel_job, job, level_job, names, write_csv
+
+ROWS = [("a", 0), ("b", 5), ("", 1), ("c", 1), ("a", ""), ("b", 0)]
+TINY = 1e-3  # a scale at which no noise ever comes
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "in.csv", ROWS)
+
+
+def quiet(*arguments: Any, **options: Any) -> ReleaseReport:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsidePromiseWarning)
+        return release_file(*arguments, **options)
+
+
+def test_only_the_released_column_is_written(table: Path) -> None:
+    out = table.with_name("out.csv")
+    with pytest.warns(OutsidePromiseWarning, match="2 released rows with a secret that is in no"):
+        report = release_file(table, out, job([0, 1, 5], TINY))
+    assert out.read_bytes() == b"x\n0\n5\n1\n1\n0\n"
+    assert report == ReleaseReport(
+        source=str(table),
+        output=str(out),
+        column="x",
+        keep=(),
+        mechanism=DiscreteLaplace(TINY, Fraction(1)),
+        rows_read=6,
+        rows_released=5,
+        set_aside=1,
+        outside_promise=2,
+    )
+    assert names(table.parent) == ["in.csv", "out.csv"]
+    with pytest.raises(PufferfishError, match="rows were lost"):
+        ReleaseReport("t", None, "x", (), report.mechanism, 3, 1)
+
+
+def test_every_kind_of_output(tmp_path: Path) -> None:
+    table = tmp_path / "in.csv"
+    table.write_text('s,k,x\na,"p,q",.25\nb,=1+1,0.75\na,-3.2,.250\n')
+    for ending in ("csv", "tsv", "csv.gz", "tsv.gz", "parquet"):
+        with pytest.warns(OutsidePromiseWarning, match="no longer protected"):
+            release_file(table, tmp_path / f"out.{ending}", job([".25", ".75"], TINY), keep=["k"])
+    expected = 'k,x\n"p,q",0.25\n\'=1+1,0.75\n-3.2,0.25\n'
+    assert (tmp_path / "out.csv").read_text() == expected
+    assert gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).decode() == expected
+    tabbed = "k\tx\np,q\t0.25\n'=1+1\t0.75\n-3.2\t0.25\n"
+    assert (tmp_path / "out.tsv").read_text() == tabbed
+    assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()).decode() == tabbed
+    frame = pl.read_parquet(tmp_path / "out.parquet")
+    assert frame.to_dict(as_series=False) == {
+        "k": ["p,q", "=1+1", "-3.2"], "x": [0.25, 0.75, 0.25]
+    }  # fmt: skip
+
+
+def test_numbers_in_kept_text_read_back_as_numbers(tmp_path: Path) -> None:
+    table = tmp_path / "in.csv"
+    table.write_text("s,x,k\na,0,-3.2\nb,1,+5\na,1,1e-3\n")
+    quiet(table, tmp_path / "out.csv", job([0, 1]), keep=["k"])
+    assert pd.read_csv(tmp_path / "out.csv")["k"].tolist() == [-3.2, 5, 1e-3]
+    read = duckdb.sql(f"SELECT k FROM '{tmp_path}/out.csv'").fetchall()
+    assert [float(k) for (k,) in read] == [-3.2, 5, 1e-3]
+
+
+def test_kept_columns_of_parquet_keep_their_types(tmp_path: Path) -> None:
+    kept = {
+        "k": pa.array([b"x", None, b"z"]),
+        "l": pa.array([[1], [], None]),
+        "d": pa.array([1, 2, None], pa.date32()),
+        "t": pa.array(["=1", "b", None]).dictionary_encode(),
+    }
+    table = pa.table({"s": ["a", "b", "a"], "x": [0, 1, None], **kept})
+    pq.write_table(table, tmp_path / "in.parquet")
+    quiet(tmp_path / "in.parquet", tmp_path / "out.parquet", job([0, 1], TINY), keep=["d", "t"])
+    read = pq.read_table(tmp_path / "out.parquet")
+    assert read.schema.field("x").type == pa.int64()
+    assert read.schema.field("d").type == pa.date32()
+    assert read["t"].to_pylist() == ["=1", "b"]
+    quiet(tmp_path / "in.parquet", tmp_path / "out.csv", job([0, 1], TINY), keep=["d", "t"])
+    assert (tmp_path / "out.csv").read_text() == "x,d,t\n0,1970-01-02,'=1\n1,1970-01-03,b\n"
+    with pytest.raises(InputError, match="holds binary cells"):
+        quiet(tmp_path / "in.parquet", tmp_path / "late.csv", job([0, 1]), keep=["k"])
+    assert "late.csv" not in names(tmp_path)
+
+
+def test_integers_above_2_to_53_from_file_to_file(tmp_path: Path) -> None:
+    least = 2**53
+    table = write_csv(tmp_path / "in.csv", [("a", least), ("b", least + 1), ("b", "")])
+    spec = job([least, least + 1], TINY)
+    for ending in ("csv", "parquet"):
+        assert quiet(table, tmp_path / f"out.{ending}", spec).set_aside == 1
+    assert (tmp_path / "out.csv").read_text() == f"x\n{least}\n{least + 1}\n"
+    assert pq.read_table(tmp_path / "out.parquet")["x"].to_pylist() == [least, least + 1]
+    quiet(tmp_path / "out.parquet", tmp_path / "again.csv", spec)
+    assert (tmp_path / "again.csv").read_text() == f"x\n{least}\n{least + 1}\n"
+
+
+def test_dataframes_go_into_files_too(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"s": ["a", "b"], "x": [0, 1]})
+    for source in (frame, frame.lazy()):
+        report = release_any(source, job([0, 1], TINY), output=tmp_path / "out.csv", force=True)
+        assert (tmp_path / "out.csv").read_text() == "x\n0\n1\n"
+        assert report.source == "the Polars dataframe"
+    frame.write_csv(tmp_path / "in.csv")
+    release_any(str(tmp_path / "in.csv"), job([0, 1], TINY), output=tmp_path / "two.csv")
+    assert (tmp_path / "two.csv").read_text() == "x\n0\n1\n"
+
+
+def test_levels_in_files(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "in.csv", [("a", "-low"), ("b", " high ")])
+    order = ["-low", "high"]
+    quiet(table, tmp_path / "codes.csv", level_job(order, TINY))
+    assert (tmp_path / "codes.csv").read_text() == "x\n0\n1\n"
+    named = level_job(order, TINY, round=True, bounds=(0, 1))
+    quiet(table, tmp_path / "names.csv", named)
+    assert (tmp_path / "names.csv").read_text() == "x\n'-low\nhigh\n"
+    quiet(table, tmp_path / "names.parquet", named)
+    assert pq.read_table(tmp_path / "names.parquet")["x"].to_pylist() == order
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_nothing_to_release(tmp_path: Path, ending: str) -> None:
+    table = write_csv(tmp_path / "in.csv", [("a", ""), ("b", "")])
+    for rows in (table, pl.DataFrame({"s": [], "x": [], "k": []})):
+        out = tmp_path / f"out.{ending}"
+        assert quiet(rows, out, job([0, 1]), force=True).rows_released == 0
+        read = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+        assert list(read.columns) == ["x"]
+        assert len(read) == 0
+
+
+def test_a_released_file_has_the_stated_noise(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", 5)] * (DRAWS // 2))
+    scale = 3.7
+    quiet(table, tmp_path / "out.csv", job([0, 5], scale))
+    released = pd.read_csv(tmp_path / "out.csv")["x"].to_numpy()
+    assert len(released) == DRAWS
+    noise = released - np.tile([0, 5], DRAWS // 2)
+    assert fit(noise, scale, Fraction(1)) > LEAST_P
+    for factor in OFF:
+        assert fit(noise, scale * factor, Fraction(1)) < LEAST_P
+    # Neighbouring rows and batches share nothing.
+    assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 0.05
+    assert not np.array_equal(noise[: DRAWS - BATCH_ROWS], noise[BATCH_ROWS:])
+
+
+# What is refused, with nothing left behind.
+
+
+@pytest.mark.parametrize("out_of_support", ["refuse", "clamp"])
+def test_values_outside_the_support(tmp_path: Path, out_of_support: Any) -> None:
+    rows = [("a", 0)] * 70_000 + [("b", 99), ("a", 1)]
+    table, out = write_csv(tmp_path / "in.csv", rows), tmp_path / "out.csv"
+    spec = job([0, 1], TINY, out_of_support=out_of_support)
+    if out_of_support == "clamp":
+        with pytest.warns(OutsidePromiseWarning, match="1 released value moved to the nearest"):
+            report = release_file(table, out, spec)
+        assert report.clamped == 1
+        assert out.read_text().split()[-2:] == ["1", "1"]
+        return
+    with pytest.raises(
+        InputError,
+        match=r"data row 70001 of .*in.csv, column 'x', is outside the support, which goes from 0 "
+        r"to 1; clamp .*--out-of-support clamp \(out_of_support='clamp'\)$",
+    ) as caught:
+        release_file(table, out, spec)
+    assert "99" not in str(caught.value)
+    assert names(tmp_path) == ["in.csv"]
+
+
+@pytest.mark.parametrize(
+    "cell, spec, message",
+    [
+        ("?", job([0, 1], out_of_support="clamp"), "is no finite number; if it means a missing"),
+        ("text", job([0, 1]), "is no finite number"),
+        ("1e999", job([0, 1]), "is no finite number"),
+        ("hi", level_job(["0", "1"]), "is none of the levels$"),
+        ("hi", level_job(["0", "1"], out_of_support="clamp"), "levels; levels cannot be clamped"),
+    ],
+)
+def test_cells_that_are_refused(tmp_path: Path, cell: str, spec: Any, message: str) -> None:
+    table = write_csv(tmp_path / "in.csv", [("a", "0"), ("b", cell)])
+    for before_write in (None, lambda prepared: None):
+        with pytest.raises(InputError, match=f"data row 2 of .* {message}"):
+            release_file(table, tmp_path / "out.csv", spec, before_write=before_write)
+    assert names(tmp_path) == ["in.csv"]
+
+
+def test_the_output_is_not_the_input(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = table.read_bytes()
+    table.with_name("link.csv").symlink_to(table)
+    os.link(table, table.with_name("hard.csv"))
+    monkeypatch.chdir(table.parent)
+    monkeypatch.setenv("HOME", str(table.parent))
+    (table.parent / "sub").mkdir()
+    for out in (table, "in.csv", "./in.csv", "sub/../in.csv", "link.csv", "hard.csv"):
+        for force in (False, True):
+            with pytest.raises(InputError, match="is the input itself"):
+                release_file(table, out, job([0, 1, 5]), force=force)
+    for source in ("link.csv", "~/in.csv", Path("~/in.csv"), open_table("~/in.csv")):
+        with pytest.raises(InputError, match="is the input itself"):
+            release_file(source, table, job([0, 1, 5]), force=True)
+    assert table.read_bytes() == before
+    quiet("~/in.csv", table.with_name("out.csv"), job([0, 1, 5], TINY))
+    # Mutant: paths compared as they are written.
+    monkeypatch.setattr(files, "home_expanded", lambda path: path)
+    quiet("~/in.csv", table, job([0, 1, 5], TINY), force=True)
+    assert table.read_bytes() != before
+
+
+def test_the_output_is_no_other_input(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = write_csv(table.with_name("plan.csv"), [("a", 0)])
+    table.with_name("link.csv").symlink_to(plan)
+    monkeypatch.setenv("HOME", str(table.parent))
+    before = plan.read_bytes()
+    for inputs in ([plan], [str(plan)], ["~/plan.csv"], [table, plan]):
+        for out in (plan, table.with_name("link.csv")):
+            with pytest.raises(InputError, match="give another name"):
+                release_file(table, out, job([0, 1, 5]), force=True, inputs=inputs)
+    assert plan.read_bytes() == before
+    quiet(table, table.with_name("out.csv"), job([0, 1, 5]), inputs=[plan, table.with_name("no")])
+
+
+@pytest.mark.parametrize("name", ["o" * 251 + ".csv", "é" * 125 + ".csv", "😀" * 62 + ".csv"])
+def test_a_name_as_long_as_names_can_be(table: Path, name: str) -> None:
+    quiet(table, table.with_name(name), job([0, 1, 5], TINY))
+    assert names(table.parent) == sorted(["in.csv", name])
+
+
+def test_an_existing_output_needs_force(table: Path) -> None:
+    out = table.with_name("out.csv")
+    out.write_text("precious")
+    with pytest.raises(InputError, match=r"exists already; .*--force"):
+        release_file(table, out, job([0, 1, 5]))
+    assert out.read_text() == "precious"
+    quiet(table, out, job([0, 1, 5], TINY), force=True)
+    assert out.read_text().startswith("x\n0\n")
+
+
+def test_an_output_that_appears_meanwhile_is_kept(table: Path) -> None:
+    out = table.with_name("out.csv")
+    with pytest.raises(InputError, match="exists already"):
+        quiet(table, out, job([0, 1, 5]), progress=lambda *_: out.write_text("precious"))
+    assert out.read_text() == "precious"
+    assert names(table.parent) == ["in.csv", "out.csv"]
+
+
+def test_an_output_behind_a_link_is_replaced_there(table: Path, tmp_path: Path) -> None:
+    real = tmp_path / "sub" / "real.csv"
+    real.parent.mkdir()
+    (tmp_path / "link.csv").symlink_to(real)
+    quiet(table, tmp_path / "link.csv", job([0, 1, 5], TINY))
+    assert (tmp_path / "link.csv").is_symlink()
+    assert real.read_text().startswith("x\n0\n")
+
+
+@pytest.mark.parametrize(
+    "out, message",
+    [
+        ("out.xlsx", r"must end in \.csv, \.tsv, \.csv\.gz, \.tsv\.gz or \.parquet"),
+        ("out", "must end in"),
+        (".csv", "must end in"),
+        ("no/out.csv", "the folder .*no does not exist"),
+        ("folder.csv", "it is a folder"),
+        ("pipe.csv", "not a plain file"),
+        ("in.csv/out.csv", "does not exist"),
+        ("x" * 300 + ".csv", "cannot write .*x.csv: File name too long"),
+    ],
+)
+def test_outputs_that_cannot_be(table: Path, out: str, message: str) -> None:
+    (table.parent / "folder.csv").mkdir()
+    os.mkfifo(table.parent / "pipe.csv")
+    for release in (quiet, prepare):
+        with pytest.raises(InputError, match=message) as caught:
+            release(table, table.parent / out, job([0, 1, 5]), force=True)
+        assert "\n" not in str(caught.value)
+    assert names(table.parent) == ["folder.csv", "in.csv", "pipe.csv"]
+
+
+@pytest.mark.parametrize(
+    "source, message", [("im.csv", "no file .*did you mean 'in.csv'"), (".", "is a folder")]
+)
+def test_inputs_that_cannot_be(table: Path, source: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        release_file(table.parent / source, table.with_name("out.csv"), job([0, 1, 5]))
+
+
+@pytest.mark.parametrize("failing", ["draw", "sink", "progress"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError(28, "No space left")])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_whatever_fails_leaves_nothing(
+    table: Path, failing: str, error: Any, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = table.with_name(f"out.{ending}")
+    out.write_text("precious")
+
+    def fail(*arguments: Any) -> None:
+        raise error
+
+    if failing == "draw":
+        monkeypatch.setattr(Postprocess, "draw", fail)
+    if failing == "sink":
+        made = FileSink.__init__
+
+        def broken(self: Any, *arguments: Any) -> None:
+            made(self, *arguments)
+            self._sink.write = fail
+
+        monkeypatch.setattr(FileSink, "__init__", broken)
+    expected = InputError if failing == "sink" and isinstance(error, OSError) else error
+    with pytest.raises(expected if isinstance(expected, type) else OSError) as caught:
+        quiet(
+            table, out, job([0, 1, 5]), force=True,
+            progress=fail if failing == "progress" else None,
+        )  # fmt: skip
+    if expected is InputError:
+        assert str(caught.value) == f"cannot write {out}: No space left; nothing was written"
+    assert out.read_text() == "precious"
+    assert names(table.parent) == ["in.csv", f"out.{ending}"]
+
+
+# Two passes: everything that can refuse is asked before the charge.
+
+
+def test_between_the_passes_all_is_known_and_nothing_is_written(table: Path) -> None:
+    out, seen = table.with_name("out.csv"), []
+
+    def charge(prepared: Prepared) -> None:
+        seen.append((prepared.rows, prepared.report.set_aside, len(prepared.digest)))
+        assert names(table.parent) == ["in.csv"]
+
+    report = quiet(table, out, job([0, 1, 5], TINY), before_write=charge)
+    assert seen == [(5, 1, 64)]
+    assert out.read_bytes() == b"x\n0\n5\n1\n1\n0\n"
+    assert report.rows_released == 5
+
+    def refuse(prepared: Prepared) -> None:
+        raise InputError("over the budget")
+
+    with pytest.raises(InputError, match="over the budget"):
+        quiet(table, table.with_name("late.csv"), job([0, 1, 5]), before_write=refuse)
+    assert names(table.parent) == ["in.csv", "out.csv"]
+
+
+THREE = Levels(("p", "q", "r"))
+
+
+@pytest.mark.parametrize(
+    "spec, keep, message",
+    [
+        (job([0, 1]), (), "outside the support"),
+        (job([0, 1, 5], 1e20), (), "beyond 64 bits"),
+        (job([0, 1, 5], 0.0), (), "published unchanged"),
+        (job([0, 1, 5], bounds=("0.5", 2)), (), "multiples of 1"),
+        (job([0, 1, 5], unit="id", rows_per_person=(1,)), (), "such as 2"),
+        (job([0, 1, 5]), ["s"], "cannot be kept"),
+        (job([0, 1, 5]), ["l"], "holds list cells"),
+        (job([0, 1, 5], coding=None), (), "no column is named"),
+        (channel_job(THREE, [[1, 0, 0], [0, 1, 0], [1, 1, 1]]), (), "read back|unchanged"),
+    ],
+)
+def test_refused_before_the_charge(tmp_path: Path, spec: Any, keep: Any, message: str) -> None:
+    levels = isinstance(spec.support, Levels)
+    x = ["p", "q", "p", "q"] if levels else [0, 5, 1, 0]
+    rows = {"s": list("abab"), "id": [1, 2, 3, 3], "x": x, "l": [[1]] * 4}
+    pq.write_table(pa.table(rows), tmp_path / "in.parquet")
+
+    def charge(prepared: Prepared) -> None:
+        pytest.fail("it was charged")
+
+    with pytest.raises(InputError, match=message):
+        quiet(tmp_path / "in.parquet", tmp_path / "out.csv", spec, keep, before_write=charge)
+    with pytest.raises(InputError, match=message):
+        quiet(tmp_path / "in.parquet", tmp_path / "out.csv", spec, keep)
+    assert names(tmp_path) == ["in.parquet"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s,x\na,0\nb,5\n",
+        "s,x\na,5\nb,5\n,1\nc,1\na,\nb,0\n",
+        "s,x\na,0\nb,5\n,1\nc,1\na,1\nb,\n",
+        "s,x\n" + "a,0\n" * 9,
+    ],
+    ids=["shorter", "another value", "another blank", "longer"],
+)
+def test_a_table_that_changes_between_the_passes(table: Path, text: str) -> None:
+    for source in (table, open_table(table)):
+        write_csv(table, ROWS)
+        with pytest.raises(InputError, match="changed while it was read; nothing was written"):
+            quiet(
+                source, table.with_name("out.csv"), job([0, 1, 5]),
+                before_write=lambda prepared: table.write_text(text),
+            )  # fmt: skip
+        assert names(table.parent) == ["in.csv"]
+
+
+def test_mutant_a_digest_that_never_changes_is_caught(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline.Reader, "digest", "same")
+    quiet(
+        table, table.with_name("late.csv"), job([0, 1, 5]),
+        before_write=lambda _: table.write_text("s,x\na,5\nb,5\n,1\nc,1\na,\nb,0\n"),
+    )  # fmt: skip
+    assert table.with_name("late.csv").exists()
+
+
+def test_mutant_written_under_the_real_name_is_caught(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def early() -> bool:
+        seen = []
+        out = table.with_name("out.csv")
+        quiet(
+            table, out, job([0, 1, 5]), force=True,
+            progress=lambda done, total: seen.append(out.exists()),
+        )  # fmt: skip
+        out.unlink()
+        return any(seen)
+
+    assert not early()
+    enter = files.PendingFile.__enter__
+
+    def careless(self: files.PendingFile) -> files.PendingFile:
+        self.target.touch()
+        return enter(self)
+
+    monkeypatch.setattr(files.PendingFile, "__enter__", careless)
+    assert early()
+
+
+# Options.
+
+
+def test_progress_counts_rows(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", "")] * 50_000)
+    once: list[tuple[int, int | None]] = []
+    quiet(table, tmp_path / "one.csv", job([0, 1]), progress=lambda *call: once.append(call))
+    assert once[-1] == (100_000, 100_000)
+    assert {total for _, total in once[:-1]} == {None}
+    assert [done for done, _ in once] == sorted(done for done, _ in once)
+    twice: list[tuple[int, int | None]] = []
+    quiet(
+        table, tmp_path / "two.csv", job([0, 1]),
+        progress=lambda *call: twice.append(call), before_write=lambda prepared: None,
+    )  # fmt: skip
+    first = [done for done, total in twice if total is None]
+    second = [done for done, total in twice if total is not None]
+    assert first == sorted(first)
+    assert second == sorted(second)
+    assert first[-1] == second[-1] == 100_000
+    assert twice == [(d, None) for d in first] + [(d, 100_000) for d in second]
+
+
+def test_a_seeded_file_says_that_it_is_a_test(table: Path) -> None:
+    table.with_name("test-link.csv").symlink_to(table.with_name("real.csv"))
+    for name in ("out.csv", "te-st.csv", "test-link.csv"):
+        for release in (release_file, prepare):
+            with pytest.raises(InputError, match="must contain 'test', but"):
+                release(table, table.with_name(name), job([0, 1, 5]), seed=1)
+    assert not table.with_name("real.csv").exists()
+    texts = []
+    charges: list[Callable[[Prepared], None] | None] = [None, lambda prepared: None]
+    for name, charge in zip(("test1.csv", "my-TEST.csv"), charges, strict=True):
+        with pytest.warns(SeededWarning, match="for tests only"):
+            report = quiet(
+                table, table.with_name(name), job([0, 1, 5], 99.0), seed=1, before_write=charge
+            )
+        assert report.seeded
+        texts.append(table.with_name(name).read_text())
+    assert texts[0] == texts[1]

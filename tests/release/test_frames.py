@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Releasing dataframes: the same kind comes back, with the released column and nothing else."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from pufferfish.errors import InputError, OutsidePromiseWarning, SeededWarning
+from pufferfish.release import pipeline
+from pufferfish.release import rows as release_rows
+from pufferfish.release.pipeline import release_any, release_file
+from release_cases import job, level_job
+
+ROWS = {"s": ["a", "b", "a", "c", None], "x": [0, 5, None, 1, 0], "k": ["u", "v", "w", "y", "z"]}
+FRAMES: list[Callable[[Any], Any]] = [
+    lambda rows: pd.DataFrame(rows, index=list("pqrst")),
+    lambda rows: pd.DataFrame(rows).convert_dtypes(),
+    pl.DataFrame,
+    pa.table,
+    lambda rows: pa.record_batch(rows),
+]
+NAMES = ["pandas", "pandas-nullable", "polars", "pyarrow", "batch"]
+TINY = 1e-3  # a scale at which no noise ever comes
+
+
+def columns(frame: Any) -> dict[str, list[Any]]:
+    return {n: c.to_list() for n, c in nw.from_native(frame).to_dict(as_series=True).items()}
+
+
+def said(call: Callable[[], Any]) -> list[str]:
+    """The warnings of a call that are about the promise."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return sorted(str(w.message) for w in caught if w.category is OutsidePromiseWarning)
+
+
+@pytest.mark.parametrize("make", FRAMES, ids=NAMES)
+def test_only_the_released_column_comes_back(make: Callable[[Any], Any]) -> None:
+    frame = make(ROWS)
+    with pytest.warns(OutsidePromiseWarning) as caught:
+        released = release_any(frame, job([0, 1, 5], TINY))
+    assert isinstance(released, pa.Table if isinstance(frame, pa.RecordBatch) else type(frame))
+    assert columns(released) == {"x": [0, 5, 1, 0]}
+    assert nw.from_native(released)["x"].dtype == nw.Int64
+    texts = sorted(str(w.message) for w in caught)
+    assert texts[0].startswith("1 row left out (no public value); which rows are left out shows")
+    assert texts[1].startswith("2 released rows with a secret that is in no pair")
+    if isinstance(released, pd.DataFrame):
+        assert list(released.index) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("make", FRAMES, ids=NAMES)
+def test_kept_columns_stay_with_their_rows(make: Callable[[Any], Any]) -> None:
+    with pytest.warns(OutsidePromiseWarning) as caught:
+        released = release_any(make(ROWS), job([0, 1, 5], TINY), keep=["k"])
+    assert columns(released) == {"x": [0, 5, 1, 0], "k": ["u", "v", "y", "z"]}
+    assert any("no longer protected" in str(w.message) for w in caught)
+    if isinstance(released, pd.DataFrame):
+        assert list(released.index) == [0, 1, 2, 3]
+
+
+@pytest.mark.filterwarnings("ignore::pufferfish.errors.OutsidePromiseWarning")
+def test_lazy_frames_stay_lazy() -> None:
+    released = release_any(pl.LazyFrame(ROWS), job([0, 1, 5], TINY), keep=["k"])
+    assert isinstance(released, pl.LazyFrame)
+    assert columns(released.collect())["x"] == [0, 5, 1, 0]
+
+
+def test_warnings_come_once_per_plan() -> None:
+    spec = job([0, 1, 5], TINY)
+    assert len(said(lambda: release_any(pl.DataFrame(ROWS), spec, keep=["k"]))) == 3
+    for _ in range(3):
+        assert said(lambda: release_any(pl.DataFrame(ROWS), spec, keep=["k"])) == []
+    # Another plan is another one, if its noise is the same; and so is another kind of warning.
+    assert len(said(lambda: release_any(pl.DataFrame(ROWS), job([0, 1, 5], TINY)))) == 2
+    assert said(lambda: release_any(pl.DataFrame({"x": [0]}), spec)) == [
+        "the secret column 's' is not in the table, so rows outside the promise were not counted"
+    ]
+
+
+def test_warnings_point_at_the_line_that_called(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"s": ["a", "c", "a"], "x": [0, 0, None], "k": [1, 2, 3]})
+    calls: list[Callable[[], Any]] = [
+        lambda: release_any(frame, job([0], 0.0, allow_unchanged=True), keep=["k"], seed=1),
+        lambda: release_any([0, 0], job([0], 0.0, allow_unchanged=True), seed=1),
+        lambda: release_file(
+            frame, tmp_path / "test.csv", job([0], 0.0, allow_unchanged=True), seed=1
+        ),
+    ]
+    for call in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        first = call.__code__.co_firstlineno
+        assert len({w.category for w in caught}) >= 2
+        assert {w.filename for w in caught} == {__file__}
+        assert all(first <= w.lineno <= first + 2 for w in caught)
+
+
+def test_integers_above_2_to_53_beside_a_blank() -> None:
+    least = 2**53
+    frame = pd.DataFrame({"s": list("abb"), "x": pd.array([least, least + 1, None], "Int64")})
+    with pytest.warns(OutsidePromiseWarning, match="left out"):
+        released = release_any(frame, job([least, least + 1], TINY))
+    assert released["x"].tolist() == [least, least + 1]
+    assert released["x"].dtype == "int64"
+
+
+def test_fractions_come_as_doubles_and_levels_as_text() -> None:
+    frame = pl.DataFrame({"s": ["a", "b"], "x": [0.25, 0.75]})
+    assert release_any(frame, job([".25", ".75"], TINY))["x"].dtype == pl.Float64
+    levels = level_job(["lo", "hi"], TINY, round=True, bounds=(0, 1))
+    texts = release_any(pl.DataFrame({"s": ["a", "b"], "x": ["hi", "lo"]}), levels)
+    assert texts["x"].to_list() == ["hi", "lo"]
+    assert texts["x"].dtype == pl.String
+
+
+@pytest.mark.parametrize(
+    "keep, message",
+    [
+        (["s"], "the secret column 's' cannot be kept"),
+        ([" s "], "the secret column 's' cannot be kept"),
+        (["S"], "the secret column 's' cannot be kept, nor 'S', the same name"),
+        (["\uff53\u00a0"], "the secret column 's' cannot be kept, nor"),
+        ("x", "the public column 'x' cannot be kept"),
+        (["kk"], "no column 'kk'.*did you mean 'k'"),
+    ],
+)
+def test_columns_that_cannot_be_kept(keep: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        release_any(pl.DataFrame(ROWS), job([0, 1, 5]), keep=keep)
+
+
+def keeps_a_renamed_secret(name: str) -> bool:
+    frame = pl.DataFrame({"strasse": ["a"], "x": [0], name: ["a"]})
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutsidePromiseWarning)
+            release_any(frame, job([0, 1], secret="strasse"), keep=[name])
+    except InputError as error:
+        return "the secret column 'strasse' cannot be kept, nor" not in str(error)
+    return True
+
+
+def test_a_renamed_secret_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not any(map(keeps_a_renamed_secret, ("Straße", "STRASSE", "\uff33trasse")))
+    # Mutant: names compared as they are.
+    monkeypatch.setattr(release_rows, "_folded", str.strip)
+    assert keeps_a_renamed_secret("Straße")
+
+
+def test_nothing_is_kept_of_a_table_without_the_secret_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any column might be the secret under another name: a name was mistyped, or was changed."""
+    frame = pl.DataFrame({"diagnosis ": ["a", "b"], "x": [0, 1], "k": [5, 6]})
+    frame.write_csv(tmp_path / "in.csv")
+    spec = job([0, 1], TINY, secret="diagnose")
+    calls: list[Callable[[str], Any]] = [
+        lambda name: release_file(tmp_path / "in.csv", tmp_path / "out.csv", spec, [name]),
+        lambda name: release_file(frame, tmp_path / "out.csv", spec, [name]),
+        lambda name: release_any(frame, spec, [name]),
+        lambda name: release_any(frame.lazy(), spec, [name]),
+        lambda name: release_any(frame.to_pandas(), spec, [name]),
+    ]
+    for call in calls:
+        for name in ("diagnosis", "k"):
+            with pytest.raises(
+                InputError, match="the secret column 'diagnose' is not in"
+            ) as caught:
+                call(name)
+            text = str(caught.value)
+            assert " (did you mean 'diagnosis'?), so no column can be kept: " in text
+            assert text.endswith("the other columns are diagnosis, k")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+    # Where the secret column is not known, any kept one might be it.
+    with pytest.raises(InputError, match="only where the secret column is named"):
+        release_any(frame, job([0, 1], secret=None, protected=None), keep=["k"])
+    # Without kept columns a warning is all that there is.
+    with pytest.warns(OutsidePromiseWarning, match="'diagnose' is not in the table, so rows outs"):
+        assert release_any(frame, spec).columns == ["x"]
+
+    # Mutant: a secret that is not there is taken as there.
+    def trusting(table: Any, spec: Any, keep: Any) -> Any:
+        written = tuple(c for c in table.columns if c == "x" or c in keep)
+        return release_rows.Columns("x", None, None, tuple(keep), written)
+
+    monkeypatch.setattr(pipeline, "choose_columns", trusting)
+    assert "k" in release_any(frame, spec, ["k"]).columns
+
+
+@pytest.mark.parametrize("rows, text", [(1, "1 released value moved"), (3, "3 released values mo")])
+def test_clamped_rows_are_outside_the_promise(rows: int, text: str) -> None:
+    frame = pl.DataFrame({"s": ["a"] * (rows + 1), "x": [0] + [7] * rows})
+    for values in (frame, frame["x"], frame["x"].to_list()):
+        spec = job([0, 1], TINY, out_of_support="clamp")
+        with pytest.warns(OutsidePromiseWarning, match="the guarantee does not cover") as caught:
+            release_any(values, spec)
+        assert [str(w.message).startswith(text) for w in caught] == [True]
+
+
+def test_refused_cells_are_named_by_row() -> None:
+    frame = pd.DataFrame({"s": ["a", "b"], "x": [0, 77]})
+    with pytest.raises(InputError, match=r"data row 2 of .*, column 'x', is outside") as caught:
+        release_any(frame, job([0, 1]))
+    assert "77" not in str(caught.value)
+    with pytest.raises(InputError, match="no column 'x'"):
+        release_any(pd.DataFrame({"y": [0]}), job([0, 1]))
+    with pytest.raises(InputError, match="no column is named"):
+        release_any(frame, job([0, 1], coding=None))
+
+
+def test_spaces_around_names_and_an_empty_frame() -> None:
+    frame = pd.DataFrame({" x ": [0, 1], "s": ["a", "b"]})
+    assert columns(release_any(frame, job([0, 1], TINY))) == {" x ": [0, 1]}
+    empty = pl.DataFrame({"s": [], "x": []}, schema={"s": pl.String, "x": pl.Int64})
+    assert columns(release_any(empty, job([0]))) == {"x": []}
+
+
+def test_a_seed_warns() -> None:
+    frame = pl.DataFrame({"s": ["a", "b"] * 20, "x": [0, 1] * 20})
+    with pytest.warns(SeededWarning):
+        one = release_any(frame, job([0, 1], 9.0), seed=3)
+    with pytest.warns(SeededWarning):
+        two = release_any(frame, job([0, 1], 9.0), seed=3)
+    assert one.equals(two)
+
+
+# Rows of one person.
+
+PEOPLE = {"s": list("aabcc"), "id": ["1", "1", "2", "3", "3"], "x": [0, 1, 0, 1, None]}
+
+
+@pytest.mark.filterwarnings("ignore::pufferfish.errors.OutsidePromiseWarning")
+def test_a_person_has_no_more_rows_than_the_plan_knows(tmp_path: Path) -> None:
+    frame = pl.DataFrame(PEOPLE)
+
+    def release(frame: Any, rows: tuple[int, ...], protected: tuple[str, ...] = ("a", "b")) -> Any:
+        spec = job([0, 1], TINY, unit="id", rows_per_person=rows, protected=protected)
+        release_file(frame, tmp_path / "out.csv", spec, force=True)
+        return release_any(frame, spec)
+
+    assert release(frame, (1, 2))["x"].to_list() == [0, 1, 0, 1]
+    with pytest.raises(InputError, match=r"1 unit of column 'id' .* such as 2; it knows .* 1 rows"):
+        release(frame, (1,))
+    with pytest.raises(InputError, match="such as 1; it knows units with 2 rows"):
+        release(frame, (2,))
+    # Persons whose secret is in no pair may have any number; a blank is no row of theirs.
+    assert release(frame, (1,), ("b", "c"))["x"].to_list() == [0, 1, 0, 1]
+    with pytest.raises(InputError, match="column 'id' is missing in 1 row with a public value"):
+        release(frame.with_columns(id=pl.Series(["1", "1", "2", None, None])), (1, 2))
+    assert release(frame.with_columns(id=pl.Series(["1", "1", "2", "3", None])), (1, 2)).height == 4
+    with pytest.raises(InputError, match="the unit column 'id' cannot be kept"):
+        release_any(frame, job([0, 1], unit="id", rows_per_person=(1, 2)), keep=["ID"])
+    with pytest.raises(InputError, match="no column 'id'"):
+        release_any(frame.drop("id"), job([0, 1], unit="id", rows_per_person=(1, 2)))
+    (tmp_path / "out.csv").unlink()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore::pufferfish.errors.OutsidePromiseWarning")
+def test_mutant_people_that_are_not_checked_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_rows.Reader, "check_people", lambda self: None)
+    spec = job([0, 1], TINY, unit="id", rows_per_person=(1,))
+    assert release_any(pl.DataFrame(PEOPLE), spec).height == 4

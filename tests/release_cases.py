@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared by the tests of releasing: small jobs, exact laws of outputs, a slow release by rows."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.release.spec import ReleaseSpec
+from pufferfish.support import Levels, Support, make_lattice
+from pufferfish.tables.rules import Coding
+
+
+def job(
+    values: Iterable[Any],
+    scale: float = 1.0,
+    step: Any = None,
+    missing: Sequence[str] = (),
+    **options: Any,
+) -> ReleaseSpec:
+    """A release of numbers in column x, secret column s, the secrets a and b being protected."""
+    exact_step = None if step is None else Fraction(step)
+    support = make_lattice([Fraction(v) for v in values], exact_step)
+    options.setdefault("coding", Coding("x", support, tuple(missing), exact_step is not None))
+    return spec_of(support, DiscreteLaplace(scale, support.step), **options)
+
+
+def level_job(names: Sequence[str], scale: float = 1.0, **options: Any) -> ReleaseSpec:
+    """A release of ordered levels in column x."""
+    support = Levels(tuple(names), ordered=True)
+    return spec_of(support, DiscreteLaplace(scale, Fraction(1)), **options)
+
+
+def channel_job(
+    support: Support, rows: Any, outputs: Support | None = None, **options: Any
+) -> ReleaseSpec:
+    """A release through a channel of some rows of integers; outputs are the support by default."""
+    channel = Channel.of(support, support if outputs is None else outputs, rows)
+    return spec_of(support, channel, **options)
+
+
+def spec_of(support: Support, mechanism: Any, **options: Any) -> ReleaseSpec:
+    """A release of column x, with the secret column s and the pair of a and b."""
+    defaults = {"coding": Coding("x", support), "secret": "s", "protected": ("a", "b")}
+    return ReleaseSpec(support=support, mechanism=mechanism, **(defaults | options))
+
+
+def names(folder: Path) -> list[str]:
+    """The names in a folder."""
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[Any]], header: str = "s,x") -> Path:
+    """Write a plain CSV file without anything to quote."""
+    lines = [header, *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def one_by_one(
+    value: Fraction,
+    noise: int,
+    step: Fraction,
+    *,
+    rounding: bool = False,
+    bounds: tuple[Fraction, Fraction] | None = None,
+) -> Fraction:
+    """The released value of one row, in fractions: the sum, rounded, then moved into the bounds."""
+    total = value + noise * step
+    if rounding:
+        total = Fraction(round(total))
+    return total if bounds is None else min(max(total, bounds[0]), bounds[1])
+
+
+def exact_law(
+    value: Fraction, spec: ReleaseSpec, finish: Callable[[Fraction], Fraction]
+) -> dict[Fraction, float]:
+    """The chances of all outputs for one value, the far tails (below 1e-30) left out."""
+    units = float(Fraction(spec.mechanism.scale) / spec.mechanism.step)
+    a = math.exp(-1 / units)
+    chances: dict[Fraction, float] = {}
+    for k in range(-int(70 * units) - 2, int(70 * units) + 3):
+        output = finish(value + k * spec.mechanism.step)
+        mass = (1 - a) / (1 + a) * math.exp(-abs(k) / units)
+        chances[output] = chances.get(output, 0.0) + mass
+    return chances
+
+
+def law_p(outputs: Iterable[Fraction], chances: dict[Fraction, float]) -> float:
+    """p-value of a chi-square test of outputs against their exact law; 0 for an impossible one."""
+    from scipy import stats  # slow to import, and programs of one release do not need it
+
+    observed = Counter(outputs)
+    if not observed.keys() <= chances.keys():
+        return 0.0
+    rows = sum(observed.values())
+    seen, expected, rare = [], [], [0.0, 0.0]
+    for output, chance in chances.items():
+        if chance * rows >= 20:
+            seen.append(float(observed[output]))
+            expected.append(chance * rows)
+        else:
+            rare = [rare[0] + observed[output], rare[1] + chance * rows]
+    if rare[1] >= 20:
+        seen.append(rare[0])
+        expected.append(rare[1])
+    statistic = float(np.sum((np.array(seen) - expected) ** 2 / np.array(expected)))
+    return float(stats.chi2.sf(statistic, max(1, len(seen) - 1)))
+
+
+def exact(values: Any) -> list[Fraction]:
+    """Released numbers as the fractions that they are."""
+    return [Fraction(v) for v in np.asarray(values).tolist()]
