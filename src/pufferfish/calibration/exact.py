@@ -10,18 +10,20 @@ from pufferfish.calibration.coupling import scale_of_sides
 from pufferfish.calibration.root import find_root, noise_up
 from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.kernel import GridTooLarge
-from pufferfish.loss.problem import Releases, Unknown, problems_of
+from pufferfish.loss.problem import Releases
 from pufferfish.loss.proof import prove
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
-#: What rounding may do to a loss in doubles.
-_FLOAT_ERROR = 2e-14
 #: A factor that is found in doubles is never taken to be better than this.
 _LEAST_MARGIN = 1e-13
 #: Where doubles know it no better than this, the search ends in balls, up to so many cells.
-_COARSE, _FEW_CELLS = 1e-10, 20_000
+_COARSE, _FEW_CELLS = 1e-11, 20_000
+#: Atoms of the smaller problems on which the search of a large one starts.
+_SMALL = 1024
+#: At this u there is hardly any noise.
+_NARROW = 100.0
 
 
 def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
@@ -36,7 +38,9 @@ def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     scale = step * least_factor(scenario, {0: Fraction(1)}, {}, epsilon, epsilon)
     if not scenario.has_region and scenario.unit is None and _may_tie(scenario, scale, epsilon):
         # A margin may not lift theta* above the scale of a side, which it can be equal to.
-        scale = min(scale, Fraction(scale_of_sides(scenario, epsilon, min)))
+        side = scale_of_sides(scenario, epsilon, min)
+        if side < scale:
+            return DiscreteLaplace(side, step)
     return noise_up(scale, step, epsilon)
 
 
@@ -69,7 +73,6 @@ def least_factor(
     for all rows of one person, are at most that will do.
     """
     axes = scenario.product.axes
-    one = {c: (*previous.get(c, ()), DiscreteLaplace(1.0, lattice_of(axes[c]).step)) for c in rates}
     widest = sum(
         (int(lattice_of(axes[c]).index[-1]) * rate for c, rate in rates.items()), Fraction(0)
     )
@@ -78,14 +81,9 @@ def least_factor(
     if epsilon <= 0:
         return safe
     try:
-        problems = problems_of(scenario, {**previous, **one})
-        if any(isinstance(p, Unknown) and p.rows == rows for p in problems):
-            return safe
-        found = _search(scenario, rates, previous, epsilon, float(1 / safe))
+        return min(safe, _search(scenario, rates, previous, epsilon, float(1 / safe)))
     except GridTooLarge:
         return safe
-    unknown = max((p.rows for p in problems if isinstance(p, Unknown)), default=0)
-    return min(safe, max(found, unknown * widest / left))
 
 
 def _search(
@@ -100,17 +98,33 @@ def _search(
     ``low`` is a u that is private.
     """
     goal, start = float(epsilon), low
-    error = _FLOAT_ERROR / goal
-    factor, margin = Fraction(1) / Fraction(low), Fraction(0)
+    loss = RateLoss(scenario, rates, previous)
+    error = loss.error / goal
     if error < 1e-3:
-        found = find_root(
-            RateLoss(scenario, rates, previous), goal, low, start, error, max(error, _LEAST_MARGIN)
-        )
+        tolerance = max(error, _LEAST_MARGIN)
+        found = find_root(loss, goal, low, _start(loss, goal, low), tolerance, tolerance)
         start = found.u
-        margin = Fraction(min(max(error / found.slope, _LEAST_MARGIN), 1e-3))
-        factor = (1 + margin) / Fraction(found.u)
-    if (margin <= _COARSE and error < 1e-3) or scenario.cells > _FEW_CELLS:
-        return factor
+        margin = min(max(error / found.slope, _LEAST_MARGIN), 1e-3)
+        if margin <= _COARSE or loss.size > _FEW_CELLS:
+            return (1 + Fraction(margin)) / Fraction(start)
     bits = 128 + epsilon.denominator.bit_length()
-    found = find_root(RateLoss(scenario, rates, previous, bits=bits), goal, low, start, 1e-14)
+    found = find_root(RateLoss(scenario, rates, previous, bits), goal, low, start, 1e-14)
     return (1 + Fraction(1, 10**15)) / Fraction(found.u)
+
+
+def _start(loss: RateLoss, goal: float, low: float) -> float:
+    """Return a first u: the root of a smaller problem where the support is large.
+
+    Gathering neighbours answers where theta is many atoms wide, some stretches of the support
+    where it is few.
+    """
+    if loss.size <= 8 * _SMALL:
+        return low
+    roots = []
+    for smaller in (loss.coarser(_SMALL), loss.local(8, _SMALL)):
+        if smaller is not None and smaller.worst(_NARROW)[0] > goal * (1 + 1e-6):
+            roots.append(find_root(smaller, goal, low, low, 1e-3, 1e-3).u)
+            if roots[0] / low * goal < 0.3 * _SMALL:
+                break  # theta is several cells wide
+    # Where the smaller ones are private without noise, few atoms need some, and narrow noise.
+    return roots[-1] if roots else max(low, min(2 * goal + 2, _NARROW))

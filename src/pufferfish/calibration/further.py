@@ -243,8 +243,9 @@ def _left(before: Composition, epsilon: Fraction) -> Fraction:
 def _nothing_left(before: Composition, epsilon: Fraction) -> CheckFailed:
     bound = before.bound()
     return CheckFailed(
+        f"nothing, or less than a billionth, of epsilon {show(epsilon)} is left beside "
         f"{counted(len(before), 'previous release')} with a loss of up to {bound.value:.6g} "
-        f"({bound.kind}) leave nothing, or less than a billionth, of epsilon {show(epsilon)}"
+        f"({bound.kind})"
     )
 
 

@@ -125,7 +125,7 @@ def find_root(
     u, high, growth = max(start, low), math.inf, 1.001
     for _ in range(_MAX_ROUNDS):
         value, witnesses = excess.worst(u)
-        if math.isnan(value):
+        if math.isnan(value) or (value <= 0 and not witnesses):
             break
         if abs(value) <= error or (
             abs(value) <= tolerance and abs(value) <= tolerance * excess.at(witnesses[0], u)[1] * u

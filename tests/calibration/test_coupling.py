@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The comonotone coupling: exact margins and ties, few cells; its sides have private roots."""
+
+import itertools
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from definitions import comonotone as slow_comonotone
+from definitions import pair_sides, real
+from hypothesis import given, settings
+from strategies import Case, cases, large
+
+import pufferfish.calibration.coupling as module
+from pufferfish.calibration.coupling import Coupling, Side, comonotone, scale_of_sides
+from pufferfish.errors import PufferfishError
+from pufferfish.numbers import float_down
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import PairView, Scenario
+
+
+def scenario_of(case: Case) -> Scenario:
+    return Scenario([Prior.from_mapping(text) for text in case.texts], case.pairs)
+
+
+def two(first: list[int], second: list[int], support: list[int] | None = None) -> Scenario:
+    places = list(range(len(first))) if support is None else support
+    return Scenario(Prior.from_counts({"a": first, "b": second}, support=places))
+
+
+Cell = tuple[int, int, Fraction]
+
+
+def cells_of(view: PairView, coupling: Coupling) -> list[Cell]:
+    """The cells by their cuts, which are exact however long the totals are."""
+    cuts = [
+        (whole + Fraction(rest, view.total_first)) / view.total_second
+        for whole, rest in zip(coupling.whole.tolist(), coupling.rest.tolist(), strict=True)
+    ]
+    masses = [cut - before for cut, before in zip(cuts, [Fraction(0), *cuts], strict=False)]
+    places = view.index.tolist()
+    return [
+        (places[i], places[j], mass)
+        for i, j, mass in zip(
+            coupling.first.tolist(), coupling.second.tolist(), masses, strict=True
+        )
+    ]
+
+
+def slow_cells(view: PairView) -> list[Cell]:
+    rows = [
+        {Fraction(int(x)): Fraction(int(c), total) for x, c in zip(view.index, counts, strict=True)}
+        for counts, total in (
+            (view.counts_first, view.total_first),
+            (view.counts_second, view.total_second),
+        )
+    ]
+    return [(int(x), int(y), m) for x, y, m in slow_comonotone(rows[0], rows[1])]
+
+
+def check_cells(scenario: Scenario) -> None:
+    for view in scenario.views():
+        coupling = comonotone(view)
+        cells = slow_cells(view)
+        assert cells_of(view, coupling) == cells
+        assert len(cells) <= 2 * len(view.index) - 1
+        assert coupling.distance.tolist() == [abs(x - y) for x, y, _ in cells]
+        assert coupling.largest_distance == max(abs(x - y) for x, y, _ in cells)
+        for mass, (_, _, exact) in zip(coupling.mass.tolist(), cells, strict=True):
+            assert abs(Fraction(mass) / coupling.total / exact - 1) <= Fraction(1, 2**51)
+            if coupling.total < 2**62:
+                assert Fraction(mass, coupling.total) == exact
+
+
+@given(cases())
+def test_cells_agree_with_a_plain_merge(case: Case) -> None:
+    check_cells(scenario_of(case))
+
+
+@settings(max_examples=25)
+@given(large())
+def test_cells_agree_on_larger_supports(case: Case) -> None:
+    check_cells(scenario_of(case))
+
+
+def scenarios_of_any_size(number: int) -> list[Scenario]:
+    """Totals from 2 to beyond every machine word; rows that are multiples of each other."""
+    rng = random.Random(3)
+    made = []
+    for _ in range(number):
+        n = rng.randint(1, 9)
+        top = rng.choice([1, 50, 10**9, 10**15, 10**16, 2**55, 2**61, 2**70, 10**40])
+        rows = [[rng.choice([0, 1, rng.randint(0, top), top]) for _ in range(n)] for _ in "ab"]
+        for row in rows:
+            row[rng.randrange(n)] += 1
+        if rng.random() < 0.4:  # equal distributions, or nearly
+            factor = rng.randint(1, 5)
+            rows[1] = [factor * c for c in rows[0]]
+            rows[1][rng.randrange(n)] += rng.randint(0, 1)
+        made.append(two(rows[0], rows[1], sorted(rng.sample(range(10**6), n))))
+    return made
+
+
+def test_counts_of_any_size_are_exact() -> None:
+    for scenario in scenarios_of_any_size(300):
+        check_cells(scenario)
+
+
+def test_mutant_products_that_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quotients in doubles are mended only where what is left of the product fits 64 bits."""
+    monkeypatch.setattr(module, "_PRODUCT_SAFE", 2**140)
+    with pytest.raises((AssertionError, IndexError)):
+        test_counts_of_any_size_are_exact()
+
+
+def test_counts_whose_products_pass_64_bits() -> None:
+    big = 3 * 2**61 + 1
+    assert distance(two([big, big], [2 * big, 2 * big], [0, 10**6])) == 0
+    assert distance(two([big, big], [2 * big + 1, 2 * big], [0, 10**6])) == 10**6
+    assert distance(two([2**40 + 1, 2**40], [2**40 - 1, 2**40], [0, 7])) == 7
+
+
+def distance(scenario: Scenario) -> int:
+    return max(comonotone(view).largest_distance for view in scenario.views())
+
+
+def test_ties_are_exact() -> None:
+    rows = {"a": {0: ".1", 1: ".2", 1000: ".7"}, "b": {0: ".3", 1000: ".7"}}
+    assert distance(Scenario(Prior.from_mapping(rows))) == 1
+
+
+def test_mutant_float_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cumulative sums of floats move a sliver across the whole range."""
+
+    def floats(ends, factor, divisor):  # type: ignore[no-untyped-def]
+        return np.cumsum(np.diff(ends, prepend=0) / divisor) * factor, np.zeros(len(ends))
+
+    monkeypatch.setattr(module, "_quotients", floats)
+    with pytest.raises(AssertionError):
+        test_ties_are_exact()
+
+
+# The sides --------------------------------------------------------------------------------------
+
+
+def check_sides(case: Case) -> None:
+    """No side asks for less noise than its slow root, and for hardly more."""
+    below = float_down(case.epsilon)
+    order = itertools.product(case.priors, case.pairs)
+    for (prior, pair), view in zip(order, scenario_of(case).views(), strict=True):
+        coupling = comonotone(view)
+        given_x, given_other = pair_sides(prior, pair, case.epsilon)
+        for second, expected in ((True, given_other), (False, given_x)):
+            side = Side(coupling, second, below)
+            u = side.largest_rate()
+            if expected == 0:
+                assert math.isinf(u)
+                continue
+            scale = real(view.step / Fraction(u))
+            assert expected <= scale <= expected * (1 + real("1e-11"))
+            assert side.allows(u)
+            assert not side.allows(u * (1 + 1e-6))
+
+
+@given(cases())
+def test_sides_are_their_roots_from_the_private_side(case: Case) -> None:
+    check_sides(case)
+
+
+@settings(max_examples=10)
+@given(large(max_atoms=60))
+def test_sides_on_larger_supports(case: Case) -> None:
+    check_sides(case)
+
+
+def some_cases(number: int = 25) -> list[Case]:
+    """Two secrets with small counts, and an epsilon that is no double."""
+    rng = random.Random(5)
+    made = []
+    for _ in range(number):
+        prior = {}
+        for secret in "ab":
+            counts = [rng.randint(1, 9) for _ in range(4)]
+            prior[secret] = {Fraction(x): Fraction(c, sum(counts)) for x, c in enumerate(counts)}
+        made.append(Case((prior,), (("a", "b"),), Fraction(rng.randint(1, 99), 997)))
+    return made
+
+
+def fails(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except (AssertionError, PufferfishError):
+        return True
+    return False
+
+
+def test_mutant_sides_without_their_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = some_cases()
+    for case in made:
+        check_sides(case)
+    monkeypatch.setattr(module, "_MARGIN", 0.0)
+    assert any(fails(lambda case=case: check_sides(case)) for case in made)
+
+
+@given(cases())
+def test_many_pairs_need_what_the_worst_pair_needs(case: Case) -> None:
+    scenario = scenario_of(case)
+    for choose in (min, max):
+        alone = [
+            scale_of_sides(Scenario(prior, [pair]), case.epsilon, choose)
+            for prior in scenario.priors
+            for pair in scenario.pairs
+        ]
+        together = scale_of_sides(scenario, case.epsilon, choose)
+        assert together == pytest.approx(max(alone), rel=1e-13)
+
+
+# The paper's definitions, dense and line by line --------------------------------------------------
+
+
+def dense_side(pi: np.ndarray, places: np.ndarray, epsilon: float) -> float:
+    """The least theta that satisfies every column of a dense coupling, by bisection."""
+    distance = np.abs(places[:, None] - places[None, :]).astype(float)
+    largest = 0.0
+    for mass, d in zip(pi.T, distance.T, strict=True):
+        d = np.where(mass > 0, d, 0.0)
+        low, high = 0.0, d.max() / epsilon
+        while high - low > 1e-13 * high:
+            theta = (low + high) / 2
+            with np.errstate(over="ignore"):
+                private = (np.exp(d / theta) * mass).sum() <= math.exp(epsilon) * mass.sum()
+            low, high = (low, theta) if private else (theta, high)
+        largest = max(largest, high)
+    return largest
+
+
+@settings(max_examples=15)
+@given(large(max_atoms=80))
+def test_both_sides_agree_with_a_dense_transcription(case: Case) -> None:
+    """pi* is the double difference of min(F_i(x), F_j(x'))."""
+    epsilon = max(case.epsilon, Fraction(1, 100))  # e^epsilon in doubles loses digits below
+    (view,) = scenario_of(case).views()
+    common = math.lcm(view.total_first, view.total_second)
+    first = view.counts_first.astype(object) * (common // view.total_first)
+    second = view.counts_second.astype(object) * (common // view.total_second)
+    joint = np.minimum.outer(np.cumsum(first), np.cumsum(second))
+    pi = np.diff(np.diff(joint, axis=0, prepend=0), axis=1, prepend=0).astype(float)
+    columns, rows = (dense_side(p, view.index, float(epsilon)) for p in (pi, pi.T))
+    scenario, step = scenario_of(case), float(view.step)
+    for choose in (min, max):
+        found = scale_of_sides(scenario, epsilon, choose)
+        expected = choose(columns, rows) * step
+        assert found == pytest.approx(expected, rel=1e-11)
+        assert (found > 0) == (expected > 0)
+
+
+def uneven() -> Scenario:
+    """Lines of many cells: Newton's method needs several steps."""
+    rng = np.random.default_rng(6)
+    return two([1] + [0] * 39, rng.integers(1, 99, 40).tolist())
+
+
+def test_a_root_that_is_not_reached_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An iterate of Newton's method from above is a scale that is not private."""
+    monkeypatch.setattr(module, "_MAX_STEPS", 1)
+    with pytest.raises(PufferfishError, match="1 steps"):
+        scale_of_sides(uneven(), Fraction(1), max)
+
+
+def test_a_condition_that_is_no_number_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    (view,) = uneven().views()
+    side = Side(comonotone(view), True, 1.0)
+    side.log_share = np.full(len(side.log_share), math.nan)
+    with pytest.raises(PufferfishError, match="could not be evaluated"):
+        side.largest_rate()

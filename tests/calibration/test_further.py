@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Releases beside previous ones, and several planned together: everything stays within epsilon."""
+
+import itertools
+import math
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pufferfish as pf
+import pufferfish.calibration.further as module
+from pufferfish.calibration.further import per_release_epsilon
+from pufferfish.errors import CheckFailed, InputError, OutsidePromiseWarning, PriorWarning
+from pufferfish.loss.composition import gather
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+
+RARE = pf.Scenario(pf.Prior.from_mapping({"A": {"0": "1"}, "B": {"0": ".99", "10": ".01"}}))
+XOR = pf.Prior.from_counts(
+    {"A": [[1, 0], [0, 1]], "B": [[0, 1], [1, 0]]}, support={"x": [0, 1], "z": [0, 1]}
+)
+PAIR = pf.Prior.from_counts(
+    {"A": [[5, 3], [2, 6]], "B": [[4, 4], [4, 3]]}, support={"x": [0, 1], "z": [0, 1]}
+)
+UNCHANGED = DiscreteLaplace(0.0, Fraction(1))
+
+
+def noise(scale: float) -> DiscreteLaplace:
+    return DiscreteLaplace(scale, Fraction(1))
+
+
+def test_the_theorys_numbers() -> None:
+    plan = pf.calibrate(RARE, "0.1")
+    assert plan.scale == pytest.approx(4.0919340115, abs=1e-10)
+    both = pf.calibrate_together(RARE, "0.2", 2)
+    assert [round(p.scale or 0, 5) for p in both] == [6.36623, 6.36623]
+    assert pf.joint_loss(RARE, both).at_most(Fraction(1, 5))
+    assert float(pf.joint_loss(RARE, both)) == pytest.approx(0.2, abs=1e-12)
+
+
+def test_nothing_alone_and_everything_together() -> None:
+    first = pf.calibrate(XOR, 1, column="x")
+    assert first.unchanged
+    second = pf.calibrate(XOR, 1, column="z", already=[("x", first)])
+    # ln (1 + q^2) / (2 q) is not it: x is out as it is, so z alone has to hide the secret.
+    assert second.scale == 1
+    with pytest.raises(CheckFailed, match="nothing, or less"):
+        pf.calibrate(XOR, 1, column="z", already=[("x", UNCHANGED), ("z", UNCHANGED)])
+
+
+@pytest.mark.parametrize("name", ["l1", "wasserstein", "relaxed", "one-sided", "exact"])
+def test_five_releases_one_after_another_stay_within_the_budget(name: Any) -> None:
+    """Each is calibrated for a growing part of the budget; what does not fit is refused."""
+    out: list[pf.Plan] = []
+    for k in range(1, 6):
+        plan = pf.calibrate(RARE, Fraction(k, 5), name, already=out)
+        out.append(plan)
+        total = pf.joint_loss(RARE, out)
+        assert total.at_most(Fraction(k, 5))
+        assert plan.composition is not None
+        assert plan.composition.upper == total.upper
+        assert plan.loss <= plan.epsilon
+    if name == "exact":
+        assert float(pf.joint_loss(RARE, out)) == pytest.approx(1, abs=1e-9)
+        with pytest.raises(CheckFailed, match="less than a billionth, of epsilon 1"):
+            pf.calibrate(RARE, 1, name, already=out)
+    with pytest.raises(CheckFailed, match="nothing, or less"):
+        pf.calibrate(RARE, float(pf.joint_loss(RARE, out)) / 2, name, already=out)
+
+
+def test_rates_of_one_column_add() -> None:
+    """1 / theta of the next release is what is left of 1 / theta*; so says the search, too."""
+    prior = pf.Prior.from_counts({"A": [5, 1, 0, 2], "B": [1, 4, 1, 1]}, support=[0, 1, 4, 9])
+    for name in ("exact", "one-sided", "l1"):
+        alone = Fraction(pf.calibrate(prior, "1/2", name).scale or 0)
+        for out in ([], [100.0], [60.0, 70.0]):
+            plan = pf.calibrate(prior, "1/2", name, already=[("x", noise(s)) for s in out])
+            left = 1 / alone - sum(1 / Fraction(scale) for scale in out)
+            assert plan.scale == pytest.approx(float(1 / left), rel=1e-11)
+
+
+def test_budgets_of_l1_scales_add_exactly() -> None:
+    apart = pf.Scenario(pf.Prior.from_mapping({"A": {"0": "1"}, "B": {"10": "1"}}))
+    for times in (10, 11):
+        plans = pf.calibrate_together(apart, 1, times)
+        assert pf.joint_loss(apart, plans).at_most(Fraction(1))
+        plan = pf.calibrate(apart, Fraction(1, times), "l1")
+        last = pf.calibrate(apart, 1, "l1", already=[plan] * (times - 1))
+        assert last.scale == pytest.approx(plan.scale, rel=1e-14)
+
+
+@pytest.mark.parametrize("mechanism", ["exact", "relaxed", "channel"])
+@pytest.mark.parametrize("column", ["x", "z"])
+def test_beside_other_columns(mechanism: Any, column: str) -> None:
+    kept = pf.calibrate(PAIR, "0.1", "channel", column="z", cost="hamming")
+    out: list[Any] = [("x", noise(2.0)), ("z", kept)]
+    plan = pf.calibrate(PAIR, "0.3", mechanism, column=column, already=out)
+    total = pf.joint_loss(PAIR, [*out, (column, plan)])
+    assert total.at_most(Fraction(3, 10))
+    assert plan.composition is not None
+    assert float(plan.composition) == float(total)
+    assert plan.verify(pf.Scenario(PAIR).of_column(column)).holds
+    if mechanism == "exact":
+        assert (plan.scale or 0) > 0
+        smaller = noise((plan.scale or 0) * (1 - 1e-9))
+        assert not pf.joint_loss(PAIR, [*out, (column, smaller)]).at_most(Fraction(3, 10))
+
+
+def test_mutant_that_adds_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two halves of epsilon are no epsilon: what is private alone is refused together."""
+    half = pf.calibrate(RARE, "0.1")
+    monkeypatch.setattr(module, "least_factor", lambda *_: Fraction(half.scale or 0))
+    with pytest.raises(pf.PufferfishError, match="could be proved"):
+        pf.calibrate(RARE, "0.2", already=[half])
+
+
+def test_several_columns_at_once() -> None:
+    rng = np.random.default_rng(11)
+    support = {"x": [0, 1, 4, 6], "y": [0, 2, 5], "z": [0, 1]}
+    for trial in range(8):
+        priors = []
+        for _ in range(1 + trial % 2):
+            counts = rng.integers(0, 9, (2, 4, 3, 2))
+            counts[:, 0, 0, 0] += 1
+            priors.append(
+                pf.Prior.from_counts(dict(zip("ab", counts, strict=True)), support=support)
+            )
+        scenario = pf.Scenario(priors)
+        out = [("x", noise(300.0))] if trial % 3 else []
+        wanted = {"x": 1, "y": "1/3", "z": 5}
+        plans = pf.calibrate_together(scenario, "1/2", wanted, already=out)
+        scales = [plan.scale or 0 for plan in plans]
+        assert scales == pytest.approx([scales[0], scales[0] / 3, scales[0] * 5], rel=1e-15)
+
+        def loss(factor: float, scales: list[float] = scales) -> Any:
+            items = [(c, noise(s * factor)) for c, s in zip("xyz", scales, strict=True)]
+            return pf.joint_loss(scenario, [*out, *items])  # noqa: B023
+
+        assert loss(1.0).at_most(Fraction(1, 2))
+        assert not loss(1 - 1e-9).at_most(Fraction(1, 2))
+        assert float(loss(1.5)) <= 0.5
+
+
+def test_ratios_of_scales_are_kept() -> None:
+    x, z = pf.calibrate_together(PAIR, "0.2", {"x": 1, "z": 3})
+    assert z.scale == pytest.approx(3 * (x.scale or 0), rel=1e-12)
+    thrice = pf.calibrate_together(PAIR, "0.2", ["x", "x", ("z", "1/2")])
+    assert (thrice[0].scale, 3) == (thrice[1].scale, len(thrice))
+    assert thrice[0].composition is not None
+    for wrong in ([], [("x", 0)], "x", 2, {"y": 1}, 0, True, 1.5):
+        with pytest.raises(InputError):
+            pf.calibrate_together(PAIR, 1, wrong)  # type: ignore[arg-type]
+
+
+def noisy_z(scale: float) -> pf.Plan:
+    """A plan for z alone, with noise of some scale."""
+    own = pf.Scenario(PAIR).of_column("z")
+    certificate = pf.certify(own, scale)
+    return pf.Plan.of(own, "exact", noise(scale), Fraction(1), certificate).with_columns("z")
+
+
+def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
+    known = pf.Prior.from_counts({"A": [8, 8], "B": [8, 7]}, support={"x": [0, 1]})
+    noisy = noisy_z(4.0)
+    plan = pf.calibrate(known, "0.5", already=[noisy], column="x")
+    assert pf.joint_loss(known, [noisy, ("x", plan)]).at_most(Fraction(1, 2))
+    assert pf.joint_loss(PAIR, [("x", plan), ("z", noisy)]).at_most(Fraction(1, 2))
+    for mechanism in ("exact", "l1", "channel"):
+        with pytest.raises(CheckFailed, match=r"1 previous release with a loss of up to 0\.25"):
+            pf.calibrate(known, "0.2", mechanism, already=[noisy], column="x")
+    with pytest.raises(CheckFailed, match="nothing, or less"):
+        pf.calibrate_together(known, "0.2", ["x", "x"], already=[noisy])
+    few = pf.calibrate(known, "0.3", already=[noisy], column="x")
+    assert pf.joint_loss(known, [noisy, ("x", few)]).at_most(Fraction(3, 10))
+
+
+def test_a_crumb_that_rounding_left_is_nothing() -> None:
+    first = pf.calibrate(PAIR, "0.05", column="x")
+    assert (first.scale or 0) > 0
+    for mechanism in ("exact", "relaxed", "channel"):
+        with pytest.raises(CheckFailed, match="less than a billionth"):
+            pf.calibrate(PAIR, "0.05", mechanism, column="z", already=[("x", first)])
+    # What costs nothing more still fits.
+    alone = pf.Prior.from_counts(
+        {"A": [[3, 3], [5, 5]], "B": [[5, 5], [3, 3]]}, support={"x": [0, 1], "z": [0, 1]}
+    )
+    spent = pf.calibrate(alone, "0.05", column="x")
+    for mechanism in ("exact", "relaxed", "channel"):
+        assert pf.calibrate(alone, "0.05", mechanism, column="z", already=[("x", spent)]).unchanged
+
+
+def test_masses_that_doubles_cannot_hold() -> None:
+    prior = pf.Prior.from_counts(
+        {"A": [[10**400, 1], [10**400, 2]], "B": [[1, 1], [10**400, 1]]},
+        support={"x": [0, 1], "z": [0, 1]},
+    )
+    x, z = pf.calibrate_together(prior, "0.1", ["x", "z"])
+    assert pf.joint_loss(prior, [("x", x), ("z", z)]).at_most(Fraction(1, 10))
+
+
+def test_a_grid_that_is_too_large_takes_worst_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any, **options: Any) -> None:
+        raise pufferfish_grid(2, 1)
+
+    from pufferfish.calibration import exact
+    from pufferfish.loss.kernel import GridTooLarge as pufferfish_grid
+
+    monkeypatch.setattr(exact, "RateLoss", refuse)
+    plan = pf.calibrate(PAIR, "1/2", column="x", already=[("z", noise(10.0))])
+    bound = pf.joint_loss(PAIR, [("z", noise(10.0))])
+    assert plan.scale == pytest.approx(1 / (0.5 - float(bound)), rel=1e-12)
+
+
+def test_rows_that_lack_a_value_are_told_of() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(
+        {
+            "s": ["a", "b"] * 60,
+            "x": [None] * 80 + [0, 0, 1, 1] * 10,
+            "z": [0, 1] * 40 + [0, 0, 1, 1] * 10,
+        }
+    )
+    joint = pf.Prior.from_table(table, secret="s", public=["x", "z"])
+    with pytest.warns(OutsidePromiseWarning, match="80 rows of the table without a value"):
+        plans = pf.calibrate_together(joint, 1, ["x", "z"])
+    with pytest.warns(OutsidePromiseWarning, match="without a value"):
+        pf.calibrate(joint, 1, column="z")
+    assert [p.coding.column for p in plans if p.coding is not None] == ["x", "z"]
+
+
+# The largest epsilon of its own ------------------------------------------------------------------
+
+
+def test_halving_finds_the_largest_epsilon_that_fits() -> None:
+    asked: list[Fraction] = []
+
+    def attempt(own: Fraction) -> Fraction | None:
+        asked.append(own)
+        return own if own <= Fraction(1, 3) else None
+
+    found = per_release_epsilon(Fraction(1), attempt, 12)
+    assert found is not None
+    assert Fraction(1, 3) - Fraction(1, 2**11) <= found[1] <= Fraction(1, 3)
+    assert len(asked) == 12
+    assert per_release_epsilon(Fraction(1, 4), attempt, 12) == (Fraction(1, 4), Fraction(1, 4))
+    assert len(asked) == 13
+    assert per_release_epsilon(Fraction(1), lambda _: None, 12) is None
+
+
+def test_halving_looks_above_what_cannot_be_calibrated() -> None:
+    def attempt(own: Fraction) -> Fraction | None:
+        if own < Fraction(3, 10):
+            raise InputError("too small")
+        return own if own <= Fraction(4, 10) else None
+
+    found = per_release_epsilon(Fraction(1), attempt, 12)
+    assert found is not None
+    assert Fraction(3, 10) <= found[1] <= Fraction(4, 10)
+    with pytest.raises(InputError, match="too small"):
+        per_release_epsilon(Fraction(1, 10), attempt, 12)
+
+
+def test_a_channel_beside_noise() -> None:
+    prior = pf.Prior.from_counts({"A": [5, 1, 2], "B": [1, 4, 1]}, support=[0, 1, 2])
+    out = [pf.calibrate(prior, "2/5")]
+    plan = pf.calibrate(prior, 1, "channel", already=out)
+    assert pf.joint_loss(prior, [*out, plan]).at_most(Fraction(1))
+    assert any("epsilon of its own" in note for note in plan.notes)
+    with pytest.raises(CheckFailed, match="nothing, or less"):
+        pf.calibrate(prior, "1/5", "channel", already=out)
+    free = pf.calibrate(prior, 1, "channel", already=[])
+    assert free.cost == pf.calibrate(prior, 1, "channel").cost
+
+
+# Rows of one person ------------------------------------------------------------------------------
+
+
+def counted(*each: tuple[str, Sequence[tuple[int, int]]], public: Any = ("x", "z")) -> pf.Prior:
+    """People: the secret of each, and the values of its rows."""
+    pd = pytest.importorskip("pandas")
+    rows = [(f"p{at}", secret, x, z) for at, (secret, own) in enumerate(each) for x, z in own]
+    table = pd.DataFrame(rows, columns=["id", "s", "x", "z"])
+    named = public if isinstance(public, str) else list(public)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriorWarning)
+        return pf.Prior.from_table(table, secret="s", public=named, unit="id")
+
+
+#: One row or one column alone tells nothing; both rows, each in another column, tell everything.
+BITS = list(itertools.product((0, 1), repeat=3))
+ACROSS = [
+    *[("a", [(u, v), (w, u)]) for u, v, w in BITS],
+    *[("b", [(u, v), (w, 1 - u)]) for u, v, w in BITS],
+]
+#: Each row alone tells nothing, both tell everything.
+TWICE = [("a", [(v, 0), (v, 0)]) for v in (0, 1)] + [("b", [(v, 0), (1 - v, 0)]) for v in (0, 1)]
+
+
+def test_a_secret_that_only_two_rows_in_two_columns_tell() -> None:
+    prior = counted(*ACROSS)
+    alone = {c: pf.calibrate(counted(*ACROSS, public=c), 1) for c in "xz"}
+    assert [alone[c].scale for c in "xz"] == [0, 0]
+    with pytest.raises(CheckFailed):
+        pf.calibrate(prior, 1, "l1", already=[alone["x"], alone["z"]], column="x")
+    plan = pf.calibrate(prior, 1, column="z", already=[alone["x"]])
+    assert plan.scale == pytest.approx(1, rel=1e-12)
+    x, z = pf.calibrate_together(prior, 1, ["x", "z"])
+    q = math.exp(-1 / (x.scale or 0))
+    assert x.scale == z.scale
+    assert math.log((1 + q * q) / (2 * q)) == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", ["wasserstein", "channel"])
+def test_noise_and_channels_for_all_rows_of_one_person(mechanism: Any) -> None:
+    prior = counted(*TWICE, public="x")
+    plan = pf.calibrate(prior, 1, mechanism)
+    assert not plan.unchanged
+    assert plan.loss <= 1
+    assert plan.rows_per_person == (2,)
+    assert plan.verify(prior).holds
+    assert gather(prior, [plan]).bound().at_most(Fraction(1))
+
+
+def test_a_channel_that_is_private_for_any_prior() -> None:
+    """For the secret alone every channel of single rows is free: only hiding every value helps."""
+    prior = counted(*TWICE, public="x")
+    plan = pf.calibrate(prior, 1, "channel", cost="hamming")
+    assert plan.channel is not None
+    ratio = plan.channel.probability(0, 0) / plan.channel.probability(1, 0)
+    assert math.log(ratio) == pytest.approx(0.5, abs=1e-6)
+    with pytest.raises(CheckFailed, match="2 rows of one person"):
+        pf.calibrate(prior, "0.1", "channel", min_keep="0.9")
+
+
+def test_plans_for_other_numbers_of_rows_count() -> None:
+    prior = counted(*TWICE, public="x")
+    plan = pf.calibrate(prior, 1)
+    bare = pf.Prior.from_counts({"a": [2, 2], "b": [2, 2]}, support=[0, 1])
+    with pytest.raises(InputError, match="one person"):
+        pf.calibrate(bare, 1, already=[plan])

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mechanisms by name: which there are, which apply, and a new one in one line."""
+
+from typing import get_args
+
+import pytest
+
+from pufferfish.calibration.registry import (
+    NOISE,
+    REGISTRY,
+    ChannelMethod,
+    MechanismName,
+    applicable,
+    default_for,
+    method_named,
+    why_not,
+)
+from pufferfish.errors import InputError
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+
+NUMBERS = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
+LEVELS = Scenario(Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}}))
+
+
+def test_names() -> None:
+    assert list(REGISTRY) == ["l1", "wasserstein", "relaxed", "one-sided", "exact", "channel"]
+    assert list(NOISE) == list(REGISTRY)[:-1]
+    assert get_args(MechanismName) == tuple(REGISTRY)
+    assert all(method.name == name for name, method in REGISTRY.items())
+    assert [n for n, m in REGISTRY.items() if not isinstance(m, ChannelMethod) and m.least] == [
+        "exact"
+    ]
+    assert method_named("One_Sided").name == "one-sided"
+    with pytest.raises(InputError, match="did you mean 'wasserstein'"):
+        method_named("waserstein")
+    with pytest.raises(InputError, match="by name"):
+        method_named(3)  # type: ignore[arg-type]
+
+
+def test_levels_without_an_order_have_a_channel_only() -> None:
+    assert (default_for(NUMBERS), default_for(LEVELS)) == ("exact", "channel")
+    ordered = Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}}, order=["x", "y"])
+    assert default_for(Scenario(ordered)) == "exact"
+    assert applicable(NUMBERS) == (tuple(REGISTRY), {})
+    names, left_out = applicable(LEVELS)
+    assert names == ("channel",)
+    assert list(left_out) == list(NOISE)
+    assert all("order" in reason for reason in left_out.values())
+
+
+def test_only_some_mechanisms_honour_a_region() -> None:
+    prior = NUMBERS.priors[0].with_region(tv_radius="0.1")
+    names, left_out = applicable(Scenario(prior))
+    assert names == ("exact", "channel")
+    assert "the mechanisms that can are exact, channel" in left_out["l1"]
+
+
+def test_all_leaves_out_a_channel_that_takes_long() -> None:
+    wide = Scenario(Prior.from_counts({"a": [1] * 101, "b": [2] * 101}, support=list(range(101))))
+    names, left_out = applicable(wide)
+    assert names == NOISE
+    assert "101 values" in left_out["channel"]
+    assert why_not(REGISTRY["channel"], wide) is None
