@@ -11,6 +11,7 @@ from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import CheckFailed, InputError, counted
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Out, State, Subject
+from pufferfish.loss.composition import incomplete_rows
 from pufferfish.numbers import Number, parse_epsilon, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
@@ -74,9 +75,11 @@ def _jointly(
     codings = {out.coding.column: out.coding for out in outs}
     pairs = tuple(dict.fromkeys(pair for plan in plans for pair in plan.pairs))
     try:
-        joint = Scenario(subject.counted.of(outs, list(codings.values()), None), pairs)
+        joint = subject.counted.of(outs, list(codings.values()), None)
+        if incomplete_rows(joint):
+            return None
         return calibrate(
-            joint,
+            Scenario(joint, pairs),
             limit,
             mechanism,
             already=plans[:-1],
