@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -141,8 +142,6 @@ def _with(options: Sequence[Callable[[Any], Any]], function: Function) -> Functi
 def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a table, or of prior files, with the pairs that were named."""
     order, levels = _order(options["order"]), _levels(options["levels"], "--levels")
-    region = {"confidence": options["confidence"], "tv_radius": options["tv_radius"]}
-    pairs: Any = options["pairs"] or None
     if not options["priors"]:
         if table is None:
             raise InputError(
@@ -164,20 +163,27 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
             unit=options["unit"],
             decimal=options["decimal"] or ".",
             delimiter=delimiter_of(options),
-            **region,
+            confidence=options["confidence"],
+            tv_radius=options["tv_radius"],
         )
-        return Scenario(prior, pairs=pairs or "all")
+        return Scenario(prior, pairs=options["pairs"] or "all")
     if table is not None:
         raise InputError("the prior comes from a TABLE or from --prior FILE, not both")
     wrong = [f"--{name.replace('_', '-')}" for name in _COUNTING if options[name] not in (None, ())]
     if wrong:
         raise InputError(f"{listed(wrong)} needs a TABLE, but the prior comes from a file")
-    priors = []
-    for path in options["priors"]:
-        prior, named = read_prior_file(path, order=order, step=options["step"])
-        priors.append(prior if region["tv_radius"] is None else prior.with_region(**region))
-        pairs = pairs or named
-    return Scenario(priors, pairs=pairs or "all")
+    files = [read_prior_file(path, order=order, step=options["step"]) for path in options["priors"]]
+    radius = options["tv_radius"]
+    priors = [p if radius is None else p.with_region(tv_radius=radius) for p, _ in files]
+    # A file without pairs means all of them: fewer would promise less than it asks for.
+    named = {
+        frozenset(map(frozenset, pairs or combinations(prior.secrets, 2))) for prior, pairs in files
+    }
+    if len(named) > 1 and not options["pairs"]:
+        raise InputError(
+            f"{listed(options['priors'])} protect different pairs; say which with --pair A B"
+        )
+    return Scenario(priors, pairs=options["pairs"] or files[0][1] or "all")
 
 
 def delimiter_of(options: Mapping[str, Any]) -> str | None:

@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `calibrate` prints: for people at 80 columns, as JSON and as CSV."""
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import struct
+import sys
+import textwrap
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pufferfish as pf
+from cli_runner import COMMAND, check_refused, rows, run, write
+from pufferfish.cli import output
+from pufferfish.cli.output import at_most, jsonable, rounded_down
+from pufferfish.numbers import rounded_up
+
+MECHANISMS = ("l1", "wasserstein", "relaxed", "one-sided", "exact", "channel")
+
+
+@pytest.fixture
+def student(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The Student table, rebuilt from its counts."""
+    from pufferfish import paper
+
+    monkeypatch.chdir(tmp_path)
+    paper.write_table("student", "student.csv")
+    return "student.csv"
+
+
+def options(epsilon: str = "0.1", mechanism: str = "all") -> tuple[object, ...]:
+    return (
+        "calibrate", "student.csv", "--secret", "higher", "--public", "romantic", "--order",
+        "no,yes", "--epsilon", epsilon, "--mechanism", mechanism,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ for people
+
+
+def lines_at_80(text: str) -> list[str]:
+    """The lines of a terminal of 80 columns."""
+    return [part for line in text.splitlines() for part in (textwrap.wrap(line, 80) or [""])]
+
+
+@pytest.mark.usefixtures("student")
+def test_a_custodian_reads_at_most_25_lines():
+    out = run(*options()).out
+    lines = out.splitlines()
+    assert len(lines_at_80(out)) <= 25
+    table = [line for line in lines if line.split()[:1] and line.split()[0] in MECHANISMS]
+    assert [line.split()[0] for line in table] == list(MECHANISMS)
+    assert max(map(len, table)) <= 80
+    assert lines[0] == "student.csv: 649 rows"
+    assert lines[1] == "hidden: higher, rows no 69, yes 580; every pair"
+    assert "published: romantic" in lines[2]
+    assert "no = 0, yes = 1" in lines[2]
+    assert "1.5744572" in out  # at least eight digits, rounded up
+    assert "\x1b" not in out
+    said = lines[lines.index(table[-1]) + 2 :]
+    assert said[0] == "Proved: each is within epsilon 0.1, if these 649 rows are all there is."
+    assert re.match(r"If they are a sample, it may cost up to 0.2\d\d \(channel\) at 95 %", said[1])
+    assert said[2].endswith("--epsilon 0.1 --confidence 0.95")
+    assert "Nothing of the column is left with l1, wasserstein, relaxed, one-sided." in said
+    assert any("The plan is private" in line for line in said)
+    again = run(*said[2].split()[1:])
+    assert "within epsilon 0.1 for every prior within 95 % confidence." in again.out
+
+
+@pytest.mark.usefixtures("student")
+def test_explain_prints_all_that_is_known():
+    out = run(*options(), "--explain").out
+    for part in (
+        "missing: the empty cell (0 public, 0 secret)",
+        "0.015649857", "199.84", "0.34536", "proved by ball arithmetic", "before the loss passes",
+        "expected squared cost",
+    ):  # fmt: skip
+        assert part in out, part
+
+
+@pytest.mark.usefixtures("student")
+def test_several_epsilons_stand_side_by_side():
+    out = run(*options("0.1,1/3")).out
+    assert max(len(line) for line in out.splitlines() if line.strip().startswith("1/3 ")) <= 80
+    assert "within epsilon 0.1, 1/3, if" in out
+    assert re.search(r"up to 0.2\d\d \(channel at 0.1\), 0.\d+ \(\w+ at 1/3\) at 95 %", out)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.usefixtures("student")
+def test_no_number_and_no_name_is_broken_on_a_terminal(columns: int):
+    import fcntl
+    import pty
+    import termios
+
+    process, descriptor = pty.fork()
+    if process == 0:
+        environment = os.environ | {"TERM": "xterm", "COLUMNS": str(columns)}
+        os.execve(sys.executable, [*COMMAND, *map(str, options())], environment)
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    pieces = []
+    while True:
+        try:
+            piece = os.read(descriptor, 65536)
+        except OSError:  # Linux says so when the other end has closed
+            break
+        if not piece:
+            break
+        pieces.append(piece)
+    os.close(descriptor)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", b"".join(pieces).decode()).replace("\r", "")
+    for part in ("wasserstein ", "3.3907227", "84.3 %", "65.4 % (63.1 %)"):
+        assert part in seen
+    if columns == 80:
+        assert len(seen.splitlines()) <= 25
+        assert max(map(len, seen.splitlines())) <= 80
+
+
+def prior_file(folder: Path, secrets: Any, name: str = "prior.json", pairs: Any = None) -> Path:
+    data = {"secrets": secrets} | ({} if pairs is None else {"pairs": pairs})
+    return write(folder, name, json.dumps(data))
+
+
+def test_a_given_prior_is_no_sample_and_its_plan_not_of_a_table(tmp_path: Path):
+    path = prior_file(tmp_path, {"a": {"0": ".5", "1": ".5"}, "b": {"0": ".4", "1": ".6"}})
+    out = run("calibrate", "--prior", path, "--epsilon", ".1").out
+    assert "if the given prior is the true one" in out
+    assert "sample" not in out
+    assert "private" not in out
+
+
+# ------------------------------------------------------------------------------------- programs
+
+
+@pytest.mark.usefixtures("student")
+def test_json_holds_the_results_of_the_library():
+    data = run(*options("0.1,0.5,1/3"), "--format", "json").data
+    scenario, results = data["scenario"], data["results"]
+    prior = pf.Prior.from_table(
+        "student.csv", secret="higher", public="romantic", order=["no", "yes"]
+    )
+    expected = [
+        pf.calibrate(prior, e, m)  # type: ignore[arg-type]
+        for e in ("0.1", "0.5", "1/3") for m in MECHANISMS
+    ]  # fmt: skip
+    assert len(results) == len(expected)
+    for result, plan in zip(results, expected, strict=True):
+        same = ("epsilon", "mechanism", "scale", "loss", "mse", "std", "cost", "keep_rate",
+                "unchanged")  # fmt: skip
+        assert {k: result[k] for k in same} == {k: getattr(plan, k) for k in same}
+        assert result["certified"] is True
+        assert result["loss"] <= result["epsilon"]
+        assert result["robust"] is False
+        sensitivity = plan.with_sensitivity(pf.Scenario(prior)).sensitivity
+        assert sensitivity is not None
+        assert (result["loss_at_95"], result["robustness_radius"]) == (
+            sensitivity.loss_at_95, sensitivity.radius,
+        )  # fmt: skip
+        if plan.scale is not None:
+            saved = 100 * (1 - plan.scale * plan.epsilon)
+            assert result["reduction_vs_wasserstein"] == pytest.approx(saved, abs=1e-9)
+            assert result["reduction_vs_l1"] == pytest.approx(saved, abs=1e-9)
+    assert scenario["rows"] == {
+        "read": 649, "used": 649, "set_aside": 0, "by_secret": {"no": 69, "yes": 580},
+    }  # fmt: skip
+    assert scenario["coding"] == {"no": 0, "yes": 1}
+    assert scenario["support"]["kind"] == "ordered levels"
+    assert scenario["pairs"] == [["no", "yes"]]
+    assert (scenario["adversaries"], scenario["region"]) == (1, None)
+    assert scenario["missing"] == [{"text": "", "public_rows": 0, "secret_rows": 0}]
+    assert prior.report is not None
+    assert "sha256" not in json.dumps(data)  # the digest is private
+
+
+@pytest.mark.usefixtures("student")
+def test_the_facts_of_the_verdict_stand_in_the_json():
+    done = run(*options(), "--format", "json")
+    verdict, results = done.data["verdict"], done.data["results"]
+    assert verdict["certified"] is verdict["private"] is verdict["survives"] is True
+    assert verdict["if_a_sample"] == max(r["loss_at_95"] for r in results)
+    assert verdict["command_for_a_sample"].endswith("--epsilon 0.1 --confidence 0.95")
+    lost = [r["mechanism"] for r in results if not r["survives"]]
+    assert lost == ["l1", "wasserstein", "relaxed", "one-sided"]
+    assert "Nothing of the column is left" in done.err
+    exact = results[4]
+    spread = math.sqrt(239 * 410) / 649
+    assert exact["spread"] == pytest.approx(spread)
+    assert exact["noise_to_spread"] == pytest.approx(exact["std"] / spread)
+    assert exact["keep_rate_of_a_constant"] == pytest.approx(410 / 649)
+    assert exact["error_of_share"] == pytest.approx(exact["error_of_mean"])
+
+
+@pytest.mark.usefixtures("student")
+def test_csv():
+    done = run(*options("0.1,0.5"), "--format", "csv")
+    found = list(csv.DictReader(io.StringIO(done.out)))
+    results = run(*options("0.1,0.5"), "--format", "json").data["results"]
+    assert len(found) == 12
+    for row, result in zip(found, results, strict=True):
+        assert row["scale"] == ("" if result["scale"] is None else str(result["scale"]))
+        assert row["loss_at_95"] == str(result["loss_at_95"])
+        assert float(row["loss"]) == result["loss"]
+        assert row["certified"] == "true"
+
+
+SCALES = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
+
+
+@given(st.floats(1e-6, 1e6), st.floats(0, 1))
+def test_a_loss_within_epsilon_is_shown_within_epsilon(epsilon: float, part: float):
+    value = epsilon * part
+    assert Fraction(at_most(value, Fraction(epsilon))) <= Fraction(epsilon)
+    assert Fraction(at_most(value, Fraction(epsilon))) >= Fraction(value)
+
+
+def test_digits_promise_no_more_than_is_true():
+    assert Fraction(at_most(0.5000001, Fraction(1, 2))) > Fraction(1, 2)
+    assert at_most(1 / 3, Fraction(1, 3)) == "1/3"
+    assert (rounded_down(0.09999), rounded_down(1.0), rounded_down(1e-30)) == (
+        "0.0999",
+        "1",
+        "1e-30",
+    )
+    assert output.share(0.65499999) == "65.4 %"
+    assert (output.share(0.9999999), output.share(1)) == (">99.9 %", "100 %")
+    assert rounded_up(1.00000001, 8) == "1.0000001"
+
+
+def test_jsonable():
+    value = {"a": (1.5, math.inf, -math.inf), 1: None, "c": [True], "d": Fraction(1, 3)}
+    assert jsonable(value) == {"a": [1.5, "inf", "-inf"], "1": None, "c": [True], "d": "1/3"}
+
+
+# ------------------------------------------------------------------------------------- scenarios
+
+
+def test_several_adversaries(tmp_path: Path):
+    one = prior_file(tmp_path, {"a": {"0": ".5", "1": ".5"}, "b": {"0": ".4", "1": ".6"}}, "1.json")
+    two = prior_file(tmp_path, {"b": {"2": "1"}, "a": {"0": "1"}}, "2.json")
+    more = ("--epsilon", "1", "--mechanism", "wasserstein", "--format", "json")
+    assert run("calibrate", "--prior", one, *more).scales["wasserstein"] == 1
+    both = run("calibrate", "--prior", one, "--prior", two, *more)
+    assert both.scales["wasserstein"] == 2
+    assert both.data["scenario"]["adversaries"] == 2
+
+
+def test_pairs_of_several_files_agree_or_are_given(tmp_path: Path):
+    three = {"a": {"0": 1, "1": 0}, "b": {"1": 1}, "c": {"0": ".5", "1": ".5"}}
+    every = prior_file(tmp_path, three, "every.json")
+    listed = prior_file(tmp_path, three, "all.json", [["b", "a"], ["c", "a"], ["c", "b"]])
+    some = prior_file(tmp_path, three, "some.json", [["a", "c"]])
+    turned = prior_file(tmp_path, three, "turned.json", [["c", "a"]])
+
+    def calibrate(*paths: Path, pair: tuple[str, ...] = ()) -> Any:
+        files = [part for path in paths for part in ("--prior", path)]
+        return run("calibrate", *files, "--epsilon", 1, "--format", "json", *pair)
+
+    assert calibrate(some).data["scenario"]["pairs"] == [["a", "c"]]
+    assert calibrate(some, turned).data["scenario"]["pairs"] == [["a", "c"]]
+    assert len(calibrate(every, listed).data["scenario"]["pairs"]) == 3
+    # A file without pairs means all of them: fewer would promise less than it asks for.
+    check_refused(calibrate(every, some), "every.json", "some.json", "--pair")
+    given_pair = calibrate(every, some, pair=("--pair", "a", "b"))
+    assert given_pair.data["scenario"]["pairs"] == [["a", "b"]]
+
+
+def test_set_aside_with_reasons(tmp_path: Path):
+    path = write(tmp_path, "t.csv", rows("a,0", "a,1", "b,1", "b,2", ",1", "a,", "c,0", "b,none"))
+    more = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", 1, "--missing",
+            "none", "--exclude-secret", "c")  # fmt: skip
+    scenario = run(*more, "--format", "json").data["scenario"]
+    assert sum(a["rows"] for a in scenario["set_aside"]) == scenario["rows"]["set_aside"] == 4
+    out = run(*more).out
+    assert "4 rows of 8 set aside: " in out
+    assert "'none' (1 public, 0 secret)" in out
+
+
+def test_a_region_is_named(tmp_path: Path):
+    path = write(tmp_path, "t.csv", rows(*["a,0", "a,1", "b,1", "b,0"] * 30))
+    more = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", 1)
+    for option, words in (
+        (("--confidence", ".95"), "95 % confidence"),
+        (("--tv-radius", ".1"), "a distance of 0.1 in total variation"),
+    ):
+        done = run(*more, *option)
+        assert f"for every prior within {words}" in done.out
+        assert "sample" not in done.out
+        result = run(*more, *option, "--format", "json").data["results"][0]
+        assert result["robust"] is True
+        assert result["loss_at_95"] is None
+    check_refused(run(*more, "--confidence", ".9", "--mechanism", "l1"), "l1", "exact")
+
+
+def test_rows_of_one_person(tmp_path: Path):
+    people = [("a", 0), ("a", 1), ("b", 1), ("b", 2)]
+    lines = [f"{s},{x},p{k}" for k, (s, x) in enumerate(people)]
+    path = write(tmp_path, "t.csv", rows(*lines, *lines, header="s,x,id"))
+    more = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", 1)
+    alone = run(*more, "--format", "json").scales["exact"]
+    together = run(*more, "--unit", "id", "--format", "json")
+    assert together.scales["exact"] > alone
+    assert together.data["scenario"]["unit"] == "id"
+    out = run(*more, "--unit", "id").out
+    assert "people by id: 4 with 2 rows" in out
+
+
+# --------------------------------------------------------------------------------------- channels
+
+WARDS = rows(*["a,east"] * 30, *["a,west"] * 20, *["b,west"] * 25, *["b,north"] * 25)
+
+
+@pytest.fixture
+def wards(tmp_path: Path) -> tuple[object, ...]:
+    path = write(tmp_path, "w.csv", WARDS)
+    return ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", "0.5")
+
+
+def test_levels_without_an_order_go_through_a_channel(wards: tuple[object, ...]):
+    (found,) = run(*wards, "--format", "json").data["results"]
+    assert (found["mechanism"], found["scale"], found["std"], found["mse"]) == (
+        "channel", None, None, None,
+    )  # fmt: skip
+    assert found["cost"] + found["keep_rate"] == pytest.approx(1)
+    assert found["keep_rate_of_a_constant"] == 0.45
+    check_refused(run(*wards, "--mechanism", "exact"), "no order", "--order", "channel")
+    done = run(*wards, "--mechanism", "all")
+    assert done.status == 0
+    assert "'all' leaves out" in done.err
+
+
+def test_costs_by_name_and_from_a_file(wards: tuple[object, ...], tmp_path: Path):
+    names = ("east", "north", "west")
+    costs = {x: {y: 0 if x == y else 5 if x == "east" else 1 for y in names} for x in names}
+    path = write(tmp_path, "costs.json", json.dumps(costs))
+    own = run(*wards, "--cost", path, "--format", "json").data["results"][0]
+    named = run(*wards, "--cost", "hamming", "--format", "json").data["results"][0]
+    assert own["cost"] > named["cost"]
+    check_refused(run(*wards, "--cost", "haming"), "hamming")
+    check_refused(run(*wards, "--cost", tmp_path / "no.json"), "no.json")
+    for text in ("[]", '{"east": {"east": 0}}', '{"east": 1}', "east,west\n"):
+        check_refused(run(*wards, "--cost", write(tmp_path, "bad.json", text)))
+
+
+def test_side_conditions(tmp_path: Path):
+    path = write(tmp_path, "t.csv", rows(*["a,0", "a,1", "b,1", "b,2"] * 9))
+    more = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", "1", "--mechanism",
+            "channel", "--explain")  # fmt: skip
+    assert "the channel is invariant" in run(*more, "--invariant").out
+    assert "the channel is unbiased" in run(*more, "--unbiased").out
+    assert "min_keep" in run(*more, "--min-keep", "0.4").out
+    fine = run(*more, "--outputs", "fine:3", "--format", "json").data["results"][0]
+    plain = run(*more, "--format", "json").data["results"][0]
+    assert fine["cost"] <= plain["cost"]
+    check_refused(run(*more, "--outputs", "coarse"), "fine:K")
+    check_refused(run(*more, "--min-keep", "60"), "60")
+
+
+def test_the_channel_itself_is_shown(wards: tuple[object, ...]):
+    out = run(*wards, "--show-channel").out
+    assert "channel at epsilon 0.5" in out
+    assert sum(line.startswith(("east ", "north ", "west ")) for line in out.splitlines()) == 3
+    (result,) = run(*wards, "--show-channel", "--format", "json").data["results"]
+    assert result["channel"]["inputs"] == ["east", "north", "west"]
+    assert all(math.isclose(sum(row), 1) for row in result["channel"]["rows"])
+    check_refused(run(*wards, "--show-channel", "--format", "csv"), "--show-channel")
+
+
+@pytest.mark.parametrize(
+    "command", ["calibrate", "release", "verify", "estimate", "ledger", "reproduce"]
+)
+def test_help_is_complete(command: str):
+    done = run(command, "--help")
+    assert (done.status, done.err) == (0, "")
+    assert "Examples:" in done.out
+    assert f"pufferfish {command}" in done.out
+    assert max(map(len, done.out.splitlines())) <= 100
+    if command == "calibrate":
+        assert all(f"\n  {name} " in done.out for name in MECHANISMS)
+    assert command in run("--help").out
+
+
+def test_no_command_shows_the_help():
+    assert run().out.startswith("Usage: pufferfish")
+    assert run("--version").out == f"pufferfish, version {pf.__version__}\n"

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pufferfish ledger`, and what `release` and `calibrate` do with a ledger."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runner import check_refused, run
+from pufferfish.errors import InputError
+from pufferfish.ledger.ledger import Ledger
+
+ROWS = [
+    (s, x, z)
+    for s, counts in (("no", (15, 6, 2, 1)), ("yes", (1, 2, 6, 15)))
+    for x, count in enumerate(counts)
+    for z in ("abab" * 9 if s == "no" else "aaab" * 9)[:count]
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    text = "".join(f"{s},{x},{z}\n" for s, x, z in ROWS)
+    (tmp_path / "table.csv").write_text(f"s,x,z\n{text}")
+    done = opened()
+    assert done.status == 0, done.err
+    assert calibrate("plan.json", "--epsilon", "0.2").status == 0
+    return tmp_path
+
+
+def opened(*options: object, books: str = "books.db", budget: object = 1, name: str = "d") -> Any:
+    return run("ledger", "open", books, "--dataset", name, "table.csv", "--secret", "s",
+               "--budget", budget, *options)  # fmt: skip
+
+
+def calibrate(target: str, *options: object, public: str = "x") -> Any:
+    return run("calibrate", "table.csv", "--secret", "s", "--public", public, "--save", target,
+               *options)  # fmt: skip
+
+
+def release(
+    output: str, *options: object, plan: str = "plan.json", table: str = "table.csv"
+) -> Any:
+    return run("release", table, "--plan", plan, "--ledger", "books.db", "-o", output, *options)
+
+
+def states() -> list[str]:
+    return [record.state for record in Ledger.open("books.db").show().releases]
+
+
+def test_open_makes_a_private_file_and_says_so():
+    done = opened(books="new.db", budget="1/3", name="students")
+    assert done.status == 0
+    assert stat.S_IMODE(os.stat("new.db").st_mode) == 0o600
+    assert "made, readable by you alone" in done.out
+    assert "dataset students, 48 rows, secret s, budget 1/3" in done.out
+    check_refused(opened(books="new.db", budget=2, name="students"), "students")
+    Path("other.csv").write_text(Path("table.csv").read_text() + "no,1,a\n")
+    more = ("ledger", "open", "new.db", "--dataset", "more", "other.csv", "--secret", "s",
+            "--budget", 1)  # fmt: skip
+    check_refused(run(*more), "--other-people")
+    assert "other people" in run(*more, "--other-people").out
+
+
+@pytest.mark.parametrize("options, part", [(["--budget", "0"], "0"), (["--budget", "much"], "much"),
+                                           (["--secret", "t"], "'t'")])  # fmt: skip
+def test_open_refuses_before_it_makes_a_file(options: list[str], part: str):
+    check_refused(opened(*options, books="new.db"), part)
+    assert not Path("new.db").exists()
+
+
+def test_what_is_no_ledger_is_left_as_it_is():
+    Path("other.db").write_text("a,b\n1,2\n" * 200)
+    before = Path("other.db").read_bytes()
+    for command in (
+        ["ledger", "show", "other.db"],
+        ["ledger", "verify", "other.db"],
+        ["release", "table.csv", "--plan", "plan.json", "--ledger", "other.db", "-o", "o.csv"],
+        ["calibrate", "table.csv", "--secret", "s", "--public", "x", "--ledger", "other.db"],
+    ):
+        check_refused(run(*command), "other.db")
+    check_refused(opened(books="other.db"), "other.db")
+    assert Path("other.db").read_bytes() == before
+    assert not Path("o.csv").exists()
+
+
+def test_price_then_release_then_show_then_verify():
+    priced = run("ledger", "price", "books.db", "table.csv", "--plan", "plan.json")
+    assert priced.status == 0, priced.err
+    assert "charged already: none" in priced.out
+    assert "with this release of x: at most 0.2" in priced.out
+    assert "fits the budget 1" in priced.out
+    assert states() == []
+    done = release("one.csv")
+    assert done.status == 0, done.err
+    assert len(done.out.splitlines()) <= 6
+    assert "joint loss of the 1 release of d: at most 0.2" in done.out
+    assert len(Path("one.csv").read_text().splitlines()) == len(ROWS) + 1
+    assert release("two.csv").status == 0
+    assert states() == ["released", "released"]
+    shown = run("ledger", "show", "books.db")
+    assert (shown.status, shown.err) == (0, "")
+    assert "2 releases, joint loss at most 0." in shown.out
+    verified = run("ledger", "verify", "books.db")
+    assert (verified.status, "2 releases checked" in verified.out) == (0, True)
+    verified = run("ledger", "verify", "books.db", "table.csv")
+    assert (verified.status, "2 joint losses computed again" in verified.out) == (0, True)
+
+
+def test_programs_get_every_digit():
+    assert release("one.csv").status == 0
+    priced = run("ledger", "price", "books.db", "table.csv", "--plan", "plan.json", "--format",
+                 "json").data  # fmt: skip
+    assert priced["fits"] is True
+    assert (priced["releases"], priced["budget_exact"]) == (1, "1")
+    assert priced["joint_loss"] > priced["joint_loss_before"] > 0
+    data = run("ledger", "show", "books.db", "--format", "json").data
+    assert [d["dataset"] for d in data["datasets"]] == ["d"]
+    assert data["private"] is True
+    (row,) = data["releases"]
+    assert (row["column"], row["state"], row["own_prior"]) == ("x", "released", True)
+    assert data["datasets"][0]["joint_loss_exact"] == row["joint_loss_exact"]
+    done = run("ledger", "show", "books.db", "--format", "csv")
+    assert len(done.out.splitlines()) == 2
+
+
+def test_a_budget_is_never_exceeded():
+    status = 0
+    written = 0
+    while status == 0:
+        done = release(f"{written}.csv")
+        status, written = done.status, written + (done.status == 0)
+    assert status == 1
+    check_refused(done, "refused", "over the budget 1", status=1)
+    assert 2 <= written < 10
+    assert states() == ["released"] * written
+    assert not Path(f"{written}.csv").exists()
+    priced = run("ledger", "price", "books.db", "table.csv", "--plan", "plan.json")
+    assert "DOES NOT FIT the budget 1" in priced.out
+
+
+def test_an_edited_table_is_refused():
+    Path("edited.csv").write_text(Path("table.csv").read_text().replace("no,0", "no,1", 1))
+    check_refused(release("o.csv", table="edited.csv"), "edited")
+    assert states() == []
+
+
+def test_what_no_ledger_can_account_for():
+    check_refused(release("o.csv", "--keep", "z"), "--keep")
+    check_refused(release("test.csv", "--seed", "1"), "--seed")
+    check_refused(release("table.csv", "--force"), "table.csv")
+    check_refused(release("no/o.csv"), "no")
+    Path("o.csv").write_text("mine")
+    check_refused(release("o.csv"), "--force")
+    assert states() == []
+
+
+def test_what_fails_after_the_charge_stays_charged_and_says_so(monkeypatch: pytest.MonkeyPatch):
+    from pufferfish.release.pipeline import Prepared
+
+    def broken(*_: object) -> None:
+        raise InputError("the disk is full")
+
+    monkeypatch.setattr(Prepared, "write", broken)
+    check_refused(release("o.csv"), "the disk is full", "stays charged")
+    assert states() == ["charged"]
+
+
+def test_others_who_can_read_it_are_warned_of():
+    os.chmod("books.db", 0o644)
+    done = run("ledger", "show", "books.db")
+    assert done.status == 0
+    assert "chmod 600 books.db" in done.err
+
+
+def test_verify_fails_where_something_is_wrong(folder: Path):
+    assert release("one.csv").status == 0
+    Path("other.csv").write_text(Path("table.csv").read_text() + "no,1,a\n")
+    check_refused(run("ledger", "verify", "books.db", "other.csv"), "other.csv")
+    import sqlite3
+
+    with sqlite3.connect(folder / "books.db") as connection:
+        (text,) = connection.execute("SELECT plan FROM release").fetchone()
+        data = json.loads(text)
+        data["scale"] = 1e-3
+        connection.execute("UPDATE release SET plan = ?", (json.dumps(data),))
+    connection.close()
+    assert run("ledger", "verify", "books.db", "table.csv").status in (1, 2)
+
+
+def test_calibrate_takes_the_budget_for_epsilon():
+    assert release("one.csv").status == 0
+    done = calibrate("next.json", "--ledger", "books.db")
+    assert done.status == 0, done.err
+    assert release("two.csv", plan="next.json").status == 0
+    price = Ledger.open("books.db").show().releases[-1].bound
+    assert price is not None
+    assert 0.9 < price <= 1
+    more = calibrate("third.json", "--ledger", "books.db", "--epsilon", "0.5", public="z")
+    assert more.status in (0, 1)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans on the command line: saved by calibrate, used by release, verify and estimate."""
+
+import csv
+import json
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli_runner import check_refused, rows, run, write
+
+TABLE = rows("a,0,u", "a,1,v", "a,2,u", "b,1,v", "b,2,u", "b,3,v", "c,0,u", ",1,v", header="s,x,z")
+OPTIONS = ("--secret", "s", "--public", "x", "--pair", "a", "b", "--exclude-secret", "c")
+COLUMNS = ("--secret", "s", "--public", "x")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with a table, its plan, and a prior with its plan."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "t.csv", TABLE)
+    prior = {"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {"0": ".4", "2": ".6"}}}
+    write(tmp_path, "prior.json", json.dumps(prior))
+    saved = run("calibrate", "t.csv", *OPTIONS, "--epsilon", ".5", "--save", "plan.json")
+    assert saved.status == 0, saved.err
+    assert "private" in saved.err
+    saved = run("calibrate", "--prior", "prior.json", "--epsilon", "1", "--save", "given.json")
+    assert saved.status == 0, saved.err
+    return tmp_path
+
+
+def edited(change: dict[str, object]) -> str:
+    data = json.loads(Path("plan.json").read_text())
+    Path("edited.json").write_text(json.dumps(data | change))
+    return "edited.json"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are those of POSIX")
+@pytest.mark.usefixtures("folder")
+def test_a_saved_plan_is_private():
+    assert stat.S_IMODE(os.stat("plan.json").st_mode) == 0o600
+    data = json.loads(Path("plan.json").read_text())
+    assert next(iter(data)) == "notice"
+    assert "PRIVATE" in data["notice"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_release_by_a_plan():
+    outcome = run("release", "t.csv", "--plan", "plan.json", "-o", "o.csv")
+    assert outcome.status == 0
+    lines = Path("o.csv").read_text().splitlines()
+    assert lines[0] == "x"
+    assert len(lines) == 9
+    assert all(re.fullmatch(r"-?\d+", line) for line in lines[1:])
+    said = outcome.out.splitlines()
+    assert len(said) <= 6
+    assert said[0] == "o.csv: column x, 8 of 8 rows released"
+    assert said[1].startswith("exact at epsilon 0.5: discrete Laplace noise of scale ")
+    assert "outside the promise: 2 rows" in outcome.out
+    assert "pufferfish verify plan.json TABLE" in outcome.out
+    assert "public knowledge" in said[-1]
+    assert "warning" in outcome.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_no_options_of_calibrate():
+    for option in ("--secret", "--public", "--epsilon", "--pair", "--missing", "--prior", "--step"):
+        command = ("release", "t.csv", "--plan", "plan.json", "-o", "o.csv", option, "s")
+        check_refused(run(*command), option)
+
+
+def test_release_by_a_given_prior(folder: Path):
+    write(folder, "u.csv", rows("a,0", "b,2", "b,-", "c,1"))
+    check_refused(run("release", "u.csv", "--plan", "given.json", "-o", "o.csv"), "column")
+    for secret in ((), ("--secret", "s")):
+        options = ("--public", "x", "--missing", "-", *secret, "--save", "own.json", "--force")
+        done = run("calibrate", "--prior", "prior.json", "--epsilon", "1", *options)
+        assert done.status == 0, done.err
+        outcome = run("release", "u.csv", "--plan", "own.json", "-o", "o.csv", "--force")
+        assert outcome.status == 0, outcome.err
+        assert "3 of 4 rows released, 1 without a value left out" in outcome.out
+        assert ("outside the promise: 1 row" in outcome.out) == bool(secret)
+
+
+def test_release_rounds_to_the_step_of_a_given_prior(folder: Path):
+    data = {"secrets": {"a": {"0.1": ".5", "0.9": ".5"}, "b": {"0.2": ".4", "3": ".6"}}}
+    write(folder, "fine.json", json.dumps(data))
+    write(folder, "u.csv", rows("a,0.1", "b,2.8"))
+    prior = ("--prior", "fine.json", "--epsilon", ".5", "--step", "1", "--public", "x")
+    assert run("calibrate", *prior, "--save", "p.json").status == 0
+    outcome = run("release", "u.csv", "--plan", "p.json", "-o", "o.csv")
+    assert outcome.status == 0, outcome.err
+    assert all(float(line).is_integer() for line in Path("o.csv").read_text().split()[1:])
+
+
+def test_release_gives_levels_their_names_back(folder: Path):
+    write(folder, "l.csv", rows("a,low", "a,mid", "b,mid", "b,high"))
+    options = (*COLUMNS, "--order", "low,mid,high", "--epsilon", ".5", "--save", "l.json")
+    assert run("calibrate", "l.csv", *options).status == 0
+    assert run("release", "l.csv", "--plan", "l.json", "-o", "o.csv").status == 0
+    assert all(re.fullmatch(r"-?\d+", line) for line in Path("o.csv").read_text().splitlines()[1:])
+    for name, bounds in (("n.csv", ("0", "2")), ("m.csv", ("low", "high"))):
+        named = run("release", "l.csv", "--plan", "l.json", "-o", name, "--round", "--bounds",
+                    *bounds)  # fmt: skip
+        assert named.status == 0, named.err
+        assert set(Path(name).read_text().splitlines()[1:]) <= {"low", "mid", "high"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_kept_columns_take_the_certificate_away():
+    outcome = run("release", "t.csv", "--plan", "plan.json", "-o", "o.csv", "--keep", "z")
+    assert outcome.status == 0
+    assert "warning" in outcome.err
+    assert "no certificate: z may give the secret away" in outcome.out
+    assert Path("o.csv").read_text().splitlines()[0] == "x,z"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_seed_is_for_test_files_only():
+    seeded = ("release", "t.csv", "--plan", "plan.json", "--seed", "7", "-o")
+    check_refused(run(*seeded, "o.csv"), "test")
+    for name in ("test-1.csv", "test-2.csv"):
+        outcome = run(*seeded, name)
+        assert outcome.status == 0
+        assert "protects nobody" in outcome.out
+    assert Path("test-1.csv").read_bytes() == Path("test-2.csv").read_bytes()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_parquet_release():
+    import pyarrow.parquet as pq
+
+    assert run("release", "t.csv", "--plan", "plan.json", "-o", "o.parquet").status == 0
+    table = pq.read_table("o.parquet")
+    assert table.column_names == ["x"]
+    assert str(table.schema.field("x").type) == "int64"
+
+
+# ------------------------------------------------------------------------------------------ verify
+
+
+@pytest.mark.usefixtures("folder")
+def test_verify():
+    outcome = run("verify", "plan.json", "t.csv")
+    assert outcome.status == 0
+    lines = outcome.out.splitlines()
+    assert len(lines) <= 6
+    assert lines[0] == "plan.json: verified under the prior that it was computed from"
+    assert "within epsilon 0.5" in lines[1]
+    assert run("verify", "given.json", "--prior", "prior.json").status == 0
+    check_refused(run("verify", "given.json", "t.csv"), "--prior")
+
+
+def test_verify_under_another_prior(folder: Path):
+    write(folder, "near.csv", TABLE + "a,1,u\n")
+    write(folder, "far.csv", rows("a,0", "a,0", "b,3", "b,3", "c,0", "c,0"))
+    for path in ("near.csv", "far.csv"):
+        check_refused(run("verify", "plan.json", path), "--other-prior", status=1)
+    assert run("verify", "plan.json", "far.csv", "--other-prior").status == 1
+    wide = run("calibrate", "far.csv", *OPTIONS, "--epsilon", ".5", "--save", "wide.json")
+    assert wide.status == 0
+    outcome = run("verify", "wide.json", "near.csv", "--other-prior")
+    assert outcome.status == 0
+    assert "ANOTHER PRIOR than its own" in outcome.out
+
+
+def test_verify_codes_levels_as_the_plan_does(folder: Path):
+    """In a table without b, c keeps its code 2; in an alphabet of its own it would be 1."""
+    lines = ("s0,a", "s0,a", "s0,b", "s1,b", "s1,c", "s1,c", "s0,c", "s1,a")
+    write(folder, "abc.csv", rows(*lines))
+    write(folder, "ac.csv", rows(*["s0,a"] * 9, "s0,c", "s1,a", *["s1,c"] * 9))
+    write(folder, "abcd.csv", rows(*lines, "s0,d"))
+    for order in ("alphabetical", "appearance", "a,b,c"):
+        saved = run("calibrate", "abc.csv", *COLUMNS, "--order", order, "--epsilon", ".5",
+                    "--save", "levels.json", "--force")  # fmt: skip
+        assert saved.status == 0, saved.err
+        assert run("verify", "levels.json", "abc.csv").status == 0
+        needed = run("calibrate", "ac.csv", *COLUMNS, "--order", "a,b,c", "--levels", "a,b,c",
+                     "--epsilon", ".5", "--format", "json")  # fmt: skip
+        plan = json.loads(Path("levels.json").read_text())
+        assert needed.scales["exact"] > plan["scale"]
+        outcome = run("verify", "levels.json", "ac.csv", "--other-prior")
+        check_refused(outcome, "epsilon 0.5", status=1)
+        for path in ("abcd.csv", "t.csv"):
+            done = run("verify", "levels.json", path, "--other-prior")
+            check_refused(done, "fit", status=1)
+
+
+def test_verify_reads_a_decimal_comma_as_the_plan_does(folder: Path):
+    write(folder, "comma.csv", "s;x\na;0,5\na;1\nb;1\nb;1,5\n")
+    options = (*COLUMNS, "--epsilon", ".1", "--decimal", ",", "--save", "comma.json")
+    assert run("calibrate", "comma.csv", *options).status == 0
+    assert run("verify", "comma.json", "comma.csv").status == 0
+    assert run("release", "comma.csv", "--plan", "comma.json", "-o", "o.csv").status == 0
+
+
+def test_verify_with_a_prior_that_lacks_a_secret(folder: Path):
+    data = {"secrets": {"a": {"0": ".5", "1": ".5"}, "c": {"0": ".4", "2": ".6"}}}
+    write(folder, "lacks.json", json.dumps(data))
+    for more in ((), ("--other-prior",)):
+        outcome = run("verify", "given.json", "--prior", "lacks.json", *more)
+        check_refused(outcome, "b", status=1)
+
+
+@pytest.mark.usefixtures("folder")
+def test_verify_ignores_what_the_file_claims():
+    data = json.loads(Path("plan.json").read_text())
+    path = edited({"scale": data["scale"] / 2, "loss": 0.0,
+                   "certificate": data["certificate"] | {"loss": 0.0}})  # fmt: skip
+    check_refused(run("verify", path, "t.csv"), "epsilon 0.5", status=1)
+    assert run("verify", edited({"scale": data["scale"] * 2}), "t.csv").status == 0
+
+
+def test_verify_takes_order_and_step_from_the_plan(folder: Path):
+    levels = {"secrets": {"a": {"mid": ".5", "low": ".5"}, "b": {"high": ".4", "low": ".6"}}}
+    write(folder, "levels.json", json.dumps(levels))
+    fine = {"secrets": {"a": {"0.1": ".5", "0.9": ".5"}, "b": {"0.2": ".4", "3": ".6"}}}
+    write(folder, "fine.json", json.dumps(fine))
+    for name, option in (("levels.json", ("--order", "low,mid,high")),
+                         ("fine.json", ("--step", "1"))):  # fmt: skip
+        saved = run("calibrate", "--prior", name, *option, "--epsilon", ".5", "--save", "p.json",
+                    "--force")  # fmt: skip
+        assert saved.status == 0, saved.err
+        assert run("verify", "p.json", "--prior", name).status == 0
+
+
+def test_a_plan_for_people_needs_their_column(folder: Path):
+    lines = [f"{s},{x},p{k}" for k, (s, x) in enumerate([("a", 0), ("a", 1), ("b", 1), ("b", 2)])]
+    write(folder, "u.csv", rows(*lines, *lines, header="s,x,id"))
+    options = (*COLUMNS, "--unit", "id", "--epsilon", 1, "--save", "people.json")
+    assert run("calibrate", "u.csv", *options).status == 0
+    assert "by id, are protected together" in run("verify", "people.json", "u.csv").out
+    write(folder, "without.csv", rows(*[line.rpartition(",")[0] for line in lines] * 2))
+    check_refused(run("verify", "people.json", "without.csv"), "'id'", status=1)
+    done = run("release", "u.csv", "--plan", "people.json", "-o", "o.csv")
+    assert done.status == 0, done.err
+    assert Path("o.csv").read_text().splitlines()[0] == "x"
+    write(folder, "more.csv", rows(*lines * 3, header="s,x,id"))
+    check_refused(run("release", "more.csv", "--plan", "people.json", "-o", "q.csv"), "rows")
+    assert not Path("q.csv").exists()
+
+
+# ---------------------------------------------------------------------------------------- estimate
+
+
+@pytest.fixture
+def released(folder: Path) -> Path:
+    lines = [f"{s},{x}" for s, shift in (("a", 0), ("b", 1)) for x in range(shift, shift + 4)] * 100
+    write(folder, "big.csv", rows(*lines))
+    options = (*COLUMNS, "--epsilon", 2, "--save", "big.json")
+    assert run("calibrate", "big.csv", *options).status == 0
+    done = run("release", "big.csv", "--plan", "big.json", "-o", "out.csv", "--record", "r.json",
+               "--publish-scale")  # fmt: skip
+    assert done.status == 0, done.err
+    return folder
+
+
+@pytest.mark.usefixtures("released")
+def test_estimates_for_people_and_programs():
+    out = run("estimate", "out.csv", "--plan", "big.json").out
+    assert "out.csv: 800 rows, released by big.json" in out
+    lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert {"0", "1", "2", "3", "4", "mean", "variance"} <= set(lines)
+    data = run("estimate", "out.csv", "--plan", "big.json", "--format", "json").data
+    assert data["rows"] == 800
+    assert abs(data["mean"]["estimate"] - 2) < 6 * data["mean"]["standard_error"]
+    assert sum(f["estimate"] for f in data["frequencies"]) == pytest.approx(1)
+    done = run("estimate", "out.csv", "--plan", "big.json", "--format", "csv")
+    found = list(csv.DictReader(done.out.splitlines()))
+    assert [row["figure"] for row in found[-2:]] == ["mean", "variance"]
+    assert float(found[-2]["estimate"]) == data["mean"]["estimate"]
+
+
+@pytest.mark.usefixtures("released")
+def test_a_record_estimates_as_the_plan_does():
+    by_plan = run("estimate", "out.csv", "--plan", "big.json", "--format", "csv")
+    by_record = run("estimate", "out.csv", "--record", "r.json", "-o", "e.csv", "--format", "csv")
+    assert by_record.status == 0, by_record.err
+    assert by_plan.out == by_record.out == Path("e.csv").read_text()
+    check_refused(run("estimate", "out.csv", "--record", "r.json", "-o", "e.csv"), "--force")
+    check_refused(run("estimate", "out.csv", "--record", "r.json", "--round"), "record")
+    silent = ("release", "big.csv", "--plan", "big.json", "-o", "o2.csv", "--record", "s.json")
+    assert run(*silent).status == 0
+    check_refused(run("estimate", "o2.csv", "--record", "s.json"), "--publish-scale")
+
+
+@pytest.mark.usefixtures("released")
+def test_options_of_the_release_belong_to_the_estimate():
+    options = ("--round", "--bounds", "0", "4")
+    done = run("release", "big.csv", "--plan", "big.json", "-o", "b.csv", *options)
+    assert done.status == 0, done.err
+    good = run("estimate", "b.csv", "--plan", "big.json", *options, "--format", "json").data
+    assert abs(good["mean"]["estimate"] - 2) < 6 * good["mean"]["standard_error"]
+
+
+@pytest.mark.usefixtures("released")
+def test_a_channel_that_merges_levels_names_what_is_lost():
+    lines = [f"{s},{x}" for s, cells in (("a", "ppq"), ("b", "rrq")) for x in cells] * 30
+    Path("c.csv").write_text(rows(*lines))
+    assert run("calibrate", "c.csv", *COLUMNS, "--epsilon", ".1", "--save", "c.json").status == 0
+    assert run("release", "c.csv", "--plan", "c.json", "-o", "d.csv").status == 0
+    data = run("estimate", "d.csv", "--plan", "c.json", "--format", "json").data
+    assert set(data["not_estimable"]) <= {"p", "q", "r"}
+    assert (data["mean"], data["variance"]) == (None, None)
+    named = {label for f in data["frequencies"] for label in f["labels"]}
+    assert named | set(data["not_estimable"]) == {"p", "q", "r"}
