@@ -5,7 +5,7 @@ import difflib
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 #: The folder of the package; its frames are nobody's own code.
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -85,6 +85,12 @@ def listed(names: Iterable[str], limit: int = 8) -> str:
     items = list(names)
     text = ", ".join(map(quoted, items[:limit]))
     return text if len(items) <= limit else f"{text} and {len(items) - limit} more"
+
+
+def listed_pairs(pairs: Sequence[Sequence[str]], limit: int = 4) -> str:
+    """Return pairs of names joined by commas: ``(a, b), (a, c) and 3 more``."""
+    text = ", ".join(f"({listed(pair)})" for pair in pairs[:limit])
+    return text if len(pairs) <= limit else f"{text} and {len(pairs) - limit} more"
 
 
 def counted(number: int, noun: str) -> str:

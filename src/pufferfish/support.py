@@ -99,6 +99,10 @@ class Levels:
         """Whether the other support has the same levels in the same order."""
         return self == other
 
+    def __repr__(self) -> str:
+        order = " < ".join if self.ordered and self.size <= 8 else listed
+        return f"Levels({order(self.names)})"
+
 
 #: The support of one column.
 Support = Lattice | Levels
@@ -120,13 +124,17 @@ class Product:
         twice = [name for name, times in Counter(names).items() if times > 1]
         if twice:
             raise InputError(f"the column {twice[0]!r} is named twice")
-        if self.size > MOST_CELLS and len(names) > 1:
-            sizes = ", ".join(f"{n} {size:,}" for n, size in zip(names, self.shape, strict=True))
+        if self.size > MOST_CELLS:
             raise InputError(
-                f"the columns have {self.size:,} combinations of values ({sizes}), more than "
-                f"{MOST_CELLS:,}; use fewer columns, or give a coarser step for numbers "
-                "(step={column: ...})"
+                f"there are {self.size:,} combinations of values ({self!r}), more than "
+                f"{MOST_CELLS:,}; use fewer columns, or give a coarser step for numbers (--step)"
             )
+
+    def __repr__(self) -> str:
+        axes = zip(self.columns, self.axes, strict=True)
+        return ", ".join(
+            f"{axis!r}" if name is None else f"{name}: {axis!r}" for name, axis in axes
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:

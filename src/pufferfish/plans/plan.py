@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from pufferfish.errors import InputError, PufferfishError, listed
+from pufferfish.errors import InputError, PufferfishError, listed, listed_pairs
 from pufferfish.files import parse_strict, read_strict, write_private
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.kernel import Mechanism
@@ -251,12 +251,10 @@ class Plan(Guarantee):
         state = "proved" if self.certificate.holds else "not proved"
         if self.loaded:
             state = f"{state}, says its file"
-        pairs = [f"({listed(pair)})" for pair in self.pairs[:4]]
-        more = "" if len(self.pairs) <= 4 else f" and {len(self.pairs) - 4} more"
         return (
             f"<Plan: {self.mechanism} at epsilon {show(self.epsilon_exact)}: {what} on {column}\n"
             f"  loss at most {rounded_up(self.loss)} ({state})\n"
-            f"  pairs {', '.join(pairs)}{more}>"
+            f"  pairs {listed_pairs(self.pairs)}>"
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

@@ -240,7 +240,9 @@ def _integers(
     shape = tuple(len(at) for at in places)
     try:
         array = np.asarray(given)
-        if array.dtype.kind not in "iu" and array.ndim:
+        if array.dtype.kind == "f" and bool((abs(array) < 2**53).all() and (array % 1 == 0).all()):
+            array = array.astype(np.int64)
+        elif array.dtype.kind not in "iu" and array.ndim:
             array = np.array(given, dtype=object)  # a double would lose digits of large integers
     except ValueError:  # lists of unequal lengths
         array = np.empty(())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Number
 from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
@@ -84,6 +84,14 @@ class Prior:
                 "confidence needs counts of rows (Prior.from_counts or Prior.from_table), but the "
                 "prior was given as probabilities; give tv_radius instead"
             )
+
+    def __repr__(self) -> str:
+        source = counted(sum(self.totals), "row") if self.from_rows else "given probabilities"
+        known = "" if self.rule is None else f", known up to {self.rule!r}"
+        return (
+            f"<Prior of {counted(len(self.secrets), 'secret')}: {listed(self.secrets)}\n"
+            f"  on {self.product!r}\n  from {source}{known}>"
+        )
 
     @property
     def support(self) -> Support:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, counted, did_you_mean, listed, listed_pairs
 from pufferfish.numbers import INT64_SAFE, CountArray, IntArray, text_of
 from pufferfish.priors.ambiguity import AmbiguitySet, Confidence, Point, Rule, ball_around, box_of
 from pufferfish.priors.prior import Prior
@@ -87,6 +87,13 @@ class Scenario:
         # Before anything else: a table whose columns were swapped has very many secrets.
         object.__setattr__(self, "pairs", _checked_pairs(pairs, given[0].secrets))
         object.__setattr__(self, "priors", _aligned(given))
+
+    def __repr__(self) -> str:
+        priors = "\n".join(map(repr, self.priors)).replace("\n", "\n  ")
+        return (
+            f"<Scenario of {counted(len(self.pairs), 'pair')}: {listed_pairs(self.pairs)}\n"
+            f"  {priors}>"
+        )
 
     @property
     def product(self) -> Product:

@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Priors from mappings, counts and files are exact, and wrong ones are refused by name."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pufferfish.errors import InputError
+from pufferfish.numbers import show
+from pufferfish.priors.ambiguity import Confidence, TVBall
+from pufferfish.priors.prior import Prior, read_prior_file
+from pufferfish.support import Lattice, Levels, lattice_of
+
+
+def values_of(prior: Prior) -> tuple[Fraction, ...]:
+    assert isinstance(prior.support, Lattice)
+    return prior.support.values
+
+
+def test_decimals_are_exact() -> None:
+    prior = Prior.from_mapping({"a": {"0": ".1", "1": ".2", "2": ".7"}, "b": {"0": 0.3, "2": 0.7}})
+    assert prior.probability("a", 1) == Fraction(1, 5)
+    assert prior.probability("b", 1) == 0
+    assert prior.probability("b", 0) == Fraction(3, 10)
+    assert prior.notes == ()
+    assert np.allclose(prior.probabilities.sum(axis=1), 1, rtol=1e-12)
+
+
+MASSES = st.lists(st.integers(0, 10**20), min_size=1, max_size=6).filter(any)
+
+
+@given(st.lists(MASSES, min_size=1, max_size=3), st.randoms(use_true_random=False))
+def test_every_probability_survives(rows: list[list[int]], random: Any) -> None:
+    exact = {
+        f"s{s}": {Fraction(random.randint(-99, 99), 4) + 50 * k: Fraction(c, sum(row))
+                  for k, c in enumerate(row)}
+        for s, row in enumerate(rows)
+    }  # fmt: skip
+    prior = Prior.from_mapping(
+        {s: {str(x): str(p) for x, p in row.items()} for s, row in exact.items()}
+    )
+    for secret, row in exact.items():
+        for k, value in enumerate(values_of(prior)):
+            assert prior.probability(secret, k) == row.get(value, 0)
+
+
+def test_keys_in_any_order_and_of_any_kind() -> None:
+    prior = Prior.from_mapping({"a": {30: ".2", "10": ".5", 20.0: ".3"}, "b": {"2e1": 1}})
+    assert values_of(prior) == (10, 20, 30)
+    assert [prior.probability("b", k) for k in range(3)] == [0, 1, 0]
+
+
+def test_keys_that_are_not_all_numbers_are_levels() -> None:
+    prior = Prior.from_mapping({"a": {"1": 0.5, "two": 0.5}})
+    assert prior.support == Levels(("1", "two"), ordered=False)
+    ordered = Prior.from_mapping({"a": {"hi": 0.5, "lo": 0.5}}, order=["lo", "hi"])
+    assert ordered.support == Levels(("lo", "hi"), ordered=True)
+    truth = Prior.from_mapping({"a": {True: 0.5, False: 0.5}})
+    assert truth.support == Levels(("false", "true"))
+
+
+def test_a_step_gathers_values() -> None:
+    prior = Prior.from_mapping({"a": {"0.1": ".25", "0.2": ".25", "0.9": ".5"}}, step=1)
+    assert values_of(prior) == (0, 1)
+    assert prior.probability("a", 0) == Fraction(1, 2)
+
+
+def test_a_sum_within_a_millionth_is_renormalised_and_said_so() -> None:
+    prior = Prior.from_mapping({"a": {0: "0.5", 1: "0.4999999"}, "b": {0: "1"}})
+    assert sum(prior.probability("a", k) for k in range(2)) == 1
+    assert prior.notes == (
+        "the probabilities of secret 'a' sum to 0.9999999; they were renormalised; if exact ties "
+        "matter, give counts or fractions",
+    )
+
+
+def test_decimals_are_what_they_print_and_fractions_what_they_say() -> None:
+    printed = Prior.from_mapping({"a": {0: 1 / 3, 2: 2 / 3}})
+    assert printed.probability("a", 0) == Fraction("0.3333333333333333") / Fraction(
+        "0.9999999999999999"
+    )
+    assert "renormalised" in printed.notes[0]
+    exact = Prior.from_mapping({"a": {0: "1/6", 1: "1/6", 2: "4/6"}, "b": {0: "1/3", 2: "2/3"}})
+    assert exact.probability("a", 0) + exact.probability("a", 1) == exact.probability("b", 0)
+    assert exact.notes == ()
+
+
+@pytest.mark.parametrize(
+    "mapping, message",
+    [
+        ([0.5, 0.5], "mapping"),
+        ({}, "at least one secret"),
+        ({"a": [0.5, 0.5]}, "values and probabilities"),
+        ({"a": {}}, "sum to 0"),
+        ({"a": {0: 0.97}}, "'a' sum to 0.97"),
+        ({"a": {0: 1.5}}, "'a' sum to 1.5"),
+        ({"a": {0: 0, 1: 0}}, "'a' sum to 0"),
+        ({"a": {0: -0.1, 1: 1.1}}, "negative probability -0.1"),
+        ({"a": {0: "x"}}, "probability of 0 under secret 'a'"),
+        ({"a": {"inf": 1}}, "not a finite"),
+        ({"a": {"1": 0.5, "1.0": 0.5}}, "same value twice"),
+        ({"a": {0: 1}, " a": {0: 1}}, "given twice"),
+        ({"a": {None: 1}}, "value of the support"),
+    ],
+)
+def test_wrong_mappings(mapping: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Prior.from_mapping(mapping)
+
+
+@pytest.mark.parametrize(
+    "order, names",
+    [
+        ("alphabetical", ("high", "low", "mid")),
+        ("appearance", ("low", "mid", "high")),
+        ("high,mid,low", ("high", "mid", "low")),
+        (("high", "mid", "low"), ("high", "mid", "low")),
+    ],
+)
+def test_orders_of_levels(order: Any, names: tuple[str, ...]) -> None:
+    mapping = {"a": {"low": ".5", "mid": ".5"}, "b": {"high": "1"}}
+    prior = Prior.from_mapping(mapping, order=order)
+    assert prior.support == Levels(names, ordered=True)
+    counts = Prior.from_counts(
+        {"a": [1, 1, 0], "b": [0, 0, 2]}, support=["low", "mid", "high"], order=order
+    )
+    assert counts.support == prior.support
+    assert counts.probabilities.tolist() == prior.probabilities.tolist()
+
+
+def test_order_and_step_where_they_do_not_belong() -> None:
+    order: Any
+    for order in ("alphabetic", 5, []):
+        with pytest.raises(InputError, match=r"^order "):
+            Prior.from_mapping({"a": {"x": 1}}, order=order)
+    with pytest.raises(InputError, match="order is for levels"):
+        Prior.from_mapping({"a": {0: 1}}, order=["0"])
+    with pytest.raises(InputError, match="step is for numbers"):
+        Prior.from_mapping({"a": {"x": 1}}, step=1)
+
+
+@pytest.mark.parametrize("mass", ["1e-309", "1e-400", "1e-1000", "2e-999"])
+@pytest.mark.parametrize("sums_to_one", [True, False])
+def test_masses_below_every_double(mass: str, sums_to_one: bool) -> None:
+    rest = show(1 - Fraction(mass)) if sums_to_one else "1"
+    prior = Prior.from_mapping({"a": {0: rest, 1: mass}, "b": {0: "0.5", 1: "0.5"}})
+    assert bool(prior.notes) != sums_to_one
+    assert all(f"1+{mass}" in note for note in prior.notes)
+    assert 0 < prior.probability("a", 1) <= Fraction(mass)
+    assert prior.probabilities[0].tolist() == [1.0, float(mass)]
+
+
+@pytest.mark.parametrize("mass", ["1e-1001", "1e-1000000000", f"0.{'0' * 1000}1", "1/1e9"])
+def test_masses_that_are_too_small(mass: str) -> None:
+    with pytest.raises(InputError, match="must be a number") as caught:
+        Prior.from_mapping({"a": {0: "1", 1: mass}})
+    assert "finite" not in str(caught.value)
+
+
+COUNTS = st.lists(st.integers(0, 10**6), min_size=1, max_size=6).filter(any)
+
+
+@given(COUNTS, st.randoms(use_true_random=False))
+def test_the_quick_way_for_integers_agrees_with_the_general_one(
+    counts: list[int], random: Any
+) -> None:
+    support = random.sample(range(-50, 50), len(counts))
+    quick = Prior.from_counts({"a": counts}, support=np.array(support))
+    general = Prior.from_counts({"a": counts}, support=[str(v) for v in support])
+    assert quick.product.same_as(general.product)
+    assert quick.counts.tolist() == general.counts.tolist()
+    assert quick.totals == general.totals == (sum(counts),)
+
+
+def test_counts_of_any_size_and_kind() -> None:
+    prior = Prior.from_counts({"a": [2**80, 1], "b": np.array([3.0, 1.0])}, support=["0.5", 1])
+    assert prior.probability("a", 1) == Fraction(1, 2**80 + 1)
+    assert prior.probability("b", 0) == Fraction(3, 4)
+    assert prior.counts.dtype == object
+    levels = Prior.from_counts({"a": [1, 2]}, support=["y", "x"])
+    assert levels.support == Levels(("x", "y"))
+    assert levels.counts.tolist() == [[2, 1]]
+    near = Prior.from_counts({"a": [2**62, 2**62]}, support=np.array([0, 2**60]) // 2**50)
+    assert near.totals == (2**63,)
+    small = Prior.from_counts({"a": [1, 2]}, support=np.array([-128, 127], dtype=np.int8))
+    assert values_of(small) == (-128, 127)
+    with pytest.raises(ValueError, match="read-only"):
+        prior.counts[0, 0] = 5
+
+
+@pytest.mark.parametrize(
+    "counts, support, message",
+    [
+        ([1], [0], "mapping"),
+        ({"a": [1, 2]}, [0], "2 counts, but the support has 1 value"),
+        ({"a": [-1, 2]}, [0, 1], "negative count -1"),
+        ({"a": [0.5, 0.5]}, [0, 1], "whole numbers"),
+        ({"a": [0, 0]}, [0, 1], "'a' has no mass"),
+        ({"a": [1, 1]}, [0, 0], "same value twice"),
+        ({"a": [1, 1]}, ["0", "0.0"], "same value twice"),
+        ({"a": [1, None]}, [0, 1], "count of secret"),
+        ({"a": [1, 1], "a ": [1, 1]}, [0, 1], "given twice"),
+        ({"a": []}, [], "empty"),
+        ({"a": [1, 1]}, [[0], [1, 2]], "one dimension"),
+        ({"a": [1, 1]}, np.array([0, 2**62]), r"2\*\*53"),
+        ({"a": np.ones(10**7 + 1)}, np.arange(10**7 + 1), "10,000,001"),
+    ],
+    ids=range(13),
+)
+def test_wrong_counts(counts: Any, support: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Prior.from_counts(counts, support=support)
+
+
+def test_an_unknown_secret_gets_a_near_match() -> None:
+    prior = Prior.from_counts({"married": [1], "single": [1]}, support=[0])
+    with pytest.raises(InputError, match="did you mean 'married'"):
+        prior.row("maried")
+
+
+def test_reprs_are_a_few_readable_lines() -> None:
+    prior = Prior.from_counts({"a": [5, 3], "b": [2, 3]}, support=["no", "yes"], order="no,yes")
+    assert repr(prior) == "<Prior of 2 secrets: a, b\n  on Levels(no < yes)\n  from 13 rows>"
+    given = Prior.from_mapping({"a": {0: 1}, "b, c": {1: 1}}, tv_radius=0.1)
+    assert repr(given) == (
+        "<Prior of 2 secrets: a, 'b, c'\n  on Lattice(2 values from 0 to 1, step 1)\n"
+        "  from given probabilities, known up to TVBall(radius=Fraction(1, 10))>"
+    )
+    many = Prior.from_counts({f"s{k}": np.ones(900) for k in range(300)}, support=range(900))
+    assert len(repr(many)) < 200
+
+
+# Several columns
+
+
+def by_name(prior: Prior, secret: str) -> dict[str, int]:
+    row = prior.counts[prior.row(secret)]
+    return {prior.product.name(int(k)): int(row[k]) for k in np.flatnonzero(row)}
+
+
+def test_counts_have_one_axis_per_column() -> None:
+    counts = {"a": [[1, 2], [3, 4], [5, 6]], "b": np.arange(6).reshape(3, 2)}
+    prior = Prior.from_counts(counts, support={" x": ["2", 0, 1], "z": ["yes", "no"]})
+    assert prior.axes[1] == Levels(("no", "yes"))
+    assert by_name(prior, "a") == {
+        "x = 2, z = yes": 1, "x = 2, z = no": 2, "x = 0, z = yes": 3, "x = 0, z = no": 4,
+        "x = 1, z = yes": 5, "x = 1, z = no": 6,
+    }  # fmt: skip
+    assert prior.from_rows
+    assert prior.totals == (21, 15)
+    assert prior.marginal("z").counts.tolist() == [[12, 9], [9, 6]]
+    assert prior.marginal("x").counts.tolist() == [[7, 11, 3], [5, 9, 1]]
+    assert "x: Lattice(" in repr(prior)
+    with pytest.raises(InputError, match=r"joint over the columns x, z, .*prior.marginal\('x'\)"):
+        _ = prior.support
+    with pytest.raises(InputError, match="no column 'y'"):
+        prior.marginal("y")
+    one = prior.marginal("x")
+    assert one.marginal("x") is one.marginal(None) is one
+
+
+def test_an_order_and_a_step_are_for_their_columns() -> None:
+    prior = Prior.from_counts(
+        {"a": [[1, 2], [4, 8], [16, 32]]},
+        support={"x": [".2", ".4", 1], "z": ["lo", "hi"]},
+        order={"z": ["lo", "hi"]},
+        step={"x": 1},
+    )
+    assert prior.axes[1] == Levels(("lo", "hi"), ordered=True)
+    assert prior.counts.tolist() == [[5, 10, 16, 32]]
+
+
+def test_joint_counts_of_any_size() -> None:
+    for large in (2**63, 2**80):
+        prior = Prior.from_counts(
+            {"a": [[large + 1, 0], [1, 2]]}, support={"x": [0, 1], "z": [5, 6]}
+        )
+        assert prior.probability("a", 0) == Fraction(large + 1, large + 4)
+        assert prior.marginal("x").counts.tolist() == [[large + 1, 3]]
+    near = Prior.from_counts({"a": [[2**62, 2**62]]}, support={"x": [0], "z": [5, 6]})
+    assert near.marginal("x").counts.tolist() == [[2**63]]
+
+
+def test_three_columns_and_one() -> None:
+    cube = np.arange(24).reshape(2, 3, 4)
+    support = {"x": [0, 1], "y": [0, 1, 2], "z": [0, 1, 2, 3]}
+    prior = Prior.from_counts({"a": cube.tolist(), "b": cube + 1}, support=support)
+    assert prior.counts.reshape(2, 2, 3, 4).tolist() == [cube.tolist(), (cube + 1).tolist()]
+    assert prior.marginal("y").counts[0].tolist() == cube.sum(axis=(0, 2)).tolist()
+    one = Prior.from_counts({"a": [1, 2]}, support={"x": [3, 5]}, step=3)
+    assert one.product.columns == ("x",)
+    assert lattice_of(one.support).step == 3
+
+
+@pytest.mark.parametrize(
+    "counts, given, message",
+    [
+        ({"a": [[1, 2]]}, {}, r"shape \(1, 2\), but .* shape \(2, 2\): 2 of x, 2 of z"),
+        ({"a": [1, 2, 3, 4]}, {}, "4 counts, but the support"),
+        ({"a": [[1, 2], [3]]}, {}, "no such shape"),
+        ({"a": 5}, {}, "no such shape"),
+        ({"a": [[1, -2], [3, 4]]}, {}, "negative count -2"),
+        ({"a": [[1, 0.5], [3, 4]]}, {}, "whole numbers"),
+        ({"a": [[0, 0], [0, 0]]}, {}, "no mass"),
+        ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, "0.0"], "z": [0, 1]}}, "column 'x'.*twice"),
+        ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "z": []}}, "column 'z'.*empty"),
+        ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "x ": [0, 1]}}, "named twice"),
+        ({"a": [[1, 1], [1, 1]]}, {"support": {}}, "at least one column"),
+        ({"a": [[1, 1], [1, 1]]}, {"step": 1}, r"step=\{'x': ...\}"),
+        ({"a": [[1, 1], [1, 1]]}, {"order": {"zz": "a,b"}}, "'zz', which is none of the columns"),
+        ({"a": [[1, 1], [1, 1]]}, {"order": {"x": ["0", "1"]}}, "column 'x': an order is for"),
+        ({"a": [[1, 1], [1, 1]]}, {"confidence": ".95"}, "not supported for several columns"),
+        ({"a": [1, 1]}, {"support": ["u", "v"], "order": {"x": ["u", "v"]}}, "support by column"),
+    ],
+)  # fmt: skip
+def test_wrong_joint_counts(counts: Any, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Prior.from_counts(counts, **{"support": {"x": [0, 1], "z": [0, 1]}, **given})
+
+
+# Regions
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"confidence": 95}, "95 % is 0.95"),
+        ({"confidence": 1}, "below 1"),
+        ({"confidence": 0}, "above 0"),
+        ({"confidence": "nan"}, "finite"),
+        ({"tv_radius": -0.1}, "from 0 to 1"),
+        ({"tv_radius": 1.5}, "from 0 to 1"),
+        ({"confidence": 0.9, "tv_radius": 0.1}, "both were given"),
+    ],
+)
+def test_regions_that_are_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Prior.from_counts({"a": [3, 4], "b": [5, 6]}, support=[0, 1], **given)
+
+
+def test_probabilities_have_no_confidence() -> None:
+    prior = Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}})
+    with pytest.raises(InputError, match="counts of rows"):
+        prior.with_region(confidence=0.95)
+    near = prior.with_region(tv_radius="1/8")
+    assert near.rule == TVBall(Fraction(1, 8))
+    assert near.with_region().rule is None
+    assert prior.with_region(tv_radius=0).rule is None
+
+
+# Tables and files
+
+
+FRAME = pd.DataFrame({"s": list("aabbb"), "x": [0, 2, 2, 4, 4], "z": list("uvuvv")})
+
+
+def test_a_table_is_counted_with_its_coding() -> None:
+    prior = Prior.from_table(FRAME, secret="s", public="x", confidence=0.95)
+    assert prior.rule == Confidence(Fraction(19, 20))
+    assert prior.counts.tolist() == [[1, 1, 0], [0, 1, 2]]
+    assert prior.from_rows
+    assert prior.report is not None
+    assert (prior.report.rows_read, prior.report.rows_used) == (5, 5)
+    (coding,) = prior.codings
+    assert (coding.column, coding.rounds) == ("x", False)
+    assert coding.support.same_as(prior.support)
+    assert prior.rules is not None
+    assert (prior.rules.secret, prior.unit) == ("s", None)
+
+
+def test_declared_values_are_counted_even_if_nobody_has_them() -> None:
+    prior = Prior.from_table(FRAME, secret="s", public="x", support=[0, 1, 2, "4", 6.5])
+    assert [prior.support.name(k) for k in range(5)] == ["0", "1", "2", "4", "6.5"]
+    assert prior.counts.tolist() == [[1, 0, 1, 0, 0], [0, 0, 1, 2, 0]]
+    levels = Prior.from_table(FRAME, secret="s", public="z", levels=["u", "v", "w"], tv_radius=0.1)
+    assert levels.counts[:, 2].tolist() == [0, 0]
+
+
+def test_several_columns_of_a_table() -> None:
+    prior = Prior.from_table(FRAME, secret="s", public=["x", "z"])
+    assert by_name(prior, "b") == {"x = 2, z = u": 1, "x = 4, z = v": 2}
+    x = prior.marginal("x")
+    assert x.counts.tolist() == [[1, 1, 0], [0, 1, 2]]
+    assert [coding.column for coding in x.codings] == ["x"]
+    assert x.rules is not None
+    assert [column.name for column in x.rules.columns] == ["x"]
+
+
+def test_the_rows_of_people_follow_their_column() -> None:
+    frame = pd.DataFrame({
+        "id": list("ppqqr"), "s": list("aabbb"), "x": [0, 1, 1, 1, 0], "z": list("uvuvu")
+    })  # fmt: skip
+    prior = Prior.from_table(frame, secret="s", public=["x", "z"], unit="id")
+    assert prior.unit == "id"
+    (two,) = (stratum for stratum in prior.marginal("z").strata if stratum.rows == 2)
+    # Both people have u, then v: one sequence of that column.
+    assert two.sequences.tolist() == [[0, 1]]
+    assert two.counts.tolist() == [[1], [1]]
+    with pytest.raises(InputError, match="not supported together with a unit"):
+        prior.marginal("x").with_region(confidence=0.9)
+
+
+def test_prior_files(tmp_path: Path) -> None:
+    path = tmp_path / "prior.json"
+    path.write_text('{"secrets": {"a": {"0": 0.10000000000000000001, "1": ".9"}, " b": {"0": 1}}}')
+    prior, pairs = read_prior_file(path)
+    assert pairs is None
+    assert prior.secrets == ("a", "b")
+    assert prior.notes != ()  # every digit counts
+    path.write_text('{"secrets": {"a": {"hi": 1}, "b": {"lo": 1}}, "pairs": [["a ", "b"]]}')
+    prior, pairs = read_prior_file(path, order=["lo", "hi"])
+    assert pairs == [("a", "b")]
+    assert prior.support == Levels(("lo", "hi"), ordered=True)
+    path.write_text('{"secrets": {"a": {"0.1": 1}, "b": {"0.9": 1}}}')
+    assert values_of(read_prior_file(path, step=1)[0]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        ([1], "needs an object 'secrets'"),
+        ({"secret": {}}, "needs an object 'secrets'"),
+        ({"secrets": {"a": {"0": 1}}, "pair": []}, r"unknown key 'pair' \(did you mean 'pairs'"),
+        ({"secrets": {"a": {"0": 1}}, "pairs": None}, "must be a list of pairs"),
+        ({"secrets": {"a": {"0": 1}}, "pairs": [["a"]]}, "must be a list of pairs"),
+        ({"secrets": {"a": {"0": 1}}, "pairs": [["a", None]]}, "must be a list of pairs"),
+        ({"secrets": {"a": {"0": 0.5}}}, "'a' sum to 0.5"),
+        ({"secrets": {"a": {"0": True}}}, "must be a number"),
+        ({"secrets": {"a": {"0": None}}}, "must be a number"),
+    ],
+)
+def test_prior_files_that_are_none(tmp_path: Path, data: Any, message: str) -> None:
+    path = tmp_path / "prior.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(InputError, match=message):
+        read_prior_file(path)
+    with pytest.raises(InputError, match="No such file"):
+        read_prior_file(tmp_path / "other.json")

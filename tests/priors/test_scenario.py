@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenarios: pairs, several adversaries on one support, sets, views and digests."""
+
+import time
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pufferfish.errors import InputError
+from pufferfish.priors.ambiguity import (
+    Confidence,
+    Point,
+    Region,
+    TVBall,
+    ball_around,
+    clopper_pearson,
+)
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+from pufferfish.support import Lattice, Levels
+
+THREE = Prior.from_mapping({"a": {0: 1}, "b": {1: 1}, "c": {2: 1}})
+
+
+def values_of(scenario: Scenario) -> tuple[Fraction, ...]:
+    assert isinstance(scenario.support, Lattice)
+    return scenario.support.values
+
+
+def test_all_pairs_by_default() -> None:
+    scenario = Scenario(THREE)
+    assert scenario.pairs == (("a", "b"), ("a", "c"), ("b", "c"))
+    assert scenario.is_all_pairs
+    assert scenario.protected == ("a", "b", "c")
+    assert scenario.cells == 9
+    assert Scenario([THREE, THREE], pairs=[("a", "b")]).cells == 2 * 2 * 3
+
+
+def test_chosen_pairs_are_cleaned_and_counted_once() -> None:
+    scenario = Scenario(THREE, pairs=[["a", " b"], ("b", "a"), ("c", "b")])
+    assert scenario.pairs == (("a", "b"), ("c", "b"))
+    assert not scenario.is_all_pairs
+    assert Scenario(THREE, pairs=[("a", "c")]).protected == ("a", "c")
+    assert Scenario(THREE, pairs=[("a", "c")]).is_all_pairs
+    named = Prior.from_mapping({2.0: {0: 1}, True: {1: 1}})
+    pairs: Any = [(2, True)]
+    assert Scenario(named, pairs=pairs).pairs == (("2", "true"),)
+    assert repr(scenario).startswith("<Scenario of 2 pairs: (a, b), (c, b)\n  <Prior of 3 secrets")
+
+
+@pytest.mark.parametrize(
+    "pairs, message",
+    [
+        ([("a", "x")], "unknown secret 'x'"),
+        ([("a", "a")], "same secret twice"),
+        ([("a",)], "names two secrets"),
+        (["ab"], "names two secrets"),
+        ([], "no pair"),
+        ("some", "'all' or a list"),
+        (3, "'all' or a list"),
+    ],
+)
+def test_wrong_pairs(pairs: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Scenario(THREE, pairs=pairs)
+
+
+def test_one_secret_is_nothing_to_tell_apart() -> None:
+    wrong: Any = [{}]
+    with pytest.raises(InputError, match="at least two secrets"):
+        Scenario(Prior.from_mapping({"a": {0: 1}}))
+    with pytest.raises(InputError, match="none was given"):
+        Scenario([])
+    with pytest.raises(InputError, match="of type dict was given"):
+        Scenario(wrong)
+
+
+def test_with_very_many_secrets_the_pairs_are_named() -> None:
+    names = [f"id{k}" for k in range(200)]
+    rows = np.eye(200, dtype=np.int64)
+    assert (
+        len(
+            Scenario(
+                Prior.from_counts(dict(zip(names, rows, strict=True)), support=range(200))
+            ).pairs
+        )
+        == 19900
+    )
+    many = Prior.from_counts({f"id{k}": [k + 1, 1] for k in range(50_000)}, support=[0, 1])
+    started = time.perf_counter()
+    with pytest.raises(InputError, match=r"50,000 secrets, .* 1,249,975,000 pairs, .* swapped"):
+        Scenario(many)
+    pairs = [("id7", "id49999"), ("id8", "id3")]
+    scenario = Scenario(many, pairs)
+    assert scenario.protected == ("id3", "id7", "id8", "id49999")
+    assert len(scenario.sets()[0]) == 4
+    assert time.perf_counter() - started < 5
+
+
+# Several adversaries
+
+
+def test_several_adversaries_share_the_union_of_their_supports() -> None:
+    first = Prior.from_mapping({"a": {0: 1}, "b": {2: 1}})
+    second = Prior.from_mapping({"b": {"0.5": ".5", "2": ".5"}, "a": {"1": 1}})
+    scenario = Scenario([first, second])
+    assert values_of(scenario) == (0, Fraction(1, 2), 1, 2)
+    assert [p.secrets for p in scenario.priors] == [("a", "b")] * 2
+    assert scenario.priors[1].probability("b", 1) == Fraction(1, 2)
+    assert scenario.priors[0].probability("b", 3) == 1
+
+
+def test_columns_are_matched_by_name() -> None:
+    one = Prior.from_counts(
+        {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}, support={"x": [0, 1], "z": ["u", "v"]}
+    )
+    other = Prior.from_counts(
+        {"b": [[1, 2], [3, 4]], "a": [[5, 6], [7, 8]]}, support={"z": ["v", "w"], "x": [0, 3]}
+    )
+    scenario = Scenario([one, other])
+    assert scenario.product.columns == ("x", "z")
+    assert scenario.product.shape == (3, 3)
+    moved = scenario.priors[1]
+    assert moved.secrets == ("a", "b")
+    names = {moved.product.name(k): int(moved.counts[0, k]) for k in range(9)}
+    assert {name: count for name, count in names.items() if count} == {
+        "x = 0, z = v": 5, "x = 3, z = v": 6, "x = 0, z = w": 7, "x = 3, z = w": 8
+    }  # fmt: skip
+    assert scenario.of_column("z").priors[1].counts.tolist() == [[0, 11, 15], [0, 3, 7]]
+    with pytest.raises(InputError, match="name one of x, z with column="):
+        scenario.of_column(None)
+    alone = scenario.of_column("z")
+    assert alone.of_column(None) is alone
+
+
+def test_adversaries_that_do_not_fit_together() -> None:
+    other = Prior.from_mapping({"a": {0: 1}, "z": {2: 1}})
+    numbers = Prior.from_mapping({"a": {0: 1}, "b": {2: 1}})
+    levels = Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}})
+    ordered = Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}}, order=["x", "y"])
+    backwards = Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}}, order=["y", "x"])
+    joint = Prior.from_counts({"a": [[1]], "b": [[1]]}, support={"x": [0], "z": [0]})
+    elsewhere = Prior.from_counts({"a": [[1]], "b": [[1]]}, support={"x": [0], "y": [0]})
+    mixed = Prior.from_counts({"a": [[1]], "b": [[1]]}, support={"x": [0], "z": ["u"]})
+    for wrong, message in (
+        ([numbers, other], "same secrets"),
+        ([numbers, levels], "numbers and another's on levels"),
+        ([levels, ordered], "same order"),
+        ([ordered, backwards], "same order"),
+        ([numbers, joint], "same columns"),
+        ([joint, elsewhere], "same columns, .* x, z and .* x, y"),
+        ([joint, mixed], "column 'z': one adversary's"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Scenario(wrong)
+    wider = Prior.from_mapping({"a": {"x": 1}, "b": {"z": 1}})
+    assert Scenario([levels, wider]).support == Levels(("x", "y", "z"))
+
+
+def test_views_hold_a_pairs_own_atoms_only() -> None:
+    prior = Prior.from_mapping({"a": {0: 1}, "b": {3: 1}, "c": {100: 1}})
+    views = list(Scenario(prior, [("a", "b"), ("b", "c")]).views())
+    assert [view.index.tolist() for view in views] == [[0, 3], [3, 100]]
+    assert views[0].counts_first.tolist() == [1, 0]
+    assert (views[1].total_first, views[1].step) == (1, 1)
+
+
+# Sets
+
+COUNTS = {"a": [376, 204], "b": [34, 35], "c": [0, 12]}
+
+
+def test_one_level_for_all_cells_of_the_secrets_in_the_pairs() -> None:
+    prior = Prior.from_counts(COUNTS, support=[0, 1], confidence="0.95")
+    for pairs, cells in (([("a", "b")], 4), ("all", 6)):
+        (sets,) = Scenario(prior, pairs).sets()
+        assert len(sets) == cells // 2
+        first = sets[0]
+        assert isinstance(first, Region)
+        lower, upper = clopper_pearson(376, 580, Fraction(1, 20) / cells)
+        assert (first.least[0], first.least[0] + first.room[0]) == (lower, upper)
+        assert sum(first.least) + first.spread == first.unit
+        assert first.free == 0
+    last = sets[2]
+    assert isinstance(last, Region)
+    assert last.least[0] == 0
+    assert last.least[1] + last.room[1] == last.unit
+
+
+def test_several_adversaries_share_the_level() -> None:
+    one = Prior.from_counts({"a": [3, 4], "b": [5, 6]}, support=[0, 1], confidence=0.9)
+    other = Prior.from_counts({"a": [9, 4, 0], "b": [5, 1, 0]}, support=[0, 1, 2], confidence=0.9)
+    exact = Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}})
+    near = exact.with_region(tv_radius="1/7")
+    sets = Scenario([one, other, exact, near]).sets()
+    # Supports are widened to their union: 3 values, 2 secrets, 2 counted adversaries.
+    lower, upper = clopper_pearson(3, 7, Fraction(1, 10) / 12)
+    first, point, ball = sets[0][0], sets[2][0], sets[3][0]
+    assert isinstance(first, Region)
+    assert (first.least[0], first.room[0]) == (lower, upper - lower)
+    assert first.room[2] == clopper_pearson(0, 7, Fraction(1, 10) / 12)[1]
+    assert isinstance(point, Point)
+    assert (point.masses.tolist(), point.total) == ([1, 0, 0], 1)
+    assert ball == ball_around([1, 0, 0], 1, Fraction(1, 7))
+
+
+def test_points_have_an_axis_for_each_column() -> None:
+    joint = Prior.from_counts({"a": [[1, 2]], "b": [[3, 4]]}, support={"x": [0], "z": [0, 1]})
+    point = Scenario(joint).sets()[0][1]
+    assert isinstance(point, Point)
+    assert point.masses.tolist() == [[3, 4]]
+
+
+# Digests
+
+
+def test_digests_tell_scenarios_apart_and_not_their_writing() -> None:
+    counts = Prior.from_counts({"a": [2, 4], "b": [1, 1]}, support=[0, 1])
+    again = Prior.from_mapping({"b": {1: ".5", 0: ".5"}, "a": {"1": "2/3", "0": "1/3"}})
+    assert Scenario(counts).digest == Scenario(again).digest
+    assert Scenario([counts, again]).digest != Scenario(counts).digest
+    changed = [
+        Scenario(Prior.from_counts({"a": [2, 5], "b": [1, 1]}, support=[0, 1])),
+        Scenario(Prior.from_counts({"a": [2, 4], "b": [1, 1]}, support=[0, 2])),
+        Scenario(Prior.from_counts({"a": [2, 4], "c": [1, 1]}, support=[0, 1])),
+        Scenario(Prior.from_counts({"b": [2, 4], "a": [1, 1]}, support=[0, 1])),
+        Scenario(
+            Prior.from_counts({"a": [2, 4], "b": [1, 1]}, support=["n", "y"], order=["n", "y"])
+        ),
+        Scenario(counts.with_region(tv_radius="1e-7")),
+        Scenario(counts.with_region(tv_radius="0.1")),
+        Scenario(counts.with_region(confidence="0.9")),
+    ]
+    assert len({s.digest for s in [Scenario(counts), *changed]}) == 9
+    big = Prior.from_counts({"a": [2 * 2**70, 4 * 2**70], "b": [3, 3]}, support=[0, 1])
+    assert Scenario(big).digest == Scenario(counts).digest
+    # How wide intervals are depends on the numbers of rows.
+    assert Scenario(big.with_region(confidence="0.9")).digest != changed[-1].digest
+
+
+def test_a_digest_of_numbers_beyond_what_python_prints() -> None:
+    tiny = [f"1/{10**990 + k}" for k in range(6)]
+    row = dict(enumerate(tiny)) | {9: "1"}
+    prior = Prior.from_mapping({"a": row, "b": {0: "1"}})
+    assert prior.totals[0] > 10**4300
+    other = Prior.from_mapping({"a": row | {5: tiny[0]}, "b": {0: "1"}})
+    assert Scenario(prior).digest != Scenario(other).digest
+
+
+@given(st.permutations(["a", "b", "c"]), st.permutations(["x", "y", "z"]), st.booleans())
+def test_orders_do_not_change_a_digest(
+    secrets: list[str], columns: list[str], swapped: bool
+) -> None:
+    rng = np.random.default_rng(5)
+    cubes = [{s: rng.integers(0, 9, (2, 3, 4)) for s in "abc"} for _ in range(2)]
+
+    def scenario(secrets: list[str], columns: list[str], turn: int) -> Scenario:
+        support = {"x": [0, 1], "y": [0, 1, 2], "z": ["u", "v", "w", "t"]}
+        axes = ["xyz".index(c) for c in columns]
+        priors = [
+            Prior.from_counts(
+                {s: cube[s].transpose(axes) for s in secrets},
+                support={c: support[c] for c in columns},
+            )
+            for cube in cubes[::turn]
+        ]
+        return Scenario(priors)
+
+    assert scenario(secrets, columns, -1 if swapped else 1).digest == (
+        scenario(["a", "b", "c"], ["x", "y", "z"], 1).digest
+    )
+
+
+def test_rules_have_an_order_of_their_own() -> None:
+    one = Prior.from_counts({"a": [3, 4], "b": [5, 6]}, support=[0, 1])
+    other = Prior.from_counts({"a": [9, 4], "b": [5, 1]}, support=[0, 1])
+    near, sure = TVBall(Fraction(1, 9)), Confidence(Fraction(9, 10))
+    first = Scenario([one.with_region(tv_radius="1/9"), other.with_region(confidence=0.9)])
+    second = Scenario([other.with_region(confidence=0.9), one.with_region(tv_radius="1/9")])
+    assert set(first.rules) == {near, sure}
+    assert first.rules == second.rules
+    assert first.digest == second.digest
+    plain = Scenario([other, one])
+    assert not plain.has_region
+    again = plain.with_rules(first.rules)
+    assert again.has_region
+    assert again.digest == first.digest
+    assert again.priors[0].rule == sure
+    swapped = plain.with_rules(first.rules[::-1])
+    assert swapped.digest != first.digest
+
+
+PEOPLE = [("p", "a", 0), ("p", "a", 1), ("q", "b", 1), ("q", "b", 1), ("r", "b", 0), ("s", "a", 1)]
+
+
+def people(rows: list[tuple[str, str, int]]) -> Scenario:
+    frame = pd.DataFrame(rows, columns=["id", "s", "x"])
+    return Scenario(Prior.from_table(frame, secret="s", public="x", unit="id"))
+
+
+def test_whose_rows_are_whose_is_part_of_the_scenario() -> None:
+    scenario = people(PEOPLE)
+    assert scenario.unit == "id"
+    assert [stratum.rows for stratum in scenario.strata[0]] == [1, 2]
+    digests = {scenario.digest}
+    for other in (
+        [PEOPLE[1], PEOPLE[0], *PEOPLE[2:]],  # another order of one person's rows
+        [("s", "a", 0), *PEOPLE[1:5], ("p", "a", 1)],  # the same counts of rows
+    ):
+        digests.add(people(other).digest)
+    frame = pd.DataFrame(PEOPLE, columns=["id", "s", "x"])
+    digests.add(Scenario(Prior.from_table(frame, secret="s", public="x")).digest)
+    assert len(digests) == 4
+    renamed = [(name * 2, s, x) for name, s, x in PEOPLE]
+    assert people(renamed).digest == scenario.digest
+
+
+def test_people_move_with_their_support() -> None:
+    first = people(PEOPLE).priors[0]
+    wider = Prior.from_mapping({"b": {-1: 1}, "a": {0: ".5", 1: ".5"}})
+    moved = Scenario([wider, first]).priors[1]
+    assert moved.secrets == ("b", "a")
+    (two,) = (stratum for stratum in moved.strata if stratum.rows == 2)
+    found = {
+        tuple(s): c.tolist() for s, c in zip(two.sequences.tolist(), two.counts.T, strict=True)
+    }
+    assert found == {(1, 2): [0, 1], (2, 2): [1, 0]}
