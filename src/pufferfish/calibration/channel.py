@@ -22,8 +22,9 @@ from pufferfish.calibration.channel_options import (
     read_weights,
     widened,
 )
-from pufferfish.calibration.channel_program import Task, build, check_size, least_cost, most_kept
+from pufferfish.calibration.channel_program import build, check_size, least_cost, most_kept
 from pufferfish.calibration.channel_repair import repaired
+from pufferfish.calibration.channel_task import Task
 from pufferfish.calibration.solver import Infeasible, solve
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.channel import Channel
@@ -44,24 +45,9 @@ _BITS, _EXP_BITS = 160, 256
 class ChannelSolution:
     """A channel of integers that is private, and what is known of its cost.
 
-    Attributes
-    ----------
-    channel : Channel
-        Every privacy inequality holds exactly, for a rational E <= e**epsilon.
-    cost : Fraction
-        Its expected cost, exact.
-    cost_name : str
-        ``hamming``, ``squared``, ``absolute``, or ``own``.
-    weights : tuple of Fraction
-        mu, one per value; they sum to 1.
-    gap : float
-        By how much at most the cost exceeds that of the best channel (weak duality), in its unit.
-    conditions : tuple of str
-        The side conditions that hold, exactly: ``invariant``, ``unbiased``, ``min_keep 0.6``.
-    notes : tuple of str
-        What the user should know of the answer.
-    seconds : float
-        What the solver alone took.
+    ``cost`` is exact and exceeds the least possible one by at most ``gap`` (weak duality), both in
+    the unit of the cost. The ``weights`` sum to 1. The side ``conditions`` hold exactly, as named:
+    ``invariant``, ``unbiased``, ``min_keep 0.6``. The solver alone took so many ``seconds``.
     """
 
     channel: Channel
@@ -88,40 +74,12 @@ def channel(
 ) -> ChannelSolution:
     """Return the channel of least expected cost that is epsilon-Pufferfish private.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        Of one column: numbers or levels, ordered or not.
-    epsilon : Fraction
-        At least 1e-6. Above 20 the channel of 20 is returned; ``notes`` say so.
-    cost : str, mapping or matrix, optional
-        ``hamming`` (the default for levels without an order), ``squared`` (the default for numbers
-        and ordered levels), ``absolute``, or c(x, y); they span less than a factor of 1e9.
-    outputs : int or "fine:K", optional
-        So many further outputs between every two neighbours; by default outputs are the values.
-    invariant : bool
-        The frequencies mu stay what they are: mu M = mu.
-    unbiased : bool
-        The expected output is the value; adds outputs beyond the range.
-    min_keep : number, optional
-        Each value stays itself at least that often.
-    weights : sequence of numbers, or mapping by value, optional
-        mu; by default pooled counts.
-    local : bool
-        Hide every value from every other instead, whatever the prior: a local DP channel.
-
-    Raises
-    ------
-    InputError
-        If an option is wrong, the program would be too large, or no channel meets the side
-        conditions; says what would.
-    PufferfishError
-        If the solver fails: never a channel that was not checked.
-
-    Notes
-    -----
-    Source: theory, sections 4 and 5. The row of a value that no protected secret can take is not
-    the cheapest but the average row, so that whoever has it is protected too.
+    Source: theory, sections 4 and 5. ``cost`` is ``hamming`` (the default for levels without an
+    order), ``squared`` (the default otherwise), ``absolute``, a mapping or a matrix c(x, y);
+    ``weights`` say how much each value counts, by default pooled counts. ``outputs`` puts so many
+    further outputs between every two neighbours; ``unbiased`` adds some beyond the range. With
+    ``local`` every value is hidden from every other, whatever the prior. InputError says what
+    cannot be met, and what could; PufferfishError that the solver failed.
     """
     if epsilon < LEAST_EPSILON:
         raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
@@ -131,9 +89,10 @@ def channel(
     alphabet = output_alphabet(inputs, outputs)
     if unbiased:  # the points beyond the range are far away, and all unbiased channels need them
         alphabet = widened(alphabet, _coth_above(used))
+    sets, pairs = _everything(inputs.size) if local else _protected(scenario)
+    check_size(sets, len(pairs), inputs.size, alphabet.size)
     costs = read_costs(inputs, alphabet, cost)
     check_span(replace(costs, whole=costs.whole[:, 1:-1]) if unbiased else costs)
-    sets, pairs = _everything(inputs.size) if local else _protected(scenario)
     task = Task(
         inputs,
         alphabet,
@@ -144,12 +103,6 @@ def channel(
         read_weights(scenario, weights),
         conditions,
     )
-    check_size(task)
-    if local and inputs.size > MOST_LOCAL:
-        raise InputError(
-            f"a channel that hides every value is computed for at most {MOST_LOCAL} values, but "
-            f"there are {inputs.size}"
-        )
     if invariant and min_keep is not None:
         _check_weighted(task)
     program = build(task)
@@ -220,6 +173,11 @@ def _protected(scenario: Scenario) -> Protected:
 
 def _everything(size: int) -> Protected:
     """Return point masses on all values, and all pairs of them."""
+    if size > MOST_LOCAL:
+        raise InputError(
+            f"a channel that hides every value is computed for at most {MOST_LOCAL} values, but "
+            f"there are {size}"
+        )
     points = tuple(Point(row, 1) for row in np.eye(size, dtype=np.int64))
     return (points,), tuple(combinations(range(size), 2))
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.mechanisms.channel import places, same_places
-from pufferfish.numbers import parse_number, show, text_of
+from pufferfish.numbers import parse_number, show, show_short, text_of
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of
 
@@ -79,19 +79,16 @@ def read_costs(inputs: Support, outputs: Support, cost: object) -> Costs:
         ordered = isinstance(inputs, Lattice) or inputs.ordered
         cost = "squared" if ordered else "hamming"
     if isinstance(cost, str):
-        costs = _named_costs(inputs, outputs, cost.strip().lower())
-    elif isinstance(cost, Mapping):
-        rows = by_value(inputs, cost, "the cost matrix", "row")
-        entries = []
-        for x, row in enumerate(rows):
-            what = f"the row of {inputs.name(x)!r} in the cost matrix"
-            if not isinstance(row, Mapping):
-                raise InputError(f"{what} must be a mapping")
-            entries.append(by_value(outputs, row, what, "entry"))
-        costs = _own_costs(entries, inputs, outputs)
-    else:
-        costs = _own_costs(cost, inputs, outputs)
-    return costs
+        return _named_costs(inputs, outputs, cost.strip().lower())
+    if not isinstance(cost, Mapping):
+        return _own_costs(cost, inputs, outputs)
+    entries = []
+    for x, row in enumerate(by_value(inputs, cost, "the cost matrix", "row")):
+        what = f"the row of {inputs.name(x)!r} in the cost matrix"
+        if not isinstance(row, Mapping):
+            raise InputError(f"{what} must be a mapping")
+        entries.append(by_value(outputs, row, what, "entry"))
+    return _own_costs(entries, inputs, outputs)
 
 
 def check_span(costs: Costs) -> None:
@@ -99,8 +96,8 @@ def check_span(costs: Costs) -> None:
     positive = [c for row in costs.whole.tolist() for c in row if c]
     if positive and max(positive) >= MOST_SPAN * min(positive):
         raise InputError(
-            f"the costs of a channel must span less than a factor of 1e9, but these go from "
-            f"{float(min(positive) * costs.unit):.3g} to {float(max(positive) * costs.unit):.3g}; "
+            "the costs of a channel must span less than a factor of 1e9, but these go from "
+            f"{show_short(min(positive) * costs.unit)} to {show_short(max(positive) * costs.unit)}; "
             "use the cost hamming, or fewer values"
         )
 
@@ -178,10 +175,9 @@ def by_value(
             found[at] = value
     missing = [name for k, name in enumerate(names) if k not in found]
     if missing:
-        every = f"; it needs one for each of {listed(map(repr, names))}" if found else ""
+        every = f"; it needs one for each of {listed(names)}" if found else ""
         raise InputError(
-            f"{what} has no {entry} for {listed(map(repr, missing))}"
-            f"{did_you_mean(missing[0], others)}{every}"
+            f"{what} has no {entry} for {listed(missing)}{did_you_mean(missing[0], others)}{every}"
         )
     if strict and others:
         raise InputError(
@@ -271,7 +267,7 @@ def widened(outputs: Support, factor: Fraction) -> Support:
     above = -((-(middle + reach)) // lattice.step)
     if above - below > MAX_CELLS:
         raise InputError(
-            f"an unbiased channel needs outputs as far as {float(reach):.1e} from the middle of "
+            f"an unbiased channel needs outputs as far as {show_short(reach)} from the middle of "
             "the values, more than 2**53 steps; a larger epsilon or a coarser step (--step) helps"
         )
     units = sorted({int(below), int(above), *(lattice.origin + int(k) for k in lattice.index)})

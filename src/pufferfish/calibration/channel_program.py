@@ -18,28 +18,22 @@ and the smallest likewise. The multipliers lie between the smallest and the larg
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
-from pufferfish.calibration.channel_options import Conditions, Costs
+from pufferfish.calibration.channel_task import Task, exponent
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.errors import InputError
-from pufferfish.mechanisms.channel import same_places
 from pufferfish.numbers import FloatArray, IntArray, float_up
 from pufferfish.priors.ambiguity import AmbiguitySet, Point, Region
-from pufferfish.support import Support, lattice_of
+from pufferfish.support import lattice_of
 
 #: Larger programs take more than some minutes, or more memory than there is.
 MOST_COEFFICIENTS = 4_000_000
-#: The largest term of the cost is about 2 to this: the solver's tolerances are absolute.
-_HEADROOM = 8
 #: What values without a weight count, so that among the cheapest channels one treats them well.
 _LEAST_WEIGHT = 2.0**-30
-#: By so much more is kept than asked for, which the repair may take; more for a small epsilon.
-_KEPT_MORE = Fraction(1, 2**32)
 #: Rows whose coefficients are all below 2 to this are magnified, and so count.
 _SMALL = -16
 _MOST_MAGNIFIED = 12
@@ -47,121 +41,6 @@ _MOST_MAGNIFIED = 12
 _UNIT, _EACH = 2.0**-53, 10
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """All that is asked of a channel.
-
-    Attributes
-    ----------
-    inputs, outputs : Lattice or Levels
-        n_x values, n_y outputs.
-    sets : tuple of tuples of Point or Region
-        What each adversary holds possible under each protected secret.
-    pairs : tuple of (int, int)
-        Positions of secrets.
-    bound : Fraction
-        E with 1 < E <= e^epsilon.
-    costs : Costs
-    weights : tuple of Fraction
-        mu, one per value; they sum to 1.
-    conditions : Conditions
-    """
-
-    inputs: Support
-    outputs: Support
-    sets: tuple[tuple[AmbiguitySet, ...], ...]
-    pairs: tuple[tuple[int, int], ...]
-    bound: Fraction
-    costs: Costs
-    weights: tuple[Fraction, ...]
-    conditions: Conditions
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The numbers of values and of outputs."""
-        return self.inputs.size, self.outputs.size
-
-    @cached_property
-    def same(self) -> tuple[int | None, ...]:
-        """For each value the output that equals it."""
-        return same_places(self.inputs, self.outputs)
-
-    @property
-    def is_all_pairs(self) -> bool:
-        """Whether every two secrets form a pair."""
-        secrets = len(self.sets[0])
-        return len(self.pairs) == secrets * (secrets - 1) // 2
-
-    @property
-    def kept_more(self) -> Fraction:
-        """By how much more than ``min_keep`` the program keeps."""
-        return _KEPT_MORE * max(1, 1 / (16384 * (self.bound - 1)))
-
-    @cached_property
-    def average(self) -> tuple[int, ...]:
-        """The mean of all point priors, in whole numbers."""
-        points = [s for secrets in self.sets for s in secrets if isinstance(s, Point)]
-        common = math.lcm(*(point.total for point in points))
-        masses = [0] * self.inputs.size
-        for point in points:
-            for x, mass in enumerate(point.masses.reshape(-1).tolist()):
-                masses[x] += int(mass) * (common // point.total)
-        return tuple(masses)
-
-    @cached_property
-    def averaged(self) -> dict[int, Fraction]:
-        """The values that no protected secret can take, and the share of each that is kept.
-
-        Privacy says nothing of their rows. They are published like the average: the rest of the
-        share has the row avg(y), the mean over adversaries and secrets of sum_x P_s(x) M(y|x).
-        Whoever has such a value is then protected too (theory, section 4): if all pairs of one
-        adversary are protected, avg(y) lies between likelihoods that differ by a factor E at most.
-        An unbiased channel, and values of positive weight in an invariant one, do without.
-        """
-        if self.conditions.unbiased or any(isinstance(s, Region) for own in self.sets for s in own):
-            return {}  # regions reach all values
-        keep = self.conditions.min_keep or _ZERO
-        return {
-            x: keep if self.same[x] is not None else _ZERO
-            for x, mass in enumerate(self.average)
-            if not mass and not (self.conditions.invariant and self.weights[x])
-        }
-
-    @cached_property
-    def terms(self) -> FloatArray:
-        """What M(y|x) adds to the cost, in units of ``unit`` (for averaged rows: nothing)."""
-        excess = max(0, max(map(max, self.costs.whole.tolist())).bit_length() - 512)
-        costs = (self.costs.whole >> excess).astype(np.float64)
-        costs *= float(self.costs.unit * 2**excess / self.unit)
-        terms: FloatArray = np.array([[float(w)] for w in self.weights]) * costs
-        borne = np.zeros(self.shape[1])
-        for x, share in self.averaged.items():
-            borne += float(1 - share) * terms[x]
-            terms[x] = 0.0
-        if borne.any():  # the other rows bear what their average costs
-            total = sum(self.average)
-            terms += np.array([[mass / total] for mass in self.average]) * borne
-        return terms
-
-    @cached_property
-    def fixed(self) -> Fraction:
-        """What the kept shares of averaged rows cost."""
-        spent = _ZERO
-        for x, share in self.averaged.items():
-            if share:
-                spent += (
-                    self.weights[x] * share * self.costs.unit * self.costs.whole[x, self.same[x]]
-                )
-        return spent
-
-    @cached_property
-    def unit(self) -> Fraction:
-        """A power of 2 below the largest term of the cost."""
-        rows = zip(self.weights, self.costs.whole.tolist(), strict=True)
-        largest = max(w * max(row) for w, row in rows) * self.costs.unit
-        return Fraction(2) ** (_exponent(largest) - _HEADROOM) if largest else _ONE
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +67,7 @@ class _Builder:
         self.size = math.prod(task.shape)
         self.count = 0
         #: A small epsilon needs privacy to a smaller tolerance, and the solver's is absolute.
-        self._magnified = Fraction(2) ** min(_MOST_MAGNIFIED, max(0, -_exponent(task.bound - 1)))
+        self._magnified = Fraction(2) ** min(_MOST_MAGNIFIED, max(0, -exponent(task.bound - 1)))
         self._columns: list[IntArray] = []
         self._values: list[FloatArray] = []
         self._ends: list[tuple[FloatArray, FloatArray]] = []
@@ -208,7 +87,7 @@ class _Builder:
     ) -> None:
         """Add rows with the same coefficients, shape (rows, terms), and bounds for each or none."""
         rows = len(columns)
-        top = max(map(_exponent, map(abs, coefficients)), default=0)
+        top = max(map(exponent, map(abs, coefficients)), default=0)
         equal = lower is not None and lower is upper
         shift = Fraction(2) ** (-top if top < _SMALL or (top > 0 and equal) else 0) * magnified
         values = np.array([float(a * shift) for a in coefficients])
@@ -241,63 +120,45 @@ class _Builder:
         )
 
 
-def check_size(task: Task) -> None:
+def check_size(
+    sets: Sequence[Sequence[AmbiguitySet]], pairs: int, values: int, outputs: int
+) -> None:
     """Refuse a program that is too large, before anything of it is built."""
-    n, outputs = task.shape
-    coefficients = n
-    for own in task.sets:
-        if any(isinstance(s, Region) for s in own):
-            coefficients += 8 * n * len(own) + 4 * len(task.pairs)
-            continue
-        terms = [int(np.count_nonzero(s.masses)) for s in own if isinstance(s, Point)]
-        if task.is_all_pairs and len(own) > 2:
-            coefficients += 2 * sum(terms)
+    each = values
+    for own in sets:
+        if any(isinstance(belief, Region) for belief in own):
+            each += 8 * values * len(own) + 4 * pairs
+        elif len(own) > 2 and 2 * pairs == len(own) * (len(own) - 1):
+            points = (belief.masses for belief in own if isinstance(belief, Point))
+            each += 2 * sum(int(np.count_nonzero(masses)) for masses in points)
         else:
-            coefficients += sum(2 * min(n, terms[i] + terms[j]) for i, j in task.pairs)
-    if coefficients * outputs > MOST_COEFFICIENTS:
-        advice = "merge levels, or give a coarser step (--step)"
-        if outputs > n:
-            advice += ", ask for fewer outputs"
+            each += 2 * values * pairs
+    if each * outputs > MOST_COEFFICIENTS:
         raise InputError(
-            f"a channel from {n} values to {outputs} outputs needs a linear program of "
-            f"{coefficients * outputs:,} coefficients, more than {MOST_COEFFICIENTS:,}; {advice}, "
-            "or use the mechanism exact where there is an order"
+            f"a channel from {values} values to {outputs} outputs needs a linear program of "
+            f"{each * outputs:,} coefficients, more than {MOST_COEFFICIENTS:,}; merge levels, give "
+            "a coarser step (--step), ask for fewer outputs, or use the mechanism exact where "
+            "there is an order"
         )
 
 
 def build(task: Task) -> ChannelProgram:
     """Return the linear program of a task."""
-    n_x, n_y = task.shape
-    builder = _Builder(task)
-    _add_privacy(builder, task)
-    privacy = builder.count
-    grid = np.arange(n_x * n_y).reshape(n_x, n_y)
-    ones = [_ONE] * n_x
-    builder.add(grid, [_ONE] * n_y, ones, ones)
-    _add_conditions(builder, task, grid)
-    least = np.zeros(n_x * n_y)
+    builder, grid, privacy = _rows(task)
+    least, chosen = np.zeros(grid.size), task.terms.copy()
     if task.conditions.min_keep is not None:
         least[_kept(task, grid)] = float(min(_ONE, task.conditions.min_keep + task.kept_more))
-    chosen = task.terms.copy()
     idle = [x for x, w in enumerate(task.weights) if not w and x not in task.averaged]
-    if idle:
-        costs = task.costs.whole[idle].astype(np.float64)
-        chosen[idle] += costs * (_LEAST_WEIGHT * 2.0**_HEADROOM / max(1.0, costs.max()))
+    chosen[idle] += _LEAST_WEIGHT * task.prices[idle]
     lp = builder.program(chosen.ravel(), least)
-    cost = np.concatenate([task.terms.ravel(), np.zeros(len(lp.cost) - n_x * n_y)])
+    cost = np.concatenate([task.terms.ravel(), np.zeros(len(lp.cost) - grid.size)])
     roundings = _EACH + len(task.averaged)
     return ChannelProgram(lp, task.shape, privacy, cost, roundings, float_up(task.kept_more))
 
 
 def most_kept(task: Task) -> LinearProgram:
     """Return the program whose last variable, at most 1, is the largest feasible min_keep."""
-    plain = replace(task, conditions=replace(task.conditions, min_keep=None))
-    n_x, n_y = task.shape
-    builder = _Builder(task)
-    _add_privacy(builder, plain)
-    grid = np.arange(n_x * n_y).reshape(n_x, n_y)
-    builder.add(grid, [_ONE] * n_y, [_ONE] * n_x, [_ONE] * n_x)
-    _add_conditions(builder, plain, grid)
+    builder, grid, _ = _rows(task)
     kept = _kept(task, grid)
     (last,) = builder.variables(1)
     builder.at_most_zero([np.full(len(kept), last), kept], [_ONE, -_ONE])
@@ -306,22 +167,30 @@ def most_kept(task: Task) -> LinearProgram:
     return builder.program(cost, np.zeros(builder.size))
 
 
+def _rows(task: Task) -> tuple[_Builder, IntArray, int]:
+    """Return all rows, the variables M(y|x), and how many of the rows are about privacy."""
+    builder = _Builder(task)
+    grid = np.arange(builder.size).reshape(task.shape)
+    _add_privacy(builder, task, grid)
+    privacy = builder.count
+    ones = [_ONE] * len(grid)
+    builder.add(grid, [_ONE] * grid.shape[1], ones, ones)
+    _add_conditions(builder, task, grid)
+    return builder, grid, privacy
+
+
 def _kept(task: Task, grid: IntArray) -> IntArray:
     """Return the variables M(x|x), but for averaged rows."""
     at = [(x, y) for x, y in enumerate(task.same) if y is not None and x not in task.averaged]
     return np.array([grid[x, y] for x, y in at], dtype=np.int64)
 
 
-def _add_privacy(builder: _Builder, task: Task) -> None:
-    n_x, n_y = task.shape
-    #: likelihood columns: one array of variables for each x, over all y
-    columns = [np.arange(n_y) + x * n_y for x in range(n_x)]
-    bound = task.bound
-    both = [*task.pairs, *((j, i) for i, j in task.pairs)]
+def _add_privacy(builder: _Builder, task: Task, columns: IntArray) -> None:
+    bound, n_y = task.bound, task.shape[1]
     for own in task.sets:
         if any(isinstance(s, Region) for s in own):
             ends = [_region_ends(builder, _as_region(s), columns) for s in own]
-            for i, j in both:
+            for i, j in task.both:
                 builder.at_most_zero([ends[i][0], ends[j][1]], [_ONE, -bound])
             continue
         masses = [_masses(s) for s in own]
@@ -332,7 +201,7 @@ def _add_privacy(builder: _Builder, task: Task) -> None:
                 builder.at_most_zero(terms, [*(-p for p in mass.values()), _ONE])
                 builder.at_most_zero(terms, [*mass.values(), -bound])
             continue
-        for i, j in both:
+        for i, j in task.both:
             difference = dict(masses[i])
             for x, p in masses[j].items():
                 difference[x] = difference.get(x, _ZERO) - bound * p
@@ -340,46 +209,36 @@ def _add_privacy(builder: _Builder, task: Task) -> None:
             builder.at_most_zero([columns[x] for x in at], [difference[x] for x in at])
 
 
-def _region_ends(
-    builder: _Builder, region: Region, columns: Sequence[IntArray]
-) -> tuple[IntArray, IntArray]:
+def _region_ends(builder: _Builder, region: Region, columns: IntArray) -> tuple[IntArray, IntArray]:
     """Add variables at least (at most) <P, k_y> for every P of a region; return their numbers."""
-    n_y = len(columns[0])
-    found = []
+    n_y, found = columns.shape[1], []
     for side in (_ONE, -_ONE):
         end = builder.variables(n_y)
-        terms, coefficients = [end], [-side]
-        for x, mass in enumerate(region.least):
-            if mass:
-                terms.append(columns[x])
-                coefficients.append(side * Fraction(mass, region.unit))
-        spread = Fraction(region.spread, region.unit)
-        if spread and any(region.room):
+        terms = [(end, -side)]
+        least = ((x, mass) for x, mass in enumerate(region.least) if mass)
+        terms += [(columns[x], side * Fraction(mass, region.unit)) for x, mass in least]
+        open_cells = [(x, room) for x, room in enumerate(region.room) if room]
+        if region.spread and open_cells:
             multiplier = builder.variables(n_y)
-            terms.append(multiplier)
-            coefficients.append(side * spread)
-            for x, room in enumerate(region.room):
-                if room:
-                    excess = builder.variables(n_y)
-                    terms.append(excess)
-                    coefficients.append(Fraction(room, region.unit))
-                    # side (k_x - multiplier) <= t_x
-                    builder.at_most_zero([columns[x], multiplier, excess], [side, -side, -_ONE])
+            terms.append((multiplier, side * Fraction(region.spread, region.unit)))
+            for x, room in open_cells:
+                excess = builder.variables(n_y)
+                terms.append((excess, Fraction(room, region.unit)))
+                # side (k_x - multiplier) <= t_x
+                builder.at_most_zero([columns[x], multiplier, excess], [side, -side, -_ONE])
         if region.free:
             best = builder.variables(n_y)
-            terms.append(best)
-            coefficients.append(side * Fraction(region.free, region.unit))
+            terms.append((best, side * Fraction(region.free, region.unit)))
             for column in columns:
                 builder.at_most_zero([column, best], [side, -side])
-        builder.at_most_zero(terms, coefficients)
+        builder.at_most_zero([column for column, _ in terms], [a for _, a in terms])
         found.append(end)
     return found[0], found[1]
 
 
 def _add_conditions(builder: _Builder, task: Task, grid: IntArray) -> None:
-    n_x, n_y = task.shape
     if task.conditions.invariant:
-        targets = [_ZERO] * n_y
+        targets = [_ZERO] * task.shape[1]
         for x, y in enumerate(task.same):
             if y is not None:
                 targets[y] = task.weights[x]
@@ -389,7 +248,7 @@ def _add_conditions(builder: _Builder, task: Task, grid: IntArray) -> None:
         builder.add(grid[np.ix_(counting, hit)].T, [task.weights[x] for x in counting], ends, ends)
         never = [y for y, target in enumerate(targets) if not target]
         if never:  # an output of frequency 0 is published for no value
-            builder.add(grid[:, never].T, [_ONE] * n_x, None, [_ZERO] * len(never))
+            builder.add(grid[:, never].T, [_ONE] * len(grid), None, [_ZERO] * len(never))
     if task.conditions.unbiased:
         xs, ys = lattice_of(task.inputs).values, lattice_of(task.outputs).values
         # Values are taken from the middle of the outputs, where numbers are smallest.
@@ -445,8 +304,3 @@ def _as_region(belief: AmbiguitySet) -> Region:
         return belief
     masses = tuple(int(mass) for mass in belief.masses.reshape(-1))
     return Region(masses, (0,) * len(masses), 0, 0, belief.total)
-
-
-def _exponent(value: Fraction) -> int:
-    """Return about log2 of a positive number."""
-    return value.numerator.bit_length() - value.denominator.bit_length()

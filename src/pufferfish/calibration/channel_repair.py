@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.calibration.channel_program import Task
+from pufferfish.calibration.channel_task import Task, exponent
 from pufferfish.errors import PufferfishError
 from pufferfish.mechanisms.channel import Channel, places
 from pufferfish.numbers import FloatArray
@@ -32,7 +32,7 @@ _MOST_MIXED = 10
 
 def repaired(task: Task, values: FloatArray) -> Channel:
     """Return the private channel of integers next to a solver's, or raise PufferfishError."""
-    bits = 64 + _bits_of(task.bound)
+    bits = 64 + max(0, 1 - exponent(task.bound - 1))  # small epsilons take more to be used up
     shares = values[: math.prod(task.shape)].reshape(task.shape)
     least = 2.0**-_RESIDUE * min(1.0, float(task.bound - 1))
     table = np.zeros(task.shape, dtype=object)
@@ -42,7 +42,7 @@ def repaired(task: Task, values: FloatArray) -> Channel:
         )
     if task.conditions.invariant:
         table, sums = _invariant(task, table, 1 << bits)
-    elif task.conditions.unbiased:
+    elif task.conditions.unbiased and task.shape[1] > 1:
         table, sums = _unbiased(task, table, 1 << bits)
     else:
         needed = needed_mixture(task, table)
@@ -61,7 +61,6 @@ def needed_mixture(task: Task, likelihoods: ObjectArray) -> list[int]:
     """
     num, den = task.bound.numerator, task.bound.denominator
     needed = [0] * task.shape[1]
-    both = [*task.pairs, *((j, i) for i, j in task.pairs)]
     for own in task.sets:
         ends = [_ends(belief, likelihoods) for belief in own]
         points = all(isinstance(belief, Point) for belief in own)
@@ -70,7 +69,7 @@ def needed_mixture(task: Task, likelihoods: ObjectArray) -> list[int]:
             if points and task.is_all_pairs:
                 gaps = [(max(high), min(low))]
             else:
-                gaps = [(high[i], low[j]) for i, j in both]
+                gaps = [(high[i], low[j]) for i, j in task.both]
             worst = max(den * most - num * least for most, least in gaps)
             if worst > 0:
                 needed[y] = max(needed[y], math.ceil(worst / (num - den)))
@@ -253,9 +252,3 @@ def _check_mixed(added: int, whole: int) -> None:
     """Refuse a mixture that is not negligible."""
     if added << _MOST_MIXED > whole:
         raise PufferfishError("the solver's channel is too far from private to be repaired")
-
-
-def _bits_of(bound: Fraction) -> int:
-    """Return how many bits more than 64 a small epsilon takes to be used up."""
-    above = bound - 1
-    return max(0, above.denominator.bit_length() - above.numerator.bit_length() + 1)

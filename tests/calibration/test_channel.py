@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The optimal channel: reference costs, exact privacy, and as cheap as can be."""
+
+import math
+import random
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import combinations, permutations, product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from channel_checks import (
+    costs_of,
+    entries,
+    is_private,
+    least_cost,
+    scenarios,
+    spent,
+    worst_ratio,
+)
+from pufferfish.calibration import channel as module
+from pufferfish.calibration.channel import MOST_LOCAL, channel, exponential_below
+from pufferfish.errors import InputError, PufferfishError
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+
+HALF = Fraction(1, 2)
+BIT = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
+BLOCKS = {
+    "student": ([376, 204], [34, 35]),
+    "bank": ([921, 4660, 1663], [4286, 22554, 11127]),
+    "census": (
+        [890, 2554, 14473, 721, 1536, 636, 1264, 13, 1],
+        [636, 613, 12243, 368, 798, 766, 211, 6, 7],
+    ),
+}
+# Least costs (squared, hamming) on the same alphabet, weights the pooled counts; to 9 decimals.
+REFERENCE = [
+    ("student", "0.1", 0.345353361, 0.345353361),
+    ("student", "0.2", 0.191476746, 0.191476746),
+    ("student", "0.5", 0.0, 0.0),
+    ("student", "1", 0.0, 0.0),
+    ("bank", "0.1", 0.226083091, 0.175585605),
+    ("bank", "0.2", 0.039800318, 0.034424589),
+    ("bank", "0.5", 0.0, 0.0),
+    ("bank", "1", 0.0, 0.0),
+    ("census", "0.1", 0.432296599, 0.151921635),
+    ("census", "0.2", 0.294895371, 0.135357565),
+    ("census", "0.5", 0.082272083, 0.074651289),
+    ("census", "1", 0.011862254, 0.010382039),
+]
+
+
+def block(name: str) -> Scenario:
+    first, second = BLOCKS[name]
+    return Scenario(Prior.from_counts({"a": first, "b": second}, support=range(len(first))))
+
+
+@pytest.mark.parametrize("name, epsilon, squared, hamming", REFERENCE)
+def test_reference_costs(name: str, epsilon: str, squared: float, hamming: float) -> None:
+    scenario = block(name)
+    for cost, expected in (("squared", squared), ("hamming", hamming)):
+        solution = channel(scenario, Fraction(epsilon), cost=cost)
+        # The references are rounded to nearest at the ninth decimal.
+        assert -6e-10 <= float(solution.cost) - expected <= 1e-6 * expected + 6e-10
+        assert solution.gap <= 1e-9 * float(solution.cost)
+        assert is_private(scenario, solution.channel, Fraction(epsilon))
+
+
+def test_a_cost_of_zero_stays_zero() -> None:
+    solution = channel(block("student"), HALF)
+    assert solution.cost == 0
+    assert solution.channel.unchanged
+
+
+def test_a_bit() -> None:
+    found = channel(BIT, HALF, cost="hamming")
+    assert float(found.cost) == pytest.approx(1 / (1 + math.exp(0.5)), rel=1e-12)
+    costs = [float(channel(BIT, HALF, cost="squared", outputs=k).cost) for k in (1, 3, 9, 39)]
+    assert costs == sorted(costs, reverse=True)
+    limit = math.exp(0.5) / (1 + math.exp(0.5)) ** 2  # posterior means
+    assert all(cost >= limit - 1e-12 for cost in costs)
+    assert costs[-1] <= limit * (1 + 1e-3)
+
+
+def exact_least(first: list[int], second: list[int], bound: Fraction) -> Fraction:
+    """The least hamming cost for two values: the best vertex of the polygon of (a, b)."""
+    p, q = Fraction(first[1], sum(first)), Fraction(second[1], sum(second))
+    mu = Fraction(first[1] + second[1], sum(first) + sum(second))
+    lines = [(1, 0, Fraction(0)), (-1, 0, Fraction(-1)), (0, 1, Fraction(0)), (0, -1, Fraction(-1))]
+    for u, v in ((p, q), (q, p)):
+        # a = M(1|0), b = M(0|1): Q(1) = (1 - u) a + u (1 - b) and Q(0) = 1 - Q(1).
+        one = (-(1 - u) + bound * (1 - v), u - bound * v, u - bound * v)
+        zero = ((1 - u) - bound * (1 - v), -u + bound * v, (1 - u) - bound * (1 - v))
+        lines += [one, zero]
+    best = Fraction(1)
+    for (a1, b1, c1), (a2, b2, c2) in combinations(lines, 2):
+        det = a1 * b2 - a2 * b1
+        if det:
+            a, b = Fraction(c1 * b2 - c2 * b1) / det, Fraction(a1 * c2 - a2 * c1) / det
+            if all(x * a + y * b >= c for x, y, c in lines):
+                best = min(best, (1 - mu) * a + mu * b)
+    return best
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=2, max_size=2).filter(any),
+    st.lists(st.integers(0, 60), min_size=2, max_size=2).filter(any),
+    st.sampled_from(("1e-6", "0.001", "0.1", "1", "7")),
+)
+def test_two_values_by_brute_force(first: list[int], second: list[int], epsilon: str) -> None:
+    if not (first[0] + second[0] and first[1] + second[1]):
+        return  # a value that is impossible
+    scenario = Scenario(Prior.from_counts({"a": first, "b": second}, support=[0, 1]))
+    solution = channel(scenario, Fraction(epsilon), cost="hamming")
+    least = exact_least(first, second, exponential_below(Fraction(epsilon)))
+    assert 0 <= solution.cost - least <= Fraction(1, 10**9)
+    assert solution.cost - least <= Fraction(solution.gap)
+
+
+def check(scenario: Scenario, epsilon: Fraction, cost: str) -> None:
+    solution = channel(scenario, epsilon, cost=cost)
+    assert is_private(scenario, solution.channel, epsilon)
+    costs = costs_of(scenario, cost)
+    assert solution.cost == spent(solution.channel, solution.weights, costs)
+    found, least = float(solution.cost), least_cost(scenario, epsilon, costs, solution.weights)
+    assert abs(found - least) <= 1e-6 * max(1.0, least)
+    # The bound holds of what another solver finds, too.
+    assert found - solution.gap <= least + 1e-7 * max(1.0, least)
+    assert solution.gap <= 1e-7 * max(1.0, found)
+
+
+@given(scenarios(), st.sampled_from(("hamming", "squared", "absolute")))
+def test_private_and_as_cheap_as_can_be(case: tuple[Scenario, Fraction], cost: str) -> None:
+    check(*case, cost)
+
+
+@pytest.mark.slow
+@settings(max_examples=500)
+@given(scenarios(), st.sampled_from(("hamming", "squared", "absolute")))
+def test_private_and_as_cheap_as_can_be_500_times(
+    case: tuple[Scenario, Fraction], cost: str
+) -> None:
+    check(*case, cost)
+
+
+@given(scenarios())
+def test_never_worse_than_randomised_response(case: tuple[Scenario, Fraction]) -> None:
+    scenario, epsilon = case
+    solution = channel(scenario, epsilon, cost="hamming")
+    n = scenario.support.size
+    assert float(solution.cost) <= (n - 1) / (math.exp(epsilon) + n - 1) + 1e-12
+
+
+def test_the_bound_is_below_and_close() -> None:
+    for epsilon in ("1e-6", "0.1", "1", "20", "1/3"):
+        bound = exponential_below(Fraction(epsilon))
+        with mpmath.workdps(80):
+            given_ = Fraction(epsilon)
+            e = mpmath.exp(mpmath.mpf(given_.numerator) / given_.denominator)
+            value = mpmath.mpf(bound.numerator) / bound.denominator
+            assert 1 < value <= e
+            assert (e - value) / (e - 1) < mpmath.mpf(2) ** -128
+
+
+# --- Any epsilon, any prior ---------------------------------------------------------------------
+
+
+def odd_scenario(rng: random.Random) -> Scenario:
+    """Zeros, tiny masses, near and equal priors, several adversaries, few of the pairs."""
+    n, m = rng.choice([1, 2, 3, 4, 6, 9]), rng.choice([2, 2, 3, 5])
+    names = [f"s{k}" for k in range(m)]
+
+    def masses() -> list[Fraction]:
+        one = [
+            lambda: Fraction(rng.randint(1, 999)),
+            lambda: Fraction(rng.choice([0, 0, 1, 2, 5])),
+            lambda: Fraction(rng.choice(["1", "0", "1e-9", "1e-300", "1e-5"])),
+            lambda: 1 + Fraction(rng.randint(-9, 9)) / 10 ** rng.choice([3, 7, 12]),
+            lambda: Fraction(10) ** rng.randint(-6, 0),
+        ][rng.randrange(5)]
+        row = [one() for _ in range(n)]
+        if not any(row):
+            row[rng.randrange(n)] = Fraction(1)
+        return [p / sum(row) for p in row]
+
+    priors = []
+    for _ in range(rng.choice([1, 1, 2])):
+        rows = [masses() for _ in names]
+        if rng.random() < 0.15:
+            rows = [rows[0]] * m
+        priors.append(
+            Prior.from_mapping({s: dict(enumerate(r)) for s, r in zip(names, rows, strict=True)})
+        )
+    return Scenario(priors, "all" if rng.random() < 0.5 else [tuple(rng.sample(names, 2))])
+
+
+def check_odd(seed: int, epsilon: Fraction) -> None:
+    rng = random.Random(seed)
+    scenario = odd_scenario(rng)
+    solution = channel(scenario, epsilon, cost=rng.choice(["hamming", "squared", "absolute"]))
+    assert is_private(scenario, solution.channel, epsilon)
+    assert solution.gap <= 1e-6 * float(solution.cost) + 64e-9
+    assert (solution.notes != ()) == (epsilon > 20)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-4", "0.1", "1", "8", "20", "21", "700", "1e300"])
+def test_odd_scenarios_at_any_epsilon(epsilon: str) -> None:
+    for seed in range(6):
+        check_odd(seed, Fraction(epsilon))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300))
+def test_many_odd_scenarios(seed: int) -> None:
+    check_odd(seed, Fraction(random.Random(seed).choice(["1e-6", "1e-3", "0.5", "5", "15", "40"])))
+
+
+def test_huge_epsilons_use_the_channel_of_20() -> None:
+    solution = channel(BIT, Fraction(40), cost="hamming")
+    assert solution.cost <= Fraction(3, 10**9)
+    # The duals of epsilon 20 would claim more than is true for epsilon 40.
+    assert float(solution.cost) - solution.gap <= 1 / (1 + math.exp(40))
+    assert "computed for epsilon 20" in solution.notes[0]
+
+
+@pytest.mark.parametrize("epsilon", ["9.9e-7", "1e-300"])
+def test_tiny_epsilons_are_refused(epsilon: str) -> None:
+    with pytest.raises(InputError, match=r"needs epsilon of at least 1e-6, but"):
+        channel(BIT, Fraction(epsilon))
+
+
+def test_one_value_and_priors_that_are_all_alike() -> None:
+    one = Scenario(Prior.from_mapping({"a": {7: 1}, "b": {7: 1}}))
+    for options in ({}, {"unbiased": True}, {"invariant": True}, {"min_keep": 1}):
+        solution = channel(one, HALF, **options)  # type: ignore[arg-type]
+        assert solution.cost == 0
+        assert solution.gap == 0
+    same = Prior.from_mapping({"a": {"x": "1/3", "y": "2/3"}, "b": {"x": "1/3", "y": "2/3"}})
+    for epsilon in ("1e-6", "1", "1e6"):
+        assert channel(Scenario(same), Fraction(epsilon)).cost == 0
+
+
+# --- Local DP channels --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
+def test_a_local_channel_hides_every_value_from_every_other(epsilon: str) -> None:
+    scenario = block("census")
+    for cost in ("hamming", "squared"):
+        solution = channel(scenario, Fraction(epsilon), cost=cost, local=True)
+        matrix, bound = entries(solution.channel), exponential_below(Fraction(epsilon))
+        for column in zip(*matrix, strict=True):
+            assert max(column) <= bound * min(column)
+        assert is_private(scenario, solution.channel, Fraction(epsilon))
+        assert solution.cost >= channel(scenario, Fraction(epsilon), cost=cost).cost
+        assert solution.gap <= 1e-9 * float(solution.cost)
+
+
+def test_the_cheapest_local_channel_is_randomised_response() -> None:
+    """Theory: for the cost hamming, over the t most frequent values for the best t."""
+    rng = np.random.default_rng(7)
+    for epsilon, size in product((0.3, 2.0), (2, 5, 12)):
+        counts = rng.integers(1, 60, size)
+        prior = Prior.from_counts({"a": counts, "b": counts[::-1]}, support=range(size))
+        solution = channel(Scenario(prior), Fraction(str(epsilon)), cost="hamming", local=True)
+        mu = sorted((float(w) for w in solution.weights), reverse=True)
+        kept = max(
+            math.exp(epsilon) / (math.exp(epsilon) + t - 1) * sum(mu[:t])
+            for t in range(1, size + 1)
+        )
+        assert float(solution.cost) == pytest.approx(1 - kept, rel=1e-9)
+
+
+def test_local_channels_of_many_values_are_refused() -> None:
+    many = MOST_LOCAL + 1
+    scenario = Scenario(Prior.from_counts({"a": [1] * many, "b": [1] * many}, support=range(many)))
+    with pytest.raises(InputError, match=f"at most {MOST_LOCAL} values, but there are {many}"):
+        channel(scenario, HALF, local=True)
+
+
+# --- Mutants, and what a solver may do ----------------------------------------------------------
+
+
+def test_mutant_a_row_of_the_program_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The repair does not believe the program: it refuses, or makes a private channel."""
+    scenario = block("census")
+    monkeypatch.setattr("pufferfish.calibration.channel_program._add_privacy", lambda *_: None)
+    with pytest.raises(PufferfishError, match="too far from private"):
+        channel(scenario, Fraction(1, 10))
+
+
+def test_mutant_one_sign_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Program and repair that protect i from j only make a channel that the definition rejects."""
+    counts = {"a": [20, 5, 1], "b": [5, 20, 5], "c": [1, 5, 20]}
+    scenario = Scenario(Prior.from_counts(counts, support=range(3)), [("a", "b"), ("b", "c")])
+    both = module.Task.both.fget  # type: ignore[attr-defined]
+    assert is_private(scenario, channel(scenario, HALF).channel, HALF)
+    monkeypatch.setattr(module.Task, "both", property(lambda task: both(task)[: len(task.pairs)]))
+    assert not is_private(scenario, channel(scenario, HALF).channel, HALF)
+
+
+def test_mutant_a_wrong_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E above e^epsilon, by one part in 10**12."""
+    scenario, honest = block("bank"), exponential_below
+    monkeypatch.setattr(
+        module, "exponential_below", lambda e: honest(e) * (1 + Fraction(1, 10**12))
+    )
+    wrong = channel(scenario, Fraction(1, 10))
+    assert not is_private(scenario, wrong.channel, Fraction(1, 10))
+
+
+def test_an_answer_that_is_no_optimum_has_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the solver leaves some cost on the table; the stated gap covers it."""
+    scenario = block("census")
+    honest = channel(scenario, Fraction(1, 10))
+    solve = module.solve
+
+    def careless(program: object) -> object:
+        found = solve(program)  # type: ignore[arg-type]
+        n = len(BLOCKS["census"][0])
+        share = found.values[: n * n].reshape(n, n)
+        share[:] = 0.99 * share + 0.01 * share.mean(axis=0)
+        return found
+
+    monkeypatch.setattr(module, "solve", careless)
+    dear = channel(scenario, Fraction(1, 10))
+    assert dear.cost > honest.cost * (1 + Fraction(1, 1000))
+    assert Fraction(dear.gap) >= dear.cost - honest.cost
+    assert dear.gap <= 1.01 * float(dear.cost - honest.cost)
+
+
+def test_pairs_and_adversaries_count_each_on_its_own() -> None:
+    """The loss of a scenario is the largest over pairs within one adversary, never across."""
+    one = Prior.from_counts({"a": [9, 1], "b": [8, 2]}, support=[0, 1])
+    two = Prior.from_counts({"a": [1, 9], "b": [2, 8]}, support=[0, 1])
+    alone = [
+        channel(Scenario(p), Fraction(1, 10), cost="hamming", weights=[1, 1]) for p in (one, two)
+    ]
+    both = Scenario([one, two])
+    solution = channel(both, Fraction(1, 10), cost="hamming", weights=[1, 1])
+    assert is_private(both, solution.channel, Fraction(1, 10))
+    assert max(s.cost for s in alone) <= solution.cost < HALF
+    assert all(worst_ratio(both, s.channel) is not None for s in alone)
+
+
+def test_the_solver_prints_nothing() -> None:
+    """A banner on standard output would break what a program reads there."""
+    code = (
+        "from fractions import Fraction\n"
+        "from pufferfish.priors.prior import Prior\n"
+        "from pufferfish.priors.scenario import Scenario\n"
+        "from pufferfish.calibration.channel import channel\n"
+        "channel(Scenario(Prior.from_mapping({'a': {0: 1}, 'b': {1: 1}})), Fraction(1))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout == done.stderr == ""
+
+
+def test_relabelling_changes_nothing() -> None:
+    rng = np.random.default_rng(3)
+    counts = rng.integers(1, 90, (3, 5))
+    costs = []
+    for perm in permutations(range(3)):
+        prior = Prior.from_counts({f"s{k}": counts[k] for k in perm}, support=range(5))
+        costs.append(float(channel(Scenario(prior), HALF, cost="hamming").cost))
+    assert max(costs) - min(costs) <= 1e-12

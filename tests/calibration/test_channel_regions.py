@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Channels for priors that are only known to lie in a region: private at every vertex of it."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from channel_checks import costs_of, entries, is_private, least_cost, scenarios, vertices
+from pufferfish.calibration import channel_program
+from pufferfish.calibration.channel import channel
+from pufferfish.errors import PufferfishError
+from pufferfish.priors.ambiguity import Region
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+
+HALF = Fraction(1, 2)
+RULES = ({"confidence": "0.9"}, {"tv_radius": "0.01"}, {"tv_radius": "0.3"}, {})
+
+
+def without_regions(scenario: Scenario) -> Scenario:
+    return scenario.with_rules([None] * len(scenario.priors))
+
+
+@settings(max_examples=25)
+@given(scenarios(values=4, secrets=3, rules=RULES))
+def test_channels_hold_at_every_vertex_and_cost_no_more(case: tuple[Scenario, Fraction]) -> None:
+    """The dual of the region is as good as all of its vertices, written out."""
+    scenario, epsilon = case
+    solution = channel(scenario, epsilon, cost="squared")
+    assert is_private(scenario, solution.channel, epsilon)
+    least = least_cost(scenario, epsilon, costs_of(scenario, "squared"), solution.weights)
+    assert float(solution.cost) == pytest.approx(least, rel=1e-6, abs=1e-6)
+    assert solution.gap <= 1e-6 * max(1.0, least)
+    plain = channel(without_regions(scenario), epsilon, cost="squared")
+    if any(rule is not None for rule in scenario.rules) and solution.cost < plain.cost:
+        # Only values that nobody can take, and the average row, make a difference downwards.
+        assert (np.concatenate([p.counts for p in scenario.priors]).sum(axis=0) == 0).any()
+
+
+@given(scenarios(values=4, secrets=3, rules=({"confidence": "0.9"}, {"tv_radius": "0.2"})))
+@settings(max_examples=15)
+def test_priors_within_the_region_are_protected(case: tuple[Scenario, Fraction]) -> None:
+    """Random mixtures of vertices, as priors of their own."""
+    scenario, epsilon = case
+    made = channel(scenario, epsilon, cost="hamming").channel
+    rng = np.random.default_rng(5)
+    for own in scenario.sets():
+        rows = {}
+        for secret, belief in zip(scenario.protected, own, strict=True):
+            found = vertices(belief)
+            shares = rng.integers(0, 5, len(found))
+            shares[rng.integers(len(found))] += 1
+            total = int(shares.sum())
+            mixed = [
+                sum(int(w) * v[x] for w, v in zip(shares, found, strict=True)) / total
+                for x in range(len(found[0]))
+            ]
+            rows[secret] = dict(enumerate(mixed))
+        assert is_private(Scenario(Prior.from_mapping(rows), scenario.pairs), made, epsilon)
+
+
+def test_more_confidence_costs_more() -> None:
+    counts = {"a": [40, 20, 9, 31], "b": [10, 30, 25, 35]}
+    prior = Prior.from_counts(counts, support=range(4))
+    plain = channel(Scenario(prior), HALF).cost
+    for rules in (
+        [{"confidence": c} for c in ("0.5", "0.9", "0.99")],
+        [{"tv_radius": r} for r in ("0.001", "0.05", "0.5")],
+    ):
+        costs = [channel(Scenario(prior.with_region(**rule)), HALF).cost for rule in rules]
+        assert all(a < b for a, b in pairwise([plain, *costs]))
+    # Where nothing is known at all, nothing is published of the value.
+    nothing = channel(Scenario(prior.with_region(tv_radius="1")), HALF, local=False)
+    local = channel(Scenario(prior), HALF, local=True)
+    assert float(nothing.cost) == pytest.approx(float(local.cost), rel=1e-9)
+
+
+def test_mutant_the_point_is_taken_for_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that forgets the room is refused, or its repair costs what the gap says."""
+    counts = {"a": [40, 20, 9, 31], "b": [10, 30, 25, 35]}
+    scenario = Scenario(Prior.from_counts(counts, support=range(4)).with_region(confidence="0.95"))
+    honest = channel_program._as_region
+    assert is_private(scenario, channel(scenario, HALF).channel, HALF)
+    assert not is_private(scenario, channel(without_regions(scenario), HALF).channel, HALF)
+
+    def without_room(belief: Region) -> Region:
+        region = honest(belief)
+        middle = tuple(2 * a + b for a, b in zip(region.least, region.room, strict=True))
+        return Region(middle, (0,) * len(middle), 0, 0, sum(middle))
+
+    monkeypatch.setattr(channel_program, "_as_region", without_room)
+    with pytest.raises(PufferfishError, match="too far from private"):
+        channel(scenario, HALF)
+
+
+def test_side_conditions_hold_with_regions() -> None:
+    counts = {"a": [40, 20, 9, 31], "b": [10, 30, 25, 35], "c": [20, 20, 20, 20]}
+    prior = Prior.from_counts(counts, support=range(4))
+    for rule in ({"confidence": "0.9"}, {"tv_radius": "0.05"}):
+        scenario = Scenario(prior.with_region(**rule))
+        for options in ({"invariant": True}, {"unbiased": True}, {"min_keep": "0.2"}):
+            solution = channel(scenario, HALF, **options)  # type: ignore[arg-type]
+            assert is_private(scenario, solution.channel, HALF)
+            assert len(solution.conditions) == 1
+
+
+def test_values_that_were_never_seen_are_sensible() -> None:
+    """The value 8 was never seen; the region lets it occur under one secret alone."""
+    counts = {"a": [400, 200, 0, 300], "b": [300, 300, 0, 250]}
+    prior = Prior.from_counts(counts, support=[0, 1, 8, 9]).with_region(confidence="0.95")
+    solution = channel(Scenario(prior), HALF)
+    assert solution.weights[2] == 0
+    row = entries(solution.channel)[2]
+    # It cannot be published, but the nearest value mostly is.
+    assert row[2] < Fraction(1, 100)
+    assert row[3] > Fraction(7, 10)

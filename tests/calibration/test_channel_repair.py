@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From doubles to integers: private exactly, side conditions exactly, and mutants of both."""
+
+import dataclasses
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channel_checks import costs_of, entries, is_private, least_cost, scenarios
+from pufferfish.calibration import channel_program, channel_repair
+from pufferfish.calibration.channel import channel, exponential_below
+from pufferfish.calibration.channel_options import Conditions, read_costs
+from pufferfish.calibration.channel_program import build
+from pufferfish.calibration.channel_program import least_cost as bound_of
+from pufferfish.calibration.channel_repair import needed_mixture, repaired
+from pufferfish.calibration.channel_task import Task
+from pufferfish.calibration.solver import Infeasible, LinearProgram, solve
+from pufferfish.errors import PufferfishError
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+from pufferfish.support import lattice_of
+
+HALF = Fraction(1, 2)
+BIT = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
+COUNTS = {"s0": [84, 55, 1, 81, 3], "s1": [1, 1, 1, 14, 20], "s2": [4, 30, 9, 9, 9]}
+SOME = Scenario(Prior.from_counts(COUNTS, support=range(5)))
+
+
+def task_of(scenario: Scenario, epsilon: Fraction = HALF, **asked: Any) -> Task:
+    at = {s: k for k, s in enumerate(scenario.protected)}
+    pairs = tuple((at[a], at[b]) for a, b in scenario.pairs)
+    support, n = scenario.support, scenario.support.size
+    costs = read_costs(support, support, "hamming")
+    weights = (Fraction(1, n),) * n
+    bound = exponential_below(epsilon)
+    return Task(
+        support, support, scenario.sets(), pairs, bound, costs, weights, Conditions(**asked)
+    )
+
+
+# --- Privacy ------------------------------------------------------------------------------------
+
+
+@given(scenarios(), st.integers(0, 2**32), st.sampled_from((1e-16, 1e-12, 1e-7)))
+def test_what_is_almost_private_becomes_private(
+    case: tuple[Scenario, Fraction], seed: int, size: float
+) -> None:
+    """From any channel near a private one, whatever the solver left."""
+    scenario, epsilon = case
+    task, rng = task_of(scenario, epsilon), np.random.default_rng(seed)
+    shares = np.tile(rng.dirichlet(np.ones(task.shape[1])), (task.shape[0], 1))
+    shares = np.clip(shares + rng.normal(0, size, task.shape), 0, None)
+    made = repaired(task, shares.ravel())
+    assert is_private(scenario, made, epsilon)
+    found = made.matrix[[x for x in range(task.shape[0]) if x not in task.averaged]]
+    # The least mixture: as far as the violations are, over E - 1.
+    assert np.abs(found - shares[0]).max() <= 100 * size / (float(task.bound) - 1) + 1e-11
+
+
+def test_the_mixture_is_the_least_one() -> None:
+    """One unit less of any output, and an inequality fails."""
+    rng = random.Random(1)
+    for _ in range(20):
+        table = np.array([[rng.randrange(10**6) for _ in range(5)] for _ in range(5)], dtype=object)
+        needed = needed_mixture(task_of(SOME), table)
+        assert not any(needed_mixture(task_of(SOME), table + np.array(needed, dtype=object)))
+        for y in np.flatnonzero(needed).tolist():
+            less = np.array(needed, dtype=object) - (np.arange(5) == y).astype(int)
+            assert needed_mixture(task_of(SOME), table + less)[y] == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"invariant": True}])
+def test_mutant_the_mixture_is_too_small(
+    options: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of what is needed, and the definition rejects the channel."""
+    assert is_private(SOME, channel(SOME, HALF, **options).channel, HALF)  # type: ignore[arg-type]
+    honest = channel_repair.needed_mixture
+    monkeypatch.setattr(
+        channel_repair, "needed_mixture", lambda task, table: [c // 2 for c in honest(task, table)]
+    )
+    wrong = channel(SOME, HALF, **options)  # type: ignore[arg-type]
+    assert not is_private(SOME, wrong.channel, HALF)
+
+
+def test_mutant_the_solver_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_repair, "needed_mixture", lambda task, table: [0] * table.shape[1])
+    assert not is_private(SOME, channel(SOME, HALF).channel, HALF)
+
+
+def test_hopeless_answers_are_errors() -> None:
+    with pytest.raises(PufferfishError, match="too far from private"):
+        repaired(task_of(BIT), np.eye(2).ravel())
+    with pytest.raises(PufferfishError, match="empty row"):
+        repaired(task_of(BIT), np.array([1.0, 0.0, 0.0, 0.0]))
+    with pytest.raises(PufferfishError, match="side conditions"):
+        repaired(task_of(BIT, min_keep=Fraction(6, 10)), np.full(4, 0.5))
+
+
+def test_residue_is_swept() -> None:
+    """What is there only because doubles are not exact is not published."""
+    private = np.array([[0.5, 0.5, 1e-13], [0.5, 0.5, 0.0], [0.5, 0.5, 1e-15]])
+    three = Scenario(Prior.from_counts({"a": [1, 2, 3], "b": [3, 2, 1]}, support=range(3)))
+    assert not repaired(task_of(three), private.ravel()).rows[:, 2].any()
+
+
+# --- Side conditions ----------------------------------------------------------------------------
+
+
+@given(scenarios())
+def test_invariant_channels_keep_the_frequencies_exactly(case: tuple[Scenario, Fraction]) -> None:
+    scenario, epsilon = case
+    solution = channel(scenario, epsilon, invariant=True, cost="squared")
+    assert is_private(scenario, solution.channel, epsilon)
+    matrix, mu = entries(solution.channel), solution.weights
+    for y, target in enumerate(mu):
+        assert sum(w * row[y] for w, row in zip(mu, matrix, strict=True)) == target
+    n = len(mu)
+    weights = np.array([float(w) for w in mu])
+    equal = [((weights[:, None] * (np.arange(n) == y)).ravel(), weights[y]) for y in range(n)]
+    least = least_cost(scenario, epsilon, costs_of(scenario, "squared"), mu, equal)
+    assert float(solution.cost) == pytest.approx(least, rel=1e-6, abs=1e-6)
+
+
+@given(scenarios(values=5, secrets=3))
+def test_unbiased_channels_have_the_values_as_means_exactly(
+    case: tuple[Scenario, Fraction],
+) -> None:
+    scenario, epsilon = case
+    solution = channel(scenario, epsilon, unbiased=True, cost="absolute")
+    assert is_private(scenario, solution.channel, epsilon)
+    ys = lattice_of(solution.channel.outputs).values
+    for x, row in enumerate(entries(solution.channel)):
+        assert sum(y * p for y, p in zip(ys, row, strict=True)) == x
+    xs = range(scenario.support.size)
+    costs = [[abs(x - y) for y in ys] for x in xs]
+    places = np.array([float(y / ys[-1]) for y in ys])
+    means = [(np.kron(np.eye(len(xs))[x], places), float(x / ys[-1])) for x in xs]
+    least = least_cost(scenario, epsilon, costs, solution.weights, means)
+    assert float(solution.cost) == pytest.approx(least, rel=1e-5, abs=1e-6)
+
+
+@given(scenarios(), st.sampled_from(("0.01", "0.1", "0.2")))
+def test_values_are_kept_as_often_as_asked_exactly(
+    case: tuple[Scenario, Fraction], asked: str
+) -> None:
+    scenario, epsilon = case
+    if Fraction(asked) * scenario.support.size > 1:  # randomised response keeps 1/n and more
+        return
+    solution = channel(scenario, epsilon, min_keep=asked, cost="squared")
+    assert is_private(scenario, solution.channel, epsilon)
+    matrix = entries(solution.channel)
+    assert min(matrix[x][x] for x in range(len(matrix))) >= Fraction(asked)
+
+
+def test_mutant_a_side_condition_is_left_out_of_the_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the program forgets, the repair refuses."""
+    monkeypatch.setattr(channel_program, "_add_conditions", lambda *_: None)
+    for options in ({"invariant": True}, {"unbiased": True}):
+        with pytest.raises(PufferfishError, match="too far from"):
+            channel(SOME, HALF, **options)  # type: ignore[arg-type]
+
+
+def test_mutants_of_channels_are_found_by_the_exact_check() -> None:
+    made = channel(SOME, HALF).channel
+    check = channel_repair._check_conditions
+    for asked in ({"invariant": True}, {"unbiased": True}, {"min_keep": Fraction(999, 1000)}):
+        with pytest.raises(PufferfishError, match="side conditions"):
+            check(task_of(SOME, **asked), made)
+    honest = channel(SOME, HALF, invariant=True, weights=[1] * 5).channel
+    check(task_of(SOME, invariant=True), honest)
+    rows = honest.rows.copy()
+    x = next(x for x in range(5) if rows[x, 0] and rows[x, 1])
+    rows[x, 0] -= 1
+    rows[x, 1] += 1
+    with pytest.raises(PufferfishError, match="side conditions"):
+        check(task_of(SOME, invariant=True), dataclasses.replace(honest, rows=rows))
+
+
+# --- Values that no protected secret can take ---------------------------------------------------
+
+UNSEEN = {"a": [40, 0, 20, 5, 9], "b": [10, 0, 30, 20, 3], "c": [1, 50, 1, 1, 1]}
+PAIR = Scenario(Prior.from_counts(UNSEEN, support=range(5)), [("a", "b")])
+
+
+def average(made: Any, scenario: Scenario) -> list[Fraction]:
+    """The mean of what is published for the protected secrets, by its definition."""
+    matrix = entries(made)
+    columns = list(zip(*matrix, strict=True))
+    everyone = [
+        [sum(prior.probability(s, x) * p for x, p in enumerate(column)) for column in columns]
+        for prior in scenario.priors
+        for s in scenario.protected
+    ]
+    return [Fraction(sum(column)) / len(everyone) for column in zip(*everyone, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"invariant": True},
+        {"weights": [1, 1, 1, 1, 1]},
+        {"cost": "hamming", "weights": [0, 5, 0, 1, 0]},
+        {"min_keep": "0.25"},
+        {"min_keep": "0.25", "weights": [1, 9, 1, 1, 1]},
+        {"min_keep": "0.25", "invariant": True},
+    ],
+)
+def test_their_row_is_the_average_row(options: dict[str, Any]) -> None:
+    solution = channel(PAIR, HALF, **options)
+    share = Fraction(str(options.get("min_keep", 0)))
+    expected = [(1 - share) * p for p in average(solution.channel, PAIR)]
+    expected[1] += share
+    assert entries(solution.channel)[1] == expected
+    assert is_private(PAIR, solution.channel, HALF)
+    assert solution.gap <= 1e-8 * float(solution.cost)
+
+
+@pytest.mark.parametrize("cost", ["hamming", "squared"])
+@pytest.mark.parametrize("weights", [[1, 1, 1, 1, 1], [0, 5, 0, 1, 0], [0, 1, 0, 0, 0]])
+def test_weights_of_such_values_count(cost: str, weights: list[int]) -> None:
+    """The cheapest channel of those whose row 1 is the average, by equations in the program."""
+    solution = channel(PAIR, HALF, cost=cost, weights=weights)
+    masses = average(channel(PAIR, HALF).channel, PAIR)
+    prior = PAIR.priors[0]
+    masses = [sum(prior.probability(s, x) for s in "ab") / 2 for x in range(5)]
+    own = np.array([float(m) for m in masses]) - (np.arange(5) == 1)
+    equal = [((own[:, None] * (np.arange(5) == y)).ravel(), 0.0) for y in range(5)]
+    least = least_cost(PAIR, HALF, costs_of(PAIR, cost), solution.weights, equal)
+    assert float(solution.cost) == pytest.approx(least, rel=1e-7)
+
+
+def test_two_adversaries_and_unbiased_channels() -> None:
+    second = Prior.from_counts(
+        {"a": [1, 0, 2, 5, 9], "b": [7, 0, 7, 2, 3], "c": [0, 1, 0, 0, 0]}, support=range(5)
+    )
+    both = Scenario([PAIR.priors[0], second], [("a", "b")])
+    made = channel(both, HALF).channel
+    assert entries(made)[1] == average(made, both)
+    # Where every row must have its mean they keep theirs.
+    assert channel(PAIR, HALF, unbiased=True).channel.probability(1, 2) > Fraction(999, 1000)
+    region = PAIR.priors[0].with_region(confidence="0.9")
+    assert task_of(Scenario(region, [("a", "b")])).averaged == {}
+    assert list(task_of(PAIR).averaged) == [1]
+
+
+@st.composite
+def surprises(draw: st.DrawFn) -> tuple[Scenario, Scenario, Fraction]:
+    """A prior with one or two impossible values, and one in which persons have them."""
+    n, m, unseen = draw(st.integers(2, 5)), draw(st.integers(2, 4)), draw(st.integers(1, 2))
+    counts = st.lists(st.integers(0, 30), min_size=n, max_size=n).filter(any)
+    rows = [draw(counts) for _ in range(m)]
+    seen = {f"s{k}": [*r, *[0] * unseen] for k, r in enumerate(rows)}
+    scenario = Scenario(Prior.from_counts(seen, support=range(n + unseen)))
+    shares = st.sampled_from((Fraction(0), Fraction(1, 100), HALF, Fraction(1)))
+    truth = {}
+    for k, r in enumerate(rows):
+        t, u = draw(shares), draw(st.sampled_from((Fraction(0), Fraction(1, 3), Fraction(1))))
+        masses = [(1 - t) * Fraction(c, sum(r)) for c in r]
+        masses += [t] if unseen == 1 else [t * u, t * (1 - u)]
+        truth[f"s{k}"] = dict(enumerate(masses))
+    epsilon = Fraction(draw(st.sampled_from(("0.01", "0.5", "2"))))
+    return scenario, Scenario(Prior.from_mapping(truth)), epsilon
+
+
+@given(surprises(), st.sampled_from(("hamming", "squared")))
+def test_theorem_who_has_such_a_value_is_protected_like_all(
+    case: tuple[Scenario, Scenario, Fraction], cost: str
+) -> None:
+    scenario, truth, epsilon = case
+    made = channel(scenario, epsilon, cost=cost).channel
+    assert is_private(scenario, made, epsilon)
+    assert is_private(truth, made, epsilon)
+
+
+def test_mutant_such_values_are_published_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Scenario(Prior.from_counts({"a": [5, 3, 0], "b": [4, 4, 0]}, support=range(3)))
+    rows = {"a": {0: "0.5", 1: "0.3", 2: "0.2"}, "b": {0: "0.5", 1: "0.5"}}
+    truth = Scenario(Prior.from_mapping(rows))
+    assert is_private(truth, channel(seen, HALF).channel, HALF)
+    # With min_keep the share that is kept is published by nobody else.
+    assert not is_private(truth, channel(seen, HALF, min_keep="0.1").channel, HALF)
+    monkeypatch.setattr(Task, "averaged", {})
+    careless = channel(seen, HALF, weights=[1, 1, 1]).channel
+    assert careless.probability(2, 2) > HALF
+    assert not is_private(truth, careless, HALF)
+
+
+# --- The solver, and the bound of any multipliers -----------------------------------------------
+
+
+def small_program() -> LinearProgram:
+    """min x + 3 y, x + y = 1, x <= 2/3 y: x = 2/5, and 11/5."""
+    return LinearProgram(
+        np.array([1.0, 3.0]),
+        np.zeros(2),
+        np.array([0, 2, 4]),
+        np.array([0, 1, 0, 1]),
+        np.array([1.0, -2 / 3, 1.0, 1.0]),
+        np.array([-np.inf, 1.0]),
+        np.array([0.0, 1.0]),
+    )
+
+
+def test_the_solver() -> None:
+    assert solve(small_program()).values == pytest.approx([0.4, 0.6])
+    never = dataclasses.replace(small_program(), least=np.array([0.5, 0.0]))
+    with pytest.raises(Infeasible):
+        solve(never)
+
+
+@pytest.mark.parametrize("asked", [{}, {"min_keep": Fraction(3, 10)}, {"invariant": True}])
+def test_any_multipliers_bound_the_cost(asked: dict[str, Any]) -> None:
+    task = task_of(SOME, **asked)
+    program = build(task)
+    optimum = solve(program.lp)
+    least = float(program.cost @ optimum.values)
+    best = bound_of(program, optimum.duals)
+    assert least * (1 - 1e-8) <= best <= least * (1 + 1e-8)
+    rng = np.random.default_rng(1)
+    for size in (1e-9, 1e-3, 1.0, 1e6):
+        for _ in range(20):
+            duals = optimum.duals + rng.normal(0, size, len(optimum.duals))
+            assert bound_of(program, duals) <= least * (1 + 1e-8)
+    assert bound_of(program, np.full(len(optimum.duals), np.nan)) <= least
+    assert bound_of(program, optimum.duals, private=False) <= best

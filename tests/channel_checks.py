@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Channels by their definitions: losses in fractions, least costs by another front end.
+
+Nothing here is shared with the calibration: regions are taken apart into their vertices, programs
+are built pair by pair, and costs are summed entry by entry.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, permutations, product
+from typing import Any
+
+import mpmath
+import numpy as np
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from pufferfish.mechanisms import Channel
+from pufferfish.priors.ambiguity import Point, Region
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+
+Distribution = list[Fraction]
+
+
+def vertices(belief: Point | Region) -> list[Distribution]:
+    """The extreme points of what is held possible under one secret."""
+    if isinstance(belief, Point):
+        return [[Fraction(int(m), belief.total) for m in belief.masses.reshape(-1)]]
+    if belief.free:
+        centre = [Fraction(r, sum(belief.room)) for r in belief.room]
+        return list(_of_ball(centre, Fraction(belief.free, belief.unit)))
+    ends = [
+        (Fraction(a, belief.unit), Fraction(a + b, belief.unit))
+        for a, b in zip(belief.least, belief.room, strict=True)
+    ]
+    return list(_of_box(ends))
+
+
+def _of_box(ends: list[tuple[Fraction, Fraction]]) -> Iterator[Distribution]:
+    """All cells but one at an end of theirs."""
+    for k, (low, high) in enumerate(ends):
+        for others in product(*(ends[:k] + ends[k + 1 :])):
+            rest = 1 - sum(others)
+            if low <= rest <= high:
+                yield [*others[:k], rest, *others[k:]]
+
+
+def _of_ball(centre: Distribution, radius: Fraction) -> Iterator[Distribution]:
+    """One cell gains; some others are emptied, and one of them in part."""
+    n = len(centre)
+    yield centre
+    for gaining in range(n):
+        others = [k for k in range(n) if k != gaining]
+        if 1 - centre[gaining] <= radius:
+            yield [Fraction(int(k == gaining)) for k in range(n)]
+            continue
+        for size in range(n):
+            for emptied in combinations(others, size):
+                moved = sum((centre[k] for k in emptied), Fraction(0))
+                for part in set(others) - set(emptied):
+                    if moved <= radius <= moved + centre[part]:
+                        cells = [Fraction(0) if k in emptied else p for k, p in enumerate(centre)]
+                        cells[gaining] += radius
+                        cells[part] -= radius - moved
+                        yield cells
+
+
+def beliefs(scenario: Scenario) -> list[dict[str, list[Distribution]]]:
+    """By adversary and secret, all extreme distributions."""
+    return [
+        {s: vertices(b) for s, b in zip(scenario.protected, own, strict=True)}
+        for own in scenario.sets()
+    ]
+
+
+def entries(channel: Channel) -> list[Distribution]:
+    """M(y|x) in fractions."""
+    rows, columns = channel.rows.shape
+    return [[channel.probability(x, y) for y in range(columns)] for x in range(rows)]
+
+
+def worst_ratio(scenario: Scenario, channel: Channel) -> Fraction | None:
+    """The largest ratio of likelihoods, over everything; None where it is infinite."""
+    matrix = entries(channel)
+    worst = Fraction(1)
+    for own in beliefs(scenario):
+        for y in range(channel.outputs.size):
+            column = [row[y] for row in matrix]
+            likelihoods = {
+                s: [sum(p * k for p, k in zip(v, column, strict=True)) for v in found]
+                for s, found in own.items()
+            }
+            for pair in scenario.pairs:
+                for i, j in permutations(pair):
+                    high, low = max(likelihoods[i]), min(likelihoods[j])
+                    if high and not low:
+                        return None
+                    if high:
+                        worst = max(worst, Fraction(high) / low)
+    return worst
+
+
+def is_private(scenario: Scenario, channel: Channel, epsilon: Fraction) -> bool:
+    """Whether the loss is at most epsilon, by its definition."""
+    ratio = worst_ratio(scenario, channel)
+    if ratio is None:
+        return False
+    with mpmath.workdps(80):
+        loss = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+        return bool(loss <= mpmath.mpf(epsilon.numerator) / epsilon.denominator)
+
+
+def spent(channel: Channel, weights: Sequence[Fraction], costs: Any) -> Fraction:
+    """The expected cost."""
+    return sum(
+        (
+            w * sum(Fraction(c) * p for c, p in zip(prices, row, strict=True))
+            for w, prices, row in zip(weights, costs, entries(channel), strict=True)
+        ),
+        Fraction(0),
+    )
+
+
+def costs_of(scenario: Scenario, name: str) -> list[list[Fraction]]:
+    """c(x, y) of a scenario on numbers, outputs the values."""
+    values = scenario.lattice.values
+    power = {"hamming": 0, "absolute": 1, "squared": 2}[name]
+    return [[abs(x - y) ** power if x != y else Fraction(0) for y in values] for x in values]
+
+
+def least_cost(
+    scenario: Scenario,
+    epsilon: Fraction,
+    costs: Any,
+    weights: Sequence[Fraction],
+    equal: Sequence[tuple[np.ndarray, float]] = (),
+    least_kept: float = 0.0,
+) -> float:
+    """The optimum of the program, one row for each pair of extreme distributions."""
+    shape = np.array(costs).shape
+    rows = []
+    for own in beliefs(scenario):
+        for pair in scenario.pairs:
+            for i, j in permutations(pair):
+                for p, q in product(own[i], own[j]):
+                    one = np.array([float(a) for a in p]) - math.exp(epsilon) * np.array(
+                        [float(b) for b in q]
+                    )
+                    for y in range(shape[1]):
+                        row = np.zeros(shape)
+                        row[:, y] = one
+                        rows.append(row.ravel())
+    mu = np.array([float(w) for w in weights])
+    objective = (mu[:, None] * np.array(costs, dtype=float)).ravel()
+    sums = [(np.kron(np.eye(shape[0])[x], np.ones(shape[1])), 1.0) for x in range(shape[0])]
+    every = [*sums, *equal]
+    bounds = [
+        (least_kept if x == y else 0.0, 1.0) for x in range(shape[0]) for y in range(shape[1])
+    ]
+    found = linprog(
+        objective, np.array(rows), np.zeros(len(rows)),
+        np.array([row for row, _ in every]), np.array([end for _, end in every]), bounds,
+    )  # fmt: skip
+    assert found.status == 0
+    return float(found.fun)
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn, values: int = 8, secrets: int = 5, rules: Sequence[dict[str, str]] = ({},)
+) -> tuple[Scenario, Fraction]:
+    """Counts with zeros, several adversaries, all or some of the pairs; and an epsilon."""
+    n, m = draw(st.integers(2, values)), draw(st.integers(2, secrets))
+    largest = draw(st.sampled_from((2, 10, 1000)))
+    row = st.lists(st.integers(0, largest), min_size=n, max_size=n).filter(any)
+    priors = []
+    for _ in range(draw(st.sampled_from((1, 1, 1, 2)))):
+        prior = Prior.from_counts({f"s{k}": draw(row) for k in range(m)}, support=range(n))
+        rule = draw(st.sampled_from(rules))
+        priors.append(prior.with_region(**rule) if rule else prior)
+    every = list(combinations([f"s{k}" for k in range(m)], 2))
+    pairs = draw(
+        st.one_of(st.just(every), st.lists(st.sampled_from(every), min_size=1, unique=True))
+    )
+    epsilon = draw(st.sampled_from(("0.01", "0.1", "0.5", "1", "3")))
+    return Scenario(priors, pairs), Fraction(epsilon)
