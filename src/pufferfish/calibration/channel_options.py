@@ -95,10 +95,10 @@ def check_span(costs: Costs) -> None:
     """Refuse costs of such different sizes that the solver's doubles cannot tell the small ones."""
     positive = [c for row in costs.whole.tolist() for c in row if c]
     if positive and max(positive) >= MOST_SPAN * min(positive):
+        low, high = (show_short(c * costs.unit) for c in (min(positive), max(positive)))
         raise InputError(
             "the costs of a channel must span less than a factor of 1e9, but these go from "
-            f"{show_short(min(positive) * costs.unit)} to {show_short(max(positive) * costs.unit)}; "
-            "use the cost hamming, or fewer values"
+            f"{low} to {high}; use the cost hamming, or fewer values"
         )
 
 
