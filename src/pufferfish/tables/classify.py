@@ -192,7 +192,7 @@ class _Decision:
         """Refuse cells that are numbers but for their decimal mark."""
         comma = self.decimal == ","
         other = POINT if comma else COMMA
-        these = [k for k in words if other.fullmatch(self.texts[k])]
+        these = [k for k in words if other.fullmatch(self.found.cells.raw[k])]
         if these:
             mark, option = ("point", "leave out --decimal") if comma else ("comma", "--decimal ,")
             raise InputError(
@@ -481,4 +481,4 @@ def _shown(groups: Sequence[set[str]]) -> str:
     names = sorted(groups[0])
     form = repr if len({_look(name) for name in names}) == len(names) else ascii
     more = f" (and {len(groups) - 1} other groups)" if len(groups) > 1 else ""
-    return f"{listed(map(form, names))}{more}"
+    return f"{', '.join(map(form, names[:4]))}{more}"

@@ -139,9 +139,9 @@ def open_frame(source: Any) -> FrameTable:
         source = pa.Table.from_batches([source])
     kind = type(source).__name__
     # Two columns of one name are looked for before narwhals does, for a clearer message.
-    names = getattr(source, "column_names" if isinstance(source, pa.Table) else "columns", None)
-    if _kind(source) in ("pandas", "PyArrow") and kind in ("Table", "DataFrame"):
-        column_names(list(names or ()), f"the {_kind(source)} dataframe")
+    if kind in ("Table", "DataFrame") and _kind(source) in ("pandas", "PyArrow"):
+        names = source.column_names if isinstance(source, pa.Table) else source.columns
+        column_names(list(names), f"the {_kind(source)} dataframe")
     try:
         frame = nw.from_native(source)
     except TypeError:

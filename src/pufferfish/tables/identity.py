@@ -141,9 +141,9 @@ def _add_column(sums: Words, cells: pa.Array, keys: Words) -> None:
 def _texts(cells: pa.Array) -> pa.Array:
     """Return cells as their canonical texts, none of them null."""
     large = pa.large_string()
-    if not (pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)):
-        if not pa.types.is_integer(cells.type):
-            return strings(Cells(cells).texts).cast(large)
+    kind, known = cells.type, (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
+    if not any(check(kind) for check in known):
+        return strings(Cells(cells).texts).cast(large)
     # A plain text as the filling would import pandas.
     texts = cells.cast(large).fill_null(strings([""]).cast(large)[0])
     closer = pc.match_substring_regex(texts, _CLOSER)

@@ -8,6 +8,7 @@ another. Rows without a public value are left out, here as in a release.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,11 +46,15 @@ class Stratum:
 
 
 class Names:
-    """Numbers the canonical texts of a column: equal cells have equal numbers, missing ones -1."""
+    """Numbers the cells of a column: equal ones have equal numbers, missing ones -1.
 
-    def __init__(self, missing: Sequence[str] = ()) -> None:
-        self._missing = {"", *missing}
-        self.known: dict[str, int] = {}
+    Cells are equal by their canonical texts, or with ``by_value`` also as numbers: to take two
+    people for one is the safe side.
+    """
+
+    def __init__(self, missing: Sequence[str] = (), by_value: bool = False) -> None:
+        self._missing, self._by_value = {"", *missing}, by_value
+        self.known: dict[Any, int] = {}
 
     def numbers(self, column: pa.Array | pa.ChunkedArray) -> IntArray:
         """Return the number of every raw cell, shape (rows,)."""
@@ -57,7 +62,15 @@ class Names:
         cells, known = Cells(values), self.known
         # What is no number marks nobody's rows, in a column of numbers.
         gone = self._missing | ({"nan"} if cells.typed else set())
-        own = [-1 if t in gone else known.setdefault(t, len(known)) for t in cells.texts]
+        keys: list[Any] = list(cells.texts)
+        if self._by_value:
+            keys = [
+                n if isinstance(n, tuple) else t for t, n in zip(keys, cells.numbers, strict=True)
+            ]
+        own = [
+            -1 if text in gone else known.setdefault(key, len(known))
+            for text, key in zip(cells.texts, keys, strict=True)
+        ]
         found: IntArray = np.array(own, dtype=np.int64)[places]
         return found
 
@@ -73,7 +86,7 @@ def count_people(
 
     ``totals`` are the rows of each secret, counted before; a table that changed is refused.
     """
-    unit, secret = Names(), Names(rules.missing)
+    unit, secret = Names(rules.missing, by_value=True), Names(rules.missing)
     encoders = [Encoder(coding, table) for coding in codings]
     columns = [str(rules.unit), str(rules.secret), *(coding.column for coding in codings)]
     whose, who, atoms = [], [], []

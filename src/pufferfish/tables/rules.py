@@ -223,6 +223,8 @@ def _per_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]
             raise InputError(f"{what} of several columns must be a mapping {{column: {what}}}")
         return {columns[0]: given}
     named = {_name(column, what): value for column, value in given.items()}
+    if len(named) < len(given):
+        raise InputError(f"{what} is given twice for one column")
     for column in named:
         if column not in columns:
             raise InputError(

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dataframes to counts: the same table gives the same counts, whatever library holds it."""
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pufferfish.errors import InputError, PriorWarning
+from pufferfish.support import Levels
+from pufferfish.tables import frames as frames_module
+from pufferfish.tables.frames import raw_cells
+from pufferfish.tables.source import open_table
+from table_cases import as_dict, aside, count, csv_text, refused, support, values, write
+
+MAKERS: dict[str, Callable[[Any], Any]] = {
+    "pandas": pd.DataFrame,
+    "polars": lambda data: pl.DataFrame(data, strict=False),
+    "polars lazy": lambda data: pl.LazyFrame(data, strict=False),
+    "pyarrow": pa.table,
+}
+Maker = Callable[[Any], Any]
+
+
+@pytest.fixture(params=list(MAKERS))
+def frame(request: pytest.FixtureRequest) -> Maker:
+    return MAKERS[request.param]
+
+
+def test_integers_and_text(frame: Maker) -> None:
+    found = count(frame({"other": [1.5, None, 2.0], " s ": ["a", "b", " b "], "x": [1, 2, 2]}))
+    assert as_dict(found) == {"a": {"1": 1}, "b": {"2": 2}}
+    assert "dataframe" in found.report.source
+
+
+def test_floats_are_the_decimals_they_print(frame: Maker) -> None:
+    found = count(frame({"s": ["a", "a", "b"], "x": [0.1, 0.3, 1e-7]}))
+    assert values(found) == [Fraction("1e-7"), Fraction("0.1"), Fraction("0.3")]
+
+
+def test_mutant_that_takes_the_binary_value_of_a_float_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pufferfish.tables.canonical.text_of", lambda v: str(Decimal(float(v))))
+    with pytest.raises((AssertionError, InputError, ValueError)):
+        test_floats_are_the_decimals_they_print(pa.table)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([0.1, 0.3], pa.float32()),
+        pa.array([Decimal("0.1"), Decimal("0.3")]),
+        pa.array([Decimal("0.100"), Decimal("0.300")], pa.decimal256(60, 3)),
+        pa.array(["0.1", "0.30"]).dictionary_encode(),
+        pa.array(["0.1", "0.30"], pa.string_view()),
+        pa.array([0.1, 0.3], pa.float16()),
+    ],
+)
+def test_narrow_floats_decimals_and_dictionaries(cells: pa.Array) -> None:
+    assert values(count(pa.table({"s": ["a", "b"], "x": cells}))) == [
+        Fraction("0.1"),
+        Fraction("0.3"),
+    ]
+
+
+def test_views_of_strings_are_text() -> None:
+    cells = ["u", "v", "w", "u"] * 4
+    arrow = pa.table({"s": ["a", "b"] * 8, "x": pa.array(cells, type=pa.string_view())})
+    pandas = pd.DataFrame(
+        {"s": ["a", "b"] * 8, "x": pd.array(cells, dtype=pd.ArrowDtype(pa.string_view()))}
+    )
+    for table in (arrow, pandas):
+        assert support(count(table)).names == ("u", "v", "w")
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.array([2**64 - 2, 2**64 - 1], dtype=np.uint64),
+        np.array([-(2**63), -(2**63) + 1], dtype=np.int64),
+        pd.array([2**53, 2**53 + 1], dtype="Int64"),
+        pd.Series([2**53, 2**53 + 1], dtype=object),
+        pd.Series([2**70, 2**70 + 1], dtype=object),
+        pd.Series([2**53, 2**53 + 1], dtype="int64[pyarrow]"),
+        pd.Series([Decimal(2**53), Decimal(2**53 + 1)], dtype=object),
+        pd.Series([str(2**53), str(2**53 + 1)]),
+    ],
+)
+def test_integers_of_any_size_in_pandas(numbers: Any) -> None:
+    found = count(pd.DataFrame({"s": ["a", "b"], "x": numbers}))
+    assert values(found) == [int(n) for n in numbers]
+    assert found.counts.tolist() == [[1, 0], [0, 1]]
+
+
+def test_integers_of_128_bits_in_polars() -> None:
+    column = pl.Series("x", [2**100, 2**100 + 1], dtype=pl.Int128)
+    found = count(pl.DataFrame([pl.Series("s", ["a", "b"]), column]))
+    assert values(found) == [2**100, 2**100 + 1]
+
+
+def test_blanks_beside_large_integers_keep_digits_or_warn() -> None:
+    nullable = pd.DataFrame({"s": ["a", "b", "b"]})
+    nullable["x"] = pd.array([2**53, 2**53 + 1, None], dtype="Int64")
+    assert values(count(nullable)) == [2**53, 2**53 + 1]
+    lost = pd.DataFrame({"s": ["a", "b", "b"], "x": [2**53, 2**53 + 1, None]})
+    with pytest.warns(PriorWarning, match="lost digits"):
+        count(lost)
+
+
+def test_booleans_with_blanks_are_levels(frame: Maker) -> None:
+    found = count(frame({"s": ["a", "a", "b", "b"], "x": [False, None, False, True]}))
+    assert support(found) == Levels(("false", "true"))
+    assert as_dict(found) == {"a": {"false": 1}, "b": {"false": 1, "true": 1}}
+    assert aside(found) == [("no public value", "x", 1)]
+
+
+def test_nan_is_missing_in_pandas_only() -> None:
+    data = {"s": ["a", "a", "b"], "x": [1.0, float("nan"), 2.0]}
+    for dtype in ("float64", "float32", "Float64", "float64[pyarrow]", object):
+        found = count(pd.DataFrame(data).astype({"x": dtype}))
+        assert as_dict(found) == {"a": {"1": 1}, "b": {"2": 1}}
+        assert aside(found) == [("no public value", "x", 1)]
+    for table in (pl.DataFrame(data), pl.LazyFrame(data), pa.table(data)):
+        assert "not finite in data row 2" in refused(table)
+        assert as_dict(count(table, missing=["nan"])) == {"a": {"1": 1}, "b": {"2": 1}}
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+def test_infinity_is_refused(frame: Maker, value: float) -> None:
+    assert "not finite in data row 3" in refused(frame({"s": ["a", "b", "b"], "x": [1, 2, value]}))
+
+
+def test_secrets_are_text(frame: Maker) -> None:
+    assert count(frame({"s": [1.0, 2.5, None], "x": [1, 2, 3]})).secrets == ("1", "2.5")
+    assert count(frame({"s": [True, False, True], "x": [1, 2, 3]})).secrets == ("false", "true")
+    assert count(frame({"s": [10, 9, 9], "x": [1, 2, 3]})).secrets == ("9", "10")
+
+
+def test_stated_levels_of_numbers(frame: Maker) -> None:
+    found = count(frame({"s": ["a", "b"], "x": [1.0, 2.0]}), levels=[1, 2, 3])
+    assert support(found).names == ("1", "2", "3")
+    found = count(frame({"s": ["a", "b"], "x": [1, 2]}), order=["2", "1"])
+    assert support(found).names == ("2", "1")
+
+
+def test_categories_and_times() -> None:
+    categories = pd.DataFrame(
+        {"s": pd.Categorical(["a", "b", None]), "x": pd.Categorical([3, 1, 1])}
+    )
+    found = count(categories)
+    assert as_dict(found) == {"a": {"3": 1}, "b": {"1": 1}}
+    assert aside(found) == [("no secret", "s", 1)]
+    days = [dt.date(2020, 1, 2), dt.date(2020, 1, 1)]
+    for make in MAKERS.values():
+        dates = count(make({"s": ["a", "b"], "x": days}))
+        assert support(dates).names == ("2020-01-01", "2020-01-02")
+    enum = pl.DataFrame({"s": ["a", "b"], "x": ["u", "v"]}, schema_overrides={"x": pl.Categorical})
+    assert support(count(enum)).names == ("u", "v")
+
+
+ORDERED: dict[str, Callable[[Sequence[Any], Sequence[str]], Any]] = {
+    "pandas": lambda cells, levels: pd.DataFrame(
+        {"s": list("aab"), "x": pd.Categorical(cells, categories=levels, ordered=True)}
+    ),
+    "polars": lambda cells, levels: pl.DataFrame(
+        {"s": list("aab"), "x": cells}, schema_overrides={"x": pl.Enum(levels)}
+    ),
+    "polars lazy": lambda cells, levels: pl.LazyFrame(
+        {"s": list("aab"), "x": cells}, schema_overrides={"x": pl.Enum(levels)}
+    ),
+    "pyarrow": lambda cells, levels: pa.table(
+        {
+            "s": list("aab"),
+            "x": pa.DictionaryArray.from_arrays(
+                pa.array([None if c is None else levels.index(c) for c in cells], pa.int32()),
+                pa.array(levels),
+                ordered=True,
+            ),
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("make", ORDERED.values(), ids=ORDERED)
+def test_an_ordered_categorical_states_its_order(make: Any) -> None:
+    table = make(["mid", "low", "high"], ["low", "mid", "high", "top"])
+    found = count(table)
+    assert support(found) == Levels(("low", "mid", "high", "top"), ordered=True)
+    assert as_dict(found) == {"a": {"low": 1, "mid": 1}, "b": {"high": 1}}
+    assert found.report.columns[0].order == "own"
+    assert any("the order of 'x' is that of its ordered" in note for note in found.report.notes)
+    # What the user states comes first.
+    backwards = count(table, order=["top", "high", "mid", "low"])
+    assert support(backwards).names == ("top", "high", "mid", "low")
+    assert not support(count(table, levels=["low", "mid", "high"])).ordered
+    # A text that means "missing" is no level.
+    assert support(count(table, missing=["top"])).names == ("low", "mid", "high")
+    # Missing as a level needs a place in it.
+    assert "state an order that names '(missing)'" in refused(table, missing_as_level=True)
+    named = make(["mid", None, "high"], ["(missing)", "mid", "high"])
+    as_level = count(named, missing_as_level=True)
+    assert support(as_level) == Levels(("(missing)", "mid", "high"), ordered=True)
+    assert as_dict(as_level)["a"] == {"mid": 1, "(missing)": 1}
+
+
+@pytest.mark.parametrize("make", ORDERED.values(), ids=ORDERED)
+def test_an_ordered_categorical_of_numbers(make: Any) -> None:
+    """In their own order they stay numbers; another order is that of levels."""
+    assert values(count(make(["2", "1", "10"], ["1", "2", "10"]))) == [1, 2, 10]
+    turned = count(make(["2", "1", "10"], ["10", "2", "1"]))
+    assert support(turned) == Levels(("10", "2", "1"), ordered=True)
+    truths = count(make(["true", "false", "true"], ["false", "true"]))
+    assert support(truths) == Levels(("false", "true"), ordered=True)
+
+
+def test_categoricals_without_an_order_have_none() -> None:
+    plain = pd.DataFrame({"s": list("aab"), "x": pd.Categorical(list("vuw"))})
+    assert not support(count(plain)).ordered
+    lexical = pl.DataFrame(
+        {"s": list("aab"), "x": list("vuw")}, schema_overrides={"x": pl.Categorical}
+    )
+    assert not support(count(lexical)).ordered
+    unlike = [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(names), ordered=True)
+        for names in (["u", "v"], ["v", "u"])
+    ]
+    table = pa.table({"s": list("aabb"), "x": pa.chunked_array(unlike)})
+    assert not support(count(table)).ordered
+    blurred = pd.Categorical([" u", "v", "u"], categories=["u", "v", " u"], ordered=True)
+    assert not support(count(pd.DataFrame({"s": list("aab"), "x": blurred}))).ordered
+
+
+def test_intervals_of_pandas_are_levels_in_their_order() -> None:
+    table = pd.DataFrame({"s": list("aab"), "x": pd.cut([1, 2, 3], [0, 1, 2, 3])})
+    assert support(count(table)) == Levels(("(0, 1]", "(1, 2]", "(2, 3]"), ordered=True)
+
+
+@pytest.mark.parametrize(
+    "cells, levels",
+    [
+        (pa.array([Decimal("1.50"), Decimal("2.00")]), [Decimal("1.50"), Decimal("2")]),
+        (pa.array([0.1, 0.3], pa.float32()), [np.float32(0.1), np.float32(0.3)]),
+        (pa.array([0.1, 1.0]), [0.1, 1]),
+        (pa.array([True, False]), [True, np.bool_(False)]),
+        (
+            pa.array([dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
+            [dt.date(2020, 1, 1), dt.date(2021, 1, 1)],
+        ),
+    ],
+)
+def test_stated_levels_are_named_as_cells_are(cells: pa.Array, levels: list[Any]) -> None:
+    table = pa.table({"s": ["a", "b"], "x": cells})
+    assert len(support(count(table, levels=levels)).names) == 2
+    assert count(table, order=levels).counts.tolist() == [[1, 0], [0, 1]]
+
+
+def test_mixed_python_objects() -> None:
+    mixed = pd.DataFrame({"s": ["a", "b", "b"], "x": pd.Series([1, "1.0", True], dtype=object)})
+    assert "mixes" in refused(mixed)
+    fine = pd.DataFrame({"s": ["a", "b", "b"], "x": pd.Series([1, "2", None], dtype=object)})
+    assert as_dict(count(fine)) == {"a": {"1": 1}, "b": {"2": 1}}
+    lists = pd.DataFrame({"s": ["a", "b"], "x": pd.Series([[1], [2]], dtype=object)})
+    assert "list" in refused(lists)
+
+
+@pytest.mark.parametrize(
+    "cells", [pa.array([[1], [2]]), pa.array([{"a": 1}, {"a": 2}]), pa.array([b"1", b"2"])]
+)
+def test_cells_that_are_no_single_values(cells: pa.Array) -> None:
+    assert "not numbers or text" in refused(pa.table({"s": ["a", "b"], "x": cells}))
+
+
+def test_names_of_columns() -> None:
+    twice = pd.DataFrame([[1, 2, 3]], columns=["s", "x", " x"])
+    assert "'x' 2 times" in refused(twice)
+    arrow = pa.Table.from_arrays([pa.array([1])] * 3, names=["s", "x", "x"])
+    assert "'x' 2 times" in refused(arrow)
+    numbers = pd.DataFrame([["a", 1], ["b", 2]])
+    assert as_dict(count(numbers, secret="0", public="1")) == {"a": {"1": 1}, "b": {"2": 1}}
+    assert open_table(numbers).native_column("1") == 1  # type: ignore[attr-defined]
+    clash = pl.LazyFrame({"count": ["a", "b"], "x": [1, 2]})
+    assert as_dict(count(clash, secret="count")) == {"a": {"1": 1}, "b": {"2": 1}}
+    methods = pd.DataFrame({"s": ["a", "b"], "x": [1, 2], "groups": 1, "batches": 1})
+    assert count(methods).report.rows_used == 2
+
+
+@pytest.mark.parametrize("thing", [3, {"s": [1]}, [1, 2], pd.Series([1]), np.zeros((2, 2)), None])
+def test_what_is_no_table(thing: Any) -> None:
+    assert f"an object of type {type(thing).__name__} was given" in refused(thing)
+
+
+def test_empty_frames() -> None:
+    table = pa.table({"s": pa.array([], pa.string()), "x": pa.array([], pa.int64())})
+    for thing in (table, pl.from_arrow(table), table.to_pandas()):
+        assert "no rows" in refused(thing)
+
+
+def test_batches_and_chunks() -> None:
+    parts = [pa.table({"s": ["a"] * 3, "x": [k, k + 1, k]}) for k in range(5)]
+    table = open_table(pa.concat_tables(parts))
+    batches = list(table.batches(["x"], 2))
+    assert [x for batch in batches for x in batch.column(0).to_pylist()] == [
+        x for k in range(5) for x in (k, k + 1, k)
+    ]
+    assert as_dict(count(pa.concat_tables(parts)))["a"]["2"] == 3
+    dictionaries = pa.concat_tables(
+        [
+            pa.table({"s": ["a", "b"], "x": pa.array(cells).dictionary_encode()})
+            for cells in (["u", "v"], ["v", "u"])
+        ]
+    )
+    assert as_dict(count(dictionaries)) == {"a": {"u": 1, "v": 1}, "b": {"u": 1, "v": 1}}
+
+
+def test_large_spans_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    data = {"s": rng.integers(0, 50, 90), "x": rng.integers(0, 50, 90)}
+    expected = as_dict(count(pa.table(data)))
+    # Now 2,500 combinations are more than the rows, and more than one array may hold.
+    monkeypatch.setattr(frames_module, "_SMALL_SPAN", 0)
+    assert as_dict(count(pa.table(data))) == expected
+
+
+def test_raw_cells_of_arrays() -> None:
+    assert raw_cells(np.array([1, 2], dtype=">i4")).to_pylist() == [1, 2]
+    assert raw_cells([2**70, "x", None]).to_pylist() == [str(2**70), "x", None]
+    assert raw_cells(np.array([2**70, None], dtype=object)).to_pylist() == [str(2**70), None]
+    assert raw_cells(pd.Series([1.5, None])).to_pylist() == [1.5, None]
+    assert raw_cells(pl.Series([1, None])).to_pylist() == [1, None]
+    assert str(raw_cells(np.array([np.nan])).to_pylist()) == "[nan]"
+    spans = np.array([1, 2], dtype="timedelta64[D]")
+    for wrong in (np.zeros((2, 2)), 3, {"a": 1}, np.array([b"1"]), pa.array([[1]]), list(spans),
+                  spans.astype("timedelta64[s]")):  # fmt: skip
+        with pytest.raises(InputError):
+            raw_cells(wrong)
+
+
+TEXTS = st.sampled_from(["a", "b", " b", "Ünï", "x y", "7"])
+INTEGERS = st.one_of(
+    st.none(),
+    st.integers(-(2**62), 2**62).map(lambda n: n % 2**20 - 2**19),
+    st.sampled_from([2**53, 2**53 + 1, -(2**53) - 1, 0]),
+)
+DECIMALS = st.one_of(st.none(), st.integers(-(10**6), 10**6).map(lambda n: n / 1000))
+
+
+def every_source(folder: Path, secrets: list[str], cells: list[Any]) -> dict[str, Any]:
+    """The same two columns as CSV, Parquet, pandas, Polars and Arrow."""
+    data = {"s": secrets, "x": cells}
+    rows = [(f'"{s}"', "" if x is None else repr(x)) for s, x in zip(secrets, cells, strict=True)]
+    table = pa.table(data)
+    pq.write_table(table, folder / "t.parquet")
+    integers = all(x is None or isinstance(x, int) for x in cells)
+    nullable = pd.DataFrame({"s": secrets})
+    nullable["x"] = pd.array(cells, dtype="Int64" if integers else "Float64")
+    return {
+        "csv": write(folder, csv_text(rows)),
+        "tsv": write(folder, csv_text(rows).replace(",", "\t"), "t.tsv"),
+        "parquet": folder / "t.parquet",
+        "pandas": nullable,
+        "pandas object": pd.DataFrame(data, dtype=object),
+        "polars": pl.DataFrame(data),
+        "polars lazy": pl.LazyFrame(data),
+        "arrow": table,
+    }
+
+
+@settings(max_examples=15)
+@pytest.mark.filterwarnings("ignore::pufferfish.errors.PriorWarning")
+@given(
+    rows=st.one_of(
+        st.lists(st.tuples(TEXTS, INTEGERS), min_size=1, max_size=12),
+        st.lists(st.tuples(TEXTS, DECIMALS), min_size=1, max_size=12),
+    )
+)
+def test_every_source_gives_the_same_counts(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, Any]]
+) -> None:
+    folder = tmp_path_factory.mktemp("same")
+    secrets, cells = [s for s, _ in rows], [x for _, x in rows]
+    outcomes = {}
+    for name, source in every_source(folder, secrets, cells).items():
+        try:
+            found = count(source)
+        except InputError as error:
+            # What is said may differ in nothing but the name of the table.
+            outcomes[name] = str(error).replace(open_table(source).name, "the table")
+        else:
+            outcomes[name] = repr((as_dict(found), values(found), found.report.set_aside))
+    assert len(set(outcomes.values())) == 1, outcomes

@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The identity of a table: the same for every copy of it, another one for every other table."""
+
+import csv
+import datetime as dt
+import gzip
+import hashlib
+import itertools
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pufferfish.errors import InputError
+from pufferfish.tables import identity
+from pufferfish.tables.canonical import canonical
+from pufferfish.tables.identity import identity_of
+from table_cases import count, support, write
+
+Row = tuple[Any, ...]
+
+
+def arrow(names: list[str], rows: list[Row]) -> pa.Table:
+    columns = [pa.array([row[k] for row in rows], pa.string()) for k in range(len(names))]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def digest(names: list[str], rows: list[Row]) -> str:
+    return identity_of(arrow(names, rows)).digest
+
+
+def slow_digest(names: list[str], rows: list[Row]) -> str:
+    """The same digest by the definition in the docstring, one Python integer after the other."""
+    prime = 2**61 - 1
+    seed = b"pufferfish: identity of a table, version 2"
+
+    def drawn(purpose: bytes, count: int) -> list[int]:
+        data = hashlib.shake_256(seed + purpose).digest(8 * count)
+        return [int.from_bytes(data[8 * k : 8 * k + 8], "little") for k in range(count)]
+
+    points = drawn(b"z", 3)
+    products = [1, 1, 1]
+    for row in rows:
+        sums = [0] * 6
+        for name, cell in zip(names, row, strict=True):
+            keys = drawn(b"column " + name.encode(), 17 * 6)
+            data = canonical(cell or "").encode()
+            length = len(data)
+            if length > 64:
+                data = hashlib.blake2b(data, digest_size=32).digest()
+            pieces = [data[k : k + 4] for k in range(0, len(data), 4)]
+            words = [length, *(int.from_bytes(piece, "little") for piece in pieces)]
+            for place, word in enumerate(words):
+                for s in range(6):
+                    sums[s] = (sums[s] + keys[6 * place + s] * word) % 2**64
+        for k in range(3):
+            number = (sums[2 * k] >> 34) * 2**30 + (sums[2 * k + 1] >> 34)
+            products[k] = products[k] * (points[k] - number) % prime
+    content = json.dumps([sorted(names), len(rows), products]).encode()
+    return hashlib.sha256(seed + content).hexdigest()
+
+
+def same_table(one: tuple[list[str], list[Row]], other: tuple[list[str], list[Row]]) -> bool:
+    """Whether two tables are one, by comparing all rows."""
+
+    def content(names: list[str], rows: list[Row]) -> Any:
+        cells = [
+            frozenset((n, canonical(c or "")) for n, c in zip(names, row, strict=True))
+            for row in rows
+        ]
+        return sorted(names), Counter(cells)
+
+    return bool(content(*one) == content(*other))
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "c", "aa", "é"]), min_size=1, max_size=3, unique=True)
+#: Few, so that two tables often have the same rows, and texts that run into one another.
+FEW = st.sampled_from([None, "", "0", "1", "1.0", "a", "b", "ab", " a", "true", "True", "01"])
+ANY = st.none() | st.text(st.characters(codec="utf-8"), max_size=12) | st.text(max_size=0)
+
+
+@st.composite
+def tables(draw: st.DrawFn, cells: Any = FEW, most: int = 4) -> tuple[list[str], list[Row]]:
+    names = draw(NAMES)
+    rows = draw(st.lists(st.tuples(*[cells] * len(names)), max_size=most))
+    return names, rows
+
+
+# ---- one table --------------------------------------------------------------------------------
+
+
+@given(tables(ANY, 12), st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_columns_does_not_matter(
+    table: tuple[list[str], list[Row]], chance: random.Random
+) -> None:
+    names, rows = table
+    order = chance.sample(range(len(names)), len(names))
+    moved = [tuple(row[k] for k in order) for row in chance.sample(rows, len(rows))]
+    assert digest([names[k] for k in order], moved) == digest(names, rows)
+
+
+@given(tables(ANY, 12))
+def test_the_digest_is_that_of_its_definition(table: tuple[list[str], list[Row]]) -> None:
+    assert digest(*table) == slow_digest(*table)
+
+
+@given(tables(), tables())
+def test_two_tables_have_one_identity_exactly_if_they_are_one(
+    one: tuple[list[str], list[Row]], other: tuple[list[str], list[Row]]
+) -> None:
+    assert (digest(*one) == digest(*other)) == same_table(one, other)
+
+
+def changed(names: list[str], rows: list[Row]) -> dict[str, list[tuple[list[str], list[Row]]]]:
+    """Every table that differs by one change; cells of ``rows`` must all be different."""
+    found: dict[str, list[tuple[list[str], list[Row]]]] = {}
+
+    def add(kind: str, new_rows: list[Row], new_names: list[str] = names) -> None:
+        found.setdefault(kind, []).append((new_names, new_rows))
+
+    for k, row in enumerate(rows):
+        add("dropped", rows[:k] + rows[k + 1 :])
+        add("duplicated", [*rows, row])
+        add("another duplicated", [*rows[:k], rows[k - 1], *rows[k + 1 :]])
+        for c in range(len(names)):
+            for cell in (None, "other", row[c] + "0", "0" + row[c], row[c][:-1]):
+                edited = [*row[:c], cell, *row[c + 1 :]]
+                add("edited", [*rows[:k], tuple(edited), *rows[k + 1 :]])
+    add("added", [*rows, tuple("new" for _ in names)])
+    add("blank row added", [*rows, tuple(None for _ in names)])
+    for i, j in itertools.combinations(range(len(rows)), 2):
+        for c in range(len(names)):
+            one, two = list(rows[i]), list(rows[j])
+            one[c], two[c] = two[c], one[c]
+            swapped = list(rows)
+            swapped[i], swapped[j] = tuple(one), tuple(two)
+            add("exchanged between rows", swapped)
+    for c, d in itertools.combinations(range(len(names)), 2):
+        turned = list(rows[0])
+        turned[c], turned[d] = turned[d], turned[c]
+        add("exchanged between columns", [tuple(turned), *rows[1:]])
+        renamed = list(names)
+        renamed[c], renamed[d] = renamed[d], renamed[c]
+        add("names exchanged", rows, renamed)
+    add("renamed", rows, [names[0] + "x", *names[1:]])
+    add("column dropped", [row[1:] for row in rows], names[1:])
+    add("column added", [(*row, None) for row in rows], [*names, "new"])
+    return found
+
+
+SMALL = (["s", "x", "y"], [(f"s{k}", f"x{k}", f"y{k}") for k in range(7)])
+
+
+def missed() -> set[str]:
+    """Return the kinds of change after which the identity of the small table stays the same."""
+    own = digest(*SMALL)
+    return {kind for kind, others in changed(*SMALL).items() for o in others if digest(*o) == own}
+
+
+def test_every_change_is_seen() -> None:
+    assert missed() == set()
+
+
+def test_keys_that_do_not_depend_on_the_column_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = identity._keys("x")
+    monkeypatch.setattr(identity, "_keys", lambda name: keys)
+    assert missed() == {"exchanged between columns", "names exchanged"}
+
+
+def test_a_row_that_counts_cell_by_cell_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums over all rows instead of products: whose cell it is is lost."""
+    total = np.zeros(6, dtype=np.uint64)
+
+    def add(sums: Any, cells: Any, keys: Any) -> None:
+        for start, part in identity._hashed(identity._texts(cells), keys):
+            total[:] += part.sum(axis=1)
+            sums[:, start : start + part.shape[1]] = 0
+
+    def own(table: pa.Table) -> tuple[int, ...]:
+        total[:] = 0
+        identity_of(table)
+        return tuple(total.tolist())
+
+    monkeypatch.setattr(identity, "_add_column", add)
+    first = own(arrow(*SMALL))
+    seen = {
+        k for k, others in changed(*SMALL).items() if all(own(arrow(*o)) != first for o in others)
+    }
+    assert "exchanged between rows" not in seen
+    assert "edited" in seen
+
+
+def test_a_product_that_sees_the_order_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    product = identity._product
+
+    def ordered(numbers: Any, point: Any) -> int:
+        return product(numbers >> (np.arange(len(numbers)).astype(np.uint64) % np.uint64(5)), point)
+
+    names, rows = SMALL
+    monkeypatch.setattr(identity, "_product", ordered)
+    assert digest(names, rows) != digest(names, rows[::-1])
+
+
+def test_the_digest_never_changes() -> None:
+    """Ledgers keep it: a version that computes another one would know no table again."""
+    table = pa.table({"s": ["yes", "no", None], "x": [1.5, -2.0, 1e300], "long": ["t" * 65] * 3})
+    assert identity_of(table).digest == PINNED
+    assert identity_of(table).rows == 3
+
+
+PINNED = "74855958eed2d5c69eeacb2f63a89d902ed60d662b1cad9046fa97b9c08027aa"
+
+
+# ---- copies -----------------------------------------------------------------------------------
+
+COLUMNS: dict[str, list[Any]] = {
+    "name": ["Anna", " Bert", None, "Zoë ", "x,y", 'say "hi"', "line\nbreak", "", "7", "Anna"],
+    "count": [0, -1, 2**53 + 1, 5, 10, 100, None, 7, 8, 9],
+    "share": [0.5, 1e-7, 1e22, -0.0, 3.0, 1 / 3, None, 123456.75, 2.5e-310, 1e15],
+    "flag": [True, False, None, True, True, False, True, False, None, True],
+    "empty": [None] * 10,
+}
+
+
+def printed(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def text_copy(path: Path, delimiter: str, print_cell: Callable[[Any], str] = printed) -> Path:
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wt", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL)
+        writer.writerow(COLUMNS)
+        writer.writerows(map(print_cell, row) for row in zip(*COLUMNS.values(), strict=True))
+    return path
+
+
+def all_copies(folder: Path) -> dict[str, Any]:
+    table = pa.table(COLUMNS)
+    frame = pl.DataFrame(COLUMNS, schema_overrides={"count": pl.Int64})
+    pandas = pd.DataFrame({**COLUMNS, "count": pd.array(COLUMNS["count"], dtype="Int64")})
+    pq.write_table(table, folder / "arrow.parquet", row_group_size=3)
+    frame.write_parquet(folder / "polars.parquet")
+    pandas.to_parquet(folder / "pandas.parquet")
+    frame.write_csv(folder / "polars.csv")
+    pandas.to_csv(folder / "pandas.csv", index=False)
+    frame.write_ndjson(folder / "lines.ndjson")
+    return {
+        "csv": text_copy(folder / "a.csv", ","),
+        "tsv": text_copy(folder / "b.tsv", "\t"),
+        "gz": text_copy(folder / "c.csv.gz", ";"),
+        "arrow": table,
+        "batch": table.to_batches()[0],
+        "chunks": pa.concat_tables([table.slice(0, 4), table.slice(4)]),
+        "dictionaries": table.set_column(0, "name", table.column(0).dictionary_encode()),
+        "polars": frame,
+        "lazy": frame.lazy(),
+        "categorical": frame.with_columns(pl.col("name").cast(pl.Categorical)),
+        "pandas": pandas,
+        "objects": pandas.astype(object),
+        "sorted": frame.sort("share").select(list(reversed(list(COLUMNS)))),
+        **{path.name: path for path in sorted(folder.glob("*.*"))},
+    }
+
+
+def test_copies_of_every_kind_are_one_table(tmp_path: Path) -> None:
+    copies = all_copies(tmp_path)
+    found = {kind: identity_of(copy).digest for kind, copy in copies.items()}
+    assert len(copies) >= 15
+    assert {kind for kind, own in found.items() if own != found["csv"]} == set()
+
+
+def test_a_file_read_by_pandas_or_polars_is_the_same_table(tmp_path: Path) -> None:
+    """Integers with blanks become floats there, and numbers lose zeros at their end."""
+    text = "s,n,x,b,t\nyes,1,1.50,True,a\nno,,2.0,False,b\nyes,3,-0.25,True,\nno,40,1e+3,False,d\n"
+    path = write(tmp_path, text)
+    own = identity_of(path)
+    assert own.rows == 4
+    assert identity_of(str(path)) == own
+    assert identity_of(pd.read_csv(path)) == own
+    assert identity_of(pl.read_csv(path)) == own
+    assert identity_of(pd.read_csv(path, dtype_backend="pyarrow")) == own
+    assert identity_of(pd.read_csv(path, dtype=str)) == own
+    renamed = path.rename(tmp_path / "other.txt")
+    assert identity_of(renamed) == own
+
+
+def test_times_are_the_same_in_every_copy(tmp_path: Path) -> None:
+    times = [dt.datetime(2020, 1, 31), dt.datetime(2020, 2, 1, 12, 30, 5, 250_000), None]
+    zoned = [t and t.replace(tzinfo=dt.UTC) for t in times]
+    days = [t and t.date() for t in times]
+    columns = {"time": times, "zoned": zoned, "day": days}
+    pandas, polars = pd.DataFrame(columns), pl.DataFrame(columns)
+    pandas.to_parquet(tmp_path / "pandas.parquet")
+    pandas.to_csv(tmp_path / "pandas.csv", index=False)
+    polars.write_csv(tmp_path / "polars.csv")
+    text = {k: [v and str(v) for v in values] for k, values in columns.items()}
+    copies = [pandas, polars, pa.table(columns), pa.table(text), *sorted(tmp_path.iterdir())]
+    assert len({identity_of(copy) for copy in copies}) == 1
+
+
+def test_byte_order_mark_line_ends_and_quotes_do_not_matter(tmp_path: Path) -> None:
+    own = identity_of(write(tmp_path, "ward,days\nA,1\nB,2\n"))
+    other = b'\xef\xbb\xbf"ward", "days"\r\n"A","1"\r\n B ,2\r\n'
+    assert identity_of(write(tmp_path, other, "other.csv")) == own
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [Decimal("1.50"), Decimal("-3.00"), None],
+        [dt.date(2020, 1, 31), None, dt.date(1969, 7, 20)],
+        [np.float32(0.1), np.float32(16777216.0), np.float32(123456789)],
+        [np.float16(0.5), np.float16(2.0), np.float16(1e-5)],
+        [2**63, 0, 2**64 - 1],
+    ],
+    ids=["decimal", "date", "float32", "float16", "uint64"],
+)
+def test_other_types_are_known_by_what_they_print(values: list[Any]) -> None:
+    texts = [None if v is None else str(v) for v in values]
+    kind = pa.uint64() if isinstance(values[0], int) else None
+    # Nulls apart, the floats of 32 bits print whole numbers exactly, as all cells do.
+    if isinstance(values[0], np.float32):
+        texts[2] = "123456792"
+    column = pa.array(np.array(values) if isinstance(values[0], np.generic) else values, type=kind)
+    assert identity_of(pa.table({"x": column})) == identity_of(pa.table({"x": texts}))
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+def test_floats_are_the_decimals_that_they_print_as(values: list[float]) -> None:
+    texts = identity_of(pa.table({"x": [repr(value) for value in values]}))
+    assert identity_of(pa.table({"x": values})) == texts
+    assert identity_of(pl.DataFrame({"x": values})) == texts
+
+
+@given(st.text("0123456789-+.:eETZ tru", max_size=30))
+def test_a_column_has_the_texts_that_its_cells_have(text: str) -> None:
+    assert digest(["x"], [(text,)]) == digest(["x"], [(canonical(text.strip()),)])
+
+
+# ---- sizes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("distinct", [3, 10**9], ids=["few levels", "all different"])
+def test_batches_and_blocks_do_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distinct: int
+) -> None:
+    chance = random.Random(5)
+    rows: list[Row] = [
+        (str(chance.randrange(distinct)), "w" * chance.randrange(80), f" {chance.randrange(9)}.0")
+        for _ in range(700)
+    ]
+    names = ["a", "b", "c"]
+    path = write(tmp_path, "".join(",".join(row) + "\n" for row in [tuple(names), *rows]))
+    expected = slow_digest(names, rows)
+    assert identity_of(path).digest == expected
+    monkeypatch.setattr(identity, "_BLOCK", 33)
+    monkeypatch.setattr(identity, "_BATCH_CELLS", 64 * 3)
+    monkeypatch.setattr(identity, "_LEAST_ROWS", 1)
+    assert identity_of(path).digest == expected
+    assert identity_of(arrow(names, rows)).digest == expected
+
+
+def test_long_cells_count_as_a_whole() -> None:
+    long = "x" * 3_000_000
+    own = digest(["a"], [(long,), ("b",)])
+    assert own == slow_digest(["a"], [(long,), ("b",)])
+    assert own != digest(["a"], [(long[:-1] + "y",), ("b",)])
+    assert own != digest(["a"], [(long + "x",), ("b",)])
+
+
+def test_no_rows() -> None:
+    empty = identity_of(pa.table({"a": pa.array([], pa.string())}))
+    assert empty.rows == 0
+    assert empty == identity_of(pa.table({"a": pa.array([], pa.int64())}))
+    assert empty != identity_of(pa.table({"b": pa.array([], pa.string())}))
+
+
+@given(st.lists(st.integers(0, 2**61 - 2), min_size=1, max_size=50), st.integers(0, 2**61 - 2))
+def test_products_modulo_the_prime(numbers: list[int], point: int) -> None:
+    product = 1
+    for number in numbers:
+        product = product * (point - number) % (2**61 - 1)
+    assert identity._product(np.array(numbers, dtype=np.uint64), np.uint64(point)) == product
+
+
+def test_two_columns_without_a_name_are_refused(tmp_path: Path) -> None:
+    identity_of(write(tmp_path, "a,\n1,2\n"))
+    path = write(tmp_path, "a,,\n1,2,3\n")
+    with pytest.raises(InputError, match="2 columns without a name"):
+        identity_of(path)
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no file"):
+        identity_of(tmp_path / "none.csv")
+    with pytest.raises(InputError, match=r"'a' .* holds list"):
+        identity_of(pa.table({"a": [[1], [2]]}))
+    with pytest.raises(InputError, match="line 3"):
+        identity_of(write(tmp_path, "a,b\n1,2\n1,2,3\n"))
+
+
+MEASURED = """
+import sys
+from pufferfish.tables.identity import identity_of
+identity_of(sys.argv[1])
+print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to measure memory")
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    peaks = []
+    for rows in (500_000, 4_000_000):
+        x = np.arange(rows)
+        table = pa.table({"id": x, "x": x / 997, "s": pa.array(x % 7).cast(pa.string())})
+        pq.write_table(table, tmp_path / "t.parquet", row_group_size=100_000)
+        command = [sys.executable, "-c", MEASURED, str(tmp_path / "t.parquet")]
+        peaks.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_times_of_day_are_the_same_in_every_kind_of_file(tmp_path: Path) -> None:
+    texts = ["08:30:00", "09:15:07", "08:30:00.25", "10:00:00"]
+    lines = "".join(f"{'ab'[k % 2]},{text}\n" for k, text in enumerate(texts))
+    (tmp_path / "t.csv").write_text("s,at\n" + lines)
+    times = [dt.time.fromisoformat(text) for text in texts]
+    for unit in ("us", "ns"):
+        table = pa.table({"s": list("abab"), "at": pa.array(times, pa.time64(unit))})
+        pq.write_table(table, tmp_path / f"{unit}.parquet")
+        assert identity_of(tmp_path / f"{unit}.parquet") == identity_of(tmp_path / "t.csv")
+        paths = (tmp_path / "t.csv", tmp_path / f"{unit}.parquet")
+        levels = [support(count(path, public="at")).names for path in paths]
+        assert sorted(levels[0]) == sorted(levels[1]) == sorted(texts)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules and codings: what contradicts itself is refused, in Python and in a plan file alike."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from pufferfish.errors import InputError
+from pufferfish.support import Lattice, Levels, Support, make_lattice
+from pufferfish.tables.rules import Coding, Column, Rules, make_rules
+
+
+@pytest.mark.parametrize(
+    "given, part",
+    [
+        ({"public": "s"}, "differ"),
+        ({"public": " "}, "name of a column"),
+        ({"public": []}, "at least one public column"),
+        ({"public": ["x", " x"]}, "differ"),
+        ({"public": ["x", 3]}, "name of a column"),
+        ({"unit": "s"}, "the secret and the unit column must differ"),
+        ({"unit": "x"}, "the public and the unit column must differ"),
+        ({"order": ["a", "a"]}, "more than once"),
+        ({"order": ["1.5", "1.50"]}, "names 1.5 more than once"),
+        ({"order": "alphabetic"}, "did you mean 'alphabetical'?"),
+        ({"order": []}, "at least one"),
+        ({"order": 5}, "must be a list of levels"),
+        ({"levels": []}, "at least one"),
+        ({"levels": 5}, "must be a list of texts"),
+        ({"levels": ["1", "1.0"]}, "more than once"),
+        ({"levels": ["a", "?"], "missing": ["?"]}, "means a missing value"),
+        ({"levels": ["a", ""]}, "means a missing value"),
+        ({"levels": ["a", "b"], "order": ["a"]}, "misses b"),
+        ({"levels": ["a"], "order": ["a", "b"]}, "misses b"),
+        ({"missing": 5}, "must be a list of texts"),
+        ({"step": 0}, "above 0"),
+        ({"step": "x"}, "must be a number"),
+        ({"step": 1, "order": ["a", "b"]}, "for numbers"),
+        ({"support": []}, "at least one number"),
+        ({"support": "1,2"}, "must be a list of numbers"),
+        ({"support": [1], "levels": ["a"]}, "for numbers"),
+        ({"decimal": ":"}, "decimal mark"),
+        ({"decimal": None}, "decimal mark"),
+        ({"order": {"y": ["u"]}}, "order names the column 'y'"),
+        ({"order": {"xx": ["u"]}}, "did you mean 'x'"),
+        ({"missing": {"y": ["?"]}}, "missing names the column 'y'"),
+        ({"levels": {"x ": ["1"], "x": ["1"]}}, "given twice"),
+        ({"public": ["x", "z"], "order": ["u", "v"]}, "must be a mapping"),
+        ({"public": ["x", "z"], "step": 1}, "must be a mapping"),
+        ({"missing_as_level": True, "order": ["a", "b"]}, "does not say where"),
+        ({"missing_as_level": True, "step": 1}, "but a step is for numbers"),
+        ({"missing_as_level": True, "support": [1, 2]}, "but a support is for numbers"),
+        ({"missing": ["(missing)"], "levels": ["a", "(missing)"]}, "means a missing value"),
+        ({"missing": ["\udcff"]}, "UTF-8"),
+        ({"levels": ["a\ud800"]}, "UTF-8"),
+        ({"order": ["a", "\udcff"]}, "UTF-8"),
+        ({"public": "x\udcff"}, "UTF-8"),
+        ({"secret": "\udcff"}, "UTF-8"),
+        ({"exclude_secrets": ["\udcff"]}, "UTF-8"),
+    ],
+)
+def test_rules_that_are_refused(given: dict[str, Any], part: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make_rules(**{"secret": "s", "public": "x", **given})
+    message = str(caught.value)
+    assert part in message
+    message.encode("utf-8")
+    assert "\n" not in message
+
+
+def test_options_of_one_column_and_of_several() -> None:
+    one = make_rules(
+        secret=" s ", public="x", missing=["?", " NA ", "-9.0"], exclude_secrets=["c"], step="1/3"
+    )
+    assert one == Rules(
+        "s",
+        (Column("x", missing=("?", "NA", "-9"), step=Fraction(1, 3)),),
+        ("c",),
+        missing=("?", "NA", "-9"),
+    )
+    assert make_rules(secret="s", public="x", step={"x": 2}).columns[0].step == 2
+    assert make_rules(secret="s", public="x", missing="?").columns[0].missing == ("?",)
+    several = make_rules(
+        secret="s", public=["x", "z", "w"], order={"z ": ["no", "yes"]}, missing={"x": "?"},
+        missing_as_level={"w": True}, support={"x": [1, 3]}, unit="id", decimal=",",
+    )  # fmt: skip
+    x, z, w = several.columns
+    assert isinstance(x.support, Lattice)
+    assert (x.missing, z.missing, several.missing) == (("?",), (), ())
+    assert (z.order, w.missing_as_level, several.unit) == (("no", "yes"), True, "id")
+    assert several.decimal == ","
+    assert make_rules(secret="s", public="Gro\u0308\u00dfe").columns[0].name == "Gr\u00f6\u00dfe"
+    own = make_rules(secret="s", public="x", missing=["(missing)"], order=["(missing)", "a"],
+                     missing_as_level=True)  # fmt: skip
+    assert own.columns[0].order == ("(missing)", "a")
+    listed = make_rules(secret="s", public="x", levels=["a"], missing_as_level=True)
+    assert listed.columns[0].levels == ("a", "(missing)")
+
+
+NUMBERS = make_lattice([Fraction(v) for v in (0, 1, 2, 10)])
+
+
+@pytest.mark.parametrize(
+    "support, missing, options",
+    [
+        (NUMBERS, "2", {}),
+        (NUMBERS, "2.0", {}),
+        (NUMBERS, "2e0", {}),
+        (NUMBERS, "1e1", {}),
+        (NUMBERS, "2,0", {"decimal": ","}),
+        (NUMBERS, "2", {"rounds": True}),
+        (Levels(("a", "b")), "a", {}),
+        (Levels(("1.50", "2")), "1.5", {}),
+        (Levels(("a", "(missing)")), "(missing)", {}),
+    ],
+)
+def test_a_text_for_missing_that_is_a_value_is_refused(
+    support: Support, missing: str, options: dict[str, Any]
+) -> None:
+    """Else whoever edits a plan has rows left out of the release that tell the secret."""
+    with pytest.raises(InputError, match="cannot mean a missing value"):
+        Coding("x", support, (missing,), **options)
+
+
+@pytest.mark.parametrize("missing", ["3", "-999", "1e9", "0.5", "?", "2,0"])
+def test_other_texts_may_mean_missing(missing: str) -> None:
+    assert Coding("x", NUMBERS, (missing,)).missing == (missing,)
+    Coding("x", Levels(("a", "(missing)")), ("(missing)",), missing_as_level=True)
+
+
+@pytest.mark.parametrize(
+    "given, part",
+    [
+        ({"support": Levels(("a",)), "rounds": True}, "the support holds levels"),
+        ({"support": Levels(("a",)), "missing_as_level": True}, "which the support lacks"),
+        ({"support": NUMBERS, "missing_as_level": True}, "which the support lacks"),
+        ({"support": NUMBERS, "decimal": ";"}, "decimal mark"),
+    ],
+)
+def test_codings_that_are_refused(given: dict[str, Any], part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        Coding("x", **given)
+
+
+def test_what_a_coding_declares() -> None:
+    coding = Coding("x", NUMBERS, ("?",), rounds=True)
+    assert coding.declared() == Column("x", missing=("?",), step=Fraction(1), support=NUMBERS)
+    levels = Levels(("b", "a", "(missing)"), ordered=True)
+    declared = Coding("x", levels, missing_as_level=True).declared()
+    assert (declared.support, declared.missing_as_level, declared.step) == (levels, True, None)
