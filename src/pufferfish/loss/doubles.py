@@ -2,71 +2,56 @@
 """RateLoss: the loss for searching, as a function of the rate of further noise; unproved."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from pufferfish.loss.balls import enclose, log_ratio
-from pufferfish.loss.evaluators import Attained, Constant, Evaluator, Line, evaluator_of, in_doubles
-from pufferfish.loss.exact import infinite, largest_ratio, loses_nothing
+from pufferfish.loss.evaluators import Attained, Found, Line, Logs, in_doubles
+from pufferfish.loss.exact import infinite, loses_nothing
 from pufferfish.loss.kernel import Mechanism, Problem
 from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
 from pufferfish.loss.recursion import LARGEST_U
-from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, error_bound
+from pufferfish.loss.rounding import BALL_CELLS, error_bound
 from pufferfish.loss.worst_case import worst_case
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray
-from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
 #: Error of a loss of about 1 in doubles: exponents within a block are at most 64, and a rounded
 #: exponent of 64 makes exp wrong by 64 * 2**-53 = 7e-15; so may both of the likelihoods be.
 _ERROR = 2e-14
-#: Masses below this are left to balls.
+#: Masses below this are left to balls, of so many bits.
 _LEAST_MASS = 1e-200
-#: Bits for these.
 _BITS = 128
 #: How far apart, relative to u, slopes in balls are taken.
 _NEAR = Fraction(1, 1 << 24)
+#: Rates are cut here: doubles hold no more.
+_LARGE = Fraction(2) ** 1000
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One problem, with the rates of its axes as base + factor * u."""
+class _Part(NamedTuple):
+    """One problem, with the rates of its noisy axes as base + factor * u."""
 
-    evaluator: Evaluator
-    problem: Problem | None
+    problem: Problem
+    evaluator: Line | Logs
     bases: tuple[Fraction, ...]
     factors: tuple[Fraction, ...]
-    in_doubles: tuple[FloatArray, FloatArray]
 
-    @classmethod
-    def of(
-        cls,
-        evaluator: Evaluator,
-        problem: Problem | None,
-        bases: Sequence[Fraction],
-        factors: Sequence[Fraction],
-    ) -> "_Part":
-        rates = tuple(np.array([_double(v) for v in own]) for own in (bases, factors))
-        return cls(evaluator, problem, tuple(bases), tuple(factors), (rates[0], rates[1]))
+    def rates(self, u: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        pairs = zip(self.bases, self.factors, strict=True)
+        return np.array([float(min(base, _LARGE)) + float(factor) * u for base, factor in pairs])
 
-    def rates(self, u: float) -> FloatArray:
-        return self.in_doubles[0] + self.in_doubles[1] * u
-
-    def at_rate(self, u: Fraction) -> Problem | None:
+    def at_rate(self, u: float | Fraction) -> Problem:
         """Return the problem at an exact u, for ball arithmetic."""
-        if self.problem is None:
-            return None
-        axes = tuple(
-            replace(axis, rate=base + factor * u) if axis.noisy else axis
-            for axis, base, factor in zip(self.problem.axes, self.bases, self.factors, strict=True)
-        )
-        return replace(self.problem, axes=axes)
+        exact = iter([b + f * Fraction(u) for b, f in zip(self.bases, self.factors, strict=True)])
+        axes = self.problem.axes
+        changed = tuple(replace(a, rate=next(exact)) if a.noisy else a for a in axes)
+        return replace(self.problem, axes=changed)
 
 
 class RateLoss:
@@ -96,179 +81,117 @@ class RateLoss:
         bits: int = 0,
         limit: int = LARGEST_GRID,
     ) -> None:
-        self.scenario, self.columns, self.bits = scenario, dict(columns), bits
-        self._previous, self._limit = previous or {}, limit
-        problems, rows = problems_of(scenario, self._with(1.0), limit)
+        lattices = {c: lattice_of(scenario.product.axes[c]) for c in columns}
+        applied: dict[int, list[Mechanism]] = {c: list(m) for c, m in (previous or {}).items()}
+        known = [worst_case(m, scenario.product.axes[c]) for c, own in applied.items() for m in own]
+        for c, lattice in lattices.items():
+            # Noise of theta = 1 stands for the further one.
+            applied.setdefault(c, []).append(DiscreteLaplace(1.0, lattice.step))
+        problems, rows = problems_of(scenario, applied, limit)
+        self.bits, self._infinite = bits, False
         self._parts: list[_Part] = []
         for problem in problems:
-            self._add(problem)
-        if rows:
-            self._add_worst_cases(rows)
-
-    def _with(self, scale: float) -> dict[int, list[Mechanism]]:
-        """Return what is released already, and further noise of some scale."""
-        applied: dict[int, list[Mechanism]] = {c: list(m) for c, m in self._previous.items()}
-        for c in self.columns:
-            step = lattice_of(self.scenario.product.axes[c]).step
-            applied.setdefault(c, []).append(DiscreteLaplace(scale, step))
-        return applied
-
-    def _add(self, problem: Problem) -> None:
-        number, none = len(self._parts), np.zeros(0)
-        if loses_nothing(problem):
-            return
-        if infinite(problem) is not None:
-            self._parts.append(_Part.of(Constant(number, math.inf, none), None, (), ()))
-            return
-        bases, factors = [], []
-        for axis, c in zip(problem.axes, problem.columns, strict=True):
-            factor = self.columns.get(c, Fraction(0)) if axis.noisy else Fraction(0)
-            # The noise that stands for the further one has theta = 1.
-            bases.append(axis.rate - (lattice_of(axis.support).step if factor else 0))
-            factors.append(factor)
-        if any(_is_small(problem, own) for beliefs in problem.adversaries for own in beliefs):
-            self.bits = max(self.bits, _BITS)
-        self._parts.append(_Part.of(evaluator_of(number, problem), problem, bases, factors))
-
-    def _add_worst_cases(self, rows: int) -> None:
-        """Add the worst cases of so many rows: linear in u."""
-        axes = self.scenario.product.axes
-        known = [
-            worst_case(mechanism, axes[c])
-            for c, mechanisms in self._previous.items()
-            for mechanism in mechanisms
-        ]
-        base = math.fsum(math.inf if worst is None else float(worst) for worst in known)
-        spans = [int(lattice_of(axes[c]).index[-1]) for c in self.columns]
-        slopes = np.array([float(rows * span) for span in spans])
-        constant = Constant(len(self._parts), rows * base, slopes)
-        zeros = [Fraction(0)] * len(spans)
-        self._parts.append(_Part.of(constant, None, zeros, list(self.columns.values())))
+            if infinite(problem) is not None:
+                self._infinite = True
+            elif not loses_nothing(problem):
+                noisy = [axis for _, axis in problem.noises]
+                factors = tuple(Fraction(columns.get(axis.column, 0)) for axis in noisy)
+                bases = tuple(
+                    axis.rate - (lattices[axis.column].step if axis.column in columns else 0)
+                    for axis in noisy
+                )
+                evaluator = _evaluator(len(self._parts), problem)
+                self._parts.append(_Part(problem, evaluator, bases, factors))
+                if _is_small(problem):
+                    self.bits = max(self.bits, _BITS)
+        # Worst cases of so many rows are linear in u.
+        base = sum(math.inf if worst is None else float(worst) for worst in known)
+        slope = sum(int(own.index[-1]) * float(columns[c]) for c, own in lattices.items())
+        self._linear = (rows * base, rows * slope) if rows else (0.0, 0.0)
 
     def worst(self, u: float) -> tuple[float, list[Attained]]:
         """Return the loss at u, and the worst witnesses that were met, worst first."""
-        if not u <= LARGEST_U:
-            return self.unchanged(), []
-        found: list[tuple[float, Attained]] = []
+        found: Found = []
+        if self._linear != (0.0, 0.0):
+            value = self._linear[0] + self._linear[1] * u
+            found.append((value, Attained(-1, 0, 0, 0, 0)))
+        if self._infinite or not u <= LARGEST_U:
+            return math.inf, []
         for number, part in enumerate(self._parts):
-            problem = part.at_rate(Fraction(u)) if self.bits else None
-            if problem is None:
-                found += part.evaluator.worst(part.rates(u))
+            if not self.bits:
+                with np.errstate(all="ignore"):
+                    found += part.evaluator.worst(part.rates(u))
                 continue
-            peak = enclose(problem, self.bits)
+            peak = enclose(part.at_rate(u), self.bits)
             value = math.inf if peak.ratio is None else float(peak.ratio.log().mid())
             found.append((value, Attained(number, peak.adversary, *peak.pair, peak.cell)))
         found.sort(key=lambda pair: -pair[0])
-        return (max(0.0, found[0][0]) if found else 0.0), [witness for _, witness in found]
+        return (found[0][0] if found else 0.0), [witness for _, witness in found]
 
     def at(self, witness: Attained, u: float) -> tuple[float, float]:
         """Return the log-ratio at a witness, and its slope in u."""
+        if witness.problem < 0:
+            return self._linear[0] + self._linear[1] * u, self._linear[1]
         part = self._parts[witness.problem]
-        if self.bits and part.problem is not None:
-            near = Fraction(u) * _NEAR
-            here = self._ball_at(part, witness, Fraction(u))
-            there = self._ball_at(part, witness, Fraction(u) + near)
-            return here, (there - here) / float(near)
-        value, slopes = part.evaluator.at(witness, part.rates(u))
-        return value, float(slopes @ part.in_doubles[1])
-
-    def _ball_at(self, part: _Part, witness: Attained, u: Fraction) -> float:
-        problem, pair = part.at_rate(u), (witness.first, witness.second)
-        if problem is None:
-            return math.inf
-        return float(log_ratio(problem, self.bits, witness.adversary, pair, witness.cell).mid())
-
-    def unchanged(self) -> float:
-        """Return the loss at u = infinity: the columns themselves are published."""
-        problems, rows = problems_of(self.scenario, self._with(0.0), self._limit)
-        largest = math.inf if rows and self._tells_apart() else 0.0
-        for problem in problems:
-            if infinite(problem) is not None:
-                return math.inf
-            if not problem.noisy:
-                ratio = largest_ratio(problem).ratio
-                largest = max(largest, math.inf if ratio is None else log_of(ratio))
-            elif not loses_nothing(problem):
-                rates = np.array([_double(axis.rate) for axis in problem.axes])
-                found = evaluator_of(0, problem).worst(rates)
-                largest = max(largest, *(value for value, _ in found))
-        return largest
-
-    def _tells_apart(self) -> bool:
-        return any(self.scenario.product.axes[c].size > 1 for c in self.columns)
+        if self.bits:
+            here, there = (
+                log_ratio(part.at_rate(v), self.bits, witness.adversary, witness[2:4], witness.cell)
+                for v in (Fraction(u), Fraction(u) * (1 + _NEAR))
+            )
+            return float(here.mid()), float((there - here).mid()) / (u * float(_NEAR))
+        with np.errstate(all="ignore"):
+            value, slopes = part.evaluator.at(witness, part.rates(u))
+        return value, float(slopes @ np.array([float(factor) for factor in part.factors]))
 
     @property
     def size(self) -> int:
         """Cells of the largest grid."""
-        return max((p.problem.cells for p in self._parts if p.problem is not None), default=0)
+        return max((part.problem.cells for part in self._parts), default=0)
 
     @property
     def error(self) -> float:
         """How far a loss of about 1 may be off, and what its proof adds to it, at any u."""
-        if self.bits:
-            return 0.0
-        error = _ERROR
-        for part in self._parts:
-            problem = part.problem
-            if problem is None:
-                continue
+        error = 0.0 if self.bits else _ERROR
+        for problem in (part.problem for part in self._parts if not self.bits):
             error = max(error, 2 * _ERROR * len(problem.axes))
-            if problem.work > BALL_CELLS and isinstance(problem.adversaries[0][0], Point):
-                try:
-                    error = max(error, _ERROR + 2.5 * error_bound(problem, any_rate=True))
-                except TooExtreme:  # then balls prove it
-                    continue
+            if problem.work > BALL_CELLS and not problem.regions:
+                error = max(error, _ERROR + 2.5 * error_bound(problem, any_rate=True))
         return error
 
     def coarser(self, atoms: int = 1024) -> "RateLoss | None":
         """Return nearly the same loss on about so many cells of equal width, for a start.
 
-        It answers where theta is many atoms wide. None where there is more than one large column.
+        It answers where theta is many atoms wide. None unless one column has noise alone.
         """
-        return self._replaced(lambda line: line.gathered(atoms))
+        return self._smaller(lambda line: line.gathered(atoms))
 
     def local(self, stretches: int = 8, atoms: int = 1024) -> "RateLoss | None":
         """Return the loss on some runs of neighbouring atoms: where theta is few atoms wide."""
-        return self._replaced(lambda line: line.stretches(stretches, atoms))
+        return self._smaller(lambda line: line.stretches(stretches, atoms))
 
-    def _replaced(self, smaller: Callable[[Line], Line]) -> "RateLoss | None":
+    def _smaller(self, smaller: Callable[[Line], Line]) -> "RateLoss | None":
         lines = [part.evaluator for part in self._parts]
         if len(lines) != 1 or self.bits or not isinstance(lines[0], Line):
             return None
         other = copy(self)
-        other._parts = [replace(self._parts[0], evaluator=smaller(lines[0]), problem=None)]
+        other._parts = [self._parts[0]._replace(evaluator=smaller(lines[0]))]
         return other
 
 
-def loss_in_doubles(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID) -> float:
-    """Return the loss of some releases, unproved; may be infinite, may raise GridTooLarge."""
-    return RateLoss(scenario, {}, releases, limit=limit).worst(1.0)[0]
+def _evaluator(number: int, problem: Problem) -> Line | Logs:
+    if problem.regions or len(problem.axes) > 1 or not problem.pure_noise:
+        with np.errstate(all="ignore"):
+            return Logs(number, problem)
+    sets = range(len(problem.adversaries))
+    masses = [np.stack([in_doubles(own) for own in problem.points(rho)]) for rho in sets]
+    return Line(number, problem.axes[0].places, masses, problem.pairs, problem.all_pairs)
 
 
-def log_of(ratio: Fraction) -> float:
-    """Return ln of an exact number of at least 1, nearly to the last digit."""
-    if ratio < 2:
-        return math.log1p(float(ratio - 1))
-    return math.log(ratio.numerator) - math.log(ratio.denominator)
-
-
-def _is_small(problem: Problem, own: object) -> bool:
-    """Whether a point has masses that might vanish in doubles."""
-    if not isinstance(own, Point):
-        return False
-    least = 1.0
-    for axis in problem.axes:
-        if axis.columns is not None:
-            entry = min(v / max(column) for column in axis.columns for v in column if v)
-            least *= entry * min(axis.weights) / max(axis.weights)
-    if own.masses.dtype != object and least > _LEAST_MASS * 1e30:
-        return False
-    smallest = in_doubles(own)[own.masses != 0].min()
-    return not float(smallest) * least > _LEAST_MASS
-
-
-def _double(rate: Fraction) -> float:
-    try:
-        return rate.numerator / rate.denominator
-    except OverflowError:
-        return math.inf
+def _is_small(problem: Problem) -> bool:
+    """Whether there are masses that might vanish in doubles."""
+    points = [own for rho in range(len(problem.adversaries)) for own in problem.points(rho)]
+    return any(
+        own.masses.dtype == object
+        and not in_doubles(own)[own.masses != 0].min(initial=1.0) > _LEAST_MASS
+        for own in points
+    )

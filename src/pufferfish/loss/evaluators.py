@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loss of one problem in doubles as a function of the rates of its axes.
+"""The loss of one problem in doubles as a function of the rates of its noisy axes.
 
-One column with noise alone (:class:`Line`): plain numbers in cache-sized pieces. Joint problems
-(:class:`Grid`): axis by axis, from logarithms to logarithms. Regions (:class:`Sets`): their extreme
-distributions, which do not depend on the rate.
+One column with noise alone (:class:`Line`): plain numbers in cache-sized pieces. All others
+(:class:`Logs`): in logarithms, joint problems axis by axis, regions by their extreme distributions,
+which do not depend on the rate.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pufferfish.loss.kernel import Axis, Problem
+from pufferfish.loss.kernel import Problem
 from pufferfish.loss.recursion import FLOOR, ExtremePass, PlainPass, noise_pass, quotients
-from pufferfish.loss.support_function import extremes, value_extremes
+from pufferfish.loss.support_function import column_extremes, extremes, value_extremes
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point, Region
 
@@ -26,18 +25,11 @@ _LONG = 5000
 _WINDOW = 60.0
 
 
-@dataclass(frozen=True)
-class Attained:
+class Attained(NamedTuple):
     """Where a loss is attained: secret ``first`` is likelier at that output than ``second``.
 
-    Attributes
-    ----------
-    problem : int
-        Position among the problems of a RateLoss.
-    adversary, first, second : int
-        Positions in that problem.
-    cell : int
-        Position of the output on its grid, in C order.
+    The position of the problem in its RateLoss; adversary, secrets and output (its position on the
+    grid, in C order) in that problem.
     """
 
     problem: int
@@ -47,31 +39,49 @@ class Attained:
     cell: int
 
 
+#: A ratio or its logarithm, the two secrets and the cell.
+_Largest = tuple[float, int, int, int]
 Found = list[tuple[float, Attained]]
 
 
-class Evaluator(Protocol):
-    """The loss of one problem as a function of the rates of its axes."""
+def largest(
+    tops: FloatArray,
+    bottoms: FloatArray,
+    pairs: Sequence[tuple[int, int]],
+    all_pairs: bool,
+    over: Callable[..., Any] = np.subtract,
+) -> _Largest:
+    """Return the largest ``over(tops[i], bottoms[j])`` over pairs of different secrets, and where.
 
-    def worst(self, rates: FloatArray) -> Found:
-        """Return witnesses with their losses, the worst among them."""
-
-    def at(self, witness: Attained, rates: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log-ratio at a witness, and its slope in each rate."""
-
-
-def evaluator_of(number: int, problem: Problem) -> Evaluator:
-    """Return the evaluator of a problem whose loss is finite, at that position."""
-    sets = [own for beliefs in problem.adversaries for own in beliefs]
-    if any(isinstance(own, Region) for own in sets):
-        return Sets(number, problem)
-    if problem.pure_noise and len(problem.axes) == 1:
-        masses = [
-            np.stack([in_doubles(own) for own in beliefs if isinstance(own, Point)])
-            for beliefs in problem.adversaries
-        ]
-        return Line(number, problem.axes[0].places, masses, problem.pairs, problem.all_pairs)
-    return Grid(number, problem)
+    Both have shape (m, cells). What is not a number (0/0) is skipped.
+    """
+    if all_pairs and tops is bottoms:
+        gap = over(tops.max(axis=0), tops.min(axis=0))
+        cell = int(np.argmax(np.where(np.isnan(gap), -math.inf, gap)))
+        column = tops[:, cell]
+        return float(gap[cell]), int(column.argmax()), int(column.argmin()), cell
+    ordered: list[tuple[Any, Any]] = [both for i, j in pairs for both in ((i, j), (j, i))]
+    cells: Any = slice(None)
+    if all_pairs:
+        # The best two of each are enough: a secret is not compared with itself, for its own
+        # region may hold two very different distributions.
+        cells = np.arange(tops.shape[1])
+        high = np.argpartition(-tops, 1, axis=0)[:2]
+        low = np.argpartition(bottoms, 1, axis=0)[:2]
+        ordered = [(i, j) for i in high for j in low]
+    best: _Largest = (-math.inf, *pairs[0], 0)
+    for i, j in ordered:
+        gap = over(tops[i, cells], bottoms[j, cells])
+        if all_pairs:
+            gap = np.where(i == j, -math.inf, gap)
+        cell = int(np.argmax(gap))
+        if math.isnan(gap[cell]):
+            gap = np.where(np.isnan(gap), -math.inf, gap)
+            cell = int(np.argmax(gap))
+        if gap[cell] > best[0]:
+            first, second = (int(k[cell]) if all_pairs else k for k in (i, j))
+            best = (float(gap[cell]), first, second, cell)
+    return best
 
 
 def in_doubles(point: Point) -> FloatArray:
@@ -81,23 +91,6 @@ def in_doubles(point: Point) -> FloatArray:
         return flat.reshape(point.masses.shape)
     probabilities: FloatArray = point.masses / float(point.total)
     return probabilities
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A loss that is linear in the rates: worst cases, or infinity."""
-
-    number: int
-    base: float
-    slopes: FloatArray
-
-    def worst(self, rates: FloatArray) -> Found:
-        """Return its value."""
-        return [(self.base + float(self.slopes @ rates), Attained(self.number, 0, 0, 0, 0))]
-
-    def at(self, witness: Attained, rates: FloatArray) -> tuple[float, FloatArray]:
-        """Return its value and slopes."""
-        return self.base + float(self.slopes @ rates), self.slopes
 
 
 class Line:
@@ -117,56 +110,36 @@ class Line:
         self.places = index.astype(np.float64)
 
     def worst(self, rates: FloatArray) -> Found:
-        """Return the worst witnesses of each piece of the support."""
+        """Return the worst witness of each piece of the support."""
         u, found = float(rates[0]), []
-        with np.errstate(all="ignore"):
-            for rho, own in enumerate(self.passes):
-                for first, piece in own.pieces(u):
-                    found += [
-                        (math.log(ratio), Attained(self.number, rho, i, j, first + k))
-                        for ratio, i, j, k in self._ratios(piece)
-                    ]
-            if max(value for value, _ in found) > _LARGE_LOSS:
-                found = []
-                for rho, masses in enumerate(self.masses):
-                    logs = noise_pass(self.index, np.log(masses), u)
-                    found += _reduced(logs, logs, self.pairs, self.all_pairs, self.number, rho)
+        for rho, own in enumerate(self.passes):
+            for at, piece in own.pieces(u):
+                ratio, i, j, cell = largest(piece, piece, self.pairs, self.all_pairs, np.divide)
+                found.append((math.log(ratio), Attained(self.number, rho, i, j, at + cell)))
+        if max(found)[0] > _LARGE_LOSS:
+            found = []
+            for rho, masses in enumerate(self.masses):
+                logs = noise_pass(self.index, np.log(masses), u)
+                value, *where = largest(logs, logs, self.pairs, self.all_pairs)
+                found.append((value, Attained(self.number, rho, *where)))
         return found
 
-    def _ratios(self, piece: FloatArray) -> list[tuple[float, int, int, int]]:
-        """Return the largest ratios of a piece: ratio, both secrets, atom."""
-        if self.all_pairs and len(piece) > 2:
-            high, low = piece.max(axis=0), piece.min(axis=0)
-            ratio = high / low
-            k = int(np.argmax(ratio))
-            column = piece[:, k]
-            return [(float(ratio[k]), int(np.argmax(column)), int(np.argmin(column)), k)]
-        found = []
-        for i, j in self.pairs:
-            ratio = piece[i] / piece[j]
-            high, low = int(np.argmax(ratio)), int(np.argmin(ratio))
-            found += [(float(ratio[high]), i, j, high), (1 / float(ratio[low]), j, i, low)]
-        return found if len(self.pairs) == 1 else [max(found)]
-
     def at(self, witness: Attained, rates: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log-ratio and its slope, in one look at the support."""
+        """Return the log-ratio at a witness and its slope, in one look at the support."""
         u, y = float(rates[0]), float(self.places[witness.cell])
-        lo, hi = 0, len(self.places)
-        if hi >= _LONG:
-            lo = int(np.searchsorted(self.places, y - _WINDOW / u))
-            hi = int(np.searchsorted(self.places, y + _WINDOW / u, side="right"))
-        distance = np.abs(self.places[lo:hi] - y)
-        p = self.masses[witness.adversary][[witness.first, witness.second], lo:hi]
+        both, cut = [witness.first, witness.second], slice(None)
+        if len(self.places) >= _LONG:
+            ends = np.searchsorted(self.places, [y - _WINDOW / u, y + _WINDOW / u])
+            cut = slice(*ends.tolist())
+        distance = np.abs(self.places[cut] - y)
+        p = self.masses[witness.adversary][both, cut]
         weights = np.exp(distance * -u)
         totals = p @ weights
         if totals.min() < FLOOR:
-            distance = np.abs(self.places - y)
-            logs = np.log(self.masses[witness.adversary][[witness.first, witness.second]] + 0.0)
-            value, slope = _at(logs, [distance], rates)
-            return value, slope
-        moments = p @ (weights * distance)
-        slope = moments[1] / totals[1] - moments[0] / totals[0]
-        return math.log(totals[0]) - math.log(totals[1]), np.array([slope])
+            logs = np.log(self.masses[witness.adversary][both])
+            return _at(logs, [np.abs(self.places - y)], rates)
+        moments = p @ (weights * distance) / totals
+        return math.log(totals[0]) - math.log(totals[1]), np.array([moments[1] - moments[0]])
 
     def gathered(self, atoms: int) -> "Line":
         """Return the same masses gathered in cells of equal width, about so many."""
@@ -184,214 +157,91 @@ class Line:
         return Line(self.number, self.index[chosen], masses, self.pairs, self.all_pairs)
 
 
-class Grid:
-    """Points on several axes, or with channels."""
+#: A point by its logarithms on the grid; a region by its extreme distributions, or, without noise,
+#: by the logarithms of its largest and smallest likelihoods.
+_Belief = FloatArray | tuple[ExtremePass, ExtremePass] | tuple[FloatArray, FloatArray]
+
+
+class Logs:
+    """All other problems whose loss is finite."""
 
     def __init__(self, number: int, problem: Problem) -> None:
         self.number, self.problem = number, problem
-        with np.errstate(all="ignore"):
-            self.starts = [
-                [_start(own, problem.axes) for own in beliefs if isinstance(own, Point)]
-                for beliefs in problem.adversaries
-            ]
+        self.beliefs = [[self._belief(own) for own in row] for row in problem.adversaries]
 
-    def worst(self, rates: FloatArray) -> Found:
-        """Return the worst witness of each adversary."""
-        found: Found = []
-        with np.errstate(all="ignore"):
-            for rho, starts in enumerate(self.starts):
-                logs = np.stack([self._logs(start, rates) for start in starts])
-                pairs, everyone = self.problem.pairs, self.problem.all_pairs
-                found += _reduced(logs, logs, pairs, everyone, self.number, rho)
-        return found
-
-    def _logs(self, array: FloatArray, rates: FloatArray) -> FloatArray:
-        """Return ln L on the whole grid, flat; the axis in turn is the last one."""
-        for axis, u in zip(self.problem.axes, rates, strict=True):
-            for d in range(len(axis.shape)):
-                array = np.ascontiguousarray(np.moveaxis(array, 0, -1))
-                if axis.noisy and d == len(axis.shape) - 1:
-                    array = noise_pass(axis.places, array, float(u))
-        return array.reshape(-1)
-
-    def at(self, witness: Attained, rates: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log-ratio and its slopes, in one look at the masses."""
-        place = np.unravel_index(witness.cell, self.problem.shape)
-        chosen: list[Any] = list(place)
-        distances: list[FloatArray | None] = []
-        at = 0
-        for axis in self.problem.axes:
-            at += len(axis.shape)
-            if axis.noisy:
-                chosen[at - 1] = slice(None)
-                distances.append(np.abs(axis.places - axis.places[place[at - 1]]).astype(float))
-            else:
-                distances.append(None)
-        starts = self.starts[witness.adversary]
-        logs = np.stack([starts[k][tuple(chosen)] for k in (witness.first, witness.second)])
-        return _at(logs, distances, rates)
-
-
-class Sets:
-    """Regions (and points beside them) on one column: noise, or none at all."""
-
-    def __init__(self, number: int, problem: Problem) -> None:
-        self.number, self.problem = number, problem
-        axis = problem.axes[0]
-        self.axis, self.noisy = axis, axis.noisy
-        self.passes: list[list[tuple[ExtremePass, ExtremePass] | FloatArray]] = []
-        self.ends: list[tuple[FloatArray, FloatArray]] = []
-        with np.errstate(all="ignore"):
-            for beliefs in problem.adversaries:
-                if axis.noisy:
-                    self.passes.append([self._pass(own) for own in beliefs])
-                else:
-                    both = [_still_ends(axis, own) for own in beliefs]
-                    tops, bottoms = (np.log(np.stack(side)) for side in zip(*both, strict=True))
-                    self.ends.append((tops, bottoms))
-        self.known: dict[Attained, FloatArray] = {}
-
-    def _pass(self, own: Point | Region) -> tuple[ExtremePass, ExtremePass] | FloatArray:
+    def _belief(self, own: Point | Region) -> _Belief:
         if isinstance(own, Point):
-            return np.log(in_doubles(own))
-        top, bottom = extremes(own, self.axis.places)
-        return ExtremePass(top, self.axis.places), ExtremePass(bottom, self.axis.places)
+            logs: FloatArray = np.log(in_doubles(own))
+            return logs
+        axis = self.problem.axes[0]
+        if axis.noisy:
+            top, bottom = extremes(own, axis.places)
+            return ExtremePass(top, axis.places), ExtremePass(bottom, axis.places)
+        if axis.columns is None:
+            sides = value_extremes(own)
+        else:
+            found = [column_extremes(own, column) for column in axis.columns]
+            sides = [high for high, _ in found], [low for _, low in found]
+        high, low = (np.log(quotients(side, own.unit)) for side in sides)
+        return high, low
 
     def worst(self, rates: FloatArray) -> Found:
         """Return the worst witness of each adversary."""
-        found: Found = []
-        with np.errstate(all="ignore"):
-            for rho in range(len(self.problem.adversaries)):
-                tops, bottoms = self._ends(rho, float(rates[0]))
-                pairs, everyone = self.problem.pairs, self.problem.all_pairs
-                found += _reduced(tops, bottoms, pairs, everyone, self.number, rho)
+        found = []
+        for rho, beliefs in enumerate(self.beliefs):
+            ends = [self._ends(own, rates) for own in beliefs]
+            tops = np.stack([top for top, _ in ends])
+            bottoms = np.stack([low for _, low in ends]) if self.problem.regions else tops
+            value, *where = largest(tops, bottoms, self.problem.pairs, self.problem.all_pairs)
+            found.append((value, Attained(self.number, rho, *where)))
         return found
 
-    def _ends(self, rho: int, u: float) -> tuple[FloatArray, FloatArray]:
-        if not self.noisy:
-            return self.ends[rho]
-        tops, bottoms = [], []
-        for own in self.passes[rho]:
-            if isinstance(own, tuple):
-                tops.append(own[0].logs(u))
-                bottoms.append(own[1].logs(u))
-            else:
-                tops.append(noise_pass(self.axis.places, own, u))
-                bottoms.append(tops[-1])
-        return np.stack(tops), np.stack(bottoms)
+    def _ends(self, own: _Belief, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return ln of the largest and the smallest likelihood of every output, flat."""
+        if isinstance(own, tuple):
+            high, low = (
+                side.logs(float(rates[0])) if isinstance(side, ExtremePass) else side
+                for side in own
+            )
+            return high, low
+        logs = own
+        for (at, axis), u in zip(self.problem.noises, rates, strict=True):
+            lines = np.ascontiguousarray(np.moveaxis(logs, at, -1))
+            logs = np.moveaxis(noise_pass(axis.places, lines, float(u)), -1, at)
+        flat = logs.reshape(-1)
+        return flat, flat
 
     def at(self, witness: Attained, rates: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log-ratio and its slope: the extreme distributions stay what they are."""
-        i, j, y = witness.first, witness.second, witness.cell
-        if not self.noisy:
-            tops, bottoms = self.ends[witness.adversary]
-            return float(tops[i, y] - bottoms[j, y]), np.zeros(1)
-        if witness not in self.known:
-            own = self.passes[witness.adversary]
-            rows = []
-            for side, belief in enumerate((own[i], own[j])):
-                if isinstance(belief, tuple):
-                    extreme = belief[side].extreme
-                    masses = extreme.masses_at(self.axis.places, y)
-                    with np.errstate(divide="ignore"):
-                        rows.append(np.log(quotients(masses, extreme.region.unit)))
-                else:
-                    rows.append(belief)
-            self.known[witness] = np.stack(rows)
-        distance = np.abs(self.axis.places - self.axis.places[y]).astype(float)
-        return _at(self.known[witness], [distance], rates)
+        """Return the log-ratio at a witness and its slopes, in one look at the masses."""
+        place: list[Any] = list(np.unravel_index(witness.cell, self.problem.shape))
+        noises, rows = self.problem.noises, []
+        distances = []
+        for at, axis in noises:
+            distances.append(np.abs(axis.places - axis.places[place[at]]).astype(float))
+            place[at] = slice(None)
+        for side, k in enumerate((witness.first, witness.second)):
+            own = self.beliefs[witness.adversary][k]
+            chosen = own[side] if isinstance(own, tuple) else own[tuple(place)]
+            if isinstance(chosen, ExtremePass):
+                extreme = chosen.extreme
+                masses = extreme.masses_at(noises[0][1].places, witness.cell)
+                chosen = np.log(quotients(masses, extreme.region.unit))
+            rows.append(chosen if noises else chosen.reshape(-1)[witness.cell % chosen.size])
+        return _at(np.stack(rows), distances, rates)
 
 
 def _at(
-    logs: FloatArray, distances: Sequence[FloatArray | None], rates: FloatArray
+    logs: FloatArray, distances: Sequence[FloatArray], rates: FloatArray
 ) -> tuple[float, FloatArray]:
     """Return ln of the ratio of two sums of exp(l - sum of distance * rate), and its slopes."""
-    noisy = [(k, d) for k, d in enumerate(distances) if d is not None]
-    spread = []
-    exponent = np.zeros(())
-    for at, (k, distance) in enumerate(noisy):
-        shape = [1] * len(noisy)
-        shape[at] = len(distance)
-        spread.append(distance.reshape(shape))
-        exponent = exponent + spread[-1] * rates[k]
-    terms = logs - exponent
-    tops = [float(own.max()) for own in terms]
+    spread = np.meshgrid(*distances, indexing="ij", sparse=True)
+    terms = logs - sum(far * u for far, u in zip(spread, rates, strict=True))
+    tops = terms.reshape(2, -1).max(axis=1)
     weights = [np.exp(own - top) for own, top in zip(terms, tops, strict=True)]
     sums = [float(own.sum()) for own in weights]
-    slopes = np.zeros(len(distances))
-    for (k, _), far in zip(noisy, spread, strict=True):
-        first, second = (float((w * far).sum()) / s for w, s in zip(weights, sums, strict=True))
-        slopes[k] = second - first
-    value = tops[0] - tops[1] + math.log(sums[0]) - math.log(sums[1])
-    return value, slopes
-
-
-def _reduced(
-    tops: FloatArray,
-    bottoms: FloatArray,
-    pairs: Sequence[tuple[int, int]],
-    everyone: bool,
-    number: int,
-    rho: int,
-) -> Found:
-    """Return the largest tops[i] - bottoms[j] over pairs of different secrets; 0/0 is skipped."""
-    ordered: list[tuple[Any, Any]] = [both for i, j in pairs for both in ((i, j), (j, i))]
-    if everyone and len(tops) > 2:
-        # The best two of each are enough: a secret is not compared with itself, for its own
-        # region may hold two very different distributions.
-        high = np.argpartition(-tops, 1, axis=0)[:2]
-        low = np.argpartition(bottoms, 1, axis=0)[:2]
-        ordered = [(i, j) for i in high for j in low]
-    cells = np.arange(tops.shape[1])
-    best = (0.0, Attained(number, rho, *pairs[0], 0))
-    for i, j in ordered:
-        gap = tops[i, cells] - bottoms[j, cells]
-        gap = np.where(np.isnan(gap) | (np.asarray(i) == j), -1.0, gap)
-        cell = int(np.argmax(gap))
-        if gap[cell] > best[0]:
-            first, second = (int(np.broadcast_to(k, cells.shape)[cell]) for k in (i, j))
-            best = (float(gap[cell]), Attained(number, rho, first, second, cell))
-    return [best]
-
-
-def _still_ends(axis: Axis, own: Point | Region) -> tuple[FloatArray, FloatArray]:
-    """Return the largest and smallest likelihood of every output of one column without noise."""
-    if isinstance(own, Region) and axis.columns is None:
-        top, bottom = value_extremes(own)
-        return quotients(top, own.unit), quotients(bottom, own.unit)
-    kernel = np.eye(len(axis.atoms)) if axis.columns is None else _likelihoods(axis)
-    if isinstance(own, Point):
-        both = kernel @ in_doubles(own)
-        return both, both
-    order = np.argsort(-kernel, axis=1, kind="stable")
-    sides = []
-    for ranked in (order, order[:, ::-1]):
-        k = np.take_along_axis(kernel, ranked, axis=1)
-        least = quotients(own.least, own.unit)[ranked]
-        room = quotients(own.room, own.unit)[ranked]
-        before = np.cumsum(room, axis=1) - room
-        masses = least + np.clip(own.spread / own.unit - before, 0.0, room)
-        sides.append((masses * k).sum(axis=1) + own.free / own.unit * k[:, 0])
-    return sides[0], sides[1]
-
-
-def _likelihoods(axis: Axis) -> FloatArray:
-    """Return the likelihoods of all outputs of a channel, each over its largest."""
-    weights = np.array([w / max(axis.weights) for w in axis.weights])
-    return np.array([[v / max(c) for v in c] for c in axis.columns or ()]) * weights
-
-
-def _start(point: Point, axes: Sequence[Axis]) -> FloatArray:
-    """Return the logarithms of one secret's masses behind all channels, before the noise."""
-    array, at = in_doubles(point), 0
-    for axis in axes:
-        if axis.columns is not None:
-            moved, kernel = np.moveaxis(array, at, -1), _likelihoods(axis)
-            if axis.noisy:
-                array = np.moveaxis(moved[..., None, :] * kernel, (-2, -1), (at, at + 1))
-            else:
-                lines = moved.reshape(-1, moved.shape[-1]) @ np.ascontiguousarray(kernel.T)
-                array = np.moveaxis(lines.reshape(*moved.shape[:-1], len(kernel)), -1, at)
-        at += len(axis.shape)
-    logs: FloatArray = np.log(array)
-    return logs
+    value = float(tops[0] - tops[1]) + math.log(sums[0]) - math.log(sums[1])
+    slopes = [
+        float((weights[1] * far).sum()) / sums[1] - float((weights[0] * far).sum()) / sums[0]
+        for far in spread
+    ]
+    return value, np.array(slopes)

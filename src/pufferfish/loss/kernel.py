@@ -29,19 +29,12 @@ from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.support import Lattice, Support, lattice_of
 
 Mechanism = DiscreteLaplace | Channel
-#: For each distinct output the likelihoods of all atoms, up to a factor.
-Columns = tuple[tuple[int, ...], ...]
-
 #: Tuples of outputs of one column's channels that are looked at.
-MOST_OUTPUTS = 1 << 13
+MOST_OUTPUTS = 1 << 14
 
 
 class GridTooLarge(Exception):
     """The grid of outputs has more cells than the loss can be proved on; internal."""
-
-    def __init__(self, cells: int, limit: int) -> None:
-        super().__init__(f"the grid has {cells} cells, more than {limit}")
-        self.cells, self.limit = cells, limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +43,9 @@ class Axis:
 
     Attributes
     ----------
+    column : int
+        Its position on the scenario's product.
     support : Lattice or Levels
-        Where the column's values lie.
     mechanisms : tuple of DiscreteLaplace or Channel
         What is released of it.
     atoms : int64 array, shape (n,)
@@ -63,31 +57,31 @@ class Axis:
     identity : bool
         Whether the value itself is out.
     columns : tuple of tuples of int, shape (k, n), or None
-        For each distinct output of the channels its likelihoods, up to a factor of its own and
-        but for ``weights``; None without channels, or beside the value itself.
-    weights : tuple of int, shape (n,)
-        What all columns have to be multiplied by, atom by atom; empty without channels.
+        The likelihoods of one output for each distinct kind, over ``unit``; None without channels,
+        or beside the value itself.
     outputs : tuple of tuples of int, shape (k,)
-        For each column one of the outputs it stands for: positions, one per channel.
+        These outputs: positions, one per channel.
+    unit : int
     exact : bool
         Whether nothing was replaced by something that tells more.
     """
 
+    column: int
     support: Support
     mechanisms: tuple[Mechanism, ...]
     atoms: IntArray
     places: IntArray
     rate: Fraction
     identity: bool
-    columns: Columns | None
-    weights: tuple[int, ...]
+    columns: tuple[tuple[int, ...], ...] | None
     outputs: tuple[tuple[int, ...], ...]
+    unit: int
     exact: bool
 
     @property
     def noisy(self) -> bool:
-        """Whether there is Laplace noise to pass over this axis."""
-        return not self.identity and self.rate > 0
+        """Whether there is Laplace noise to pass over this axis: over the last of its own."""
+        return self.rate > 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -98,18 +92,17 @@ class Axis:
     def texts(self, cell: Sequence[int]) -> list[str]:
         """Return the output of each mechanism as text, for a cell of this column's own axes."""
         place = int(self.atoms[cell[-1]]) if self.noisy or self.identity else 0
-        chosen = () if self.columns is None else self.outputs[cell[0]]
-        texts, at = [], 0
+        chosen = [] if self.columns is None else list(self.outputs[cell[0]])
+        texts = []
         for mechanism in self.mechanisms:
             if isinstance(mechanism, DiscreteLaplace):
                 texts.append(self.support.name(place))
-            elif self.identity:
+                continue
+            if self.identity:
                 # Beside the value itself any output that it can have does.
-                row = mechanism.rows[rows_of(self.support, mechanism)[place]]
-                texts.append(mechanism.outputs.name(int(np.argmax(row))))
-            else:
-                texts.append(mechanism.outputs.name(chosen[at]))
-                at += 1
+                row = mechanism.rows[_rows_of(self.support, mechanism, self.atoms)[cell[-1]]]
+                chosen.append(int(np.argmax(row)))
+            texts.append(mechanism.outputs.name(chosen.pop(0)))
         return texts
 
 
@@ -122,13 +115,13 @@ class Problem:
     axes : tuple of Axis
         One for each released column of each row.
     adversaries : tuple of tuples of Point or Region
-        For each adversary one set per secret; the masses of a point have one axis per ``axes``.
+        For each adversary one set per secret. Points are what their masses become behind the
+        channels, on the grid of outputs, before the noise; up to one factor for all of them.
+        Regions are over the atoms of the only axis.
     pairs : tuple of (int, int)
         Positions of secrets that nobody may tell apart.
     secrets : tuple of str
         Their names.
-    columns : tuple of int
-        The column of each axis, by its position on the scenario's product.
     numbers : tuple of int
         The positions of the adversaries in the scenario.
     rows : int
@@ -139,7 +132,6 @@ class Problem:
     adversaries: tuple[tuple[Point | Region, ...], ...]
     pairs: tuple[tuple[int, int], ...]
     secrets: tuple[str, ...]
-    columns: tuple[int, ...]
     numbers: tuple[int, ...]
     rows: int = 1
 
@@ -159,9 +151,10 @@ class Problem:
         return self.cells * len(self.secrets) * len(self.adversaries)
 
     @property
-    def noisy(self) -> bool:
-        """Whether any axis has Laplace noise."""
-        return any(axis.noisy for axis in self.axes)
+    def noises(self) -> list[tuple[int, Axis]]:
+        """The axes with noise, each with the axis of the grid that it is passed over."""
+        ends = np.cumsum([len(axis.shape) for axis in self.axes]).tolist()
+        return [(end - 1, axis) for end, axis in zip(ends, self.axes, strict=True) if axis.noisy]
 
     @property
     def pure_noise(self) -> bool:
@@ -169,18 +162,22 @@ class Problem:
         return all(axis.noisy and axis.columns is None for axis in self.axes)
 
     @property
-    def exact(self) -> bool:
-        """Whether no release was replaced by something that tells more."""
-        return all(axis.exact for axis in self.axes)
+    def regions(self) -> bool:
+        """Whether any set is a region."""
+        return any(isinstance(own, Region) for beliefs in self.adversaries for own in beliefs)
 
     @property
     def all_pairs(self) -> bool:
-        """Whether every two secrets are a pair: then the reduction is linear in them."""
-        return len(self.pairs) == math.comb(len(self.secrets), 2)
+        """Whether every two of more than two secrets are a pair."""
+        return len(self.secrets) > 2 and len(self.pairs) == math.comb(len(self.secrets), 2)
+
+    def points(self, adversary: int) -> list[Point]:
+        """Return the sets of an adversary that are points."""
+        return [own for own in self.adversaries[adversary] if isinstance(own, Point)]
 
     def texts(self, cell: int) -> tuple[str, ...]:
         """Return the outputs at a cell of the grid (its position in C order) as text."""
-        place = [int(k) for k in np.unravel_index(cell, self.shape)] if self.shape else []
+        place = [int(k) for k in np.unravel_index(cell, self.shape)]
         texts: list[str] = []
         for axis in self.axes:
             texts += axis.texts(place[: len(axis.shape)])
@@ -189,93 +186,78 @@ class Problem:
 
 
 def axis_of(
-    support: Support, mechanisms: Sequence[Mechanism], atoms: IntArray | None = None
+    column: int, support: Support, mechanisms: Sequence[Mechanism], atoms: IntArray
 ) -> Axis:
     """Return the axis of a column with everything that is released of it, on some of its atoms."""
-    at = np.arange(support.size, dtype=np.int64) if atoms is None else atoms
     noises = [m for m in mechanisms if isinstance(m, DiscreteLaplace)]
     channels = [m for m in mechanisms if isinstance(m, Channel)]
-    places, rate, off = at, Fraction(0), False
+    places, rate, off = atoms, Fraction(0), False
     if noises:
         lattice = lattice_of(support)
-        places = lattice.index[at]
+        places = lattice.index[atoms]
         off = any((lattice.step / noise.step).denominator != 1 for noise in noises)
+        if not off and all(noise.scale for noise in noises):
+            rate = sum((lattice.step / Fraction(noise.scale) for noise in noises), rate)
     unchanged = any(noise.scale == 0 for noise in noises)
-    identity = unchanged or off
-    if noises and not identity:
-        rate = sum((lattice_of(support).step / Fraction(n.scale) for n in noises), rate)
-    columns: Columns | None = None
-    weights: tuple[int, ...] = ()
-    outputs: tuple[tuple[int, ...], ...] = ()
-    rows = [_checked_rows(support, channel, at) for channel in channels]
-    if channels and not identity:
-        columns, outputs = _product(channels, rows)
-        weights = _weights(channels, rows)
+    whole = [likelihoods(support, channel, atoms) for channel in channels]
+    merged = _product([columns for columns, _ in whole], len(atoms))
+    bare = unchanged or off or not channels
     return Axis(
+        column=column,
         support=support,
         mechanisms=tuple(mechanisms),
-        atoms=at,
+        atoms=atoms,
         places=places - places[0],
         rate=rate,
-        identity=identity,
-        columns=columns,
-        weights=weights,
-        outputs=outputs,
+        identity=unchanged or off,
+        columns=None if bare else tuple(merged.values()),
+        outputs=() if bare else tuple(merged),
+        unit=1 if bare else math.prod(unit for _, unit in whole),
         exact=unchanged or not off,
     )
 
 
-def rows_of(support: Support, channel: Channel) -> IntArray:
-    """Return the row of the channel for each atom of a support, -1 for none, shape (n,)."""
+def _rows_of(support: Support, channel: Channel, atoms: IntArray) -> IntArray:
+    """Return the row of the channel for each of the atoms; an InputError where there is none."""
     inputs = channel.inputs
     if support.same_as(inputs):
-        return np.arange(support.size, dtype=np.int64)
+        return atoms
     if isinstance(support, Lattice) != isinstance(inputs, Lattice):
         raise InputError("the channel and the column must both be for numbers, or for levels")
     rows = {inputs.name(x): x for x in range(inputs.size)}
-    return np.array([rows.get(support.name(x), -1) for x in range(support.size)], dtype=np.int64)
-
-
-def _checked_rows(support: Support, channel: Channel, atoms: IntArray) -> IntArray:
-    rows = rows_of(support, channel)[atoms]
-    if (rows < 0).any():
-        lost = support.name(int(atoms[int(np.argmax(rows < 0))]))
+    names = [support.name(x) for x in atoms.tolist()]
+    lost = next((name for name in names if name not in rows), None)
+    if lost is not None:
         raise InputError(f"the channel has no row for {lost!r}, which the column can hold")
-    return rows
+    return np.array([rows[name] for name in names], dtype=np.int64)
+
+
+def likelihoods(
+    support: Support, channel: Channel, atoms: IntArray
+) -> tuple[list[tuple[int, ...]], int]:
+    """Return M(y|x) of each output y, a whole number for each atom x, and their denominator."""
+    rows = _rows_of(support, channel, atoms)
+    denominators = [channel.denominators[x] for x in rows.tolist()]
+    common = math.lcm(*denominators)
+    factors = np.array([common // d for d in denominators], dtype=object)
+    return [tuple(column) for column in (channel.rows[rows].T * factors).tolist()], common
 
 
 def _product(
-    channels: Sequence[Channel], rows: Sequence[IntArray]
-) -> tuple[Columns, tuple[tuple[int, ...], ...]]:
-    """Return the distinct columns of likelihoods, and an output for each."""
-    found: dict[tuple[int, ...], tuple[int, ...]] = {(1,) * len(rows[0]): ()}
-    for channel, row in zip(channels, rows, strict=True):
-        own: dict[tuple[int, ...], tuple[int, ...]] = {}
-        for y, column in enumerate(zip(*channel.rows[row].tolist(), strict=True)):
-            if any(column):
-                own.setdefault(_lowest(column), (y,))
-        if len(own) * len(found) > MOST_OUTPUTS:
-            raise GridTooLarge(len(own) * len(found), MOST_OUTPUTS)
-        together: dict[tuple[int, ...], tuple[int, ...]] = {}
-        for before, named in found.items():
-            for column, chosen in own.items():
+    channels: Sequence[Sequence[tuple[int, ...]]], atoms: int
+) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """Return one output of each kind, with its likelihoods; proportional ones are one kind."""
+    found: dict[tuple[int, ...], tuple[int, ...]] = {(): (1,) * atoms}
+    for channel in channels:
+        if len(channel) * len(found) > MOST_OUTPUTS:
+            raise GridTooLarge
+        kinds: dict[tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        for named, before in found.items():
+            for y, column in enumerate(channel):
                 both = tuple(a * b for a, b in zip(before, column, strict=True))
-                if any(both):
-                    together.setdefault(_lowest(both), named + chosen)
-        found = together
-    return tuple(found), tuple(found.values())
-
-
-def _lowest(column: tuple[int, ...]) -> tuple[int, ...]:
-    divisor = math.gcd(*column)
-    return tuple(value // divisor for value in column) if divisor > 1 else column
-
-
-def _weights(channels: Sequence[Channel], rows: Sequence[IntArray]) -> tuple[int, ...]:
-    """Return whole numbers in proportion to 1 / the product of the denominators, per atom."""
-    denominators = [1] * len(rows[0])
-    for channel, row in zip(channels, rows, strict=True):
-        own = [channel.denominators[x] for x in row.tolist()]
-        denominators = [a * b for a, b in zip(denominators, own, strict=True)]
-    common = math.lcm(*denominators)
-    return _lowest(tuple(common // d for d in denominators))
+                divisor = math.gcd(*both)
+                if divisor:
+                    kind = tuple(value // divisor for value in both)
+                    kinds.setdefault(kind, ((*named, y), both))
+        found = dict(kinds.values())
+    return found

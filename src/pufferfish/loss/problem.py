@@ -10,7 +10,8 @@ count, k times over.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -27,6 +28,10 @@ Releases = Mapping[int, Sequence[Mechanism]]
 LARGEST_GRID = 1 << 24
 #: The same for the rows of one person, times secrets.
 LARGEST_STRATUM = 1 << 22
+#: The same where channels have to be multiplied out in whole numbers.
+_CHANNELS = 1 << 20
+#: The sequences of people's atoms, and for each secret that has such people how many.
+_Stratum = tuple[IntArray, dict[str, CountArray]]
 
 
 def problems_of(
@@ -45,14 +50,12 @@ def problems_of(
         return [], 0
     problems, bounded = [_rows_problem(scenario, applied, limit)], unknown_rows(scenario)
     for number, mine in enumerate(_people(scenario)):
-        for rows, (sequences, counts) in mine.items():
-            if not any(a in counts and b in counts for a, b in scenario.pairs):
-                continue
-            try:
-                problem = _stratum_problem(scenario, applied, limit, number, sequences, counts)
-                problems.append(problem)
-            except GridTooLarge:
-                bounded = max(bounded, rows)
+        for rows, known in mine.items():
+            if any(a in known[1] and b in known[1] for a, b in scenario.pairs):
+                try:
+                    problems.append(_stratum_problem(scenario, applied, limit, number, known))
+                except GridTooLarge:
+                    bounded = max(bounded, rows)
     return problems, bounded
 
 
@@ -73,69 +76,80 @@ def unknown_rows(scenario: Scenario) -> int:
 
 
 def _rows_problem(scenario: Scenario, applied: Releases, limit: int) -> Problem:
-    product, sets = scenario.product, scenario.sets()
-    pairs = _positions(scenario)
+    """Return the problem of single rows: on the atoms that have mass, or on all with a region."""
+    shape, sets = scenario.product.shape, scenario.sets()
     numbers = tuple(range(len(sets)))
-    if any(isinstance(own, Region) for beliefs in sets for own in beliefs):
-        # The values that nobody has count as well (theory, section 5).
-        if len(product.axes) > 1:
+    if scenario.has_region:
+        if len(shape) > 1:
             raise InputError("a region is for the prior of one column, not of several together")
-        axis = axis_of(product.axes[0], applied[0])
+        axis = axis_of(0, scenario.support, applied[0], np.arange(shape[0]))
         if axis.noisy and axis.columns is not None:
-            raise GridTooLarge(len(axis.columns) * len(axis.atoms), 0)
-        return Problem((axis,), sets, pairs, scenario.protected, (0,), numbers)
-    columns = tuple(applied)
-    silent = tuple(c for c in range(len(product.axes)) if c not in applied)
-    arrays: list[list[CountArray]] = []
-    totals = []
-    for beliefs in sets:
-        points = [own for own in beliefs if isinstance(own, Point)]
-        arrays.append([_summed(own, product.shape, silent) for own in points])
-        totals.append([own.total for own in points])
+            raise GridTooLarge
+        return _problem(scenario.protected, scenario.pairs, (axis,), sets, numbers)
+    silent = tuple(c for c in range(len(shape)) if c not in applied)
+    points = [[own for own in beliefs if isinstance(own, Point)] for beliefs in sets]
+    arrays = [[_summed(own, shape, silent) for own in beliefs] for beliefs in points]
     axes = []
-    for at, c in enumerate(columns):
-        used = _used([array for row in arrays for array in row], at)
+    for at, c in enumerate(applied):
+        others = tuple(d for d in range(len(applied)) if d != at)
+        used = reduce(np.logical_or, ((a != 0).any(axis=others) for row in arrays for a in row))
         atoms = np.flatnonzero(used)
-        axes.append(axis_of(product.axes[c], applied[c], atoms))
+        axes.append(axis_of(c, scenario.product.axes[c], applied[c], atoms))
         if len(atoms) < len(used):
             arrays = [[np.take(array, atoms, axis=at) for array in row] for row in arrays]
-    adversaries = tuple(
-        tuple(Point(array, total) for array, total in zip(row, own, strict=True))
-        for row, own in zip(arrays, totals, strict=True)
-    )
-    problem = Problem(tuple(axes), adversaries, pairs, scenario.protected, columns, numbers)
-    if problem.cells > limit:
-        raise GridTooLarge(problem.cells, limit)
-    return problem
-
-
-def _positions(scenario: Scenario) -> tuple[tuple[int, int], ...]:
-    place = {secret: k for k, secret in enumerate(scenario.protected)}
-    return tuple((place[a], place[b]) for a, b in scenario.pairs)
+    adversaries = [
+        [Point(array, point.total) for array, point in zip(row, own, strict=True)]
+        for row, own in zip(arrays, points, strict=True)
+    ]
+    return _problem(scenario.protected, scenario.pairs, axes, adversaries, numbers, 1, limit)
 
 
 def _summed(point: Point, shape: tuple[int, ...], silent: tuple[int, ...]) -> CountArray:
     """Return the masses of the released columns; what is not released is summed out."""
     masses = point.masses.reshape(shape)
-    if point.total >= INT64_SAFE and masses.dtype != object:
+    if silent and point.total >= INT64_SAFE:
         masses = masses.astype(object)
     return masses.sum(axis=silent) if silent else masses
 
 
-def _used(arrays: Sequence[CountArray], at: int) -> Any:
-    """Return which positions of one axis have mass under any secret."""
-    used = np.zeros(arrays[0].shape[at], dtype=bool)
-    others = tuple(d for d in range(arrays[0].ndim) if d != at)
-    for array in arrays:
-        used |= (array != 0).any(axis=others)
-    return used
+def _problem(
+    secrets: tuple[str, ...],
+    pairs: Sequence[tuple[str, str]],
+    axes: Sequence[Axis],
+    adversaries: Sequence[Sequence[Point | Region]],
+    numbers: tuple[int, ...],
+    rows: int = 1,
+    limit: int = LARGEST_GRID,
+) -> Problem:
+    """Return a problem, its points sent through the channels of all axes."""
+    place = {secret: k for k, secret in enumerate(secrets)}
+    named = tuple((place[a], place[b]) for a, b in pairs)
+    problem = Problem(tuple(axes), (), named, secrets, numbers, rows)
+    if problem.cells > (min(limit, _CHANNELS) if any(a.columns for a in axes) else limit):
+        raise GridTooLarge
+    sets = tuple(tuple(_behind(own, axes) for own in beliefs) for beliefs in adversaries)
+    return replace(problem, adversaries=sets)
 
 
-#: The counts of people by secret, of those secrets that have any.
-People = dict[str, CountArray]
+def _behind(own: Point | Region, axes: Sequence[Axis]) -> Point | Region:
+    """Return what a point's masses become behind all channels, exactly."""
+    if isinstance(own, Region) or not any(axis.columns for axis in axes):
+        return own
+    array, at, total = own.masses.astype(object), 0, own.total
+    for axis in axes:
+        if axis.columns is not None:
+            columns = np.empty((len(axis.columns), len(axis.atoms)), dtype=object)
+            columns[:] = axis.columns
+            moved = np.moveaxis(array, at, -1)
+            if axis.noisy:
+                array = np.moveaxis(moved[..., None, :] * columns, (-2, -1), (at, at + 1))
+            else:
+                array = np.moveaxis(moved @ columns.T, -1, at)
+        at, total = at + len(axis.shape), total * axis.unit
+    return Point(array, total)
 
 
-def _people(scenario: Scenario) -> list[dict[int, tuple[IntArray, People]]]:
+def _people(scenario: Scenario) -> list[dict[int, _Stratum]]:
     """Return for each adversary the people of protected secrets, by their number of rows."""
     found = []
     for prior, strata in zip(scenario.priors, scenario.strata, strict=True):
@@ -150,14 +164,10 @@ def _people(scenario: Scenario) -> list[dict[int, tuple[IntArray, People]]]:
 
 
 def _stratum_problem(
-    scenario: Scenario,
-    applied: Releases,
-    limit: int,
-    number: int,
-    sequences: IntArray,
-    counts: People,
+    scenario: Scenario, applied: Releases, limit: int, number: int, known: _Stratum
 ) -> Problem:
     """Return the problem of the people with one number of rows, under one adversary."""
+    sequences, counts = known
     pairs = [(a, b) for a, b in scenario.pairs if a in counts and b in counts]
     secrets = tuple(s for s in scenario.protected if any(s in pair for pair in pairs))
     used = np.any([counts[s] != 0 for s in secrets], axis=0)
@@ -168,10 +178,9 @@ def _stratum_problem(
     for row in range(sequences.shape[1]):
         for c, own in applied.items():
             atoms, where = np.unique(each[c][:, row], return_inverse=True)
-            axes.append(axis_of(scenario.product.axes[c], own, atoms))
-            cells = math.prod(max(len(axis.atoms), *axis.shape) for axis in axes)
-            if cells > limit:
-                raise GridTooLarge(cells, limit)
+            axes.append(axis_of(c, scenario.product.axes[c], own, atoms))
+            if math.prod(len(axis.atoms) for axis in axes) > limit:
+                raise GridTooLarge
             flat = flat * len(atoms) + where.reshape(-1)
     shape = tuple(len(axis.atoms) for axis in axes)
     points = []
@@ -179,15 +188,4 @@ def _stratum_problem(
         masses = np.zeros(math.prod(shape), dtype=np.int64)
         np.add.at(masses, flat, counts[s][used])
         points.append(Point(masses.reshape(shape), int(counts[s].sum())))
-    problem = Problem(
-        axes=tuple(axes),
-        adversaries=(tuple(points),),
-        pairs=tuple((secrets.index(a), secrets.index(b)) for a, b in pairs),
-        secrets=secrets,
-        columns=tuple(applied) * sequences.shape[1],
-        numbers=(number,),
-        rows=sequences.shape[1],
-    )
-    if problem.cells > limit:
-        raise GridTooLarge(problem.cells, limit)
-    return problem
+    return _problem(secrets, pairs, axes, [points], (number,), sequences.shape[1], limit)

@@ -12,17 +12,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pufferfish.errors import InputError
-from pufferfish.loss.balls import ball, enclose, log_ends, pairs_within
+from pufferfish.loss.balls import enclose, log_ends
 from pufferfish.loss.certificate import Certificate, LossBound, Witness
-from pufferfish.loss.exact import infinite, largest_ratio, loses_nothing, widest
+from pufferfish.loss.exact import farthest, infinite, loses_nothing
 from pufferfish.loss.kernel import GridTooLarge, Mechanism, Problem
 from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
-from pufferfish.loss.rounding import (
-    BALL_CELLS,
-    LAST_BALL_CELLS,
-    TooExtreme,
-    enclose_in_doubles,
-)
+from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles
 from pufferfish.loss.worst_case import worst_case
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -35,18 +30,17 @@ from pufferfish.numbers import (
     precision,
     show,
 )
-from pufferfish.priors.ambiguity import Region
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
 #: Bits of the first try; a small epsilon is told from 0 only by so many more.
 _BITS = 128
-#: Each further try doubles the bits.
-_TRIES = 3
+#: Each further try doubles the bits, up to so many with noise.
+_MOST_BITS = 512
 #: No ratio of whole numbers needs so many bits to be told from e^epsilon.
-_MOST_BITS = 1 << 17
-#: Whole numbers are taken without noise up to so many cells; doubles beyond.
-_WHOLE_CELLS = 100_000
+_MOST_EXACT_BITS = 1 << 17
+#: Cells up to which balls are taken where doubles decide nothing: some seconds.
+_LAST_BALL_CELLS = 4_000_000
 #: Bounds are close enough when they are neighbouring doubles, or nearly.
 _TIGHT = Fraction(1, 10**15)
 
@@ -220,7 +214,7 @@ def _solved(
                 if problem.rows == 1 and not anyway:
                     raise
                 own = _worst_cases(scenario, releases, problem.rows)
-            if not problem.exact:
+            if not all(axis.exact for axis in problem.axes):
                 # Something was replaced by what tells more: the loss itself may be smaller.
                 method = "none" if own.upper is None else own.method
                 own = replace(own, lower=Fraction(0), witness=None, method=method)
@@ -248,39 +242,18 @@ def _solve(problem: Problem, epsilon: Fraction | None) -> _Found:
     """Prove the loss of one problem, or raise GridTooLarge."""
     told = infinite(problem)
     if told is not None:
-        witness = _witness(problem, told.cell, told.pair, told.adversary)
-        return _Found(Fraction(0), None, "exact", witness)
+        return _Found(Fraction(0), None, "exact", _witness(problem, *told))
     if loses_nothing(problem):
         return _Found(Fraction(0), Fraction(0), "exact")
-    regions = any(isinstance(own, Region) for row in problem.adversaries for own in row)
-    bare = all(axis.columns is None for axis in problem.axes)
-    if not problem.noisy and (regions or bare or problem.work <= _WHOLE_CELLS):
-        return _by_integers(problem, epsilon)
     found = None
-    if problem.work > BALL_CELLS and not regions:
+    if problem.work > BALL_CELLS and not problem.regions:
         found = _by_doubles(problem)
     if found is None or not (epsilon is None or found.decides(epsilon)):
         found = _by_balls(problem, epsilon, found)
-    return _with_distance(problem, epsilon, found)
-
-
-def _by_integers(problem: Problem, epsilon: Fraction | None) -> _Found:
-    """Compare the largest ratio, a rational number, with e^epsilon."""
-    peak = largest_ratio(problem)
-    witness = _witness(problem, peak.cell, peak.pair, peak.adversary)
-    if peak.ratio is None:
-        return _Found(Fraction(0), None, "exact", witness)
-    if peak.ratio == 1:
-        return _Found(Fraction(0), Fraction(0), "exact", witness)
-    # ln of a rational number is none: with enough bits it differs from epsilon.
-    bits = _first_bits(epsilon)
-    while True:
-        with precision(bits):
-            lower, upper = log_ends(ball(peak.ratio))
-        found = _Found(lower, upper, "exact", witness, bits)
-        if found.decides(epsilon) or bits >= _MOST_BITS:
-            return found
-        bits *= 2
+    bound = None if epsilon is not None and found.decides(epsilon) else farthest(problem)
+    if bound is not None and found.upper is not None and bound < found.upper:
+        return replace(found, upper=bound, method=f"{found.method}+rational")
+    return found
 
 
 def _by_doubles(problem: Problem) -> _Found | None:
@@ -297,12 +270,12 @@ def _by_doubles(problem: Problem) -> _Found | None:
 
 def _by_balls(problem: Problem, epsilon: Fraction | None, known: _Found | None) -> _Found:
     """Enclose the loss at growing precision; what is ``known`` stands where balls take too long."""
-    if problem.work > LAST_BALL_CELLS:
-        if known is None:
-            raise GridTooLarge(problem.cells, LAST_BALL_CELLS)
-        return known
-    bits = _first_bits(epsilon)
-    for attempt in range(_TRIES):
+    bits = _BITS
+    if epsilon is not None:
+        bits += max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
+    # Without noise the ratio is rational: its logarithm differs from epsilon, with enough bits.
+    most = max(_MOST_BITS, 4 * bits) if problem.noises else _MOST_EXACT_BITS
+    while problem.work <= _LAST_BALL_CELLS and bits <= most:
         peak = enclose(problem, bits)
         witness = _witness(problem, peak.cell, peak.pair, peak.adversary)
         if peak.ratio is None:
@@ -310,43 +283,14 @@ def _by_balls(problem: Problem, epsilon: Fraction | None, known: _Found | None) 
         with precision(bits):
             lower, upper = log_ends(peak.ratio)
         if upper is not None:  # else nothing is known at this precision
-            known = _Found(lower, upper, "ball", witness, bits)
-            if known.decides(epsilon):
-                break
-            if epsilon is not None and attempt == 0 and _may_equal(problem, epsilon):
+            known = _Found(lower, upper, "ball" if problem.noises else "exact", witness, bits)
+            bound = None if known.decides(epsilon) else farthest(problem)
+            if known.decides(epsilon) or (bound is not None and bound <= (epsilon or upper)):
                 break
         bits *= 2
     if known is None:
-        raise GridTooLarge(problem.cells, problem.cells)
+        raise GridTooLarge
     return known
-
-
-def _first_bits(epsilon: Fraction | None) -> int:
-    if epsilon is None:
-        return _BITS
-    return _BITS + max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
-
-
-def _may_equal(problem: Problem, epsilon: Fraction) -> bool:
-    """Whether the rational argument will decide, so that more bits need not be tried."""
-    farthest = widest(problem)
-    return farthest is not None and farthest <= epsilon
-
-
-def _with_distance(problem: Problem, epsilon: Fraction | None, found: _Found) -> _Found:
-    """Return the finding, lowered to the rational bound where that is less or decides."""
-    if epsilon is not None and found.decides(epsilon):
-        return found
-    farthest = widest(problem)
-    if farthest is None or found.upper is None:
-        return found
-    if farthest < found.upper:
-        return replace(found, upper=farthest, method=f"{found.method}+rational")
-    if epsilon is None or len(problem.axes) > 1 or problem.work > LAST_BALL_CELLS:
-        return found
-    if pairs_within(problem, found.bits or _first_bits(epsilon), epsilon):
-        return replace(found, upper=epsilon, method=f"{found.method}+rational")
-    return found
 
 
 def _witness(problem: Problem, cell: int, pair: tuple[int, int], adversary: int) -> Witness:

@@ -5,7 +5,7 @@ L(y) = sum_x P(x) exp(-|y - x| u) at all atoms y takes one pass in each directio
 exp(-gap u) (theory, section 2). Inside a block a pass is a cumulative sum of masses scaled to the
 block's start; between blocks the carry is kept as a logarithm, so that nothing underflows at any
 distance. What is lost inside a block lies below e^-745 of its largest term, and that one reaches
-every place of the block with at least e^-600 of itself.
+every place of the block with at least e^-600 of itself, in one pass or the other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,11 +27,11 @@ _LARGEST_BLOCK = 512
 _SMALLEST_GOOD_BLOCK = 64
 #: Elements worked on at a time: a few arrays of this size fit in a second-level cache.
 _PIECE = 2**15
-#: Cells of several lines that are worked on at once.
-_CHUNK = 1 << 16
+#: Share of a sum below which a difference has lost digits.
+_LOST = 1e-4
 
 
-def block_size(index: IntArray, u: float) -> int:
+def _block_size(index: IntArray, u: float) -> int:
     """Return the largest power of two for which every block spans little enough."""
     size = min(_LARGEST_BLOCK, 1 << max(0, int(len(index) - 1).bit_length()))
     while size > 1:
@@ -44,18 +44,15 @@ def block_size(index: IntArray, u: float) -> int:
     return size
 
 
-def carries(starts: IntArray, sums: FloatArray, u: float) -> FloatArray:
+def _carries(starts: IntArray, sums: FloatArray, u: float) -> FloatArray:
     """Return ln of what all earlier blocks contribute at the start of each block, shape (m, b).
 
     A scan by doubling: after the step with shift d each entry covers the 2 d blocks before it.
     """
-    lines, blocks = sums.shape
-    carry = np.full((lines, blocks), -np.inf)
-    if blocks == 1:
-        return carry
+    carry = np.full(sums.shape, -np.inf)
     carry[:, 1:] = sums[:, :-1] - np.diff(starts) * u
     shift = 1
-    while shift < blocks - 1:
+    while shift < len(starts) - 1:
         distance = (starts[1 + shift :] - starts[1:-shift]) * u
         carry[:, 1 + shift :] = np.logaddexp(carry[:, 1 + shift :], carry[:, 1:-shift] - distance)
         shift *= 2
@@ -65,11 +62,7 @@ def carries(starts: IntArray, sums: FloatArray, u: float) -> FloatArray:
 class PlainPass:
     """Likelihoods of several secrets on one support as plain numbers, piece by piece.
 
-    Parameters
-    ----------
-    index : int64 array, shape (n,)
-        Places of the atoms in steps, increasing.
-    masses : float64 array, shape (m, n)
+    ``index``: places of the n atoms in steps, increasing; ``masses``: shape (m, n).
     """
 
     def __init__(self, index: IntArray, masses: FloatArray) -> None:
@@ -77,13 +70,12 @@ class PlainPass:
         unit = min(_LARGEST_BLOCK, 1 << max(0, (self.size - 1).bit_length()))
         padding = -self.size % unit
         self.index = np.concatenate([index, np.full(padding, index[-1])]) if padding else index
-        self.masses = masses
-        if padding:
-            self.masses = np.concatenate([masses, np.zeros((len(masses), padding))], axis=1)
+        zeros = np.zeros((len(masses), padding))
+        self.masses = np.concatenate([masses, zeros], axis=1) if padding else masses
 
     def pieces(self, u: float) -> Iterator[tuple[int, FloatArray]]:
         """Yield the first atom of a piece, and L at its atoms up to a factor of each, (m, k)."""
-        size = block_size(self.index[: self.size], u)
+        size = _block_size(self.index[: self.size], u)
         places = self.index.reshape(-1, size)
         starts = places[:, 0]
         grown: FloatArray = np.exp((places - starts[:, None]) * u)
@@ -91,9 +83,9 @@ class PlainPass:
         blocks = self.masses.reshape(len(self.masses), -1, size)
         from_left = np.log(np.einsum("sbk,bk->sb", blocks, grown))
         from_right = np.log(np.einsum("sbk,bk->sb", blocks, shrunk))
-        left = np.exp(carries(starts, from_left, u))
+        left = np.exp(_carries(starts, from_left, u))
         mirrored = (starts[-1] - starts)[::-1]
-        right = np.exp(carries(mirrored, from_right[:, ::-1], u))[:, ::-1]
+        right = np.exp(_carries(mirrored, from_right[:, ::-1], u))[:, ::-1]
         step = max(1, _PIECE // size)
         for at in range(0, len(starts), step):
             cut = slice(at, at + step)
@@ -122,120 +114,90 @@ def _plain(
     return np.maximum(flat, FLOOR, out=flat)
 
 
+def _one_way(index: IntArray, logs: FloatArray, u: float) -> FloatArray:
+    """Return ln of sum_{j <= k} exp(l_j - (x_k - x_j) u), along the last axis of (lines, n)."""
+    n = len(index)
+    size = _block_size(index, u)
+    padding = -n % size
+    places = np.concatenate([index, np.full(padding, index[-1])]).reshape(-1, size)
+    fore = (places - places[:, :1]) * u
+    if padding:
+        logs = np.concatenate([logs, np.full((len(logs), padding), -np.inf)], axis=1)
+    blocks = logs.reshape(len(logs), -1, size)
+    top = blocks.max(axis=2, keepdims=True)
+    top[top == -np.inf] = 0.0
+    sums = np.log(np.cumsum(np.exp(blocks - top + fore), axis=2)) + top
+    carry = _carries(places[:, 0], sums[:, :, -1], u)
+    passed: FloatArray = np.logaddexp(sums, carry[:, :, None]) - fore
+    return passed.reshape(len(logs), -1)[:, :n]
+
+
+def both_ways(index: IntArray, logs: FloatArray, u: float) -> tuple[FloatArray, FloatArray]:
+    """Return the passes from the left and from the right, each with an atom's own mass."""
+    right = _one_way((index[-1] - index)[::-1], logs[:, ::-1], u)[:, ::-1]
+    return _one_way(index, logs, u), right
+
+
 def noise_pass(index: IntArray, logs: FloatArray, u: float) -> FloatArray:
     """Return ln of sum_j exp(l_j - |x_k - x_j| u) along the last axis, for u > 0.
 
     ``index``: places in steps, increasing, shape (n,). ``logs``: l, shape (..., n); minus infinity
     where there is no mass.
     """
-    n = len(index)
-    lines = logs.reshape(-1, n)
-    result = np.empty_like(lines)
-    size = block_size(index, u)
-    padding = -n % size
-    places = np.concatenate([index, np.full(padding, index[-1])]).reshape(-1, size)
-    fore, back = (places - places[:, :1]) * u, (places[:, -1:] - places) * u
-    exps = np.exp(fore), np.exp(-fore), np.exp(back), np.exp(-back)
-    chunk = max(1, _CHUNK // n)
-    for at in range(0, len(lines), chunk):
-        piece = lines[at : at + chunk]
-        if padding:
-            piece = np.concatenate([piece, np.full((len(piece), padding), -np.inf)], axis=1)
-        piece = piece.reshape(len(piece), -1, size)
-        result[at : at + chunk] = _log_blocks(piece, places, u, exps)[:, :n]
-    return result.reshape(logs.shape)
-
-
-def _log_blocks(
-    logs: FloatArray, places: IntArray, u: float, exps: Sequence[FloatArray]
-) -> FloatArray:
-    """Both directions for some lines, cut in blocks, shape (lines, blocks, size)."""
-    lines, blocks, size = logs.shape
-    rise, fall, back_rise, back_fall = exps
-    top = logs.max(axis=2)
-    base = np.where(top == -np.inf, 0.0, top)
-    scaled = np.exp(logs - base[:, :, None])
-    forth = np.cumsum(scaled * rise, axis=2)
-    back = np.cumsum((scaled * back_rise)[:, :, ::-1], axis=2)[:, :, ::-1]
-    total = forth * fall
-    # An atom's own term is in `forth`.
-    total[:, :, :-1] += back[:, :, 1:] * back_fall[:, :-1]
-    if blocks > 1:
-        starts, ends = places[:, 0], places[:, -1]
-        left = carries(starts, np.log(forth[:, :, -1]) + base, u)
-        mirrored = (ends[-1] - ends)[::-1]
-        right = carries(mirrored, (np.log(back[:, :, 0]) + base)[:, ::-1], u)[:, ::-1]
-        largest = np.maximum(np.maximum(left, right), top)
-        largest = np.where(largest == -np.inf, 0.0, largest)
-        total *= np.exp(top - largest)[:, :, None]
-        total += np.exp(left - largest)[:, :, None] * fall
-        total += np.exp(right - largest)[:, :, None] * back_fall
-        base = largest
-    result = np.log(total)
-    result += base[:, :, None]
-    return result.reshape(lines, blocks * size)
+    lines = logs.reshape(-1, len(index))
+    passed = np.empty_like(lines)
+    step = max(1, _PIECE // len(index))
+    for at in range(0, len(lines), step):
+        left, right = both_ways(index, lines[at : at + step], u)
+        left[:, :-1] = np.logaddexp(left[:, :-1], right[:, 1:] - np.diff(index) * u)
+        passed[at : at + step] = left
+    return passed.reshape(logs.shape)
 
 
 class ExtremePass:
     """ln <P, k_y> at all outputs y, for the extreme P of each over a region.
 
-    Parameters
-    ----------
-    extreme : Extreme
-    index : int64 array, shape (n,)
-        Places of the atoms in steps, increasing from 0.
+    ``index``: places of the atoms in steps, increasing from 0.
     """
 
     def __init__(self, extreme: Extreme, index: IntArray) -> None:
+        self.extreme, self.index = extreme, index
         region = extreme.region
-        self.extreme, self.index, n = extreme, index, len(index)
-        with np.errstate(divide="ignore"):
-            self.room = np.log(quotients(region.room, region.unit))
-            self.least = np.log(quotients(region.least, region.unit))
-            self.shell = np.log(quotients(extreme.shell.tolist(), region.unit))
-            self.free = np.log(quotients([region.free], region.unit))[0]
-        self.before = np.maximum(extreme.first - 1, 0)
-        self.after = np.minimum(extreme.last, n - 1)
-        self.nothing_before, self.nothing_after = extreme.first == 0, extreme.last == n
+        self.room, self.least, self.shell, self.free = (
+            np.log(quotients(own, region.unit))
+            for own in (region.room, region.least, extreme.shell.tolist(), [region.free])
+        )
 
     def logs(self, u: float) -> FloatArray:
         """Return it, shape (n,)."""
         index, extreme = self.index, self.extreme
-        both = noise_pass(index, self.room, u)
-        left, right = self._sides(u)
-        before = left[self.before] - (index - index[self.before]) * u
-        after = right[self.after] - (index[self.after] - index) * u
-        before[self.nothing_before] = after[self.nothing_after] = -np.inf
+        (left,), (right,) = both_ways(index, self.room[None, :], u)
+        first, last = extreme.first, extreme.last
+        before = left[first - 1] - (index - index[first - 1]) * u
+        before[first == 0] = -np.inf
+        after = np.append(right, -np.inf)[last] - (np.append(index, 0)[last] - index) * u
         part = np.logaddexp(before, after)
         if extreme.largest:
-            with np.errstate(invalid="ignore"):
-                inside = both + np.log1p(-np.exp(np.minimum(part - both, 0.0)))
-            empty = (extreme.first >= extreme.last) | (both == -np.inf)
-            part = np.where(empty, -np.inf, inside)
-        part = np.logaddexp(part, self.shell - extreme.distance * u)
-        if np.isfinite(self.least).any():
-            part = np.logaddexp(part, noise_pass(index, self.least, u))
-        whole: FloatArray = np.logaddexp(
-            part, self.free - np.abs(index - index[extreme.target]) * u
-        )
-        return whole
+            whole = left.copy()
+            whole[:-1] = np.logaddexp(left[:-1], right[1:] - np.diff(index) * u)
+            part = self._inside(whole, part, u)
+        moved = self.free - np.abs(index - index[extreme.target]) * u
+        terms = (part, self.shell - extreme.distance * u, noise_pass(index, self.least, u), moved)
+        return np.asarray(np.logaddexp.reduce(terms))
 
-    def _sides(self, u: float) -> tuple[FloatArray, FloatArray]:
-        """Return ln of what lies to the left and to the right of each atom, with its own mass."""
-        index, room = self.index, self.room
-        size = block_size(index, u)
-        padding = -len(index) % size
-        sides = []
-        for places, logs in ((index, room), ((index[-1] - index)[::-1], room[::-1])):
-            places = np.concatenate([places, np.full(padding, places[-1])]).reshape(-1, size)
-            logs = np.concatenate([logs, np.full(padding, -np.inf)]).reshape(-1, size)
-            fore = (places - places[:, :1]) * u
-            base = np.where(np.isinf(top := logs.max(axis=1)), 0.0, top)
-            sums = np.log(np.cumsum(np.exp(logs - base[:, None] + fore), axis=1)) + base[:, None]
-            carry = carries(places[:, 0], sums[None, :, -1], u)[0]
-            found = np.logaddexp(sums, carry[:, None]) - fore
-            sides.append(found.reshape(-1)[: len(index)])
-        return sides[0], sides[1][::-1]
+    def _inside(self, whole: FloatArray, beyond: FloatArray, u: float) -> FloatArray:
+        """Return ln of what lies within each slice: all but what lies beyond."""
+        extreme, index = self.extreme, self.index
+        share = np.exp(np.minimum(beyond - whole, 0.0))
+        inside: FloatArray = whole + np.log1p(-share)
+        empty = extreme.first >= extreme.last
+        # Where little is left its digits are lost: there the slice is summed.
+        for y in np.flatnonzero(~empty & ~(share <= 1 - _LOST)).tolist():
+            cut = slice(int(extreme.first[y]), int(extreme.last[y]))
+            terms = self.room[cut] - np.abs(index[cut] - index[y]) * u
+            inside[y] = np.logaddexp.reduce(terms)
+        inside[empty] = -np.inf
+        return inside
 
 
 def quotients(numerators: Sequence[int], denominator: int) -> FloatArray:

@@ -47,10 +47,8 @@ sum; weight, its product, sum; at the end a product again), and all later factor
 
 The same holds for the exclusive pass (without P_k itself): it leaves out one sum.
 
-**Masses and channels.** A mass is a rounded integer over a rounded total: 3 u. A channel's
-likelihoods, each output's over their largest, and the weights of its atoms are at most 1 and
-rounded once each: two products, with one rounding each, and a sum of n terms in any order (fused or
-not), n u at most: in all (n + 5) u.
+**Masses.** A mass behind the channels is a rounded integer over a rounded total: mu = 3. They are
+chances of outputs, which sum to at most 1.
 
 **Several axes.** Axis by axis, with the theorem's mu set to what has come together so far: every
 sum of a line is at most the sum of all masses, 1, as the theorem asks, since all kernels are at
@@ -58,58 +56,53 @@ most 1. The two directions are added, one u more. With lambda the relative error
 
     | ln (L_i / L_j) - ln fl(Lh_i / Lh_j) |  <=  2 lambda + 2 kappa + 1.001 u.
 
-**Underflows.** One pass loses at most 7.5 n eta on a line, a matrix product 3 n eta; passing the
-noise over a further axis of n atoms, what was lost grows n-fold at most, through a channel n-fold
-as well. So in N cells of the whole grid and the atoms of all channels, N' their product, over k
-axes, less than alpha = 9 k N' eta comes together. Every Lh that is compared is at least `LOW`, or
-the problem is refused; what underflowed then matters less than kappa = 2.02 alpha / LOW.
+**Underflows.** One pass loses at most 7.5 n eta on a line; passing the noise over a further axis of
+n atoms, what was lost grows n-fold at most. So in N cells of the whole grid, over k axes, less than
+alpha = 9 k N eta comes together. Every Lh that is compared is at least `LOW`, or the problem is
+refused; what underflowed then matters less than kappa = 2.02 alpha / LOW, less than u / 2 for
+N < 2^40.
 
 On a single axis with noise alone only atoms of a pair itself are compared: elsewhere its ratio is
 no larger (theory, section 2). On larger grids all outputs are.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.loss.kernel import Axis, Columns, Problem
+from pufferfish.loss.evaluators import in_doubles, largest
+from pufferfish.loss.exact import possible
+from pufferfish.loss.kernel import Axis, Problem
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point
 
 #: Cells of all secrets and adversaries up to which balls are taken at once.
 BALL_CELLS = 20_000
-#: Cells up to which balls are taken where doubles decide nothing: some seconds.
-LAST_BALL_CELLS = 4_000_000
 #: Atoms in a block. Near the cube root of 10**6, so that three levels share the errors; not a power
 #: of two, or the columns of a block would compete for the same lines of the cache.
 WIDTH = 100
 #: The unit of rounding.
 UNIT = 2.0**-53
-#: The least normal double: what one operation can lose to underflow.
-LEAST = 2.0**-1022
 #: Below this a likelihood is left to balls.
 LOW = 2.0**-900
+#: Smaller masses are refused.
+_LEAST_MASS = 2.0**-850
 #: Far terms: exp(-800) is below every double.
 _FAR = 800.0
 #: Beyond this range distances might overflow.
 _LONGEST = 1e305
 #: Lines are passed in pieces of so many cells, to bound the memory.
 _PIECE = 1 << 18
-#: Cells of several secrets that are computed together.
-_BATCH = 1 << 22
 
 
 class TooExtreme(ArithmeticError):
     """The problem lies outside what the error bound is proved for; balls can do it."""
 
 
-@dataclass(frozen=True)
-class Enclosure:
+class Enclosure(NamedTuple):
     """Proven bounds of a finite loss, and where the computed one is largest."""
 
     lower: float
@@ -122,37 +115,22 @@ class Enclosure:
 def enclose_in_doubles(problem: Problem) -> Enclosure:
     """Bound a loss of points that is known to be finite, or raise TooExtreme."""
     with np.errstate(all="ignore"):
-        found = [_adversary(problem, rho) for rho in range(len(problem.adversaries))]
-    error = error_bound(problem)
-    best = max(range(len(found)), key=lambda rho: found[rho][0])
-    ratio, cell, pair = found[best]
-    # log of NumPy or C within 8 u, and one rounding more: twice that is added.
-    log = math.log(ratio)
-    error = math.nextafter(error + 20 * UNIT * abs(log), math.inf)
+        found = [(*_adversary(problem, rho), rho) for rho in range(len(problem.adversaries))]
+    ratio, i, j, cell, rho = max(found)
+    # The logarithm errs by at most 8 u relative, the sums below by u each.
+    log = max(0.0, math.log(ratio))
+    error = math.nextafter(error_bound(problem) + 20 * UNIT * log, math.inf)
     lower = max(0.0, math.nextafter(log - error, -math.inf))
-    return Enclosure(lower, math.nextafter(log + error, math.inf), cell, pair, best)
+    return Enclosure(lower, math.nextafter(log + error, math.inf), cell, (i, j), rho)
 
 
 def error_bound(problem: Problem, any_rate: bool = False) -> float:
     """Return 2 lambda + 2 kappa + 1.001 u, rounded up; at the problem's own rates or at any."""
-    rounded, cells = 3.0, float(problem.cells)
-    for axis in problem.axes:
-        if axis.columns is not None:
-            rounded += len(axis.atoms) + 5
-            cells *= len(axis.atoms)
-    for axis in problem.axes:
-        if axis.noisy:
-            span = _FAR if any_rate else _rate(axis) * float(axis.places[-1])
-            rounded = relative_error(len(axis.atoms), math.ceil(rounded), span) / UNIT + 2
-    lost = 2.02 * 9.0 * max(1, len(problem.shape)) * cells * LEAST / LOW
-    if lost > UNIT:
-        raise TooExtreme
-    return 1.01 * (2 * rounded * UNIT + 2 * lost + UNIT)
-
-
-def relative_error(size: int, rounded: int, span: float) -> float:
-    """Return lambda of the theorem above, for n atoms, mu = ``rounded`` and T = ``span``."""
-    return 1.001 * UNIT * (rounded + _units(size) + 2.1 * min(span, _FAR))
+    rounded = 3.0
+    for _, axis in problem.noises:
+        span = _FAR if any_rate else min(_FAR, _rate(axis) * float(axis.places[-1]))
+        rounded = 1.001 * (rounded + _units(len(axis.atoms)) + 2.1 * span) + 2
+    return 1.01 * UNIT * (2 * rounded + 2)
 
 
 def _units(size: int) -> int:
@@ -161,104 +139,42 @@ def _units(size: int) -> int:
     return 11 * WIDTH + 9 + _units(size // WIDTH)
 
 
-def _adversary(problem: Problem, rho: int) -> tuple[float, int, tuple[int, int]]:
-    """Return the largest computed ratio, its cell and its secrets, likelier first."""
-    points = [own for own in problem.adversaries[rho] if isinstance(own, Point)]
+def _adversary(problem: Problem, rho: int) -> tuple[float, int, int, int]:
+    """Return the largest computed ratio, its secrets, likelier first, and its cell."""
+    points = problem.points(rho)
+    rows = _likelihoods(problem, points)
     single = problem.pure_noise and len(problem.axes) == 1
-    rows = _rows(problem, points, single)
-    if not problem.all_pairs or len(points) == 2:
-        kept = list(rows)
-        found = []
-        for i, j in problem.pairs:
-            own = _own([points[i], points[j]]) if single else None
-            one, other = kept[i], kept[j]
-            ratio, cell = _worst(np.maximum(one, other), np.minimum(one, other), own)
-            found.append((ratio, cell, (i, j) if one[cell] >= other[cell] else (j, i)))
-        return max(found)
-    high = next(rows).copy()
-    low = high.copy()
-    high_row, low_row = np.zeros((2, len(high)), dtype=np.int32)
-    for s, row in enumerate(rows, start=1):
-        high_row[row > high] = s
-        low_row[row < low] = s
-        np.maximum(high, row, out=high)
-        np.minimum(low, row, out=low)
-    ratio, cell = _worst(high, low, _own(points) if single else None)
-    return ratio, cell, (int(high_row[cell]), int(low_row[cell]))
-
-
-def _own(points: Sequence[Point]) -> npt.NDArray[np.bool_]:
-    """Return which atoms any of the points has."""
-    own: npt.NDArray[np.bool_] = reduce(np.logical_or, (point.masses != 0 for point in points))
-    return own
-
-
-def _worst(
-    high: FloatArray, low: FloatArray, own: npt.NDArray[np.bool_] | None
-) -> tuple[float, int]:
-    """Return the largest ratio, at least 1, and its cell; where both are 0 there is none."""
-    compared = high > 0 if own is None else own
-    whole = bool(compared.all())
-    if not bool((low if whole else low[compared]).min(initial=1.0) >= LOW):
-        raise TooExtreme
-    ratio = high / low if whole else np.where(compared, high / low, 1.0)
-    cell = int(ratio.argmax())
-    return max(1.0, float(ratio[cell])), cell
-
-
-def _rows(problem: Problem, points: Sequence[Point], single: bool) -> Iterator[FloatArray]:
-    """Yield the likelihoods of one secret after another on the whole grid, flat."""
-    batch = max(1, _BATCH // problem.cells)
-    for start in range(0, len(points), batch):
-        array = np.stack([_masses(point) for point in points[start : start + batch]])
-        at = 1
-        for axis in problem.axes:
-            if axis.columns is not None:
-                array = _channel(array, at, axis, axis.columns)
-            at += len(axis.shape)
-        possible = None if single else array > 0
-        at = 0
-        for axis in problem.axes:
-            at += len(axis.shape)
-            if axis.noisy:
-                array = _noise(array, at, axis)
-                if possible is not None:
-                    possible = possible.any(axis=at, keepdims=True)
-                    possible = np.broadcast_to(possible, array.shape)
-        if possible is not None and not bool((array[possible] >= LOW).all()):
+    groups = [list(range(len(points)))] if problem.all_pairs else [list(p) for p in problem.pairs]
+    best = (1.0, *problem.pairs[0], 0)
+    for group in groups:
+        compared = np.zeros(problem.cells, dtype=bool)
+        for k in group:
+            own = points[k].masses != 0 if single else possible(problem, points[k])
+            compared |= own.reshape(-1)
+        whole = len(group) == len(rows) and bool(compared.all())
+        chosen = rows if whole else rows[group][:, compared]
+        if not float(chosen.min()) >= LOW:
             raise TooExtreme
-        yield from array.reshape(len(array), -1)
+        pairs = problem.pairs if problem.all_pairs else [(0, 1)]
+        ratio, i, j, at = largest(chosen, chosen, pairs, problem.all_pairs, np.divide)
+        cell = at if whole else int(np.flatnonzero(compared)[at])
+        best = max(best, (ratio, group[i], group[j], cell))
+    return best
 
 
-def _masses(point: Point) -> FloatArray:
-    if point.masses.dtype == object:
-        # True division of Python integers rounds once.
-        values = np.array([int(v) / point.total for v in point.masses.reshape(-1)])
-        values = values.reshape(point.masses.shape)
-    else:
-        values = point.masses / float(point.total)
-    _check_least(values[point.masses != 0])
-    return values
+def _likelihoods(problem: Problem, points: list[Point]) -> FloatArray:
+    """Return the likelihoods of all secrets on the grid, flat."""
+    array = np.stack([in_doubles(point) for point in points])
+    for own, point in zip(array, points, strict=True):
+        if not float(own[point.masses != 0].min()) >= _LEAST_MASS:
+            raise TooExtreme
+    for at, axis in problem.noises:
+        array = _noise(array, at + 1, axis)
+    return array.reshape(len(array), -1)
 
 
-def _channel(array: FloatArray, at: int, axis: Axis, columns: Columns) -> FloatArray:
-    likelihoods = np.array([[v / max(column) for v in column] for column in columns])
-    weights = np.array([w / max(axis.weights) for w in axis.weights])
-    _check_least(likelihoods[np.array([[v > 0 for v in column] for column in columns])])
-    _check_least(weights)
-    moved = np.moveaxis(array, at, -1) * weights
-    if axis.noisy:
-        return np.moveaxis(moved[..., None, :] * likelihoods, (-2, -1), (at, at + 1))
-    # One product of two matrices in C order is what BLAS does best.
-    lines = moved.reshape(-1, len(weights))
-    product = lines @ np.ascontiguousarray(likelihoods.T)
-    return np.moveaxis(product.reshape(*moved.shape[:-1], len(columns)), -1, at)
-
-
-def _check_least(values: FloatArray) -> None:
-    """Three of these, multiplied, stay above `LOW`: what is possible is seen to be."""
-    if values.size and not float(values.min()) >= 2.0**-300:
-        raise TooExtreme
+def _rate(axis: Axis) -> float:
+    return float(min(axis.rate, Fraction(2) ** 1000))
 
 
 def _noise(array: FloatArray, at: int, axis: Axis) -> FloatArray:
@@ -278,17 +194,6 @@ def _noise(array: FloatArray, at: int, axis: Axis) -> FloatArray:
         into[:] = scan(index, piece, rate, inclusive=True)
         into += scan(mirrored, piece[:, ::-1], rate, inclusive=False)[:, ::-1]
     return np.moveaxis(passed.reshape(shape), -1, at)
-
-
-def _rate(axis: Axis) -> float:
-    return _quotient(axis.rate)
-
-
-def _quotient(value: Fraction) -> float:
-    try:
-        return value.numerator / value.denominator
-    except OverflowError:
-        raise TooExtreme from None
 
 
 def scan(index: IntArray, masses: FloatArray, rate: float, *, inclusive: bool) -> FloatArray:

@@ -79,20 +79,16 @@ class Extreme:
 
     def masses_at(self, places: IntArray, y: int) -> list[int]:
         """Return the extreme P for the output at atom y, over the region's unit."""
-        region, masses = self.region, list(self.region.least)
-        first, last = int(self.first[y]), int(self.last[y])
-        inside = range(first, last)
-        edge = np.flatnonzero(np.abs(places - places[y]) == self.distance[y]).tolist()
-        edge = [x for x in edge if (x not in inside) == self.largest]
-        whole = inside if self.largest else (*range(first), *range(last, len(masses)))
-        for x in whole:
-            masses[x] += region.room[x]
-        left = int(self.shell[y])
-        for x in edge:
-            poured = min(left, region.room[x])
+        room, first, last = self.region.room, int(self.first[y]), int(self.last[y])
+        left, masses = int(self.shell[y]), list(self.region.least)
+        for x, away in enumerate(np.abs(places - places[y]).tolist()):
+            if away == self.distance[y]:
+                poured = min(left, room[x])
+                left -= poured
+            else:
+                poured = room[x] if (first <= x < last) == self.largest else 0
             masses[x] += poured
-            left -= poured
-        masses[int(self.target[y])] += region.free
+        masses[int(self.target[y])] += self.region.free
         return masses
 
 
