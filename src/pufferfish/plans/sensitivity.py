@@ -44,9 +44,9 @@ class Sensitivity:
         The same for a loss of at most twice epsilon.
     """
 
-    loss_at_95: float | None = None
-    radius: float | None = None
-    radius_at_double: float | None = None
+    loss_at_95: float | None
+    radius: float | None
+    radius_at_double: float | None
 
 
 def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) -> Sensitivity:
@@ -56,13 +56,13 @@ def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) 
     several columns, nothing is known.
     """
     if any(scenario.strata) or len(scenario.product.axes) > 1:
-        return Sensitivity()
+        return Sensitivity(None, None, None)
     work = scenario.cells * (mechanism.outputs.size if isinstance(mechanism, Channel) else 1)
     loss_at_95 = None
     if all(prior.from_rows for prior in scenario.priors) and work <= _MOST_FOR_LOSS:
         loss_at_95 = _loss(_within(scenario, CONFIDENCE), mechanism, work)
     if work > _MOST_FOR_RADIUS:
-        return Sensitivity(loss_at_95)
+        return Sensitivity(loss_at_95, None, None)
     radii = [robustness_radius(scenario, mechanism, limit) for limit in (epsilon, 2 * epsilon)]
     return Sensitivity(loss_at_95, radii[0], max(radii))
 

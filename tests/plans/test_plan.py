@@ -1,0 +1,505 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: saved privately, read strictly, told their columns, and released as they say."""
+
+import json
+import math
+import os
+import resource
+import stat
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pufferfish as pf
+import referee
+from pufferfish.errors import (
+    CheckFailed,
+    InputError,
+    OutsidePromiseWarning,
+    SeededWarning,
+    UnchangedWarning,
+)
+from pufferfish.loss.certificate import LossBound
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.plans.plan import Distortion
+from pufferfish.plans.sensitivity import Sensitivity
+
+MASSES = {"a": {"0": ".5", "1": ".3", "2": ".2"}, "b": {"0": ".2", "1": ".3", "2": ".5"}}
+SCENARIO = pf.Scenario(pf.Prior.from_mapping(MASSES))
+
+
+@pytest.fixture(scope="module")
+def plan() -> pf.Plan:
+    return pf.calibrate(SCENARIO, 0.5)
+
+
+@pytest.fixture(scope="module")
+def channel() -> pf.Plan:
+    return pf.calibrate(SCENARIO, 0.5, "channel")
+
+
+def edited(plan: pf.Plan, **changes: Any) -> pf.Plan:
+    return pf.Plan.from_json(json.dumps(json.loads(plan.to_json()) | changes))
+
+
+def table(*rows: tuple[object, object]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["s", "x"]).astype(str)
+
+
+def learnt(frame: pd.DataFrame, public: str = "x", **options: Any) -> pf.Prior:
+    return pf.Prior.from_table(frame, secret="s", public=public, **options)
+
+
+# What a plan tells
+
+
+def test_what_a_plan_tells(plan: pf.Plan, channel: pf.Plan) -> None:
+    assert plan.scale == pytest.approx(1.0594259987634, rel=1e-12)
+    assert plan.loss <= 0.5 == plan.epsilon
+    assert plan.mechanism == "exact"
+    a = math.exp(-1 / plan.scale)
+    assert plan.mse == pytest.approx(2 * a / (1 - a) ** 2, rel=1e-12)
+    assert plan.std == pytest.approx(math.sqrt(plan.mse or 0), rel=1e-12)
+    assert (plan.channel, plan.cost, plan.keep_rate) == (None, None, None)
+    assert not plan.from_rows
+    assert (channel.scale, channel.std, channel.noise) == (None, None, None)
+    assert channel.distortion is not None
+    assert 0 < channel.distortion.baseline <= 1
+    assert channel.cost == channel.mse == channel.distortion.cost
+    both = pf.Scenario([
+        pf.Prior.from_counts({"a": [5, 3], "b": [2, 3]}, support=[0, 1]),
+        pf.Prior.from_mapping({"a": {0: 1}, "b": {0: ".5", 1: ".5"}}),
+    ])  # fmt: skip
+    assert pf.calibrate(both, 0.1).from_rows
+
+
+def test_a_repr_is_three_readable_lines(plan: pf.Plan, channel: pf.Plan) -> None:
+    lines = repr(plan).split("\n")
+    assert lines[0] == f"<Plan: exact at epsilon 0.5: noise of scale {plan.scale!r} on values"
+    assert lines[1] == "  loss at most 0.5000000000 (proved)"
+    assert lines[2] == "  pairs (a, b)>"
+    told = edited(plan).with_columns("x")
+    assert repr(told).startswith(
+        f"<Plan: exact at epsilon 0.5: noise of scale {plan.scale!r} on 'x'"
+    )
+    assert "(proved, says its file)" in repr(told)
+    assert "channel of squared cost 0.55" in repr(channel)
+
+
+def test_what_a_channel_does_to_values() -> None:
+    support = SCENARIO.support
+    rows = [[2, 1, 1], [0, 1, 1], [0, 0, 1]]
+    made = Channel.of(support, support, rows)
+    found = Distortion.of(
+        made, Fraction(1, 3), "hamming", [Fraction(1, 2), *[Fraction(1, 4)] * 2], 0
+    )
+    assert Fraction(found.cost) >= Fraction(1, 3)
+    assert (found.keep_rate, found.baseline) == (0.625, 0.5)
+    assert found.mse == pytest.approx(0.5 * (1 / 4 + 4 / 4) + 0.25 * (1 / 2))
+    names = pf.Prior.from_mapping({"a": {"u": 1}, "b": {"v": 1}}).support
+    levels = Channel.of(names, names, [[1, 0], [0, 1]])
+    assert Distortion.of(levels, Fraction(0), "hamming", [Fraction(1)] * 2, 0).mse is None
+
+
+# Files
+
+
+def test_a_saved_plan_is_private_and_comes_back_whole(plan: pf.Plan, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    plan.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    data = json.loads(path.read_text())
+    assert next(iter(data)) == "notice"
+    assert data["notice"].startswith("PRIVATE.")
+    assert "as private as that prior" in data["notice"]
+    assert path.read_text().count(repr(plan.scale)) == 1  # stored nowhere else
+    assert isinstance(data["scale"], float)
+    back = pf.Plan.load(path)
+    assert back.to_json() == plan.to_json()
+    assert back.loaded
+    assert not plan.loaded
+    assert back.certificate == plan.certificate
+    assert back.verify(SCENARIO).holds
+    assert os.listdir(tmp_path) == ["plan.json"]
+    with pytest.raises(InputError, match="exists already"):
+        plan.save(path)
+    plan.save(path, force=True)
+    with pytest.raises(InputError, match="it is a folder"):
+        plan.save(tmp_path, force=True)
+    rows = pf.calibrate(pf.Prior.from_counts({"a": [5, 3], "b": [2, 3]}, support=[0, 1]), 0.1)
+    assert "depends on every one of them" in json.loads(rows.to_json())["notice"]
+
+
+LEVELS = table(
+    ("a", "lo"), ("a", "mid"), ("b", "mid"), ("b", "hi"), ("b", "hi"), ("b", "?"), ("z", "lo")
+)  # fmt: skip
+
+
+def all_sorts() -> list[tuple[pf.Scenario, str, str]]:
+    """Scenarios, mechanisms and epsilons that use every entry of a plan file."""
+    three = pf.Prior.from_mapping({**MASSES, "c, d": {"0": "1"}})
+    halves = pf.Prior.from_mapping({"a": {"1e15": 1}, "b": {"1000000000000000.25": 1}})
+    counts = pf.Prior.from_counts({"a": [5, 3, 0], "b": [2, 3, 1]}, support=[-3, "1/3", 7])
+    levels = learnt(LEVELS, order=["lo", "mid", "hi"], missing=["?"], exclude_secrets=["z"])
+    blanks = learnt(LEVELS[:-1], missing=["?"], missing_as_level=True)
+    rounded = learnt(table(("a", 0.1), ("a", 0.9), ("b", 0.2), ("b", 2.8)), step=1)
+    other = pf.Prior.from_counts({"a": [1, 1, 1], "b": [3, 2, 2]}, support=[-3, "1/3", 7])
+    mixed = [counts.with_region(confidence="0.9"), other.with_region(tv_radius="1/50"), other]
+    return [
+        (pf.Scenario(three, [("a", "c, d")]), "exact", "1/3"),
+        (pf.Scenario(halves), "wasserstein", "1e-9"),
+        (pf.Scenario(counts), "channel", "0.4"),
+        (pf.Scenario(levels), "exact", "0.25"),
+        (pf.Scenario(levels.with_region(tv_radius="0.1")), "exact", "0.7"),
+        (pf.Scenario(blanks), "channel", "0.5"),
+        (pf.Scenario(rounded), "exact", "0.5"),
+        (pf.Scenario(mixed), "exact", "1"),
+    ]
+
+
+@pytest.mark.parametrize("which", range(8))
+def test_every_plan_survives_its_file(which: int, tmp_path: Path) -> None:
+    scenario, mechanism, epsilon = all_sorts()[which]
+    plan = pf.calibrate(scenario, epsilon, mechanism).with_sensitivity(scenario)
+    back = pf.Plan.from_json(plan.to_json())
+    assert back.to_json() == plan.to_json()
+    assert back.epsilon_exact == Fraction(epsilon)
+    assert back.support.same_as(plan.support)
+    assert back.regions == plan.regions == (scenario.rules if scenario.has_region else ())
+    assert back.sensitivity == plan.sensitivity
+    assert back.distortion == plan.distortion
+    assert back.is_for(scenario)
+    assert back.verify(scenario).holds
+    if plan.coding is not None:
+        assert back.coding is not None
+        names = ("column", "missing", "rounds", "decimal", "missing_as_level")
+        assert [getattr(back.coding, n) for n in names] == [getattr(plan.coding, n) for n in names]
+        assert back.coding.support is back.support
+        assert (back.secret, back.exclude_secrets) == ("s", plan.exclude_secrets)
+
+
+def test_the_referee_agrees(tmp_path: Path) -> None:
+    prior = tmp_path / "prior.json"
+    prior.write_text(json.dumps({"secrets": MASSES}))
+    for mechanism in ("exact", "channel"):
+        path = tmp_path / f"{mechanism}.json"
+        plan = pf.calibrate(SCENARIO, 0.5, mechanism)
+        plan.save(path)
+        loss = referee.judge(path, priors=[prior])
+        assert referee.within(loss, path)
+        assert float(loss) == pytest.approx(plan.verify(SCENARIO).loss, rel=1e-9)
+
+
+def test_claims_come_back_and_are_only_claims(plan: pf.Plan) -> None:
+    bound = LossBound(Fraction(1, 3), 0.25, within=("x",), terms=(("y", None),), rows=2)
+    claims = {
+        "sensitivity": Sensitivity(math.inf, 0.0, 0.25),
+        "composition": bound,
+        "notes": ("one", "two"),
+    }
+    made = pf.Plan.of(SCENARIO, "exact", plan.applied, Fraction(1, 2), plan.certificate, **claims)
+    back = pf.Plan.from_json(made.to_json())
+    assert (back.sensitivity, back.composition, back.notes) == tuple(claims.values())
+    assert '"inf"' in made.to_json()
+    for name in ("sensitivity", "composition", "distortion"):
+        nonsense: Any
+        for nonsense in (3, "x", [], {"loss": 0}, {"upper": "x"}):
+            assert getattr(edited(plan, **{name: nonsense}), name) is None
+
+
+GARBAGE: list[Any] = [None, 3, "x", [], {}, {"loss": 0}, {"witness": 1}, {"loss": 10**400}]
+
+
+@pytest.mark.parametrize("claim", GARBAGE, ids=repr)
+def test_what_a_file_claims_of_its_loss_is_ignored(plan: pf.Plan, claim: Any) -> None:
+    whole = json.loads(plan.to_json())["certificate"]
+    for certificate in (claim, {**whole, **claim} if isinstance(claim, dict) and claim else claim):
+        back = edited(plan, certificate=certificate, loss=claim, notice=claim)
+        assert back.verify(SCENARIO).holds
+        assert back.scale == plan.scale
+        if not back.certificate.holds:
+            assert (back.certificate.method, back.loss) == ("none", math.inf)
+        assert pf.Plan.from_json(back.to_json()).to_json() == back.to_json()
+
+
+def numbers(**changes: Any) -> dict[str, Any]:
+    return {"support": {"kind": "numbers", "step": "1", "origin": "0", "runs": [[0, 2]]} | changes}
+
+
+def cleaning(**changes: Any) -> dict[str, Any]:
+    return {"cleaning": {"column": "x"} | changes}
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"scale": "1.06"}, "scale"),
+        ({"scale": True}, "scale"),
+        ({"scale": -1}, "not negative"),
+        ({"scale": 10**400}, "scale"),
+        ({"scale": None}, "a scale or a channel"),
+        ({"epsilon": "x"}, "epsilon"),
+        ({"epsilon": None}, "epsilon"),
+        ({"epsilon": True}, "epsilon"),
+        ({"epsilon": 0}, "above 0"),
+        ({"format": 1}, "reads format 2"),
+        ({"format": True}, "its format is True"),
+        ({"format": 2.0}, "reads format 2"),
+        ({"mechanism": "exact; rm"}, "impossible name"),
+        ({"mechanism": None}, r"\$\.mechanism"),
+        ({"secrets": []}, "each secret once"),
+        ({"secrets": ["a", "b", "a"]}, "each secret once"),
+        ({"secrets": [1]}, r"\$\.secrets"),
+        ({"pairs": []}, "at least one pair"),
+        ({"pairs": [["a"]]}, r"\$\.pairs"),
+        ({"pairs": [["a", "z"]]}, "two different of its secrets"),
+        ({"pairs": [["a", "a"]]}, "two different of its secrets"),
+        ({"pairs": [["a", "b"], ["b", "a"]]}, "each pair once"),
+        ({"from_rows": None}, r"\$\.from_rows"),
+        ({"from_rows": 1}, r"\$\.from_rows"),
+        ({"rules": {"step": 3}}, "unknown field `rules`"),
+        ({"rows_per_person": [2]}, "names no unit"),
+        ({"unit": "id", "rows_per_person": [2, 1]}, "increasing"),
+        ({"unit": "id", "rows_per_person": [0]}, "increasing"),
+        ({"regions": [{"tv_radius": "0"}]}, "tv_radius above 0"),
+        ({"regions": [{}]}, "confidence, or by its tv_radius"),
+        ({"regions": [{"tv_radius": "0.1", "confidence": "0.9"}]}, "both were given"),
+        ({"regions": [{"radius": "0.1"}]}, "unknown field"),
+        ({"regions": [None]}, "empty list"),
+        ({"support": {"kind": "x"}}, r"\$\.support"),
+        ({"support": []}, r"\$\.support"),
+        ({"support": {"kind": "levels", "ordered": True, "names": ["u", "u"]}}, "each level once"),
+        ({"support": {"kind": "levels", "ordered": True, "names": []}}, "each level once"),
+        ({"support": {"kind": "levels", "ordered": 1, "names": ["u"]}}, r"\$\.support\.ordered"),
+        (numbers(step="0"), "above 0"),
+        (numbers(step=True), "step"),
+        (numbers(origin="1/2"), "whole number of steps"),
+        (numbers(runs=[]), "increasing pairs of integers from 0"),
+        (numbers(runs=[[1, 2]]), "increasing pairs of integers from 0"),
+        (numbers(runs=[[0, 2], [2, 3]]), "increasing pairs of integers from 0"),
+        (numbers(runs=[[0, 2**60]]), "increasing pairs of integers from 0"),
+        (numbers(runs=[[0, 268435455]]), "at most 10000000 atoms"),
+        (numbers(runs=[[0, 1.5]]), r"\$\.support\.runs"),
+        (numbers(more=1), "unknown field"),
+        (cleaning(missing=["2"]), "'2' cannot mean a missing value"),
+        (cleaning(missing=["2.0"]), "cannot mean a missing value"),
+        (cleaning(missing=["2e0"]), "cannot mean a missing value"),
+        (cleaning(missing="?"), r"\$\.cleaning\.missing"),
+        (cleaning(column=3), r"\$\.cleaning\.column"),
+        (cleaning(missing_as_level=True), r"\(missing\)"),
+        (cleaning(decimal=";"), r"\$\.cleaning\.decimal"),
+        (cleaning(step="3"), "unknown field"),
+        (cleaning(order=["0", "2", "1"]), "unknown field"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_broken_plans(plan: pf.Plan, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(json.loads(plan.to_json()) | changes))
+    with pytest.raises(InputError, match=message) as caught:
+        pf.Plan.load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"rows": [[[0, "0x1"]]]}, "needs 3 rows"),
+        ({"rows": [[[0, "0x1"]], [[1, "0x1"]], []]}, "sums to 0"),
+        ({"rows": [[[0, "1"]], [[1, "0x1"]], [[2, "0x1"]]]}, "hexadecimal"),
+        ({"rows": [[[0, "-0x1"]], [[1, "0x1"]], [[2, "0x1"]]]}, "hexadecimal"),
+        ({"rows": [[[3, "0x1"]], [[1, "0x1"]], [[2, "0x1"]]]}, "of its outputs"),
+        ({"rows": [[[-1, "0x1"]], [[1, "0x1"]], [[2, "0x1"]]]}, "of its outputs"),
+        ({"rows": [[[0, "0x1"], [0, "0x1"]], [[1, "0x1"]], [[2, "0x1"]]]}, "each once"),
+        (numbers(runs=[[0, 9_999_999]])["support"], "at most 1333333 atoms"),
+    ],
+    ids=range(8),
+)
+def test_broken_channels(channel: pf.Plan, change: dict[str, Any], message: str) -> None:
+    matrix = json.loads(channel.to_json())["channel"]
+    assert edited(channel, channel=matrix).verify(SCENARIO).holds
+    matrix |= change if "rows" in change else {"outputs": change}
+    with pytest.raises(InputError, match=message):
+        edited(channel, channel=matrix)
+    with pytest.raises(InputError, match="a scale or a channel"):
+        edited(channel, scale=1.0)
+
+
+def test_a_small_file_costs_little(plan: pf.Plan) -> None:
+    names = [f"s{k}" for k in range(1500)]
+    pairs = [[names[i], names[j]] for i in range(1500) for j in range(i)]
+    data = json.loads(plan.to_json()) | {"secrets": names, "pairs": pairs}
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    text = json.dumps(data)
+    assert len(pf.Plan.from_json(text).pairs) == 1_124_250
+    with pytest.raises(InputError, match="atoms"):
+        edited(plan, **numbers(runs=[[0, 268435455]]))
+    assert time.perf_counter() - started < 20
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2_000_000  # in kB
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "not valid JSON"),
+        (b"[1]", "lacks the keys"),
+        (b"{}", "lacks the keys"),
+        (b'{"scale": NaN}', "NaN"),
+        (b'{"scale": 1, "scale": 2}', "twice"),
+        (b"[" * 100_000, "not valid JSON"),
+    ],
+    ids=range(6),
+)
+def test_files_that_are_no_plans(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        pf.Plan.load(path)
+    with pytest.raises(InputError, match=message if "JSON" not in message else "must be JSON"):
+        pf.Plan.from_json(content.decode())
+    with pytest.raises(InputError, match="No such file"):
+        pf.Plan.load(tmp_path / "other.json")
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    with pytest.raises(InputError):
+        pf.Plan.load("a\0.json")
+    surrogate = pf.Prior.from_mapping({"\ud800": {0: 0.5, 1: 0.5}, "b": {0: 0.25, 1: 0.75}})
+    with pytest.raises(InputError, match="half a character"):
+        pf.calibrate(surrogate, 1).save("surrogate-test.json")
+    assert not Path("surrogate-test.json").exists()
+
+
+# Columns: whose rules a release follows
+
+FIRST = table(("a", 0), ("a", 1), ("b", 1), ("b", 1))
+SECOND = table(("a", 0), ("a", 0), ("b", 1), ("b", 0))
+
+
+def test_several_tables_must_be_read_in_one_way() -> None:
+    one = learnt(FIRST, missing=["?"])
+    plan = pf.calibrate(pf.Scenario([one, learnt(SECOND, missing=["?"])]), 1)
+    assert plan.coding is not None
+    assert (plan.coding.column, plan.coding.missing) == ("x", ("?",))
+    renamed = learnt(SECOND.rename(columns={"x": "y"}), public="y", missing=["?"])
+    cases = [
+        (learnt(SECOND, missing=["-"]), r"different --missing \(missing=\.\.\.\): .*\?.* and .*-"),
+        (learnt(SECOND), r"different --missing .*\?.* and none;"),
+        (renamed, r"different --public .*: 'x' and 'y'"),
+        (learnt(SECOND, missing=["?"], step=1), r"different --step .*: none and 1;"),
+    ]
+    for other, message in cases:
+        with pytest.raises(InputError, match=message):
+            pf.calibrate(pf.Scenario([one, other]), 1)
+        with pytest.raises(InputError, match="a release can follow only one"):
+            pf.calibrate(pf.Scenario([other, one]), 1)
+
+
+def test_a_table_beside_a_given_prior_names_no_columns() -> None:
+    given_prior = pf.Prior.from_mapping({"a": {0: 1}, "b": {0: ".5", 1: ".5"}})
+    for priors in ([learnt(FIRST), given_prior], [given_prior, learnt(FIRST)]):
+        plan = pf.calibrate(pf.Scenario(priors), 1)
+        assert (plan.coding, plan.rules) == (None, None)
+        assert plan.from_rows
+
+
+def test_a_plan_from_a_given_prior_is_told_its_columns(plan: pf.Plan, tmp_path: Path) -> None:
+    frame = table(("a", 0), ("b", 2), ("c", 1), ("a", "?"))
+    told = plan.with_columns("x", "s", missing=["?"])
+    assert told.rules is not None
+    with pytest.warns(OutsidePromiseWarning):
+        released = told.release(frame)
+    assert list(released.columns) == ["x"]
+    assert len(released) == 3
+    back = pf.Plan.from_json(told.to_json())
+    assert (back.secret, back.secret_missing) == ("s", ("?",))
+    assert back.verify(SCENARIO).holds
+    with pytest.raises(InputError, match="names its columns already: it releases 'x'"):
+        told.with_columns("y")
+    options: dict[str, Any]
+    for options, message in (
+        ({"public": ""}, "name of a column"),
+        ({"public": "x", "secret": "x"}, "must differ"),
+        ({"public": "x", "step": ".5"}, r"--step must be 1 \(step='1'\), .* but 0\.5 was given"),
+        ({"public": "x", "step": "no"}, "must be a number"),
+        ({"public": "x", "missing": ["2"]}, "'2' cannot mean a missing value"),
+        ({"public": "x", "missing_as_level": True}, r"\(missing\)"),
+        ({"public": "x", "decimal": ";"}, "decimal mark"),
+    ):
+        with pytest.raises(InputError, match=message):
+            plan.with_columns(**options)
+
+
+def test_with_a_step_values_are_rounded_as_the_prior_was() -> None:
+    masses = {"a": {"0.1": ".5", "0.9": ".5"}, "b": {"0.2": ".4", "3": ".6"}}
+    plan = pf.calibrate(pf.Prior.from_mapping(masses, step=1), 0.5)
+    frame = table(("a", 0.1), ("b", 2.8))
+    with pytest.raises(InputError, match="outside the support"):
+        plan.with_columns("x").release(frame)
+    released = plan.with_columns("x", step=1).release(frame)
+    assert released["x"].dtype == np.int64
+
+
+def test_levels_get_their_order_from_the_plan() -> None:
+    masses = {"a": {"lo": ".5", "hi": ".5"}, "b": {"lo": 1}}
+    plan = pf.calibrate(pf.Prior.from_mapping(masses, order=["lo", "hi"]), 1)
+    told = plan.with_columns("x")
+    released = told.release(table(("a", "hi"), ("b", "lo")), round=True, bounds=(0, 1))
+    assert set(released["x"]) <= {"lo", "hi"}
+    with pytest.raises(InputError, match="step is for numbers"):
+        plan.with_columns("x", step=1)
+    with pytest.raises(InputError, match="missing value"):
+        plan.with_columns("x", missing=["hi"])
+
+
+# Releases and estimates, which are of other folders; here: that options arrive
+
+
+def test_release_of_arrays(plan: pf.Plan) -> None:
+    values = np.tile([0, 1, 2], 5000)
+    released = plan.release(values)
+    assert released.shape == values.shape
+    assert ((released - values) ** 2).mean() == pytest.approx(plan.mse, rel=0.2)
+    assert (released != plan.release(values)).any()
+    with pytest.warns(SeededWarning):
+        first = plan.release(values, seed=1)
+    with pytest.warns(SeededWarning):
+        assert (plan.release(values, seed=1) == first).all()
+    with pytest.raises(InputError, match="support"):
+        plan.release([0, 7])
+    with pytest.raises(InputError, match="kept"):
+        plan.release([0], keep=["x"])
+    found = plan.estimate(released)
+    assert found.mean.estimate == pytest.approx(1, abs=0.2)
+
+
+def test_an_unchanged_column_is_not_released_by_accident() -> None:
+    scenario = pf.Scenario(pf.Prior.from_mapping({"a": {0: 1}, "b": {0: 1}}))
+    plan = pf.calibrate(scenario, 0.1)
+    assert plan.unchanged
+    with pytest.raises(InputError, match="unchanged"):
+        plan.release([0, 0])
+    with pytest.warns(UnchangedWarning):
+        assert plan.release([0, 0], allow_unchanged=True).tolist() == [0, 0]
+    assert len(set(plan.release([0] * 1000, min_scale="5").tolist())) > 5
+
+
+def test_a_path_needs_an_output(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("s,x\na,0\na,0\nb,1\nb,0\nb,1\n")
+    plan = pf.calibrate(pf.Prior.from_table(source, secret="s", public="x"), 0.5)
+    with pytest.raises(InputError, match=r"names a file: say where .* output="):
+        plan.release(source)
+    report = plan.release(str(source), output=output)
+    assert report.rows_released == 5
+    assert output.read_text().startswith("x\n")
+    with pytest.raises(InputError, match="exists already"):
+        plan.release(source, output=output)
+    plan.release(source, output=output, force=True)
+    with pytest.raises(CheckFailed, match="another scenario"):
+        plan.verify(pf.Scenario(pf.Prior.from_counts({"a": [1, 1], "b": [1, 1]}, support=[0, 1])))
