@@ -62,8 +62,10 @@ class _Axis:
     blank: npt.NDArray[np.bool_]
 
 
-def count_table(source: Any, rules: Rules, *, delimiter: str | None = None) -> RowCounts:
-    """Return the counts of a table under some rules.
+def count_table(
+    source: Any, rules: Rules, *, delimiter: str | None = None, warn: bool = True
+) -> RowCounts:
+    """Return the counts of a table under some rules; ``warn``: give PriorWarnings too.
 
     The axis of a column is the support of all its values, also of those in rows that are set aside
     for another reason: they are released like the others.
@@ -116,7 +118,7 @@ def count_table(source: Any, rules: Rules, *, delimiter: str | None = None) -> R
         tuple(_notes(secret, axes, rules, secrets, strata)),
         tuple(warnings),
     )
-    for warning in warnings:
+    for warning in warnings if warn else ():
         warn_user(warning, PriorWarning)
     return RowCounts(product, secrets, matrix, codings, strata, report)
 
