@@ -4,6 +4,7 @@
 import itertools
 import json
 import math
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -211,20 +212,16 @@ def increments(patch: pytest.MonkeyPatch) -> None:
     honest = pricing.bound_of
 
     def added(counted: Any, outs: Any) -> Any:
-        alone = [honest(counted, [out]) for out in outs]
-        upper = sum((priced.bound.upper for priced in alone), Fraction(0))
-        return replace(alone[0], bound=replace(alone[0].bound, upper=upper))
+        alone = [honest(counted, [out])[0] for out in outs]
+        upper = sum((bound.upper or 0 for bound in alone), Fraction(0))
+        return replace(alone[0], upper=upper), 0, 1
 
     patch.setattr(pricing, "bound_of", added)
 
 
 def complete_rows_only(patch: pytest.MonkeyPatch) -> None:
     """Rows that lack a value are overlooked."""
-    honest = pricing.worst_sum
-    patch.setattr(
-        pricing, "worst_sum", lambda outs, rows=1: replace(honest(outs, rows), upper=Fraction(0))
-    )
-    patch.setattr(pricing, "least", lambda one, other: one)
+    patch.setattr(pricing, "incomplete_rows", lambda prior: 0)
 
 
 @pytest.mark.parametrize("mutant", [increments, complete_rows_only])
@@ -490,6 +487,19 @@ def test_copies_of_a_table_are_that_table(ledger: Ledger, tmp_path: Path) -> Non
         assert ledger.price(tmp_path / copy, plan).releases == number
         spend(ledger, tmp_path / copy, plan)
     assert ledger.budget(table, "s") == 1
+
+
+def test_a_file_that_changes_is_refused(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "table.csv"
+    random_frame(4).to_csv(path, index=False)
+    opened(ledger, path)
+    plan = plan_for(path, "x")
+    overtake(monkeypatch, lambda: os.utime(path, (1, 1)))
+    with pytest.raises(InputError, match="changed while"):
+        ledger.charge(path, plan)
+    assert ledger.show().releases == ()
 
 
 def test_an_edited_or_grown_table_is_refused(ledger: Ledger) -> None:

@@ -362,6 +362,14 @@ def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
     assert joint_loss(known, [z, far]).kind == "worst-case sum"
 
 
+def test_equal_releases_count_each() -> None:
+    made = Channel.of(PAIR.axes[0], PAIR.axes[0], [[3, 1], [1, 3]])
+    twice = gather(PAIR, []).with_release(0, made).with_release(0, made).with_release(1, made)
+    assert twice.bound(4).terms == (("new", worst_case(made, PAIR.axes[0])),)
+    assert twice.bound(2).terms == (("new", worst_case(made, PAIR.axes[0])),) * 2
+    assert twice.bound(1).kind == "worst-case sum"
+
+
 def test_a_scenario_without_a_name_is_about_one_column_only() -> None:
     """The first name is that of its column; another name is another column."""
     one = Scenario(Prior.from_mapping({"a": {"0": ".6", "1": ".4"}, "b": {"0": ".3", "1": ".7"}}))

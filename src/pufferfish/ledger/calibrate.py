@@ -10,7 +10,7 @@ from pufferfish.calibration.further import per_release_epsilon
 from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import CheckFailed, InputError, counted
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.ledger.pricing import Out, State, Subject
+from pufferfish.ledger.pricing import Out, State, Subject, pairs_of
 from pufferfish.loss.composition import incomplete_rows
 from pufferfish.numbers import Number, parse_epsilon, show_short
 from pufferfish.plans.plan import Plan
@@ -73,13 +73,12 @@ def _jointly(
     if not all(out.own for out in outs) or any(plan.regions or plan.unit for plan in plans):
         return None
     codings = {out.coding.column: out.coding for out in outs}
-    pairs = tuple(dict.fromkeys(pair for plan in plans for pair in plan.pairs))
     try:
         joint = subject.counted.of(outs, list(codings.values()), None)
         if incomplete_rows(joint):
             return None
         return calibrate(
-            Scenario(joint, pairs),
+            Scenario(joint, pairs_of(outs)),
             limit,
             mechanism,
             already=plans[:-1],

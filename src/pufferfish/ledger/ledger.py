@@ -349,6 +349,7 @@ class Ledger:
         )
 
     def _written(self, charge: Charge, subject: Subject, price: Price) -> Charged:
+        subject.check_unchanged()
         record = charge.add_release(
             price.dataset.name,
             price.column,

@@ -14,8 +14,9 @@ of a person. Only whole sets are bounded: nothing is added to the bound of an ea
 """
 
 import math
+import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -29,9 +30,8 @@ from pufferfish.errors import (
 )
 from pufferfish.ledger.store import Dataset, ReleaseRecord, View
 from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.composition import Other, compose, incomplete_rows
+from pufferfish.loss.composition import Other, compose, incomplete_rows, worst_sum
 from pufferfish.loss.kernel import Mechanism
-from pufferfish.loss.worst_case import worst_case
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_table
 from pufferfish.priors.prior import Prior
@@ -49,15 +49,7 @@ from pufferfish.tables.source import Table, open_table
 
 @dataclass(frozen=True, eq=False)
 class Out:
-    """One release of a dataset.
-
-    Attributes
-    ----------
-    plan : Plan
-        With what was applied, from a table.
-    own : bool
-        Whether it is for what the counts of this very table say.
-    """
+    """One release: a plan with what was applied, and whether it is for this table's own counts."""
 
     plan: Plan
     own: bool
@@ -70,102 +62,70 @@ class Out:
         return self.plan.coding
 
 
-@dataclass(frozen=True)
-class Priced:
-    """The bound of a set of releases.
-
-    Attributes
-    ----------
-    bound : LossBound
-    incomplete : int
-        Rows with a value in some of the released columns, but not in all.
-    rows : int
-        How many rows one person has at most; 1 where every row is a person's.
-    """
-
-    bound: LossBound
-    incomplete: int = 0
-    rows: int = 1
-
-
-@dataclass(frozen=True, eq=False)
 class Counted:
-    """The counts of a table, made when they are needed, and kept.
+    """The counts of a table about one secret, made when they are needed, and kept."""
 
-    Attributes
-    ----------
-    table : Table
-    secret : str
-    """
+    def __init__(self, table: Table, secret: str) -> None:
+        self.table, self.secret = table, secret
+        self._scenarios: dict[tuple[object, ...], Scenario | None] = {}
+        self._priors: dict[tuple[object, ...], Prior] = {}
 
-    table: Table
-    secret: str
-    _kept: dict[tuple[object, ...], Prior] = field(default_factory=dict, repr=False)
-
-    def scenario(self, plan: Plan) -> Scenario:
-        """Return what a plan would have been calibrated for, had it been for this table."""
-        return scenario_of_table(plan, self.table)
+    def own(self, plan: Plan) -> Scenario | None:
+        """Return the scenario that a plan was calibrated for, if that is of this very table."""
+        reading = (plan.coding, plan.unit, plan.secret, plan.exclude_secrets, plan.secret_missing)
+        key = (plan.digest, plan.pairs, plan.regions, *reading)
+        if key not in self._scenarios:
+            try:
+                scenario = scenario_of_table(plan, self.table)
+                self._scenarios[key] = scenario if scenario.digest == plan.digest else None
+            except (InputError, CheckFailed):  # a value is moved (clamped), a secret has no rows
+                self._scenarios[key] = None
+        return self._scenarios[key]
 
     def of(self, outs: Sequence[Out], codings: Sequence[Coding], unit: str | None) -> Prior:
         """Count columns together, without secrets that a plan leaves out and none protects."""
         left = {secret for out in outs for secret in out.plan.exclude_secrets}
-        excluded = tuple(sorted(left - {s for pair in _pairs(outs) for s in pair}))
+        excluded = tuple(sorted(left - {s for pair in pairs_of(outs) for s in pair}))
         missing = tuple(sorted(set.intersection(*(set(o.plan.secret_missing) for o in outs))))
         key = (tuple(coding.column for coding in codings), unit, excluded, missing)
-        if key not in self._kept:
+        if key not in self._priors:
             declared = tuple(coding.declared() for coding in codings)
-            mark = codings[0].decimal
-            rules = Rules(self.secret, declared, excluded, mark, unit, missing)
-            self._kept[key] = Prior.from_counted(count_table(self.table, rules, warn=False), rules)
-        return self._kept[key]
+            rules = Rules(self.secret, declared, excluded, codings[0].decimal, unit, missing)
+            counts = count_table(self.table, rules, warn=False)
+            self._priors[key] = Prior.from_counted(counts, rules)
+        return self._priors[key]
 
 
-def is_own(counted: Counted, plan: Plan) -> bool:
-    """Whether a plan was calibrated for the counts of this very table, as it reads them."""
-    try:
-        return counted.scenario(plan).digest == plan.digest
-    except (InputError, CheckFailed):
-        return False  # a value is moved (clamped), a secret has no rows
+def pairs_of(outs: Sequence[Out]) -> tuple[Pair, ...]:
+    """Return the pairs of all plans."""
+    return tuple(dict.fromkeys(pair for out in outs for pair in out.plan.pairs))
 
 
-def bound_of(counted: Counted, outs: Sequence[Out]) -> Priced:
-    """Return the bound of the loss of all releases of a table together.
+def worst_of(outs: Iterable[Out], rows: int = 1) -> LossBound:
+    """Return the sum of all worst cases, for so many rows of one person."""
+    return worst_sum([_other(number, out) for number, out in enumerate(outs, 1)], rows)
 
-    Parameters
-    ----------
-    counted : Counted
-    outs : sequence of Out
-        At least one; all that read a column read it alike.
+
+def bound_of(counted: Counted, outs: Sequence[Out]) -> tuple[LossBound, int, int]:
+    """Return the bound of the loss of all releases of a table, which read each column alike.
+
+    Also how many rows lack a value in some of the columns, but not in all, if that was asked; and
+    how many rows one person may have, 1 where no plan says whose they are.
     """
     rows = _rows_of_a_person(counted, outs)
-    worst = worst_sum(outs, rows)
-    if not all(out.own for out in outs):
-        return Priced(worst, 0, rows)
-    if len(outs) == 1:
-        (out,) = outs
-        single = compose(counted.scenario(out.plan), {0: [out.plan.applied]})
-        return Priced(least(single, worst), 0, rows)
-    marks = {out.coding.decimal for out in outs}
-    if rows > 1 or len(marks) > 1 or any(out.plan.regions for out in outs):
-        return Priced(worst, 0, rows)
-    joint, incomplete = _joint(counted, outs, worst)
-    return Priced(least(joint, worst), incomplete, rows)
-
-
-def worst_sum(outs: Sequence[Out], rows: int = 1) -> LossBound:
-    """Return the sum of all worst cases, for so many rows of one person."""
-    terms, upper = [], Fraction(0)
-    for number, out in enumerate(outs, 1):
-        worst = worst_case(out.plan.applied, out.plan.support)
-        terms.append((_label(number, out), None if worst is None else rows * worst))
-        upper += rows * (worst or 0)
-    total = upper if all(worst is not None for _, worst in terms) else None
-    return LossBound(total, 0.0, "worst-case sum", "none", (), tuple(terms), rows)
-
-
-def least(one: LossBound, other: LossBound) -> LossBound:
-    """Return the smaller of two bounds of the same releases; of equal ones the first."""
-    return min(one, other, key=_rank)
+    worst, incomplete = worst_of(outs, rows), 0
+    bound = worst
+    if len(outs) == 1 and outs[0].own:
+        scenario = counted.own(outs[0].plan)
+        if scenario is not None:
+            bound = compose(scenario, {0: [outs[0].plan.applied]})
+    elif (
+        rows == 1
+        and all(out.own and not out.plan.regions for out in outs)
+        and len({out.coding.decimal for out in outs}) == 1
+    ):
+        bound, incomplete = _joint(counted, outs, worst)
+    return min(bound, worst, key=_rank), incomplete, rows
 
 
 @dataclass(frozen=True)
@@ -233,6 +193,7 @@ class Subject:
 
     table: Table
     identity: TableIdentity
+    file: tuple[int, ...] | None
     plan: Plan
     coding: Coding
     secret: str
@@ -252,9 +213,10 @@ class Subject:
         spec, table = plan.spec(**options), open_table(source)
         mechanism = Postprocess(spec).mechanism
         secret = table.column(plan.secret)
-        identity, in_force = identity_of(table), replace(plan, applied=mechanism)
+        file, identity = _file_state(table), identity_of(table)
+        in_force = replace(plan, applied=mechanism)
         counted = Counted(table, secret)
-        return cls(table, identity, in_force, plan.coding, secret, counted, spec)
+        return cls(table, identity, file, in_force, plan.coding, secret, counted, spec)
 
     def rehearse(self) -> None:
         """Refuse what a release would refuse; nothing is drawn."""
@@ -281,19 +243,27 @@ class Subject:
 
     def price(self, state: State) -> Price:
         """Return the price beside what is charged."""
-        own = is_own(self.counted, self.plan)
-        priced = bound_of(self.counted, [*state.outs, Out(self.plan, own)])
+        own = self.counted.own(self.plan) is not None
+        bound, incomplete, rows = bound_of(self.counted, [*state.outs, Out(self.plan, own)])
         before = state.records[-1].bound if state.records else Fraction(0)
-        return Price(
-            dataset=state.dataset,
-            column=self.coding.column,
-            releases=len(state.records),
-            before=before,
-            bound=priced.bound,
-            own=own,
-            incomplete=priced.incomplete,
-            rows=priced.rows,
-        )
+        column, releases = self.coding.column, len(state.records)
+        return Price(state.dataset, column, releases, before, bound, own, incomplete, rows)
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that was written to since its identity was taken."""
+        if _file_state(self.table) != self.file:
+            raise InputError(f"{self.table.name} changed while it was read; nothing was charged")
+
+
+def _file_state(table: Table) -> tuple[int, ...] | None:
+    """Return what tells that a file was written to; None for what is no file."""
+    if table.path is None:
+        return None
+    try:
+        found = os.stat(table.path)
+    except OSError as error:
+        raise InputError(f"cannot read {table.name}: {error.strerror or error}") from None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def dataset_of(view: View, table: Table, secret: str, digest: str) -> Dataset:
@@ -324,10 +294,11 @@ def alike(one: Coding, other: Coding) -> bool:
 
 def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[LossBound, int]:
     """Return the bound for all rows, each one person's, and how many lack some values."""
-    pairs = _pairs(outs)
+    pairs = pairs_of(outs)
     kept = _kept_columns(outs, len({secret for pair in pairs for secret in pair}))
     try:
-        scenario = Scenario(counted.of(outs, kept, None), pairs)
+        prior = counted.of(outs, kept, None)
+        scenario = Scenario(prior, pairs)
     except InputError:  # nobody with such a secret has a value in every column
         return worst, 0
     names = [coding.column for coding in kept]
@@ -337,29 +308,25 @@ def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[Los
         if out.coding.column in names:
             releases.setdefault(names.index(out.coding.column), []).append(out.plan.applied)
         else:
-            others.append(Other(_label(number, out), out.plan.applied, out.plan.support))
-    joint = compose(scenario, releases, others)
-    incomplete = incomplete_rows(scenario.priors[0])
-    if not incomplete:
-        return joint, 0
-    # A row that lacks a value lacks at least that of one of these columns.
-    lacking = [worst_sum([out for out in outs if out.coding.column != name]) for name in names]
-    return max([joint, *lacking], key=_rank), incomplete
+            others.append(_other(number, out))
+    bounds, incomplete = [compose(scenario, releases, others)], incomplete_rows(prior)
+    if incomplete:  # such a row lacks at least the value of one of these columns
+        bounds += [worst_of(out for out in outs if out.coding.column != name) for name in names]
+    return max(bounds, key=_rank), incomplete
 
 
 def _kept_columns(outs: Sequence[Out], secrets: int) -> list[Coding]:
     """Return the columns that are counted together: the smallest worst cases are left out first."""
     kept = {out.coding.column: out.coding for out in outs}
     sums = {
-        name: _rank(worst_sum([out for out in outs if out.coding.column == name])) for name in kept
+        name: _rank(worst_of(out for out in outs if out.coding.column == name)) for name in kept
     }
-    while len(kept) > 1 and secrets * _cells(kept.values()) > MOST_CELLS:
+    while (
+        len(kept) > 1
+        and secrets * math.prod(coding.support.size for coding in kept.values()) > MOST_CELLS
+    ):
         del kept[min(kept, key=sums.__getitem__)]
     return list(kept.values())
-
-
-def _cells(codings: Iterable[Coding]) -> int:
-    return math.prod(coding.support.size for coding in codings)
 
 
 def _rows_of_a_person(counted: Counted, outs: Sequence[Out]) -> int:
@@ -379,13 +346,8 @@ def _rows_of_a_person(counted: Counted, outs: Sequence[Out]) -> int:
     return max([1, *told])
 
 
-def _label(number: int, out: Out) -> str:
-    return f"{number} ({out.coding.column})"
-
-
-def _pairs(outs: Sequence[Out]) -> tuple[Pair, ...]:
-    """Return the pairs of all plans."""
-    return tuple(dict.fromkeys(pair for out in outs for pair in out.plan.pairs))
+def _other(number: int, out: Out) -> Other:
+    return Other(f"{number} ({out.coding.column})", out.plan.applied, out.plan.support)
 
 
 def _rank(bound: LossBound) -> tuple[bool, Fraction]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from pufferfish.errors import InputError, PufferfishError
-from pufferfish.ledger.pricing import Counted, Out, bound_of, is_own, plan_of, worst_sum
+from pufferfish.ledger.pricing import Counted, Out, bound_of, plan_of, worst_of
 from pufferfish.ledger.store import Dataset, ReleaseRecord, Store, open_store
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
@@ -117,13 +117,13 @@ def _compared(
     if record.bound is None or record.bound > dataset.budget:
         faults.append(("over the budget", dataset.budget))
     if counted is not None:
-        if record.own and not is_own(counted, outs[-1].plan):
+        if record.own and counted.own(outs[-1].plan) is None:
             faults.append(("not its own", None))
             outs[-1] = Out(outs[-1].plan, False)
-        again = bound_of(counted, outs).bound.upper
+        again = bound_of(counted, outs)[0].upper
         least = most = again
     else:
-        least = most = worst_sum(outs).upper
+        least = most = worst_of(outs).upper
         if any(out.plan.unit is not None for out in outs):
             most = None  # as often as a person has rows
         if all(out.own for out in outs):

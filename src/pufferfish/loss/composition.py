@@ -14,7 +14,6 @@ With k rows of one person every release is k of them, and its worst case counts 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -31,9 +30,6 @@ from pufferfish.numbers import IntArray
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Lattice, Support
-
-#: Pairs times adversaries up to which a channel's worst case is taken pair by pair.
-_MOST_REACHES = 64
 
 
 class PlanLike(Protocol):
@@ -167,27 +163,28 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
     labels: dict[int, tuple[str, ...]] = {}
     others, rows = [], set[int]()
     for number, item in enumerate(items, 1):
-        release = _read(item, number, scenario.unit)
-        rows |= set(release.rows)
-        if release.column is None and len(columns) > 1:
+        column, mechanism, support, own = _read(item, number, scenario.unit)
+        label = f"{number} ({column})" if column else str(number)
+        rows |= set(own)
+        if column is None and len(columns) > 1:
             raise InputError(
                 f"name the column of release {number}: (column, plan); the scenario is about "
                 f"{listed(map(str, columns))}"
             )
         if columns == [None]:
-            columns[0] = release.column  # from now on another name is another column
-        if release.column is not None and release.column not in columns:
-            if release.support is None:
+            columns[0] = column  # from now on another name is another column
+        if column is not None and column not in columns:
+            if support is None:
                 raise InputError(
-                    f"release {number} is of the column {release.column!r}, of which the scenario "
-                    "knows nothing: give a plan, which knows the values of its column"
+                    f"release {number} is of the column {column!r}, of which the scenario knows "
+                    "nothing: give a plan, which knows the values of its column"
                 )
-            others.append(Other(release.label, release.mechanism, release.support))
+            others.append(Other(label, mechanism, support))
             continue
-        at = 0 if release.column is None else columns.index(release.column)
-        _check_fits(release, scenario.product.axes[at], number)
-        releases[at] = (*releases.get(at, ()), release.mechanism)
-        labels[at] = (*labels.get(at, ()), release.label)
+        at = 0 if column is None else columns.index(column)
+        _check_fits(mechanism, support, scenario.product.axes[at], number)
+        releases[at] = (*releases.get(at, ()), mechanism)
+        labels[at] = (*labels.get(at, ()), label)
     return Composition(scenario, releases, labels, tuple(others), tuple(sorted(rows)))
 
 
@@ -208,16 +205,16 @@ def compose(
     the scenario knows; of such people nothing is known but worst cases over the whole support.
     """
     known = {1, *(stratum.rows for strata in scenario.strata for stratum in strata)}
-    terms = _Terms(scenario, releases, others, labels, everywhere=len(known) > 1)
-    if not terms.all:
+    terms = _terms_of(scenario, releases, others, labels, len(known) > 1)
+    if not terms:
         return LossBound(Fraction(0), 0.0)
-    bound = terms.worst_sum(max(known))
-    mixed = _mixture(terms, max(known), limit)
+    bound = _worst_sum(terms, max(known))
+    mixed = _mixture(scenario, terms, max(known), limit)
     if mixed is not None and _rank(mixed.upper) <= _rank(bound.upper):
         bound = mixed
     unknown = max(set(rows) - known, default=0)
     if unknown:
-        worst = _Terms(scenario, releases, others, labels, everywhere=True).worst_sum(unknown)
+        worst = _worst_sum(_terms_of(scenario, releases, others, labels, True), unknown)
         bound = max(bound, worst, key=lambda found: _rank(found.upper))
     return bound
 
@@ -231,130 +228,100 @@ class _Term(NamedTuple):
     mechanism: Mechanism
 
 
-class _Terms:
-    """All releases with their worst cases, over what the pairs can have or over the supports."""
-
-    def __init__(
-        self,
-        scenario: Scenario,
-        releases: Releases,
-        others: Sequence[Other],
-        labels: Mapping[int, Sequence[str]] | None,
-        *,
-        everywhere: bool,
-    ) -> None:
-        self.scenario = scenario
-        self.all: list[_Term] = []
-        for at, mechanisms in sorted(releases.items()):
-            support = scenario.product.axes[at]
-            reach = _Reach(scenario, at) if mechanisms and not everywhere else None
-            names = [f"{at + 1}.{n + 1}" for n in range(len(mechanisms))]
-            for name, mechanism in zip(
-                names if labels is None else labels[at], mechanisms, strict=True
-            ):
-                worst = (
-                    worst_case(mechanism, support)
-                    if reach is None
-                    else reach.worst(mechanism, support)
-                )
-                self.all.append(_Term(name, worst, at, mechanism))
-        for other in others:
-            worst = worst_case(other.mechanism, other.support)
-            self.all.append(_Term(other.label, worst, None, other.mechanism))
-
-    def worst_sum(self, rows: int) -> LossBound:
-        """Return the sum of all worst cases, for so many rows of one person."""
-        named = _named(self.all, rows)
-        return LossBound(_added(named), 0.0, "worst-case sum", "none", (), named, rows)
-
-    @cached_property
-    def units(self) -> list[list[_Term]]:
-        """What is left out together, the smallest worst cases first: all noises of a column merge.
-
-        Leaving out only some of them makes no grid smaller.
-        """
-        noises: dict[int, list[_Term]] = {}
-        single = []
-        for term in self.all:
-            if term.at is not None and isinstance(term.mechanism, DiscreteLaplace):
-                noises.setdefault(term.at, []).append(term)
-            elif term.at is not None:
-                single.append([term])
-        return sorted([*noises.values(), *single], key=lambda unit: _rank(_added(_named(unit))))
+def _terms_of(
+    scenario: Scenario,
+    releases: Releases,
+    others: Sequence[Other],
+    labels: Mapping[int, Sequence[str]] | None,
+    everywhere: bool,
+) -> list[_Term]:
+    """Return all releases, with worst cases over what pairs can have, or over whole supports."""
+    terms = []
+    for at, mechanisms in sorted(releases.items()):
+        support = scenario.product.axes[at]
+        whole = everywhere or scenario.has_region  # theory, section 5
+        ends, atoms = ([None], None) if whole or not mechanisms else _reach(scenario, at)
+        names = labels[at] if labels else [f"{at + 1}.{n + 1}" for n in range(len(mechanisms))]
+        for label, made in zip(names, mechanisms, strict=True):
+            sets = ends if isinstance(made, DiscreteLaplace) else [atoms]
+            worst = max((worst_case(made, support, own) for own in sets), key=_rank)
+            terms.append(_Term(label, worst, at, made))
+    for label, made, support in others:
+        terms.append(_Term(label, worst_case(made, support), None, made))
+    return terms
 
 
-class _Reach:
-    """Which values of a column the secrets of each pair can have.
+def _reach(scenario: Scenario, at: int) -> tuple[list[Any], IntArray]:
+    """Return the first and last value of a column that each pair can have, and all values."""
+    shape = scenario.product.shape
+    others = tuple(k + 1 for k in range(len(shape)) if k != at)
+    ends, everything = set(), np.zeros(shape[at], dtype=bool)
+    for prior in scenario.priors:
+        used = (prior.counts.reshape(-1, *shape) != 0).any(axis=others)
+        first, last = used.argmax(axis=1), shape[at] - 1 - used[:, ::-1].argmax(axis=1)
+        for one, other in scenario.pairs:
+            i, j = prior.row(one), prior.row(other)
+            ends.add((int(min(first[i], first[j])), int(max(last[i], last[j]))))
+        everything |= used[[prior.row(secret) for secret in scenario.protected]].any(axis=0)
+    return [np.array(pair, dtype=np.int64) for pair in ends], np.flatnonzero(everything)
 
-    ``sets`` holds the sets of atoms, or all atoms where there are many pairs; ``ends`` the first
-    and last of each pair. With a region it is the whole support (theory, section 5).
+
+def _units(terms: Sequence[_Term]) -> list[list[_Term]]:
+    """Return what is left out together, smallest worst cases first: noises of a column merge.
+
+    Leaving out only some of them makes no grid smaller.
     """
-
-    def __init__(self, scenario: Scenario, at: int) -> None:
-        shape = scenario.product.shape
-        everything = np.arange(shape[at], dtype=np.int64)
-        self.sets, self.ends = [everything], {(0, shape[at] - 1)}
-        if scenario.has_region:
-            return
-        axes = tuple(k + 1 for k in range(len(shape)) if k != at)
-        self.ends, found = set(), dict[bytes, IntArray]()
-        everywhere = np.zeros(shape[at], dtype=bool)
-        for prior in scenario.priors:
-            used = (prior.counts.reshape(-1, *shape) != 0).any(axis=axes)
-            first, last = used.argmax(axis=1), shape[at] - 1 - used[:, ::-1].argmax(axis=1)
-            for one, other in scenario.pairs:
-                i, j = prior.row(one), prior.row(other)
-                self.ends.add((int(min(first[i], first[j])), int(max(last[i], last[j]))))
-                if len(found) <= _MOST_REACHES:
-                    both = used[i] | used[j]
-                    found[both.tobytes()] = np.flatnonzero(both)
-            everywhere |= used[[prior.row(secret) for secret in scenario.protected]].any(axis=0)
-        many = len(found) > _MOST_REACHES
-        self.sets = [np.flatnonzero(everywhere)] if many else list(found.values())
-
-    def worst(self, mechanism: Mechanism, support: Support) -> Fraction | None:
-        """Return the worst case of a mechanism over these values."""
-        sets: Iterable[IntArray] = self.sets
-        if isinstance(mechanism, DiscreteLaplace):
-            sets = (np.array(sorted(set(ends)), dtype=np.int64) for ends in self.ends)
-        return max((worst_case(mechanism, support, atoms) for atoms in sets), key=_rank)
+    units: dict[object, list[_Term]] = {}
+    for number, term in enumerate(terms):
+        if term.at is not None:
+            noise = isinstance(term.mechanism, DiscreteLaplace)
+            units.setdefault(("noise", term.at) if noise else number, []).append(term)
+    return sorted(units.values(), key=lambda unit: _rank(_added(_named(unit))))
 
 
-def _mixture(terms: _Terms, rows: int, limit: int) -> LossBound | None:
+def worst_sum(others: Iterable[Other], rows: int = 1) -> LossBound:
+    """Return the sum of all worst cases, for so many rows of one person."""
+    return _worst_sum([_Term(o[0], worst_case(o[1], o[2]), None, o[1]) for o in others], rows)
+
+
+def _worst_sum(terms: Sequence[_Term], rows: int) -> LossBound:
+    named = _named(terms, rows)
+    return LossBound(_added(named), 0.0, "worst-case sum", "none", (), named, rows)
+
+
+def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) -> LossBound | None:
     """Return the joint loss with the fewest worst cases; None where no grid fits."""
-    scenario, units = terms.scenario, terms.units
-    if scenario.has_region and any(isinstance(term.mechanism, Channel) for term in terms.all[1:]):
+    units = _units(terms)
+    if scenario.has_region and len(units) > 1:
         return None  # a robust loss is that of one channel, or of the noises of one column
-    for many in _fitting(terms, limit):
+    for many in _fitting(scenario, units, limit):
         inside = [term for unit in units[many:] for term in unit]
         try:
             joint = loss_bound(scenario, _releases(inside), limit)
         except GridTooLarge:  # small enough to be worked out, but not to be proved
             continue
-        left = [term for term in terms.all if term not in inside]
-        named = _named(left, rows)
+        left = [term for unit in units[:many] for term in unit]
+        named = _named([*left, *(term for term in terms if term.at is None)], rows)
         upper, added = joint.upper, _added(named)
         return replace(
             joint,
             upper=None if upper is None or added is None else upper + added,
-            kind="joint loss + worst cases" if named else "joint loss",
-            within=tuple(term.label for term in terms.all if term in inside),
+            kind="joint loss + worst cases" if named else joint.kind,
+            within=tuple(term.label for term in inside),
             terms=named,
         )
     return None
 
 
-def _fitting(terms: _Terms, limit: int) -> Iterator[int]:
+def _fitting(scenario: Scenario, units: list[list[_Term]], limit: int) -> Iterator[int]:
     """Yield how many units to leave out until the grid fits, from the fewest."""
-    units = terms.units
     if units:
         yield 0
     few, many = 0, len(units)
     while many - few > 1:  # more releases hardly ever make a smaller grid
         middle = (few + many) // 2
-        inside = [term for unit in units[middle:] for term in unit]
         try:
-            problems_of(terms.scenario, _releases(inside), limit)
+            problems_of(scenario, _releases(t for unit in units[middle:] for t in unit), limit)
             many = middle
         except GridTooLarge:
             few = middle
@@ -385,24 +352,15 @@ def _rank(upper: Fraction | None) -> tuple[bool, Fraction]:
     return upper is None, upper or Fraction(0)
 
 
-class _Release(NamedTuple):
-    """What an item says."""
-
-    label: str
-    column: str | None
-    mechanism: Mechanism
-    support: Support | None
-    rows: tuple[int, ...]
-
-
-def _read(item: Any, number: int, unit: str | None) -> _Release:
-    """Return what an item says."""
+def _read(
+    item: Any, number: int, unit: str | None
+) -> tuple[str | None, Mechanism, Support | None, tuple[int, ...]]:
+    """Return the column of an item, what was applied, on which support, and rows of a person."""
     column = None
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
         column, item = item
     if isinstance(item, Channel | DiscreteLaplace):
-        support = item.inputs if isinstance(item, Channel) else None
-        return _Release(_label(number, column), column, item, support, ())
+        return column, item, item.inputs if isinstance(item, Channel) else None, ()
     if not hasattr(item, "applied"):
         raise InputError(
             f"release {number} must be a plan, or (column, mechanism), but a "
@@ -420,22 +378,13 @@ def _read(item: Any, number: int, unit: str | None) -> _Release:
         raise InputError(
             f"release {number} is given for the column {column!r}, but its plan is for {own!r}"
         )
-    column = column if own is None else own
-    label = _label(number, column)
-    return _Release(label, column, plan.applied, plan.support, plan.rows_per_person)
+    return column if own is None else own, plan.applied, plan.support, plan.rows_per_person
 
 
-def _label(number: int, column: str | None) -> str:
-    return f"{number} ({column})" if column else str(number)
-
-
-def _check_fits(release: _Release, axis: Support, number: int) -> None:
+def _check_fits(made: Mechanism, support: Support | None, axis: Support, number: int) -> None:
     """Refuse a release that codes its column in another way than the scenario does."""
-    support = release.support
-    if support is None or support.same_as(axis):
-        return
     numbers = isinstance(support, Lattice) and isinstance(axis, Lattice)
-    if numbers and isinstance(release.mechanism, DiscreteLaplace):
+    if support is None or support.same_as(axis) or (numbers and isinstance(made, DiscreteLaplace)):
         return  # noise on numbers is the same whatever the support
     raise InputError(
         f"release {number} is for other values than the scenario has: the same levels in the same "
