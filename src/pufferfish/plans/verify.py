@@ -197,7 +197,7 @@ def scenario_of_table(promise: Guarantee, table: Any, *, delimiter: str | None =
         )
     opened = open_table(table, delimiter=delimiter)
     try:
-        counts = count_table(opened, rules, warn=False)
+        counts = count_table(opened, rules)
         scenario = Scenario(Prior.from_counted(counts, rules), promise.pairs)
     except InputError as error:
         raise CheckFailed(f"the table does not fit the plan: {error}") from None
@@ -206,17 +206,20 @@ def scenario_of_table(promise: Guarantee, table: Any, *, delimiter: str | None =
 
 def scenario_of_priors(promise: Guarantee, paths: Iterable[str | Path]) -> Scenario:
     """Return the scenario of prior files, paired and with the regions as the plan says."""
-    support = promise.support
-    order = support.names if isinstance(support, Levels) and support.ordered else None
-    files, found = tuple(paths), []
-    # The plan's step may be one that the values were rounded to.
-    for step in (None, support.step if isinstance(support, Lattice) else None):
+    mine, files = promise.support, tuple(paths)
+    order = mine.names if isinstance(mine, Levels) and mine.ordered else None
+
+    def scenario(step: Fraction | None) -> Scenario:
         priors = [read_prior_file(path, order=order, step=step)[0] for path in files]
         try:
-            scenario = with_regions(promise, Scenario(priors, promise.pairs))
+            return with_regions(promise, Scenario(priors, promise.pairs))
         except InputError as error:
             raise CheckFailed(f"the prior does not fit the plan: {error}") from None
-        found.append(scenario)
-        if scenario.digest == promise.digest:
-            return scenario
-    return found[0]
+
+    found = scenario(None)
+    if found.digest == promise.digest or not isinstance(mine, Lattice):
+        return found
+    if not isinstance(found.support, Lattice) or found.support.step == mine.step:
+        return found
+    rounded = scenario(mine.step)  # the plan's step may be one that the values were rounded to
+    return rounded if rounded.digest == promise.digest else found

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verify judges a plan on its merits: what it does, under what it promises, for what it reads."""
+
+import json
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import pufferfish as pf
+import referee
+from pufferfish.errors import CheckFailed, InputError
+from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
+from pufferfish.support import Lattice, Levels
+
+MASSES = {"a": {"0": ".5", "1": ".3", "2": ".2"}, "b": {"0": ".2", "1": ".3", "2": ".5"}}
+SCENARIO = pf.Scenario(pf.Prior.from_mapping(MASSES))
+
+
+@pytest.fixture(scope="module")
+def plan() -> pf.Plan:
+    return pf.calibrate(SCENARIO, 0.5)
+
+
+def edited(plan: pf.Plan, **changes: Any) -> pf.Plan:
+    return pf.Plan.from_json(json.dumps(json.loads(plan.to_json()) | changes))
+
+
+def table(*rows: tuple[object, ...]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["s", "x", "id"][: len(rows[0])]).astype(str)
+
+
+def learnt(frame: Any, **options: Any) -> pf.Prior:
+    return pf.Prior.from_table(frame, secret="s", public="x", **options)
+
+
+# The scale, whatever a file claims
+
+
+def test_an_edited_scale_is_judged_on_its_merits(plan: pf.Plan) -> None:
+    better = edited(plan, scale=1.06)
+    assert better.verify(SCENARIO).loss == pytest.approx(0.49979078051845738, rel=1e-12)
+    worse = edited(plan, scale=1.059, loss=0.1)
+    assert worse.certificate.holds  # the file says so
+    with pytest.raises(CheckFailed, match=r"at scale 1\.059 is 0\.50016, above epsilon 0\.5"):
+        worse.verify(SCENARIO)
+    # Without any claim it is proved all the same, and the optimum is not asked for.
+    bare = edited(plan, scale=100, certificate=None, loss=None)
+    assert not bare.certificate.holds
+    assert bare.verify(SCENARIO).holds
+    larger = edited(worse, epsilon=0.6)
+    assert larger.verify(SCENARIO).holds
+
+
+def test_an_edited_channel_is_judged_on_its_merits() -> None:
+    plan = pf.calibrate(SCENARIO, 0.5, "channel")
+    assert plan.verify(SCENARIO).holds
+    matrix = json.loads(plan.to_json())["channel"]
+    matrix["rows"] = [[[y, "0x1"]] for y in range(3)]
+    with pytest.raises(CheckFailed, match=r"of the channel is 0\.91630, above epsilon 0\.5"):
+        edited(plan, channel=matrix).verify(SCENARIO)
+
+
+@pytest.mark.parametrize("nonsense", ["x", None, 1.06, [], {}, [SCENARIO]])
+def test_verify_wants_a_scenario(plan: pf.Plan, nonsense: Any) -> None:
+    for other_prior in (False, True):
+        with pytest.raises(InputError, match="verify needs a Scenario or a Prior, but a "):
+            plan.verify(nonsense, other_prior=other_prior)
+
+
+# Which scenario
+
+
+def test_another_prior_fails_unless_asked_for(plan: pf.Plan) -> None:
+    other = pf.Prior.from_mapping({"a": {0: ".5", 1: ".5"}, "b": {0: ".45", 1: ".55"}})
+    with pytest.raises(CheckFailed, match=r"another scenario: .*--other-prior"):
+        plan.verify(other)
+    assert plan.verify(other, other_prior=True).loss < 0.1
+    far = pf.Prior.from_mapping({"a": {0: 1}, "b": {50: 1}})
+    with pytest.raises(CheckFailed, match="above epsilon"):
+        plan.verify(far, other_prior=True)
+    finer = pf.Prior.from_mapping({"a": {0: 1}, "b": {"0.5": 1}})
+    with pytest.raises(CheckFailed, match=r"lattice of step 0\.5, but the plan's noise on .* 1"):
+        plan.verify(finer, other_prior=True)
+    levels = pf.Prior.from_mapping({"a": {"u": 1}, "b": {"v": 1}}, order=["u", "v"])
+    with pytest.raises(CheckFailed, match="another way"):
+        plan.verify(levels, other_prior=True)
+
+
+def test_other_pairs_are_another_scenario() -> None:
+    three = pf.Prior.from_mapping({**MASSES, "c": {"0": "1"}})
+    plan = pf.calibrate(pf.Scenario(three, [("a", "b")]), 0.5)
+    assert plan.protected == ("a", "b")
+    assert plan.verify(three).holds  # a prior is taken with the plan's own pairs
+    assert not plan.is_for(pf.Scenario(three))
+    with pytest.raises(CheckFailed, match="pairs"):
+        plan.verify(pf.Scenario(three))
+    with pytest.raises(CheckFailed, match="above epsilon"):
+        plan.verify(pf.Scenario(three), other_prior=True)
+
+
+def test_a_column_of_several_is_judged_alone() -> None:
+    joint = pf.Prior.from_counts(
+        {"a": [[5, 1], [2, 4]], "b": [[1, 3], [3, 2]]}, support={"x": [0, 1], "z": [0, 1]}
+    )
+    plan = pf.calibrate(pf.Scenario(joint.marginal("z")), 0.1).with_columns("z")
+    assert plan.verify(joint).holds
+    assert plan.is_for(pf.Scenario(joint))
+    other = pf.calibrate(pf.Scenario(joint.marginal("x")), 0.1).with_columns("z")
+    assert not other.is_for(pf.Scenario(joint))
+
+
+# Regions (a plan with tv_radius .1, edited to 1e-7 or to none, is for another scenario)
+
+
+def test_an_edited_region_is_another_scenario() -> None:
+    prior = pf.Prior.from_mapping(MASSES)
+    wide, narrow = prior.with_region(tv_radius="0.1"), prior.with_region(tv_radius="1e-7")
+    plan = pf.calibrate(wide, 0.5)
+    scale = pf.calibrate(narrow, 0.5).scale
+    assert plan.scale is not None
+    assert scale is not None
+    assert scale < plan.scale
+    assert plan.verify(prior).holds  # the plan's own region counts
+    assert plan.verify(wide).holds
+    for regions in ([{"tv_radius": "1e-7"}], []):
+        less = edited(plan, regions=regions, scale=scale)
+        for asked in (prior, wide, narrow):
+            with pytest.raises(CheckFailed, match="another scenario: the prior, its region"):
+                less.verify(asked)
+        # Judged all the same it holds for what it now promises, and no more.
+        assert less.verify(prior, other_prior=True).holds
+        with pytest.raises(CheckFailed, match="for some prior of the region, above epsilon"):
+            less.verify(wide, other_prior=True)
+    with pytest.raises(CheckFailed, match="for some prior of the region, above epsilon"):
+        edited(plan, scale=scale).verify(prior)
+
+
+def test_whoever_asks_for_more_than_the_plan_promises_gets_it() -> None:
+    counts = pf.Prior.from_counts({"a": [60, 40], "b": [40, 60]}, support=[0, 1])
+    plan = pf.calibrate(counts, 0.5)
+    assert plan.verify(counts).holds
+    with pytest.raises(CheckFailed, match="for some prior of the region"):
+        plan.verify(counts.with_region(confidence=0.95))
+
+
+def test_regions_of_several_adversaries() -> None:
+    one = pf.Prior.from_counts({"a": [60, 40], "b": [40, 60]}, support=[0, 1])
+    other = pf.Prior.from_mapping({"a": {0: ".5", 1: ".5"}, "b": {0: ".55", 1: ".45"}})
+    regions = [one.with_region(confidence=0.9), other.with_region(tv_radius="0.01")]
+    mixed = pf.calibrate(pf.Scenario(regions), 0.5)
+    assert mixed.verify(pf.Scenario([other, one])).holds  # in any order
+    with pytest.raises(CheckFailed, match=r"2 adversaries with regions of their own"):
+        mixed.verify(pf.Scenario([one, one]), other_prior=True)
+    for priors in ([one], [other, one, one]):
+        with pytest.raises(CheckFailed, match=r"2 adversaries with regions of their own"):
+            mixed.verify(pf.Scenario(priors))
+    sure = pf.calibrate(one.with_region(confidence=0.9), 0.5)
+    with pytest.raises(CheckFailed, match="region does not fit the prior: confidence needs counts"):
+        sure.verify(other, other_prior=True)
+    assert not sure.is_for(pf.Scenario(other))
+
+
+# The coding: what is calibrated is what is released
+
+LEVELS = table(("a", "lo"), ("a", "mid"), ("b", "mid"), ("b", "hi"), ("b", "hi"))
+NUMBERS = table(("a", 0), ("a", 1), ("a", 1), ("b", 1), ("b", 4), ("b", 4))
+
+
+def reordered(data: dict[str, Any]) -> None:
+    data["support"]["names"] = ["mid", "lo", "hi"]
+
+
+def shifted(data: dict[str, Any]) -> None:
+    data["support"]["origin"] = "1"
+
+
+def widened(data: dict[str, Any]) -> None:
+    data["support"]["runs"] = [[0, 4]]
+
+
+def refined(data: dict[str, Any]) -> None:
+    data["support"]["step"] = "1/2"
+
+
+CODINGS = [(LEVELS, reordered), (NUMBERS, shifted), (NUMBERS, widened), (NUMBERS, refined)]
+
+
+def refuses_another_coding(frame: pd.DataFrame, edit: Callable[[dict[str, Any]], None]) -> bool:
+    """Whether verify refuses a plan whose file was edited to code values in another way."""
+    prior = learnt(frame, order=None if frame is NUMBERS else ["lo", "mid", "hi"])
+    plan = pf.calibrate(prior, 1)
+    data = json.loads(plan.to_json())
+    edit(data)
+    try:
+        pf.Plan.from_json(json.dumps(data)).verify(prior)
+    except CheckFailed as error:
+        return "the support of the plan is not that of the prior" in str(error)
+    return False
+
+
+@pytest.mark.parametrize("frame, edit", CODINGS, ids=[edit.__name__ for _, edit in CODINGS])
+def test_verify_and_release_use_one_coding(
+    frame: pd.DataFrame, edit: Callable[[dict[str, Any]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refuses_another_coding(frame, edit)
+    for kind in (Levels, Lattice):  # the mutant: verify without the coding
+        monkeypatch.setattr(kind, "same_as", lambda self, other: True)
+    assert not refuses_another_coding(frame, edit)
+
+
+def test_what_a_plan_says_is_said_once() -> None:
+    """A plan calibrated with step 1, edited to round to 3 with hardly any noise."""
+    rows = [("A", 2)] * 50 + [("B", 4)] * 50 + [("A", 4), ("B", 2)]
+    frame = table(*rows)
+    plan = pf.calibrate(learnt(frame, step=1), 0.1)
+    data = json.loads(plan.to_json())
+    assert "step" not in data["cleaning"]
+    data["support"]["step"] = "3"
+    data["scale"] = 0.05
+    forged = pf.Plan.from_json(json.dumps(data))
+    for scenario in (pf.Scenario(learnt(frame)), pf.Scenario(learnt(frame, step=1))):
+        for other_prior in (False, True):
+            with pytest.raises(CheckFailed):
+                forged.verify(scenario, other_prior=other_prior)
+    with pytest.raises(CheckFailed, match="does not fit the plan"):
+        scenario_of_table(forged, frame)
+
+
+# Tables, read as the plan says
+
+
+def test_the_table_of_a_plan_is_its_scenario(tmp_path: Path) -> None:
+    source = tmp_path / "t.csv"
+    source.write_text("s,x\na,0.1\na,0.9\nb,2.2\nb,?\nc,0.4\n,1\na,1\nb,1\n")
+    for options in ({}, {"step": 1}):
+        prior = learnt(source, missing=["?"], exclude_secrets=["c"], **options)
+        for region in ({}, {"confidence": 0.9}):
+            plan = pf.calibrate(prior.with_region(**region), 1)
+            path = tmp_path / "plan.json"
+            plan.save(path, force=True)
+            loaded = pf.Plan.load(path)
+            scenario = scenario_of_table(loaded, source)
+            assert scenario.digest == plan.digest
+            assert loaded.verify(scenario).holds
+            loss = referee.judge(path, table=source)
+            assert referee.within(loss, path)
+            assert float(loss) == pytest.approx(loaded.verify(scenario).loss, rel=1e-9)
+    # Another text for missing is another prior.
+    data = json.loads(plan.to_json())
+    data["cleaning"]["missing"] = []
+    with pytest.raises(CheckFailed, match="does not fit the plan"):
+        scenario_of_table(pf.Plan.from_json(json.dumps(data)), source)
+
+
+def test_missing_texts_that_are_values_are_refused() -> None:
+    masses = {"A": {0: ".05", 1: ".05", 2: ".9"}, "B": {0: ".45", 1: ".45", 2: ".1"}}
+    plan = pf.calibrate(pf.Prior.from_mapping(masses), 1).with_columns("x")
+    data = json.loads(plan.to_json())
+    for text in ("2", "2.0", "+2", "20e-1"):
+        data["cleaning"]["missing"] = [text]
+        with pytest.raises(InputError, match="cannot mean a missing value"):
+            pf.Plan.from_json(json.dumps(data))
+
+
+def test_tables_that_do_not_fit_fail_the_check(tmp_path: Path) -> None:
+    plan = pf.calibrate(learnt(NUMBERS), 1)
+    for frame in (
+        NUMBERS.rename(columns={"s": "t"}),
+        NUMBERS.rename(columns={"x": "t"}),
+        table(("a", 0), ("a", 5), ("b", 1)),
+        table(("a", 0), ("a", 1)),
+        table(("a", "u"), ("b", "v")),
+    ):
+        with pytest.raises(CheckFailed, match="does not fit the plan"):
+            scenario_of_table(plan, frame)
+    with pytest.raises(InputError, match=r"t\.csv"):
+        scenario_of_table(plan, tmp_path / "t.csv")
+    given = pf.calibrate(SCENARIO, 1)
+    for unnamed in (given, given.with_columns("x")):
+        with pytest.raises(InputError, match=r"does not name .*--prior FILE"):
+            scenario_of_table(unnamed, NUMBERS)
+
+
+def test_prior_files_are_read_as_the_plan_was(plan: pf.Plan, tmp_path: Path) -> None:
+    path = tmp_path / "prior.json"
+    path.write_text(json.dumps({"secrets": MASSES}))
+    assert scenario_of_priors(plan, [path]).digest == plan.digest
+    near = pf.calibrate(SCENARIO.priors[0].with_region(tv_radius="0.1"), 0.5)
+    assert scenario_of_priors(near, [path]).digest == near.digest
+    masses = {"a": {"0.1": ".5", "0.9": ".5"}, "b": {"0.2": ".4", "3": ".6"}}
+    path.write_text(json.dumps({"secrets": masses}))
+    rounded = pf.calibrate(pf.Prior.from_mapping(masses, step=1), 0.5)
+    assert scenario_of_priors(rounded, [path]).digest == rounded.digest
+    # Another file is not rounded to make it fit.
+    assert scenario_of_priors(plan, [path]).lattice.step == Fraction(1, 10)
+    levels = {"a": {"lo": ".5", "hi": ".5"}, "b": {"lo": "1"}}
+    path.write_text(json.dumps({"secrets": levels}))
+    ordered = pf.calibrate(pf.Prior.from_mapping(levels, order=["lo", "hi"]), 0.5)
+    assert scenario_of_priors(ordered, [path]).digest == ordered.digest
+    for wrong in ({"a": {"0": "1"}, "c": {"0": "1"}}, {"a": {"u": "1"}, "b": {"v": "1"}}):
+        path.write_text(json.dumps({"secrets": wrong}))
+        if "c" in wrong:
+            with pytest.raises(CheckFailed, match=r"does not fit the plan: .*unknown secret 'b'"):
+                scenario_of_priors(plan, [path])
+        else:
+            with pytest.raises(CheckFailed, match="another scenario"):
+                plan.verify(scenario_of_priors(plan, [path]))
+    with pytest.raises(InputError, match="No such file"):
+        scenario_of_priors(plan, [tmp_path / "other.json"])
+
+
+# The rows of people
+
+
+def people(seed: int = 0) -> pd.DataFrame:
+    draw = random.Random(seed)
+    rows = []
+    for k in range(60):
+        secret, first = "ab"[k % 2], draw.random() < 0.3 + 0.3 * (k % 2)
+        rows.append((secret, int(first), f"p{k}"))
+        if k % 3:  # most have a second row, which is often like the first
+            rows.append((secret, int(first == (draw.random() < 0.8)), f"p{k}"))
+    return table(*rows)
+
+
+def test_the_rows_of_people_are_judged_together(tmp_path: Path) -> None:
+    source = tmp_path / "t.csv"
+    people().to_csv(source, index=False)
+    prior = learnt(source, unit="id")
+    plan = pf.calibrate(prior, 0.5)
+    assert plan.unit == "id"
+    assert plan.rows_per_person == (1, 2)
+    path = tmp_path / "plan.json"
+    plan.save(path)
+    loaded = pf.Plan.load(path)
+    scenario = scenario_of_table(loaded, source)
+    certificate = loaded.verify(scenario)
+    assert certificate.holds
+    assert certificate.rows == (1, 2)
+    loss = referee.judge(path, table=source)
+    assert referee.within(loss, path)
+    assert float(loss) == pytest.approx(certificate.loss, rel=1e-9)
+    assert plan.scale is not None
+    with pytest.raises(CheckFailed, match="above epsilon"):
+        edited(plan, scale=plan.scale / 2).verify(scenario)
+    with pytest.raises(CheckFailed, match="another scenario"):
+        loaded.verify(learnt(people(1), unit="id"))
+    # Counted row by row it is another scenario, in which nobody knows whose rows are whose.
+    for other_prior in (False, True):
+        with pytest.raises(CheckFailed, match=r"another scenario|does not say which rows"):
+            loaded.verify(learnt(source), other_prior=other_prior)
+    alone = pf.calibrate(learnt(source), 0.5)
+    with pytest.raises(CheckFailed):
+        edited(alone, unit="id").verify(scenario)
+
+
+def test_more_rows_of_a_person_than_the_prior_knows() -> None:
+    prior = learnt(people(), unit="id")
+    plan = pf.calibrate(prior, 0.5)
+    for rows in ([], [1, 2, 3], [100]):
+        with pytest.raises(CheckFailed, match="rows pass"):
+            edited(plan, rows_per_person=rows).verify(prior)
+    assert edited(plan, rows_per_person=[2]).verify(prior).holds
+
+
+def test_a_loss_that_cannot_be_proved_fails(plan: pf.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pufferfish.loss.certificate import Certificate
+    from pufferfish.plans import verify
+
+    nothing = Certificate("none", math.inf, 0.0)
+    monkeypatch.setattr(verify, "prove", lambda *given: nothing)
+    with pytest.raises(CheckFailed, match=r"at scale 1\.059\d* could not be proved"):
+        plan.verify(SCENARIO)
