@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The definitions of theory, sections 1 to 6, by brute force: exact rationals and 50 digits.
+
+Nothing here is clever, and nothing here comes from the package. A prior is a plain dictionary
+``secret -> value -> probability`` of exact fractions, a pair is two names of secrets. Couplings,
+diameters and cumulative sums are exact; exponentials and logarithms have 50 digits, and no
+exponential underflows because the exponent range of mpmath is unbounded.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate, combinations, pairwise, permutations, product
+from math import gcd, lcm
+from typing import Any
+
+from mpmath import MPContext
+
+# A context of our own: no test can change its precision by accident.
+M = MPContext()
+M.dps = 50
+
+Real = Any  # a number of 50 digits, possibly M.inf
+
+# Width of the final bracket of a root, relative to the root.
+WIDTH = M.mpf(10) ** -26
+# A loss that should equal epsilon may exceed it by rounding in the last of the 50 digits.
+ROUNDING = M.mpf(10) ** -45
+
+
+def real(number: Any) -> Real:
+    """Convert an exact fraction (or anything mpmath reads) to 50 digits."""
+    if isinstance(number, Fraction):
+        return M.mpf(number.numerator) / number.denominator
+    return M.mpf(number)
+
+
+def rising_root(f: Callable[[Real], Real], low: Real, high: Real) -> Real:
+    """The root of a rising function in [low, high], from the side where f <= 0.
+
+    The bracket is kept at every step: steps of the Illinois method, with a halving every sixth
+    time, until the bracket is 1e-26 wide, relative to the root.
+    """
+    at_low, at_high = f(low), f(high)
+    if abs(at_low) <= ROUNDING:
+        return low
+    if at_low > 0 or at_high < 0:
+        raise ValueError(f"no root between {low} and {high}: {at_low}, {at_high}")
+    turn, moved = 0, ""
+    while high - low > WIDTH * high:
+        turn += 1
+        middle = (low + high) / 2
+        if turn % 6:
+            secant = low - at_low * (high - low) / (at_high - at_low)
+            middle = secant if low < secant < high else middle
+        at_middle = f(middle)
+        if at_middle == 0:
+            return middle
+        # An end that stays twice counts half: the next step then overshoots, and both ends move.
+        if at_middle < 0:
+            low, at_low = middle, at_middle
+            at_high = at_high / 2 if moved == "low" else at_high
+            moved = "low"
+        else:
+            high, at_high = middle, at_middle
+            at_low = at_low / 2 if moved == "high" else at_low
+            moved = "high"
+    return low
+
+
+Distribution = Mapping[Fraction, Fraction]
+Prior = Mapping[str, Distribution]
+Priors = Prior | Sequence[Prior]
+Pair = tuple[str, str]
+Cell = tuple[Fraction, Fraction, Fraction]  # x (first secret), x' (second secret), mass
+
+# --- Input
+
+
+def as_prior(secrets: Mapping[str, Mapping[Any, Any]]) -> dict[str, dict[Fraction, Fraction]]:
+    """Read a prior written with integers, fractions, or texts of decimals or fractions."""
+    return {
+        secret: {Fraction(value): Fraction(p) for value, p in distribution.items()}
+        for secret, distribution in secrets.items()
+    }
+
+
+def from_counts(
+    counts: Mapping[str, Sequence[int]], support: Sequence[Any] | None = None
+) -> dict[str, dict[Fraction, Fraction]]:
+    """Turn integer counts per secret into a prior; the support defaults to 0, 1, 2, ..."""
+    prior = {}
+    for secret, row in counts.items():
+        values = range(len(row)) if support is None else support
+        total = sum(row)
+        prior[secret] = {Fraction(v): Fraction(c, total) for v, c in zip(values, row, strict=True)}
+    return prior
+
+
+def all_pairs(prior: Prior) -> list[Pair]:
+    """Every unordered pair of secrets, in the order in which the secrets are named."""
+    return list(combinations(prior, 2))
+
+
+def atoms(prior: Prior, pair: Pair) -> list[Fraction]:
+    """The sorted values with positive mass under at least one secret of the pair."""
+    return sorted({x for secret in pair for x, p in prior[secret].items() if p > 0})
+
+
+def lattice_step(prior: Prior) -> Fraction:
+    """The largest number that divides 1 and every value of the prior."""
+    values = {x for distribution in prior.values() for x in distribution} | {Fraction(1)}
+    denominator = lcm(*(x.denominator for x in values))
+    return Fraction(gcd(*(int(x * denominator) for x in values)), denominator)
+
+
+def _each(priors: Priors, pairs: Iterable[Pair] | None) -> list[tuple[Prior, Pair]]:
+    """Every prior with every pair; no pairs given means all."""
+    several: Sequence[Prior] = [priors] if isinstance(priors, Mapping) else priors
+    chosen = None if pairs is None else list(pairs)
+    return [
+        (prior, pair)
+        for prior in several
+        for pair in (all_pairs(prior) if chosen is None else chosen)
+    ]
+
+
+# --- Privacy loss (theory, sections 1 and 2)
+
+
+def _absolute_log_ratio(first: Real, second: Real) -> Real:
+    """|ln first/second|: both signs; 0/0 is skipped (counts as 0), x/0 is infinite."""
+    if first == 0 and second == 0:
+        return M.mpf(0)
+    if first == 0 or second == 0:
+        return M.inf
+    return abs(M.log(first / second))
+
+
+def loss_at(prior: Prior, pair: Pair, theta: Any, outputs: Iterable[Fraction]) -> Real:
+    """The largest |ln L_i(y)/L_j(y)| over the given outputs y.
+
+    L_s(y) = sum_x P_s(x) e^{-|y-x|/theta}; the normalising constant cancels in the ratio.
+    At theta = 0 the value is published unchanged: L_s(y) = P_s(y).
+    """
+    scale = real(theta)
+    points = atoms(prior, pair)
+    kernels: dict[Fraction, Real] = {}
+
+    def kernel(distance: Fraction) -> Real:
+        if scale == 0:
+            return M.mpf(distance == 0)
+        if distance not in kernels:
+            kernels[distance] = M.exp(-real(distance) / scale)
+        return kernels[distance]
+
+    first, second = ([real(prior[s].get(x, Fraction(0))) for x in points] for s in pair)
+    largest = M.mpf(0)
+    for y in outputs:
+        noise = [kernel(abs(y - x)) for x in points]
+        ratio = _absolute_log_ratio(M.fdot(first, noise), M.fdot(second, noise))
+        largest = max(largest, ratio)
+    return largest
+
+
+def loss(priors: Priors, pairs: Iterable[Pair] | None, theta: Any) -> Real:
+    """Privacy loss of Laplace noise of scale `theta`: every prior, pair and atom of the pair."""
+    losses = (loss_at(p, pair, theta, atoms(p, pair)) for p, pair in _each(priors, pairs))
+    return max(losses, default=M.mpf(0))
+
+
+def dense_outputs(prior: Prior, pair: Pair, between: int = 9) -> list[Fraction]:
+    """The atoms, `between` outputs in every gap, and outputs near to and far from both ends."""
+    points = atoms(prior, pair)
+    outputs = set(points)
+    for left, right in pairwise(points):
+        outputs |= {left + (right - left) * Fraction(k, between + 1) for k in range(between + 1)}
+    span = max(points[-1] - points[0], Fraction(1))
+    for far in (Fraction(1, 1000), Fraction(1, 3), Fraction(1), Fraction(40)):
+        outputs |= {points[0] - far * span, points[-1] + far * span}
+    return sorted(outputs)
+
+
+def dense_loss(priors: Priors, pairs: Iterable[Pair] | None, theta: Any, between: int = 9) -> Real:
+    """As `loss`, but over a dense set of outputs; by the witness theorem it is the same number."""
+    return max(
+        (loss_at(p, q, theta, dense_outputs(p, q, between)) for p, q in _each(priors, pairs)),
+        default=M.mpf(0),
+    )
+
+
+def discrete_loss(
+    priors: Priors, pairs: Iterable[Pair] | None, theta: Any, step: Fraction, beyond: int = 5
+) -> Real:
+    """Privacy loss of discrete Laplace noise on `step` times the integers.
+
+    Every lattice point between the atoms and `beyond` points outside on either side is an output;
+    the probability mass is written out in full, with its normalising constant.
+    """
+    a = M.exp(-real(step) / real(theta))
+    constant = (1 - a) / (1 + a)
+    largest = M.mpf(0)
+    for prior, pair in _each(priors, pairs):
+        points = atoms(prior, pair)
+        cells = [(x - points[0]) / step for x in points]
+        if any(cell.denominator != 1 for cell in cells):
+            raise ValueError(f"step {step} does not divide the gaps between the atoms")
+        index = [int(cell) for cell in cells]
+        first, second = ([real(prior[s].get(x, Fraction(0))) for x in points] for s in pair)
+        for y in range(-beyond, index[-1] + beyond + 1):
+            noise = [constant * a ** abs(y - k) for k in index]
+            ratio = _absolute_log_ratio(M.fdot(first, noise), M.fdot(second, noise))
+            largest = max(largest, ratio)
+    return largest
+
+
+# --- Mechanisms (theory, section 3)
+
+
+def comonotone(first: Distribution, second: Distribution) -> list[Cell]:
+    """The sorted (quantile) coupling: both quantile functions on the merged cumulative sums."""
+
+    def steps(distribution: Distribution) -> tuple[list[Fraction], list[Fraction]]:
+        values = sorted(x for x, p in distribution.items() if p > 0)
+        return values, list(accumulate(distribution[x] for x in values))
+
+    (values, levels), (others, other_levels) = steps(first), steps(second)
+    cells, below = [], Fraction(0)
+    for level in sorted({*levels, *other_levels}):
+        x = values[bisect_left(levels, level)]
+        other = others[bisect_left(other_levels, level)]
+        cells.append((x, other, level - below))
+        below = level
+    return cells
+
+
+def _line_scale(line: Sequence[tuple[Fraction, Fraction]], epsilon: Fraction) -> Real:
+    """Least theta of one column or row, given as (distance, mass): E[e^{d/theta}] <= e^epsilon."""
+    total = sum(mass for _, mass in line)
+    farthest = max(d for d, _ in line)
+    at_farthest = sum(mass for d, mass in line if d == farthest)
+    if farthest == 0:
+        return M.mpf(0)
+    if at_farthest == total:
+        return real(farthest / epsilon)
+    weights = [(real(d), real(mass / total)) for d, mass in line]
+
+    def h(u: Real) -> Real:
+        return M.log(M.fsum(w * M.exp(d * u) for d, w in weights)) - real(epsilon)
+
+    # All mass at the farthest distance at worst; only the mass that is there at best.
+    low = real(epsilon / farthest)
+    high = (real(epsilon) - M.log(real(at_farthest / total))) / real(farthest)
+    return 1 / rising_root(h, low, high)
+
+
+def sides(cells: Sequence[Cell], epsilon: Fraction) -> tuple[Real, Real]:
+    """The scales of the two sides of a coupling: rows (given x), columns (given x')."""
+    scales = []
+    for side in (0, 1):
+        lines: dict[Fraction, list[tuple[Fraction, Fraction]]] = {}
+        for cell in cells:
+            lines.setdefault(cell[side], []).append((abs(cell[0] - cell[1]), cell[2]))
+        scales.append(max(_line_scale(line, epsilon) for line in lines.values()))
+    return scales[0], scales[1]
+
+
+def pair_sides(prior: Prior, pair: Pair, epsilon: Fraction) -> tuple[Real, Real]:
+    """`sides` of a pair's comonotone coupling: given the first secret's value, the second's."""
+    return sides(comonotone(prior[pair[0]], prior[pair[1]]), epsilon)
+
+
+def diameter(priors: Priors, pairs: Iterable[Pair] | None) -> Fraction:
+    """The largest distance between two atoms of one pair."""
+    points = [atoms(prior, pair) for prior, pair in _each(priors, pairs)]
+    return max((p[-1] - p[0] for p in points), default=Fraction(0))
+
+
+def transport_distance(priors: Priors, pairs: Iterable[Pair] | None) -> Fraction:
+    """The largest |x - x'| in the support of a comonotone coupling (W-infinity)."""
+    return max(
+        (
+            abs(x - other)
+            for prior, pair in _each(priors, pairs)
+            for x, other, _ in comonotone(prior[pair[0]], prior[pair[1]])
+        ),
+        default=Fraction(0),
+    )
+
+
+def l1(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Fraction:
+    """The l1 scale, exact."""
+    return diameter(priors, pairs) / epsilon
+
+
+def wasserstein(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Fraction:
+    """The wasserstein scale, exact."""
+    return transport_distance(priors, pairs) / epsilon
+
+
+def relaxed(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Real:
+    """The larger of the two sides, the largest over every prior and pair."""
+    scales = (max(pair_sides(prior, pair, epsilon)) for prior, pair in _each(priors, pairs))
+    return max(scales, default=M.mpf(0))
+
+
+def one_sided(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Real:
+    """The smaller side of each prior and pair, and then the largest of those."""
+    scales = (min(pair_sides(prior, pair, epsilon)) for prior, pair in _each(priors, pairs))
+    return max(scales, default=M.mpf(0))
+
+
+def exact(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Real:
+    """The least scale whose loss is at most epsilon, to 1e-26; 0 when no noise is needed.
+
+    The loss never rises with theta, so the least scale of several priors and pairs is the
+    largest of theirs.
+    """
+    largest = M.mpf(0)
+    for prior, pair in _each(priors, pairs):
+        if loss(prior, [pair], 0) > real(epsilon):
+            largest = max(largest, _exact_of_one(prior, pair, epsilon))
+    return largest
+
+
+def _exact_of_one(prior: Prior, pair: Pair, epsilon: Fraction) -> Real:
+    def excess(u: Real) -> Real:
+        return loss(prior, [pair], 1 / u) - real(epsilon)
+
+    # At diameter/epsilon no two atoms are told apart by more than epsilon at any output.
+    low = high = real(epsilon / diameter(prior, [pair]))
+    at_low = excess(low)
+    if at_low > ROUNDING:
+        raise ArithmeticError(f"the l1 scale is not private: loss exceeds epsilon by {at_low}")
+    while abs(at_low) > ROUNDING and excess(high) <= 0:
+        low, high = high, 2 * high
+    return 1 / rising_root(excess, low, high) if high > low else 1 / low
+
+
+def scales(
+    priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction
+) -> dict[str, Fraction | Real]:
+    """The scale of every mechanism, by the name it is chosen with, from the largest down."""
+    chosen = None if pairs is None else list(pairs)
+    return {
+        "l1": l1(priors, chosen, epsilon),
+        "wasserstein": wasserstein(priors, chosen, epsilon),
+        "relaxed": relaxed(priors, chosen, epsilon),
+        "one-sided": one_sided(priors, chosen, epsilon),
+        "exact": exact(priors, chosen, epsilon),
+    }
+
+
+# --- Several releases (theory, section 6): every output of every release, nothing merged
+
+#: For each output of a release the likelihood of each value, up to a factor of that output.
+Kernel = Sequence[Mapping[Fraction, Any]]
+#: Joint masses of one secret: the values of all columns -> probability.
+Joint = Mapping[tuple[Fraction, ...], Fraction]
+
+
+def laplace(values: Sequence[Fraction], theta: Any, step: Fraction) -> Kernel:
+    """Discrete Laplace noise on a lattice: all its points from below the least value to above the
+    largest; further out every likelihood only shrinks by the same factor.
+    """
+    low, scale = min(values), real(theta)
+    cells = int((max(values) - low) / step)
+    outputs = [low + k * step for k in range(-1, cells + 2)]
+    return [{x: M.exp(-real(abs(y - x)) / scale) for x in values} for y in outputs]
+
+
+def unchanged(values: Sequence[Fraction]) -> Kernel:
+    """The value itself."""
+    return [{x: Fraction(x == y) for x in values} for y in values]
+
+
+def channel(values: Sequence[Fraction], rows: Sequence[Sequence[int]]) -> Kernel:
+    """A channel with one row of whole numbers per value."""
+    chances = [[Fraction(v, sum(row)) for v in row] for row in rows]
+    return [
+        {x: row[y] for x, row in zip(values, chances, strict=True)} for y in range(len(rows[0]))
+    ]
+
+
+def joint_loss(
+    adversaries: Sequence[Mapping[str, Joint]],
+    pairs: Iterable[Pair],
+    releases: Sequence[tuple[int, Kernel]],
+) -> Real:
+    """Joint loss of releases (column, kernel), over every combination of their outputs."""
+    largest, chosen = M.mpf(0), list(pairs)
+    for secrets in adversaries:
+        for output in product(*(kernel for _, kernel in releases)):
+            likelihoods = {}
+            for secret, joint in secrets.items():
+                likelihood: Any = 0
+                for values, mass in joint.items():
+                    term: Any = mass
+                    for (column, _), weights in zip(releases, output, strict=True):
+                        weight = weights[values[column]]
+                        exact = isinstance(term, Fraction) and isinstance(weight, Fraction)
+                        term = term * weight if exact else real(term) * real(weight)
+                    likelihood = (
+                        likelihood + term if isinstance(term, Fraction) else real(likelihood) + term
+                    )
+                likelihoods[secret] = real(likelihood)
+            for first, second in chosen:
+                ratio = _absolute_log_ratio(likelihoods[first], likelihoods[second])
+                largest = max(largest, ratio)
+    return largest
+
+
+def stratum_loss(
+    people: Mapping[str, Sequence[tuple[Fraction, ...]]],
+    pairs: Iterable[Pair],
+    kernels: Sequence[Kernel],
+) -> Real:
+    """Loss of all rows of people who have equally many, every row released by all kernels.
+
+    ``people``: for each secret the rows of one person after another; all of one column.
+    """
+    rows = len(next(iter(people.values()))[0])
+    joint = {
+        secret: {
+            values: Fraction(list(own).count(values), len(own)) for values in dict.fromkeys(own)
+        }
+        for secret, own in people.items()
+    }
+    releases = [(row, kernel) for row in range(rows) for kernel in kernels]
+    return joint_loss([joint], pairs, releases)
+
+
+# --- Regions (theory, section 5): every extreme distribution
+
+
+def box_corners(lower: Sequence[Fraction], upper: Sequence[Fraction]) -> Iterator[list[Fraction]]:
+    """Every vertex of { lower <= P <= upper, sum P = 1 }: all cells but one at an end."""
+    n = len(lower)
+    for free in range(n):
+        others = [k for k in range(n) if k != free]
+        for ends in product((lower, upper), repeat=n - 1):
+            p = [Fraction(0)] * n
+            for k, end in zip(others, ends, strict=True):
+                p[k] = end[k]
+            p[free] = 1 - sum(p)
+            if lower[free] <= p[free] <= upper[free]:
+                yield p
+
+
+def ball_corners(centre: Sequence[Fraction], radius: Fraction) -> Iterator[list[Fraction]]:
+    """Distributions among which are all vertices of a total-variation ball.
+
+    Mass is taken from the cells in any order, emptying each before the next, and put on any one.
+    """
+    for target in range(len(centre)):
+        for order in permutations(range(len(centre))):
+            p, left = list(centre), radius
+            for k in order:
+                taken = min(left, p[k])
+                p[k] -= taken
+                left -= taken
+            p[target] += radius - left
+            yield p
+
+
+def region_loss(
+    adversaries: Sequence[Mapping[str, Sequence[Sequence[Fraction]]]],
+    pairs: Iterable[Pair],
+    kernel: Kernel,
+    values: Sequence[Fraction],
+) -> Real:
+    """Robust loss: for each secret any of some distributions over the values."""
+    largest = M.mpf(0)
+    ordered = [both for pair in pairs for both in (pair, pair[::-1])]
+    for secrets in adversaries:
+        for weights in kernel:
+            k = [real(weights[x]) for x in values]
+            sums = {s: [M.fdot(map(real, p), k) for p in own] for s, own in secrets.items()}
+            for first, second in ordered:
+                high, low = max(sums[first]), min(sums[second])
+                if high > low:
+                    largest = max(largest, M.inf if low == 0 else M.log(high / low))
+    return largest
