@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verify: what a ledger charged, compared with budgets, worst cases, and a table's joint losses."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -71,42 +71,33 @@ def verify_books(store: Store, table: Any = None, progress: Progress | None = No
     """Look at everything that a ledger holds; see :meth:`pufferfish.Ledger.verify`."""
     open_store(store.path, store.patience, store.waiting)
     with store.reading() as view:
-        datasets, every = view.datasets(), view.releases()
+        datasets, every = {d.name: d for d in view.datasets()}, view.releases()
     opened = None if table is None else open_table(table)
     digest = None if opened is None else identity_of(opened).digest
-    if opened is not None and digest not in {dataset.digest for dataset in datasets}:
+    if opened is not None and digest not in {dataset.digest for dataset in datasets.values()}:
         raise InputError(f"{opened.name} is none of the datasets of {store.path}")
     found: list[Difference] = []
-    done = recounted = 0
-    for dataset in datasets:
-        records = [record for record in every if record.dataset == dataset.name]
-        counted = None
-        if opened is not None and dataset.digest == digest:
-            counted, recounted = Counted(opened, dataset.secret), recounted + len(records)
-        for differences in _checked(dataset, records, counted):
-            found += differences
-            done += 1
-            if progress is not None:
-                progress(done, len(every))
-    return Verified(len(every), recounted, tuple(found))
-
-
-def _checked(
-    dataset: Dataset, records: Sequence[ReleaseRecord], counted: Counted | None
-) -> Iterator[list[Difference]]:
-    """Yield what is wrong with each release; after one that cannot be read nothing can be said."""
-    outs: list[Out] = []
-    for record in records:
+    outs: dict[str, list[Out]] = {name: [] for name in datasets}
+    counted = {
+        name: Counted(opened, dataset.secret)
+        for name, dataset in datasets.items()
+        if opened is not None and dataset.digest == digest
+    }
+    for done, record in enumerate(every, 1):
+        dataset, own = datasets[record.dataset], outs[record.dataset]
         try:
-            out = Out(plan_of(record), record.own)
-            if out.coding.column != record.column:
-                raise InputError(f"its plan is for the column {out.coding.column!r}")
-            outs.append(out)
-            yield _compared(dataset, record, outs, counted)
+            own.append(Out(plan_of(record), record.own))
+            if own[-1].coding.column != record.column:
+                raise InputError(f"its plan is for the column {own[-1].coding.column!r}")
+            found += _compared(dataset, record, own, counted.get(dataset.name))
         except PufferfishError as error:
-            reason = str(error)
-            yield [Difference(dataset.name, record.id, "unreadable", record.bound, None, reason)]
-            return
+            found.append(
+                Difference(dataset.name, record.id, "unreadable", record.bound, None, str(error))
+            )
+        if progress is not None:
+            progress(done, len(every))
+    recounted = sum(record.dataset in counted for record in every)
+    return Verified(len(every), recounted, tuple(found))
 
 
 def _compared(
