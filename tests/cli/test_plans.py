@@ -157,7 +157,7 @@ def test_verify():
 
 def test_verify_under_another_prior(folder: Path):
     write(folder, "near.csv", TABLE + "a,1,u\n")
-    write(folder, "far.csv", rows("a,0", "a,0", "b,3", "b,3", "c,0", "c,0"))
+    write(folder, "far.csv", rows("a,0", "a,0", "a,1", "b,2", "b,3", "b,3", "c,0"))
     for path in ("near.csv", "far.csv"):
         check_refused(run("verify", "plan.json", path), "--other-prior", status=1)
     assert run("verify", "plan.json", "far.csv", "--other-prior").status == 1

@@ -190,6 +190,7 @@ def swallow(self, *arguments, **options):
 sys.exit(main())
 """
 CODING = SWALLOWING.format(module="encode", name="Encoder", method="encode", more="")
+COUNTING = SWALLOWING.format(module="source", name="FileTable", method="groups", more="")
 # Without the check the work goes on, which is what the tests below look for.
 UNCHECKED = SWALLOWING.format(
     module="encode", name="Encoder", method="encode",
@@ -213,7 +214,7 @@ def test_a_swallowed_signal_ends_the_command_all_the_same(plan: Path, number: si
     table, output = folder / "t.csv", folder / "o.csv"
     check_stopped(folder, CODING, number, "release", table, "--plan", plan, "-o", output)
     save = folder / "p.json"
-    check_stopped(folder, CODING, number, "calibrate", table, *COLUMNS, "--save", save)
+    check_stopped(folder, COUNTING, number, "calibrate", table, *COLUMNS, "--save", save)
 
 
 @POSIX

@@ -3,6 +3,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,28 +27,36 @@ from pufferfish.cli.options import (
 )
 from pufferfish.cli.output import (
     at_most,
-    exact_number,
     print_csv,
     print_json,
     print_lines,
     print_table,
-    rounded_down,
     share,
 )
 from pufferfish.cli.results import Result, compare
 from pufferfish.errors import InputError
 from pufferfish.files import checked_target
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import rounded_up, show
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
 
 #: A channel of more values than these is printed as JSON only.
 _MOST_SHOWN = 30
-#: Options that the command for a sample does not repeat, with their numbers of values.
-_NOT_REPEATED = {
-    "--mechanism": 1, "--save": 1, "--format": 1, "--confidence": 1, "--tv-radius": 1,
-    "--force": 0, "--explain": 0, "--show-channel": 0,
-}  # fmt: skip
+#: Options that the command for a sample does not repeat, those with a value first.
+_NOT_REPEATED = ("--mechanism", "--save", "--format", "--force", "--explain", "--show-channel")
+#: What --explain prints of a result, by its name in JSON.
+_DETAILS = {
+    "mechanism": "mechanism",
+    "loss": "loss",
+    "loss_at_95": "loss at\n95 %",
+    "mse": "mse",
+    "std": "std",
+    "cost": "cost",
+    "robustness_radius": "radius",
+    "robustness_radius_at_double": "radius\nat twice",
+    "reduction_vs_l1": "% below\nl1",
+}
 
 
 class _WithMechanisms(click.Command):
@@ -119,32 +128,56 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     found, left_out = resolve(names, scenario)
     arguments = channel_arguments(options, found)
     results, failed = compare(scenario, epsilon.texts, found, arguments, "all" in names, **beside)
-    shown = [r for r in results if r.plan.channel is not None] if options["show_channel"] else []
-    _check_shown(shown, options["form"])
-    if options["priors"] and options["public"] is not None:
-        columns = columns_of(options)
-        results = [r.with_plan(r.plan.with_columns(options["public"], **columns)) for r in results]
+    shown = options["show_channel"]
+    if shown:
+        _check_shown(results, options["form"])
     if target is not None:
+        plan = results[0].plan
+        if options["priors"] and options["public"] is not None:
+            plan = plan.with_columns(options["public"], **columns_of(options))
         signals.check()
-        results[0].plan.save(target, force=options["force"])
-        private = "; it is private" if results[0].plan.from_rows else ""
-        messages.note(f"the plan is saved as {target}{private}")
+        plan.save(target, force=options["force"])
+        messages.note(f"the plan is saved as {target}{'; it is private' * plan.from_rows}")
     if epsilon.hint:
         messages.note(epsilon.hint)
     for name, why in {**left_out, **failed}.items():
         messages.note(f"'all' leaves out {name}: {why}")
     command = _command_for_a_sample(messages.arguments, results, scenario)
+    verdict = describe.verdict_lines(results, scenario, command)
     where = " and ".join(options["priors"]) or str(table)
-    if options["form"] == "json":
-        print_json(_to_dict(results, scenario, where, command, shown))
-    elif options["form"] == "csv":
-        rows = [_result_to_dict(r) for r in results]
+    rows = [_result_to_dict(r) for r in results]
+    if options["form"] == "table":
+        print_lines([*describe.scenario_lines(scenario, where, options["explain"]), ""])
+        _print_results(results)
+        for r in results if shown else ():
+            _print_channel(r)
+        if options["explain"]:
+            _print_details(results, rows)
+        print_lines(["", *verdict])
+        return
+    for line in describe.survival_lines(results):
+        messages.warning(line)
+    if options["form"] == "csv":
         print_csv(tuple(rows[0]), rows)
-    if options["form"] != "table":
-        for line in describe.survival_lines(results):
-            messages.warning(line)
-    else:
-        _print(results, scenario, where, command, shown, options["explain"])
+        return
+    for row, r in zip(rows, results, strict=True):
+        if shown and r.plan.channel is not None:
+            row["channel"] = _channel_to_dict(r.plan.channel)
+    risks = [r.loss_at_95 for r in results if r.loss_at_95 is not None]
+    print_json(
+        {
+            "scenario": _scenario_to_dict(scenario, where),
+            "results": rows,
+            "verdict": {
+                "certified": all(r.plan.certificate.holds for r in results),
+                "if_a_sample": max(risks, default=None),
+                "command_for_a_sample": command or None,
+                "survives": any(r.survives for r in results),
+                "private": any(r.plan.from_rows for r in results),
+                "text": verdict,
+            },
+        }
+    )
 
 
 def _command_for_a_sample(
@@ -154,173 +187,107 @@ def _command_for_a_sample(
     if all(r.loss_at_95 is None for r in results):
         return ""
     kept: list[str] = []
-    skip = 0
-    for word in arguments:
-        name, equals, _ = word.partition("=")
-        if skip:
-            skip -= 1
-        elif name in _NOT_REPEATED:
-            skip = 0 if equals else _NOT_REPEATED[name]
-        else:
-            kept.append(word)
-    if isinstance(scenario.support, Levels) and not scenario.support.ordered:
-        channel = False
-    else:
-        channel = all(r.plan.channel is not None for r in results)
-    more = ["--mechanism", "channel"] if channel else []
-    return shlex.join(["pufferfish", *kept, *more, "--confidence", "0.95"])
+    for k, word in enumerate(arguments):
+        own = word.partition("=")[0] in _NOT_REPEATED
+        value = k > 0 and arguments[k - 1] in _NOT_REPEATED[:3]
+        kept += [] if own or value else [word]
+    ordered = not isinstance(scenario.support, Levels) or scenario.support.ordered
+    if ordered and all(r.plan.channel is not None for r in results):
+        kept += ["--mechanism", "channel"]
+    return shlex.join(["pufferfish", *kept, "--confidence", "0.95"])
 
 
-def _print(
-    results: Sequence[Result],
-    scenario: Scenario,
-    source: str,
-    command: str,
-    shown: Sequence[Result],
-    explain: bool,
-) -> None:
-    """Print what was calibrated, for people."""
-    print_lines([*describe.scenario_lines(scenario, source, explain), ""])
-    several = len({r.epsilon for r in results}) > 1
-    headers = ["mechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
+def _print_results(results: Sequence[Result]) -> None:
+    """Print the table: how strong each mechanism is, and how good a release will be."""
+    headers = ["epsilon", "mechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
                "error of\nthe mean", "error of\na share", "below\nwasserstein"]  # fmt: skip
-    rows = [
-        [
-            r.plan.mechanism,
-            _size(r),
-            _brief(r.expected.noise_to_spread),
-            _brief(r.expected.mean_error),
-            _brief(r.expected.share_error),
-            "-" if r.below_wasserstein is None else f"{r.below_wasserstein:.1f} %",
-        ]
-        for r in results
-    ]
-    if several:
-        headers.insert(0, "epsilon")
-        rows = [[r.epsilon, *row] for r, row in zip(results, rows, strict=True)]
-    marked = [k for k, r in enumerate(results) if r.plan.unchanged or not r.survives]
-    print_table(headers, rows, left=[several], marked=marked)
-    for result in shown:
-        _print_channel(result)
-    if explain:
-        _print_details(results)
-    print_lines(["", *describe.verdict_lines(results, scenario, command)])
-
-
-def _size(result: Result) -> str:
-    """Return a scale, or the share that a channel keeps with its baseline."""
-    if result.plan.scale is not None:
-        return rounded_up(result.plan.scale, 8)
-    return f"{share(result.plan.keep_rate or 0.0)} ({share(result.expected.constant)})"
-
-
-def _brief(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _print_details(results: Sequence[Result]) -> None:
-    """Print what else is known of each result."""
-    headers = ["epsilon", "mechanism", "loss", "loss at\n95 %", "std", "mse", "cost", "radius",
-               "radius\nat twice", "below\nl1"]  # fmt: skip
     rows = []
     for r in results:
-        plan, risk = r.plan, r.plan.sensitivity
+        plan, expected, below = r.plan, r.expected, r.below_wasserstein
+        size = f"{share(plan.keep_rate or 0.0)} ({share(expected.constant)})"
+        numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
         rows.append(
             [
                 r.epsilon,
                 plan.mechanism,
-                at_most(plan.loss, plan.epsilon_exact),
-                "-" if r.loss_at_95 is None else rounded_up(r.loss_at_95, 4),
-                *("-" if v is None else rounded_up(v, 5) for v in (plan.std, plan.mse, plan.cost)),
-                *("-" if v is None else rounded_down(v) for v in
-                  ((None, None) if risk is None else (risk.radius, risk.radius_at_double))),
-                "-" if r.below_l1 is None else f"{r.below_l1:.1f} %",
+                size if plan.scale is None else rounded_up(plan.scale, 8),
+                *("-" if v is None else f"{v:.3g}" for v in numbers),
+                "-" if below is None else f"{below:.1f} %",
             ]
-        )  # fmt: skip
+        )
+    marked = [k for k, r in enumerate(results) if r.plan.unchanged or not r.survives]
+    one = len({r.epsilon for r in results}) == 1
+    print_table(headers[one:], [row[one:] for row in rows], [1 - one], marked)
+
+
+def _print_details(results: Sequence[Result], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print what else is known of each result."""
+    cells = [
+        [_detail(row[key], r.plan.epsilon_exact, 8 if key == "loss" else 5) for key in _DETAILS]
+        for row, r in zip(rows, results, strict=True)
+    ]
     print_lines([""])
-    print_table(headers, rows, left=[1])
-    lines = [""]
-    for r in results:
-        words = describe.plan_words(r.plan)
-        lines += [f"{r.plan.mechanism} at {r.epsilon}: {words[0]}", *(f"  {w}" for w in words[1:])]
-    lines.append("cost: what the channel minimises; radius: how wrong the prior may be (total "
-                 "variation) before the loss passes epsilon")  # fmt: skip
-    print_lines(lines)
+    print_table(
+        ["epsilon", *_DETAILS.values()],
+        [[r.epsilon, *line] for line, r in zip(cells, results, strict=True)],
+        [1],
+    )
+    print_lines(
+        line
+        for r in results
+        for line in ("", f"{r.plan.mechanism} at {r.epsilon}:", *describe.plan_lines(r.plan))
+    )
 
 
-def _check_shown(shown: Sequence[Result], form: str) -> None:
-    """Check that a channel can be shown in the form that was asked for."""
-    if shown and form == "csv":
-        raise InputError("--show-channel is for --format table or json, but csv was asked for")
-    for result in shown if form == "table" else ():
-        channel = result.plan.channel
-        if channel and max(channel.inputs.size, channel.outputs.size) > _MOST_SHOWN:
+def _detail(value: Any, epsilon: Fraction, digits: int) -> str:
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return at_most(value, epsilon, digits) if value >= 0 else f"{value:.5g}"
+
+
+def _check_shown(results: Sequence[Result], form: str) -> None:
+    """Check that channels can be shown in the form that was asked for."""
+    for channel in (r.plan.channel for r in results if r.plan.channel is not None):
+        size = max(channel.inputs.size, channel.outputs.size)
+        if form == "csv" or (form == "table" and size > _MOST_SHOWN):
             raise InputError(
-                f"--show-channel prints at most {_MOST_SHOWN} values and outputs, but the channel "
-                f"at epsilon {result.epsilon} has {channel.inputs.size} and "
-                f"{channel.outputs.size}; use --format json"
+                f"--show-channel prints at most {_MOST_SHOWN} values and outputs, as a table; "
+                f"here are {size}: use --format json"
             )
 
 
 def _print_channel(result: Result) -> None:
     """Print a channel: a line for each value, a column for each output."""
     channel = result.plan.channel
-    if channel is None:
-        return
-    print_lines(["", f"channel at epsilon {result.epsilon}: chance of each output by value"])
-    names = [channel.outputs.name(y) for y in range(channel.outputs.size)]
-    rows = [
-        [channel.inputs.name(x), *("0" if p == 0 else "1" if p == 1 else
-         f"{min(max(p, 0.0001), 0.9999):.4f}" for p in chances)]
-        for x, chances in enumerate(channel.matrix.tolist())
-    ]  # fmt: skip
-    print_table(["value", *names], rows, left=[0])
+    if channel is not None:
+        print_lines(["", f"channel at epsilon {result.epsilon}: chance of each output by value"])
+        rows = [
+            # No chance that is not 0 or 1 is printed as if it were.
+            [channel.inputs.name(x), *(f"{p:.0f}" if p in (0, 1) else
+             f"{min(max(p, 0.0001), 0.9999):.4f}" for p in chances)]
+            for x, chances in enumerate(channel.matrix.tolist())
+        ]  # fmt: skip
+        outputs = (channel.outputs.name(y) for y in range(channel.outputs.size))
+        print_table(["value", *outputs], rows, [0])
 
 
-def _to_dict(
-    results: Sequence[Result],
-    scenario: Scenario,
-    source: str,
-    command: str,
-    shown: Sequence[Result],
-) -> dict[str, Any]:
-    """Return everything as JSON values; the digest is private and not among them."""
-    rows = [_result_to_dict(r) for r in results]
-    for row, result in zip(rows, results, strict=True):
-        if result in shown and result.plan.channel is not None:
-            row["channel"] = {
-                "inputs": _names(result.plan.channel.inputs),
-                "outputs": _names(result.plan.channel.outputs),
-                "rows": result.plan.channel.matrix.tolist(),
-            }
-    verdict = {
-        "certified": all(r.plan.certificate.holds for r in results),
-        "if_a_sample": max((r.loss_at_95 for r in results if r.loss_at_95 is not None),
-                           default=None),
-        "command_for_a_sample": command or None,
-        "survives": any(r.survives for r in results),
-        "private": any(r.plan.from_rows for r in results),
-        "text": [line.strip() for line in describe.verdict_lines(results, scenario, command)],
-    }  # fmt: skip
-    return {"scenario": _scenario_to_dict(scenario, source), "results": rows, "verdict": verdict}
+def _channel_to_dict(channel: Channel) -> dict[str, Any]:
+    ends = {"inputs": channel.inputs, "outputs": channel.outputs}
+    names: dict[str, Any] = {
+        end: list(s.names) if isinstance(s, Levels) else [s.value(k) for k in range(s.size)]
+        for end, s in ends.items()
+    }
+    return names | {"rows": channel.matrix.tolist()}
 
 
 def _result_to_dict(result: Result) -> dict[str, Any]:
     plan, risk, expected = result.plan, result.plan.sensitivity, result.expected
-    return {
-        "epsilon": plan.epsilon,
-        "mechanism": plan.mechanism,
-        "scale": plan.scale,
-        "loss": plan.loss,
-        "mse": plan.mse,
-        "std": plan.std,
+    own = ("epsilon", "mechanism", "scale", "loss", "mse", "std", "unchanged", "cost", "keep_rate")
+    return {name: getattr(plan, name) for name in own} | {
         "certified": plan.certificate.holds,
         "certified_by": plan.certificate.method,
-        "unchanged": plan.unchanged,
         "reduction_vs_wasserstein": result.below_wasserstein,
         "reduction_vs_l1": result.below_l1,
-        "cost": plan.cost,
-        "keep_rate": plan.keep_rate,
         "keep_rate_of_a_constant": expected.constant,
         "spread": expected.spread,
         "noise_to_spread": expected.noise_to_spread,
@@ -336,53 +303,40 @@ def _result_to_dict(result: Result) -> dict[str, Any]:
 
 
 def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
+    """Return a scenario as JSON values; the digest is private and not among them."""
     report, support = scenario.priors[0].report, scenario.support
-    levels = support.names if isinstance(support, Levels) else None
-    data: dict[str, Any] = {
+    values: dict[str, Any] = {"kind": describe.kind_words(support), "size": support.size}
+    coding = None
+    if isinstance(support, Levels):
+        values |= {"levels": support.names}
+        coding = {name: k for k, name in enumerate(support.names)} if support.ordered else None
+    else:
+        least, greatest = support.value(0), support.value(support.size - 1)
+        values |= {"step": support.step, "least": least, "greatest": greatest}
+    data = {
         "source": source,
         "secret": None if report is None else report.rules.secret,
         "public": scenario.product.columns[0],
         "unit": scenario.unit,
-        "support": {
-            "kind": "numbers" if levels is None else describe.kind_words(support),
-            "size": support.size,
-            "step": None if isinstance(support, Levels) else exact_number(support.step),
-            "least": None if isinstance(support, Levels) else exact_number(support.value(0)),
-            "greatest": None if isinstance(support, Levels)
-            else exact_number(support.value(support.size - 1)),
-            "levels": levels,
-        },
-        "secrets": list(scenario.priors[0].secrets),
-        "pairs": [list(pair) for pair in scenario.pairs],
+        "support": {"step": None, "levels": None, **values},
+        "secrets": scenario.priors[0].secrets,
+        "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),
         "region": describe.region_words(scenario.rules) or None,
-        "coding": {name: code for code, name in enumerate(levels)}
-        if levels is not None and isinstance(support, Levels) and support.ordered else None,
+        "coding": coding,
         "notes": describe.scenario_notes(scenario),
-        "rows": None, "set_aside": None, "missing": None, "people": None, "warnings": [],
-    }  # fmt: skip
-    if report is not None:
-        data |= {
-            "rows": {
-                "read": report.rows_read,
-                "used": report.rows_used,
-                "set_aside": report.rows_set_aside,
-                "by_secret": dict(report.secrets),
-            },
-            "set_aside": [vars_of(aside) for aside in report.set_aside],
-            "missing": [vars_of(text) for text in report.missing],
-            "people": report.people,
-            "warnings": list(report.warnings),
-        }
-    return data
-
-
-def vars_of(record: Any) -> Mapping[str, Any]:
-    """Return the fields of a frozen record."""
-    return dict(vars(record))
-
-
-def _names(support: Any) -> list[Any]:
-    if isinstance(support, Levels):
-        return list(support.names)
-    return [exact_number(support.value(k)) for k in range(support.size)]
+    }
+    if report is None:
+        return data | dict.fromkeys(("rows", "set_aside", "missing", "people", "warnings"))
+    return data | {
+        "rows": {
+            "read": report.rows_read,
+            "used": report.rows_used,
+            "set_aside": report.rows_set_aside,
+            "by_secret": dict(report.secrets),
+        },
+        "set_aside": [vars(aside) for aside in report.set_aside],
+        "missing": [vars(text) for text in report.missing],
+        "people": report.people,
+        "warnings": report.warnings,
+    }

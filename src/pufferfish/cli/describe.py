@@ -158,7 +158,7 @@ def certificate_words(certificate: Certificate) -> str:
     return f"proved by {how}; most telling is {listed(witness.outputs)} for the pair {pair}"
 
 
-def plan_words(plan: Plan) -> list[str]:
+def plan_lines(plan: Plan) -> list[str]:
     """Return what is known of a plan, for --explain."""
     lines = [certificate_words(plan.certificate)]
     found = plan.distortion

@@ -181,7 +181,7 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
     }
     if len(named) > 1 and not options["pairs"]:
         raise InputError(
-            f"{listed(options['priors'])} protect different pairs; say which with --pair A B"
+            f"{', '.join(options['priors'])} protect different pairs; say which with --pair A B"
         )
     return Scenario(priors, pairs=options["pairs"] or files[0][1] or "all")
 

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -49,12 +49,9 @@ class Result:
 
     @property
     def loss_at_95(self) -> float | None:
-        """The largest loss that the numbers of rows allow at 95 % confidence."""
-        return None if self.plan.sensitivity is None else self.plan.sensitivity.loss_at_95
-
-    def with_plan(self, plan: Plan) -> "Result":
-        """Return the same result of a plan that knows more."""
-        return replace(self, plan=plan)
+        """The largest loss that the numbers of rows allow at 95 %; None where a region is known."""
+        risk = self.plan.sensitivity
+        return None if risk is None or self.plan.regions else risk.loss_at_95
 
     @property
     def survives(self) -> bool:
