@@ -3,16 +3,17 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
 
+import definitions
+from definitions import M, real
 from pufferfish.errors import InputError, OutsidePromiseWarning
 from pufferfish.loss import composition
 from pufferfish.loss.composition import compose, gather, joint_loss
@@ -23,81 +24,40 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.given import Rows
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import Levels, Product, Support, make_lattice, make_levels
+from pufferfish.support import Levels, Product, Support, make_lattice
 from pufferfish.tables.people import Stratum
 from pufferfish.tables.rules import Coding, Column, Rules
 
-M = mpmath.mp.clone()
-M.dps = 50
-#: Joint masses of one secret: values of all columns -> count.
-Joint = Mapping[tuple[int, ...], int]
-#: For each output of a release the likelihood of each value.
-Kernel = Sequence[Mapping[int, Any]]
+UNCHANGED = DiscreteLaplace(0.0, Fraction(1))
 
 
-def brute(
-    adversaries: Sequence[Sequence[Joint]],
-    pairs: Sequence[tuple[int, int]],
-    releases: Sequence[tuple[int, Kernel]],
-) -> Any:
-    """Return the joint loss by its definition, over every output of every release."""
-    best = M.mpf(0)
-    for secrets in adversaries:
-        totals = [sum(joint.values()) for joint in secrets]
-        for output in itertools.product(*(kernel for _, kernel in releases)):
-            likelihoods = []
-            for joint, total in zip(secrets, totals, strict=True):
-                likelihood = M.mpf(0)
-                for values, count in joint.items():
-                    term = M.mpf(count)
-                    for (column, _), weights in zip(releases, output, strict=True):
-                        term *= weights[values[column]]
-                    likelihood += term
-                likelihoods.append(likelihood / total)
-            for i, j in pairs:
-                a, b = likelihoods[i], likelihoods[j]
-                if a == b == 0:
-                    continue
-                if a == 0 or b == 0:
-                    return M.inf
-                best = max(best, abs(M.log(a / b)))
-    return best
+def noise(scale: float) -> DiscreteLaplace:
+    return DiscreteLaplace(scale, Fraction(1))
 
 
-def kernel_of(mechanism: Any, values: Sequence[int]) -> Kernel:
-    """Return the likelihoods of a mechanism on whole numbers: outputs far out change nothing."""
+def numbers(values: Sequence[int]) -> Any:
+    return make_lattice([Fraction(v) for v in values], Fraction(1))
+
+
+def kernel_of(mechanism: Any, values: Sequence[Fraction]) -> Any:
     if isinstance(mechanism, Channel):
-        rows = [
-            [Fraction(int(n), d) for n in row]
-            for row, d in zip(mechanism.rows, mechanism.denominators, strict=True)
-        ]
-        return [
-            {
-                x: M.mpf(row[y].numerator) / row[y].denominator
-                for x, row in zip(values, rows, strict=True)
-            }
-            for y in range(len(rows[0]))
-        ]
+        return definitions.channel(values, mechanism.rows.tolist())
     if mechanism.scale == 0:
-        return [{x: M.mpf(x == y) for x in values} for y in values]
-    decay = M.exp(-1 / M.mpf(mechanism.scale))
-    outputs = range(min(values) - 1, max(values) + 2)
-    return [{x: decay ** abs(y - x) for x in values} for y in outputs]
+        return definitions.unchanged(values)
+    return definitions.laplace(values, mechanism.scale, Fraction(1))
 
 
 def is_bound(found: Any, slow: Any) -> bool:
     """Whether a bound is at or above the loss, but for the digits of the slow one."""
     if found.upper is None or slow == M.inf:
         return found.upper is None
-    upper = M.mpf(found.upper.numerator) / found.upper.denominator
-    return bool(upper >= slow * (1 - M.mpf("1e-40")) - M.mpf("1e-40"))
+    return bool(real(found.upper) >= slow * (1 - M.mpf("1e-40")) - M.mpf("1e-40"))
 
 
 def is_exact(found: Any, slow: Any) -> bool:
     """Whether a bound is the loss, rounded up."""
-    if slow == M.inf:
-        return found.upper is None
-    return is_bound(found, slow) and float(found) <= float(slow) * (1 + 1e-9) + 1e-12
+    close = slow == M.inf or float(found) <= float(slow) * (1 + 1e-9) + 1e-12
+    return is_bound(found, slow) and close
 
 
 # ---- random cases -----------------------------------------------------------------------------
@@ -109,36 +69,31 @@ class Case:
 
     scenario: Scenario
     items: list[tuple[str, Any]]
-    values: list[list[int]]
 
     @cache  # noqa: B019  # the cases live as long as the module
     def slow(
         self, which: tuple[int, ...] | None = None, adversaries: tuple[int, ...] | None = None
     ) -> Any:
-        """The loss of all releases, or some, by brute force."""
-        scenario = self.scenario
-        shape, names = scenario.product.shape, scenario.product.columns
-        joints = []
-        for prior in scenario.priors:
-            joints.append(
-                [
-                    {
-                        tuple(self.values[c][k] for c, k in enumerate(place)): int(row[place])
-                        for place in np.ndindex(*shape)
-                        if row[place]
-                    }
-                    for row in prior.counts.reshape(-1, *shape)
-                ]
-            )
-        if adversaries is not None:
-            joints = [joints[k] for k in adversaries]
-        prior = scenario.priors[0]
-        pairs = [(prior.row(a), prior.row(b)) for a, b in scenario.pairs]
-        items = [self.items[k] for k in (range(len(self.items)) if which is None else which)]
-        released = [
-            (names.index(name), kernel_of(m, self.values[names.index(name)])) for name, m in items
+        """The loss of all releases, or some, for all adversaries, or some, by brute force."""
+        product, names = self.scenario.product, self.scenario.product.columns
+        values = [axis.values for axis in product.axes]  # type: ignore[union-attr]
+        joints = [
+            {
+                secret: {
+                    tuple(values[c][k] for c, k in enumerate(product.places(atom))): p
+                    for atom in range(product.size)
+                    if (p := prior.probability(secret, atom))
+                }
+                for secret in prior.secrets
+            }
+            for prior in self.scenario.priors
         ]
-        return brute(joints, pairs, released)
+        chosen = [self.items[k] for k in (range(len(self.items)) if which is None else which)]
+        released = [
+            (names.index(name), kernel_of(made, values[names.index(name)])) for name, made in chosen
+        ]
+        some = joints if adversaries is None else [joints[k] for k in adversaries]
+        return definitions.joint_loss(some, self.scenario.pairs, released)
 
 
 def cases(number: int, seed: int, releases: tuple[int, int] = (2, 4)) -> Iterator[Case]:
@@ -148,47 +103,38 @@ def cases(number: int, seed: int, releases: tuple[int, int] = (2, 4)) -> Iterato
 
 
 def _case(rng: np.random.Generator, columns: int, releases: tuple[int, int]) -> Case:
-    values = [
-        sorted(rng.choice(5, int(rng.integers(2, 4)), False).tolist()) for _ in range(columns)
+    supports = [
+        numbers(sorted(rng.choice(5, int(rng.integers(2, 4)), False).tolist()))
+        for _ in range(columns)
     ]
-    sizes = [len(v) for v in values]
-    names = "xzw"[:columns]
-    secrets = int(rng.integers(2, 4))
+    product = Product(tuple("xzw"[:columns]), tuple(supports))
+    secrets = tuple("abc"[: int(rng.integers(2, 4))])
     full = rng.random() < 0.4  # losses are finite more often then
-    supports: list[Support] = [make_lattice([Fraction(x) for x in v], Fraction(1)) for v in values]
-    for c, v in enumerate(values):
-        if v == list(range(len(v))) and rng.random() < 0.5:
-            supports[c] = make_levels([str(x) for x in v], order=[str(x) for x in v])
-    product = Product(tuple(names), tuple(supports))
     priors = []
     for _ in range(int(rng.integers(1, 3))):
-        counts = rng.integers(1 if full else 0, 9, (secrets, *sizes))
+        counts = rng.integers(1 if full else 0, 9, (len(secrets), product.size))
         if not full:
             counts *= rng.random(counts.shape) < 0.5
-        counts.reshape(secrets, -1)[:, int(rng.integers(0, np.prod(sizes)))] += 1
-        rows = list(counts.reshape(secrets, -1))
-        priors.append(Prior.from_numerators(Rows(product, tuple("abc"[:secrets]), rows)))
-    pairs: Any = "all"
-    if secrets == 3 and rng.random() < 0.5:
-        pairs = [("a", "b"), ("c", "b")]
+        counts[:, int(rng.integers(product.size))] += 1
+        priors.append(Prior.from_numerators(Rows(product, secrets, list(counts))))
+    pairs: Any = [("a", "b"), ("c", "b")] if len(secrets) == 3 and rng.random() < 0.5 else "all"
     items: list[tuple[str, Any]] = []
     for _ in range(int(rng.integers(*releases))):
         c = int(rng.integers(columns))
         kind = rng.random()
-        if kind < 0.55:
-            made: Any = DiscreteLaplace(float(rng.choice([0.3, 0.7, 1.5, 4.0, 9.0])), Fraction(1))
-        elif kind < 0.9:
+        made: Any = noise(float(rng.choice([0.3, 0.7, 1.5, 4.0, 9.0])))
+        if kind > 0.9:
+            made = UNCHANGED
+        elif kind > 0.55:
             outputs = int(rng.integers(2, 4))
-            weights = rng.integers(0 if rng.random() < 0.2 else 1, 9, (sizes[c], outputs))
+            weights = rng.integers(int(rng.random() > 0.2), 9, (supports[c].size, outputs))
             weights[:, 0] += 1
-            made = Channel.of(supports[c], make_lattice(map(Fraction, range(outputs))), weights)
-        else:
-            made = DiscreteLaplace(0.0, Fraction(1))
-        items.append((names[c], made))
-    return Case(Scenario(priors, pairs), items, values)
+            made = Channel.of(supports[c], numbers(range(outputs)), weights)
+        items.append(("xzw"[c], made))
+    return Case(Scenario(priors, pairs), items)
 
 
-MANY = list(cases(150, seed=4))
+MANY = list(cases(40, seed=4))
 
 
 def test_the_joint_loss_is_that_of_all_outputs() -> None:
@@ -196,13 +142,6 @@ def test_the_joint_loss_is_that_of_all_outputs() -> None:
         found, slow = joint_loss(case.scenario, case.items), case.slow()
         assert is_exact(found, slow), (number, float(found), slow)
         assert found.upper is None or found.lower <= float(found)
-
-
-@pytest.mark.slow
-def test_the_joint_loss_is_that_of_all_outputs_often() -> None:
-    for number, case in enumerate(cases(400, seed=5)):
-        found, slow = joint_loss(case.scenario, case.items), case.slow()
-        assert is_exact(found, slow), (number, float(found), slow)
 
 
 def faults_of_small_grids(every: Sequence[Case]) -> tuple[list[Any], set[str]]:
@@ -213,7 +152,7 @@ def faults_of_small_grids(every: Sequence[Case]) -> tuple[list[Any], set[str]]:
         slow = case.slow()
         whole = gather(case.scenario, case.items)
         least = math.inf
-        for limit in (1, 2, 4, 9, 27, LARGEST_GRID):
+        for limit in (1, 3, 9, LARGEST_GRID):
             found = whole.bound(limit)
             kinds.add(found.kind)
             named = [*found.within, *(label for label, _ in found.terms)]
@@ -235,7 +174,7 @@ def _labels(whole: composition.Composition) -> list[str]:
     return [label for labels in whole.labels.values() for label in labels]
 
 
-SMALL = list(cases(30, seed=6, releases=(3, 5)))
+SMALL = list(cases(14, seed=6, releases=(3, 5)))
 
 
 def test_where_the_grid_does_not_fit_it_is_a_bound() -> None:
@@ -247,31 +186,26 @@ def test_where_the_grid_does_not_fit_it_is_a_bound() -> None:
 def test_mutant_that_forgets_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = composition._named
     monkeypatch.setattr(composition, "_named", lambda terms, rows=1: honest(list(terms)[:1], rows))
-    assert faults_of_small_grids(SMALL[:10])[0]
+    assert faults_of_small_grids(SMALL[:6])[0]
 
 
 def test_mutants_that_take_the_least_adversary_or_add_increments() -> None:
     """The least adversary, or the sum of what each release costs alone, is below the loss."""
     least, added = 0, 0
-    for case in MANY[:80]:
+    for case in MANY:
         slow = case.slow()
         if slow == M.inf:
             continue
         alone = [case.slow(None, (k,)) for k in range(len(case.scenario.priors))]
         least += min(alone) < slow * 0.999
         added += sum(case.slow((k,)) for k in range(len(case.items))) < slow * 0.999
-    assert least > 3
-    assert added > 3
+    assert least > 1
+    assert added > 1
 
 
 # ---- one column -------------------------------------------------------------------------------
 
 RARE = Scenario(Prior.from_mapping({"A": {"0": "1"}, "B": {"0": ".99", "10": ".01"}}))
-UNCHANGED = DiscreteLaplace(0.0, Fraction(1))
-
-
-def noise(scale: float) -> DiscreteLaplace:
-    return DiscreteLaplace(scale, Fraction(1))
 
 
 def test_the_theorys_numbers() -> None:
@@ -326,9 +260,8 @@ class Planned:
 
 
 def planned(column: str | None, mechanism: Any, values: Sequence[int], **more: Any) -> Planned:
-    support = make_lattice([Fraction(v) for v in values], Fraction(1))
-    coding = None if column is None else Coding(column, support)
-    return Planned(mechanism, support, coding, **more)
+    coding = None if column is None else Coding(column, numbers(values))
+    return Planned(mechanism, numbers(values), coding, **more)
 
 
 def test_nothing_alone_and_everything_together() -> None:
@@ -462,70 +395,55 @@ def test_a_region_is_charged_its_robust_loss_or_worst_cases() -> None:
 People = Sequence[tuple[str, Sequence[tuple[int, int]]]]
 
 
-def known_people(people: People, values: int = 2) -> Scenario:
-    """Return a scenario that knows the rows of each person, of two columns with these values."""
-    numbers = make_lattice([Fraction(v) for v in range(values)])
-    product = Product(("x", "z"), (numbers, numbers))
-    secrets = tuple(sorted({secret for secret, _ in people}))
-    rows = np.zeros((len(secrets), values * values), dtype=np.int64)
-    strata = []
+def known_people(people: People) -> Scenario:
+    """Return a scenario that knows the rows of each person, of two columns of 0 and 1."""
+    product, secrets = Product(("x", "z"), (numbers([0, 1]),) * 2), ("a", "b")
+    rows, strata = np.zeros((2, 4), dtype=np.int64), []
     for k in sorted({len(own) for _, own in people}):
-        sequences: dict[tuple[int, ...], list[int]] = {}
+        counts: dict[tuple[int, ...], list[int]] = {}
         for secret, own in people:
-            atoms = tuple(x * values + z for x, z in own)
-            rows[secrets.index(secret), list(atoms)] += 0
             if len(own) == k:
-                counts = sequences.setdefault(atoms, [0] * len(secrets))
-                counts[secrets.index(secret)] += 1
-                for atom in atoms:
-                    rows[secrets.index(secret), atom] += 1
-        table = np.array(list(sequences), dtype=np.int64).reshape(-1, k)
-        strata.append(Stratum(k, table, np.array(list(sequences.values()), dtype=np.int64).T))
+                atoms = tuple(2 * x + z for x, z in own)
+                counts.setdefault(atoms, [0, 0])[secrets.index(secret)] += 1
+                np.add.at(rows[secrets.index(secret)], list(atoms), 1)
+        sequences = np.array(list(counts), dtype=np.int64).reshape(-1, k)
+        strata.append(Stratum(k, sequences, np.array(list(counts.values()), dtype=np.int64).T))
     rules = Rules("s", (Column("x"), Column("z")), unit="id")
-    made = Prior.from_numerators(
-        Rows(product, secrets, list(rows)), from_rows=True, rules=rules, strata=tuple(strata)
-    )
-    return Scenario(made)
+    given = Rows(product, secrets, list(rows))
+    return Scenario(Prior.from_numerators(given, from_rows=True, rules=rules, strata=tuple(strata)))
 
 
-def random_people(rng: np.random.Generator, numbers: Sequence[int], values: int = 2) -> People:
+def random_people(rng: np.random.Generator, every: Sequence[int]) -> People:
     """Some people of either secret for each number of rows."""
     return [
-        (secret, [tuple(map(int, rng.integers(0, values, 2))) for _ in range(k)])  # type: ignore[misc]
-        for k in numbers
+        (secret, [(int(x), int(z)) for x, z in rng.integers(0, 2, (k, 2))])
+        for k in every
         for secret in "ab"
         for _ in range(int(rng.integers(6, 12)) * k)
     ]
 
 
-def slow_people(people: People, releases: Sequence[tuple[int, Any]], values: int = 2) -> Any:
+def slow_people(people: People, releases: Sequence[tuple[int, Any]]) -> Any:
     """The loss of all rows of a person, and of single rows, by brute force."""
-    single = [[(row,) for own in _of(people, s) for row in own] for s in "ab"]
-    worst = _joint(single, 1, releases, values)
-    for k in sorted({len(own) for _, own in people}):
-        mine = [[tuple(own) for own in _of(people, s) if len(own) == k] for s in "ab"]
-        worst = max(worst, _joint(mine, k, releases, values))
+    single = [(secret, [row]) for secret, own in people for row in own]
+    kinds = [single, *([p for p in people if len(p[1]) == k] for k in {len(o) for _, o in people})]
+    values = [Fraction(0), Fraction(1)]
+    worst = M.mpf(0)
+    for kind in kinds:
+        joint: dict[str, dict[tuple[Fraction, ...], Fraction]] = {"a": {}, "b": {}}
+        for secret, own in kind:
+            flat = tuple(Fraction(v) for row in own for v in row)
+            joint[secret][flat] = joint[secret].get(flat, Fraction(0)) + 1
+        for own_joint in joint.values():
+            total = sum(own_joint.values())
+            own_joint.update({key: mass / total for key, mass in own_joint.items()})
+        kernels = [
+            (2 * row + column, kernel_of(made, values))
+            for row in range(len(kind[0][1]))
+            for column, made in releases
+        ]
+        worst = max(worst, definitions.joint_loss([joint], [("a", "b")], kernels))
     return worst
-
-
-def _of(people: People, secret: str) -> list[Any]:
-    return [own for s, own in people if s == secret]
-
-
-def _joint(rows: Any, k: int, releases: Sequence[tuple[int, Any]], values: int) -> Any:
-    joints = []
-    for own in rows:
-        joint: dict[tuple[int, ...], int] = {}
-        for person in own:
-            flat = tuple(v for row in person for v in row)
-            joint[flat] = joint.get(flat, 0) + 1
-        joints.append(joint)
-    kernels = [
-        (2 * row + column, kernel_of(mechanism, range(values)))
-        for row in range(k)
-        for column, mechanism in releases
-    ]
-    return brute([joints], [(0, 1)], kernels)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -533,14 +451,12 @@ def test_all_rows_of_a_person_count_together(seed: int) -> None:
     rng = np.random.default_rng(seed)
     people = random_people(rng, ((2,), (1, 2))[seed % 2])
     scenario = known_people(people)
-    numbers = scenario.product.axes[0]
-    made = Channel.of(numbers, numbers, rng.integers(1, 9, (2, 2)))
+    made = Channel.of(numbers([0, 1]), numbers([0, 1]), rng.integers(1, 9, (2, 2)))
     releases: list[Any] = [(0, noise(float(rng.uniform(0.5, 4)))), (1, made), (0, noise(5.0))]
     for chosen in (releases[:2], releases[::2], releases[:1]):
         slow = slow_people(people, chosen)
         found = joint_loss(scenario, [("xz"[c], m) for c, m in chosen])
         assert is_exact(found, slow), (float(found), slow)
-        assert is_exact(found, slow_people(people, chosen))
 
 
 def faults_of_people() -> list[Any]:
