@@ -26,8 +26,7 @@ from pufferfish.release.csvtext import guarded, texts, unguarded
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Support, lattice_of
-from pufferfish.tables.arrow import distinct
-from pufferfish.tables.canonical import Cells
+from pufferfish.tables.arrow import Cells, distinct
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
 

@@ -18,8 +18,7 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import IntArray
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Levels
-from pufferfish.tables.arrow import distinct
-from pufferfish.tables.canonical import Cells
+from pufferfish.tables.arrow import Cells, distinct
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, UNREADABLE, Encoder
 from pufferfish.tables.rules import Coding
 from pufferfish.tables.table import Table

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The finite channel of a release against its definition, and its weights against the theory."""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pufferfish.estimate.figures import Bounds, figures, one_more
+from pufferfish.estimate.matrix import Inverse, finite_channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.release.postprocess import Postprocess
+from pufferfish.release.spec import ReleaseSpec
+from pufferfish.support import Levels, make_lattice
+from release_cases import channel_job, spec_of
+
+STEPS = [Fraction(1), Fraction(1, 4), Fraction(3, 2), Fraction(1, 3)]
+
+
+def released_law(spec: ReleaseSpec, x: int) -> dict[int, float]:
+    """The chance of every released value (in steps) for atom x, the far tails left out."""
+    post = Postprocess(spec)
+    noise, support = spec.mechanism, spec.support
+    units = float(Fraction(noise.scale) / noise.step)
+    a = math.exp(-1 / units)
+    far = int(60 * units) + 2
+    place = support.origin + int(support.index[x])
+    draws = np.arange(place - far, place + far + 1)
+    chances: dict[int, float] = {}
+    for value, z in zip(post.finish(draws).tolist(), range(-far, far + 1), strict=True):
+        mass = (1 - a) / (1 + a) * a ** abs(z)
+        chances[value] = chances.get(value, 0.0) + mass
+    return chances
+
+
+@given(
+    st.lists(st.integers(-6, 12), min_size=1, max_size=5, unique=True),
+    st.sampled_from(STEPS),
+    st.sampled_from([0.3, 1.0, 4.0]),
+    st.booleans(),
+    st.sampled_from([None, (0, 3), (-9, 20), (2, 3)]),
+)
+def test_the_matrix_is_the_law_of_the_release(
+    units: list[int], step: Fraction, scale: float, rounds: bool, bounds: Any
+) -> None:
+    support = make_lattice([u * step for u in units], step)
+    out_step = Fraction(1) if rounds and step.denominator > 1 else step
+    limits = None if bounds is None else (out_step * bounds[0], out_step * bounds[1])
+    spec = spec_of(support, DiscreteLaplace(scale, step), round=rounds, bounds=limits)
+    channel = finite_channel(Postprocess(spec), support)
+    assert channel.matrix.sum(axis=1) == pytest.approx(np.ones(support.size))
+    for x in range(support.size):
+        law = released_law(spec, x)
+        assert channel.matrix[x] == pytest.approx(channel.counts(law) / sum(law.values()), abs=1e-9)
+
+
+@given(
+    st.lists(st.integers(0, 15), min_size=2, max_size=6, unique=True),
+    st.sampled_from([0.5, 2.0, 10.0]),
+)
+def test_outputs_beyond_the_ends_tell_nothing(units: list[int], scale: float) -> None:
+    """The likelihoods of all values are in one proportion there: so one output stands for them."""
+    support = make_lattice([Fraction(u) for u in units])
+    first, last = support.origin, support.origin + int(support.index[-1])
+    for outside in (range(last, last + 5), range(first - 5, first + 1)):
+        columns = [[math.exp(-abs(y - u) / scale) for u in sorted(units)] for y in outside]
+        for column in columns:
+            assert np.array(column) / column[0] == pytest.approx(
+                np.array(columns[0]) / columns[0][0]
+            )
+
+
+ROWS = st.lists(
+    st.lists(st.integers(0, 4), min_size=4, max_size=4).filter(any), min_size=2, max_size=4
+)
+
+
+def stochastic(rows: list[list[int]]) -> Any:
+    matrix = np.array(rows, dtype=float)
+    return (matrix / matrix.sum(axis=1, keepdims=True))[:, matrix.any(axis=0)]
+
+
+@given(ROWS)
+def test_weights_solve_and_have_the_least_variance(rows: list[list[int]]) -> None:
+    matrix = stochastic(rows)
+    size = len(matrix)
+    weights, usable = Inverse(matrix).weights(np.eye(size))
+    exact = np.linalg.matrix_rank(matrix, tol=1e-10)
+    null = np.linalg.svd(matrix)[2][exact:]
+    mass = matrix.mean(axis=0)
+    for x in range(size):
+        solvable = np.linalg.matrix_rank(np.c_[matrix, np.eye(size)[x]], tol=1e-10) == exact
+        assert usable[x] == solvable
+        if solvable:
+            assert matrix @ weights[:, x] == pytest.approx(np.eye(size)[x], abs=1e-9)
+            for direction in null:  # any other solution differs by one of these
+                assert (mass * weights[:, x] * direction).sum() == pytest.approx(0, abs=1e-7)
+
+
+@given(ROWS)
+def test_groups_are_the_finest_partition_of_that_kind(rows: list[list[int]]) -> None:
+    matrix = stochastic(rows)
+    groups = Inverse(matrix).groups()
+    assert sorted(itertools.chain.from_iterable(groups)) == list(range(len(rows)))
+    rank = np.linalg.matrix_rank(matrix, tol=1e-10)
+    hidden = np.linalg.svd(matrix.T)[2][rank:]
+    for group in groups:
+        indicator = np.isin(np.arange(len(rows)), group)
+        assert hidden @ indicator == pytest.approx(np.zeros(len(hidden)), abs=1e-7)
+        for part in itertools.chain.from_iterable(
+            itertools.combinations(group, k) for k in range(1, len(group))
+        ):
+            # No way to split a group into two sums that both are known whatever the rest.
+            rest = [x for x in group if x not in part]
+            assert (
+                np.abs(hidden[:, list(part)]).max(initial=0) > 1e-9 or not rest or len(hidden) == 0
+            )
+
+
+def test_a_nearly_singular_channel_is_of_no_use() -> None:
+    """A deviation of 1e6 per row or more is as good as none."""
+    three = Levels(("a", "b", "c"))
+    for tiny, told_apart in ((10**3, True), (10**8, False), (10**30, False)):
+        rows = [[tiny + 1, tiny, tiny], [tiny, tiny + 1, tiny], [0, 0, 1]]
+        channel = finite_channel(Postprocess(channel_job(three, rows)), three)
+        _, usable = Inverse(channel.matrix).weights(np.eye(3))
+        assert usable.tolist() == [told_apart, told_apart, True]
+
+
+@given(ROWS)
+def test_bounds_of_the_variance_are_those_of_the_definition(rows: list[list[int]]) -> None:
+    matrix = stochastic(rows)
+    weights = np.random.default_rng(1).normal(size=(matrix.shape[1], 3))
+    bounds = Bounds.on(weights, matrix)
+    for k in range(3):
+        centred = weights[:, k] - (matrix @ weights[:, k])[:, None]
+        variances = (matrix * centred**2).sum(axis=1)
+        assert bounds.least[k] == pytest.approx(variances.min(), abs=1e-12)
+        assert bounds.most[k] == pytest.approx(variances.max(), abs=1e-12)
+        random = variances > 1e-12
+        fourth = (matrix * centred**4).sum(axis=1)[random] / variances[random]
+        jump = math.sqrt(fourth.max(initial=0.0))
+        assert bounds.jump[k] == pytest.approx(jump, rel=1e-6, abs=1e-9)
+
+
+def test_one_row_more_where_few_change() -> None:
+    longer = one_more(np.array([0.0, 0.1, 1.0, 4.0, 5.0]), np.ones(5), 1.0)
+    assert longer.tolist() == pytest.approx([0.0, 0.1, math.sqrt(2), math.sqrt(17), 5.0])
+
+
+def test_no_interval_has_zero_width_by_chance() -> None:
+    """That an output did not occur does not make its chance 0."""
+    matrix = np.array([[0.9, 0.1], [0.1, 0.9]])
+    weights, _ = Inverse(matrix).weights(np.eye(2))
+    for figure in figures(
+        np.array([30.0, 0.0]), weights, np.array([1.1, -0.1]), Bounds.on(weights, matrix)
+    ):
+        assert figure.standard_error > 0.01

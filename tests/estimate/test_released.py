@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From release to estimate: unbiased, covered as often as stated, refused where none."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from pufferfish.errors import InputError
+from pufferfish.estimate import figures, matrix, released
+from pufferfish.estimate.estimate import Estimate, Figure
+from pufferfish.estimate.released import estimate_released
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.entropy import seeded_entropy
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.release.pipeline import release_file
+from pufferfish.release.postprocess import Postprocess
+from pufferfish.release.spec import ReleaseSpec
+from pufferfish.support import Lattice, Levels, Support, lattice_of, make_lattice
+from pufferfish.tables.rules import Coding
+from release_cases import channel_job, spec_of
+
+NAMES = ("low", "mid", "high")
+ORDERED, UNORDERED = Levels(NAMES, ordered=True), Levels(NAMES)
+INVERTIBLE = [[8, 1, 1], [1, 8, 1], [1, 1, 8]]
+MERGING = [[8, 1, 1], [8, 1, 1], [1, 1, 8]]
+COUNTS = (300, 200, 140)
+
+
+def numbers(*values: object) -> Lattice:
+    return make_lattice([Fraction(str(value)) for value in values])
+
+
+def noisy(support: Support, scale: float, **options: Any) -> ReleaseSpec:
+    return spec_of(support, DiscreteLaplace(scale, lattice_of(support).step), **options)
+
+
+def draws(spec: ReleaseSpec, counts: Any, times: int, seed: int = 7) -> list[Any]:
+    """Released arrays of a column that holds each atom so often."""
+    post, entropy = Postprocess(spec), seeded_entropy(seed)
+    atoms = np.repeat(np.arange(spec.support.size), counts)
+    return [post.numpy(post.draw(atoms, entropy)) for _ in range(times)]
+
+
+def truths(spec: ReleaseSpec, counts: Any) -> list[float]:
+    values = [float(v) for v in lattice_of(spec.support).values]
+    column = np.repeat(values, counts)
+    return [*(c / sum(counts) for c in counts), float(column.mean()), float(column.var())]
+
+
+def all_figures(found: Estimate) -> list[Figure]:
+    assert found.mean is not None
+    assert found.variance is not None
+    return [*found.entries, found.mean, found.variance]
+
+
+# Round trips: every form of one release gives one estimate.
+
+
+@pytest.mark.filterwarnings("ignore::pufferfish.errors.SeededWarning")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        channel_job(UNORDERED, INVERTIBLE),
+        channel_job(ORDERED, MERGING),
+        channel_job(Levels(("'=b", "=b", "+1 x")), INVERTIBLE, coding=Coding("=x", UNORDERED)),
+        noisy(numbers(0, 1, 2), 1.5),
+        noisy(numbers("0.25", "0.5", "1.75"), 1.5),
+        noisy(numbers(2**62 + 1, 2**62 + 2, 2**62 + 9), 1.5),
+        noisy(ORDERED, 1.2, round=True, bounds=("low", "high")),
+        noisy(numbers(0, "0.5", 2), 0.7, round=True, bounds=(-1, 3)),
+    ],
+    ids=["levels", "merging", "formulas", "1", "1/4", "2**62", "names", "rounded"],
+)
+def test_every_form_of_a_release(tmp_path: Path, spec: ReleaseSpec) -> None:
+    support = spec.support
+    assert spec.coding is not None
+    name = spec.coding.column
+    spec = replace(spec, coding=Coding(name, support))
+    column = np.repeat([support.name(k) for k in range(support.size)], COUNTS)
+    frame = pl.DataFrame({"s": ["a"] * len(column), name: column})
+    forms: list[Any] = [tmp_path / f"test.{ending}" for ending in ("csv", "tsv.gz", "parquet")]
+    for path in forms:
+        release_file(frame, path, spec, seed=5)
+    back = pl.read_parquet(forms[-1])[name]
+    forms += [str(forms[0]), back, back.to_numpy(), back.to_list(), back.to_pandas()]
+    forms += [back.to_frame(), back.to_frame().lazy(), back.to_frame().to_arrow()]
+    forms += [pd.DataFrame({name: back.to_list()}), pa.record_batch({name: back.to_list()})]
+    found = [estimate_released(form, spec) for form in forms]
+    assert all(other == found[0] for other in found)
+    merged = isinstance(spec.mechanism, Channel) and spec.mechanism.rows.tolist() == MERGING
+    shares = [500 / 640, 140 / 640] if merged else [c / 640 for c in COUNTS]
+    assert len(found[0].entries) == len(shares)
+    for entry, share in zip(found[0].entries, shares, strict=True):
+        assert abs(entry.estimate - share) < 5 * entry.standard_error
+    ordered = isinstance(support, Lattice) or support.ordered
+    assert (found[0].mean is not None) == (ordered and not merged)
+    assert repr(found[0]).startswith("Estimate(640 rows: ")
+
+
+def test_thirds_are_read_from_their_doubles() -> None:
+    spec = noisy(make_lattice([Fraction(0), Fraction(1, 3), Fraction(2)]), 1.5)
+    (shown,) = draws(spec, COUNTS, 1)
+    exact = [Fraction(round(3 * v), 3) for v in shown.tolist()]
+    assert estimate_released(shown, spec) == estimate_released(exact, spec)
+
+
+def test_numbers_that_were_saved_anew(tmp_path: Path) -> None:
+    spec = noisy(numbers(0, 1), 1.0)
+    path = tmp_path / "x.csv"
+    path.write_text("x\n1\n 1.0\n-2\n+1\n1e0\n0\n")
+    assert estimate_released(path, spec) == estimate_released([1, 1, -2, 1, 1, 0], spec)
+
+
+def test_the_columns_of_a_table() -> None:
+    spec = channel_job(UNORDERED, INVERTIBLE)
+    column = list(NAMES) * 5
+    want = estimate_released(column, spec)
+    assert estimate_released(pd.DataFrame({"z": 1, "x": column}), spec) == want
+    renamed = pd.DataFrame({"x": "else", "y": column})
+    assert estimate_released(renamed, spec, column="y") == want
+    # A plan from a given prior names no column: then the only one is meant.
+    unnamed = replace(spec, coding=None)
+    assert estimate_released(pd.DataFrame({"any": column}), unnamed) == want
+    for frame, asked, name, message in (
+        (renamed, unnamed, None, "has the columns x, y, and the plan names none; say"),
+        (pd.DataFrame({"any": column}), spec, None, "no column 'x'"),
+        (renamed, spec, "Y", "did you mean 'y'"),
+        (column, spec, "x", "but not of an array"),
+    ):
+        with pytest.raises(InputError, match=message):
+            estimate_released(frame, asked, column=name)
+
+
+# What is estimated.
+
+
+def test_a_column_that_was_released_unchanged() -> None:
+    found = estimate_released([0, 0, 1], noisy(numbers(0, 1), 0.0, allow_unchanged=True))
+    assert [e.estimate for e in found.entries] == pytest.approx([2 / 3, 1 / 3])
+    assert all(f.standard_error == 0 for f in all_figures(found))
+    identity = np.identity(3, dtype=int).tolist()
+    found = estimate_released(["low", "low", "high"], channel_job(UNORDERED, identity))
+    assert [e.estimate for e in found.entries] == pytest.approx([2 / 3, 0, 1 / 3])
+
+
+def test_merged_levels_are_named() -> None:
+    found = estimate_released(["low", "mid", "high"] * 50, channel_job(ORDERED, MERGING))
+    assert [e.labels for e in found.entries] == [("low", "mid"), ("high",)]
+    assert found.not_estimable == ("low", "mid")
+    assert (found.mean, found.variance) == (None, None)
+    constant = channel_job(ORDERED, [[1, 1, 1]] * 3)
+    found = estimate_released(["low", "mid", "high"] * 50, constant)
+    assert (found.entries, found.not_estimable) == ((), NAMES)
+
+
+def test_a_mean_can_be_estimable_where_no_frequency_is() -> None:
+    # The middle value is the average of the ends.
+    spec = channel_job(numbers(0, 1, 2), [[2, 0], [1, 1], [0, 2]], numbers(0, 2))
+    found = estimate_released([0, 2] * 50, spec)
+    assert found.entries == ()
+    assert found.mean is not None
+    assert found.mean.estimate == pytest.approx(1)
+    assert found.variance is None
+
+
+def test_rounding_and_bounds_merge_the_outputs_of_a_channel_of_numbers() -> None:
+    values, outputs = numbers(0, 1, 2), numbers(0, "0.5", 1, "1.5", 2)
+    rows = [[6, 3, 1, 1, 1], [1, 2, 6, 2, 1], [1, 1, 1, 3, 6]]
+    merged = [[r[0] + r[1], r[2], r[3] + r[4]] for r in rows]
+    column = [0, 1, 1, 2] * 9
+    by_hand = estimate_released(column, channel_job(values, merged, values))
+    # Ties go to the even integer: 0.5 to 0, and 1.5 to 2.
+    whole = channel_job(values, rows, outputs, round=True)
+    assert estimate_released(column, whole) == by_hand
+    inside = channel_job(values, rows, outputs, bounds=("0.5", "1.5"))
+    halves = [0.5, 1, 1, 1.5] * 9
+    assert estimate_released(halves, inside).entries == by_hand.entries
+    with pytest.raises(InputError, match="outside the bounds"):
+        estimate_released(column, inside)
+
+
+def test_bounds_around_the_values_need_not_be_stated() -> None:
+    """One output stands for all beyond the ends, and so bounds there change nothing."""
+    for size in (3, 2500):
+        spec = noisy(numbers(*range(size)), 2.0)
+        rng = np.random.default_rng(1)
+        (shown,) = draws(spec, np.bincount(rng.integers(0, size, 9000), minlength=size), 1)
+        clipped = np.clip(shown, 0, size - 1)
+        found = estimate_released(shown, spec)
+        stated = noisy(numbers(*range(size)), 2.0, bounds=(0, size - 1))
+        assert estimate_released(clipped, spec) == found
+        assert estimate_released(clipped, stated) == found
+
+
+def test_bounds_inside_the_values_and_coarse_rounding() -> None:
+    tight = noisy(numbers(*range(9)), 2.0, bounds=(2, 4))
+    found = estimate_released([2, 3, 4] * 50, tight)
+    assert found.entries == ()
+    assert len(found.not_estimable) == 9
+    assert found.mean is None
+    coarse = noisy(make_lattice([Fraction(k, 10) for k in range(11)]), 0.2, round=True)
+    assert estimate_released([0, 1] * 50, coarse).not_estimable == tuple(
+        coarse.support.name(k) for k in range(11)
+    )
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_large_support_has_mean_and_variance_in_linear_time(bounded: bool) -> None:
+    support = numbers(*range(0, 700_000, 7))
+    bounds = (-500, 10**6) if bounded else None
+    spec = noisy(support, 3000.0, bounds=bounds)
+    counts = np.bincount(np.random.default_rng(2).integers(0, 100_000, 50_000), minlength=100_000)
+    (shown,) = draws(spec, counts, 1)
+    found = estimate_released(shown, spec)
+    assert found.too_many_values
+    assert (found.entries, found.not_estimable) == ((), ())
+    assert found.mean is not None
+    assert found.variance is not None
+    mean, variance = truths(spec, counts)[-2:]
+    assert found.mean.standard_error == pytest.approx(math.sqrt(2 / 50_000) * 3000, rel=0.05)
+    assert abs(found.mean.estimate - mean) < 5 * found.mean.standard_error
+    assert abs(found.variance.estimate - variance) < 5 * found.variance.standard_error
+    rounds = make_lattice([Fraction(k, 10) for k in range(3000)])
+    found = estimate_released([1, 2], noisy(rounds, 3.0, round=True))
+    assert (found.mean, found.variance, found.too_many_values) == (None, None, True)
+
+
+def test_the_two_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without holes between the values the weights are unique: both ways must find them."""
+    spec = noisy(numbers(*range(5, 45)), 3.0)
+    (shown,) = draws(spec, [50] * 40, 1)
+    by_matrix = estimate_released(shown, spec)
+    monkeypatch.setattr(released, "MOST_VALUES", 1)
+    by_sums = estimate_released(shown, spec)
+    for one, two in ((by_matrix.mean, by_sums.mean), (by_matrix.variance, by_sums.variance)):
+        assert one is not None
+        assert two is not None
+        assert one.estimate == pytest.approx(two.estimate, rel=1e-9)
+        assert one.standard_error == pytest.approx(two.standard_error, rel=1e-6)
+
+
+def test_far_values_and_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    far = noisy(numbers(0, 5, 10**9), 3.0)
+    (shown,) = draws(far, COUNTS, 1)
+    assert estimate_released(shown, far).entries[2].estimate == pytest.approx(140 / 640)
+    many = noisy(numbers(*range(1200)), 5.0)
+    (shown,) = draws(many, np.full(1200, 40), 1)
+    found = estimate_released(shown, many)
+    assert len(found.entries) == 1200
+    assert sum(e.estimate for e in found.entries) == pytest.approx(1)
+
+
+# What is no release of the plan is refused.
+
+
+@pytest.mark.parametrize(
+    "spec, values, message",
+    [
+        (channel_job(UNORDERED, INVERTIBLE), ["low", "secret"], "none of the released levels"),
+        (channel_job(UNORDERED, INVERTIBLE), ["low", None], "has an empty cell"),
+        (channel_job(UNORDERED, INVERTIBLE), ["low", "  "], "has an empty cell"),
+        (channel_job(UNORDERED, [[1, 1, 0]] * 3), ["low", "high"], "mechanism never publishes"),
+        (noisy(numbers(0, "0.5"), 1.0), ["1", "0.7"], "is no multiple of 0.5"),
+        (noisy(numbers(0, "0.5"), 1.0), ["1", "secret"], "is no multiple of 0.5"),
+        (noisy(numbers(0, "0.5"), 1.0), ["1", "inf"], "is no multiple of 0.5"),
+        (noisy(numbers(0, "0.5"), 1.0), [1.0, math.nan], "is no multiple|empty"),
+        (noisy(numbers(0, "0.5"), 1.0, round=True), ["1", "2.5"], "is no multiple of 1,"),
+        (noisy(numbers(0, 1), 1.0, bounds=(0, 3)), [1, 7], "outside the bounds"),
+        (noisy(numbers(0, 1), 0.0, allow_unchanged=True), [1, 7], "mechanism never publishes"),
+        (noisy(ORDERED, 1.0), ["low", "mid"], "is no multiple of 1"),
+        (noisy(ORDERED, 1.0, round=True, bounds=(0, 2)), [0, 1], "none of the released levels"),
+        (noisy(numbers(0, 1), 1.0), [], "nothing to estimate from"),
+        (noisy(numbers(0, 1), 1.0), np.zeros((2, 2)), "one dimension"),
+        (channel_job(ORDERED, INVERTIBLE, min_scale=3), ["low"], "min-scale"),
+    ],
+)
+def test_cells_that_no_release_wrote(spec: ReleaseSpec, values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        estimate_released(values, spec)
+    assert "secret" not in str(caught.value)
+
+
+IMPOSSIBLE = "more than 5 standard errors outside .*: was this file released by this plan"
+
+
+@pytest.mark.parametrize("size", [60, 3000])
+def test_the_unreleased_column_is_no_release(size: int) -> None:
+    """Without the noise that the plan adds the variance would be far below 0."""
+    spec = noisy(numbers(*range(size)), 300.0)
+    with pytest.raises(InputError, match=IMPOSSIBLE):
+        estimate_released([size // 2] * 2000, spec)
+
+
+def test_options_that_were_not_stated() -> None:
+    counts = np.full(3, 2000)
+    for asked, told in (
+        (noisy(numbers(0, "0.5", 2), 2.0, round=True), noisy(numbers(0, "0.5", 2), 2.0)),
+        (noisy(numbers(0, 1, 2), 0.5, min_scale=20), noisy(numbers(0, 1, 2), 0.5)),
+        (noisy(numbers(0, 1, 2), 2.0, bounds=(0, 1)), noisy(numbers(0, 1, 2), 2.0)),
+    ):
+        (shown,) = draws(asked, counts, 1)
+        assert estimate_released(shown, asked).rows == 6000
+        with pytest.raises(InputError, match=IMPOSSIBLE):
+            estimate_released(shown, told)
+    wrong_channel = channel_job(ORDERED, [[8, 3, 3], [3, 8, 3], [3, 3, 8]])
+    with pytest.raises(InputError, match=IMPOSSIBLE):
+        estimate_released(["low"] * 2000, wrong_channel)
+
+
+@pytest.mark.parametrize("kind", [{}, {"round": True}, {"bounds": (0, 3)}])
+@pytest.mark.parametrize("scale", [0.02, 0.3, 1.0, 5.0, 300.0])
+def test_what_was_released_is_never_refused(scale: float, kind: dict[str, Any]) -> None:
+    for support in (numbers(0, 1, 2), numbers("0.25", "0.5", "1.75"), numbers(0, 1, 40)):
+        spec = noisy(support, scale, **kind)
+        for counts in ((1, 0, 0), (3, 1, 0), (0, 40, 0), (2000, 0, 0), (0, 500, 700)):
+            for shown in draws(spec, counts, 4):
+                assert estimate_released(shown, spec).rows == sum(counts)
+
+
+# Unbiased, and covered as often as stated.
+
+COVERED: list[tuple[ReleaseSpec, Any]] = [
+    (noisy(numbers(0, 1, 2, 3), 1.3), (220, 180, 120, 80)),
+    (noisy(numbers(0, 1, 2, 3), 1.3, bounds=(-2, 5)), (220, 180, 120, 80)),
+    (noisy(numbers(0, 1, 7), 2.0), (300, 200, 140)),
+    (noisy(numbers(0, "0.5", 2), 0.7, round=True, bounds=(-1, 3)), (300, 200, 140)),
+    (channel_job(ORDERED, INVERTIBLE), (300, 200, 140)),
+    (channel_job(numbers(0, 1), [[3, 1, 1], [1, 1, 3]], numbers(0, "0.5", 1)), (250, 150)),
+]
+IDS = ["noise", "bounds", "holes", "rounded", "channel", "wide channel"]
+
+
+def simulated(spec: ReleaseSpec, counts: Any, times: int) -> tuple[Any, Any, Any]:
+    """Estimates, standard errors and reaches, less the truth, of many seeded releases."""
+    found = [all_figures(estimate_released(d, spec)) for d in draws(spec, counts, times)]
+    estimates = np.array([[f.estimate for f in line] for line in found]) - truths(spec, counts)
+    errors = np.array([[f.standard_error for f in line] for line in found])
+    return estimates, errors, np.array([[f.reach for f in line] for line in found])
+
+
+def right(spec: ReleaseSpec, counts: Any, times: int) -> bool:
+    estimates, errors, reaches = simulated(spec, counts, times)
+    own = estimates.std(axis=0)
+    unbiased = (np.abs(estimates.mean(axis=0)) < 4.5 * own / math.sqrt(times)).all()
+    honest = (np.abs(errors.mean(axis=0) / own - 1) < 0.03 + 3 / math.sqrt(times)).all()
+    covered = (np.abs(estimates) <= reaches).mean(axis=0)
+    slack = 4 * math.sqrt(0.05 * 0.95 / times) + 0.005
+    return bool(unbiased and honest and (np.abs(covered - 0.95) <= slack).all())
+
+
+@pytest.mark.parametrize("spec, counts", COVERED, ids=IDS)
+def test_estimates_are_unbiased_and_covered(spec: ReleaseSpec, counts: Any) -> None:
+    assert right(spec, counts, 300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec, counts", COVERED, ids=IDS)
+def test_estimates_are_unbiased_and_covered_in_thousands(spec: ReleaseSpec, counts: Any) -> None:
+    assert right(spec, counts, 3000)
+
+
+def test_mutants_of_the_estimates_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, counts = COVERED[4]
+    solved, shown = matrix.Inverse.weights, figures.figures
+
+    def plain(self: Any, functionals: Any) -> Any:
+        _, usable = solved(self, functionals)
+        return functionals.copy(), usable  # the released column as it is
+
+    def sampled(counts: Any, weights: Any, squares: Any, bounds: Any) -> Any:
+        return shown(counts, weights, 0.5 * squares, bounds)  # as if values were drawn anew
+
+    with monkeypatch.context() as patch:
+        patch.setattr(matrix.Inverse, "weights", plain)
+        assert not right(spec, counts, 300)
+    monkeypatch.setattr(released, "figures", sampled)
+    assert not right(spec, counts, 300)
+
+
+@pytest.mark.parametrize("rare", [3, 10, 40])
+def test_intervals_cover_where_few_rows_change(rare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1,000 rows about so many change: a normal interval would be too short."""
+    spec = channel_job(Levels(("a", "b"), ordered=True), [[1000 - rare, rare], [rare, 1000 - rare]])
+
+    def coverage() -> float:
+        estimates, _, reaches = simulated(spec, (500, 500), 1000)
+        return float((np.abs(estimates[:, 0]) <= reaches[:, 0]).mean())
+
+    assert coverage() >= 0.93
+    if rare == 3:
+        monkeypatch.setattr(figures, "one_more", lambda errors, jumps, rows: errors)
+        assert coverage() < 0.92

@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Releasing through a channel: its outputs and nothing else, from its own law, in every format."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from pufferfish.errors import InputError, UnchangedWarning
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.entropy import seeded_entropy
+from pufferfish.numbers import float_down
+from pufferfish.release import readback
+from pufferfish.release.pipeline import release_any, release_file
+from pufferfish.release.postprocess import Postprocess
+from pufferfish.release.report import ReleaseReport
+from pufferfish.release.spec import ReleaseSpec
+from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support, make_lattice
+from pufferfish.tables.rules import Coding
+from pufferfish.tables.table import BATCH_ROWS
+from release_cases import channel_job, job, level_job, names, write_csv
+
+LEAST_P = 1e-9
+JOBS = Levels(("Private", "Self, not inc", "Without-pay"))
+ORDERED = Levels(("low", "mid", "high"), ordered=True)
+ROWS = [[7, 2, 1], [3, 5, 2], [0, 1, 3]]
+BIT = make_lattice([Fraction(0), Fraction(1)])
+NUMBERS = make_lattice([Fraction(k) for k in range(3)])
+HALVES = make_lattice([Fraction(0), Fraction(1, 2), Fraction(1)])
+
+
+def quiet(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*arguments, **options)
+
+
+def cells(frame: Any) -> dict[str, list[Any]]:
+    frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
+    return {n: c.to_list() for n, c in nw.from_native(frame).to_dict(as_series=True).items()}
+
+
+def numbered(support: Support, values: Any) -> Any:
+    """Positions of released values among the names, or among the numbers, of a support."""
+    if isinstance(support, Lattice):
+        return np.searchsorted([float(v) for v in support.values], np.asarray(values, dtype=float))
+    place = {name: k for k, name in enumerate(support.names)}
+    return np.array([place[value] for value in values])
+
+
+def law_p(atoms: Any, outputs: Any, channel: Channel) -> float:
+    """p-value of a chi-square test of positions drawn for positions; 0 for an impossible one."""
+    shape = channel.inputs.size, channel.outputs.size
+    seen = np.bincount(atoms * shape[1] + outputs, minlength=shape[0] * shape[1]).reshape(shape)
+    expected = seen.sum(axis=1, keepdims=True) * channel.matrix
+    if np.any(seen[expected == 0]):
+        return 0.0
+    # Thin cells of a row are put together, so that the approximation holds.
+    statistic, freedom = 0.0, 0
+    for row, law in zip(seen, expected, strict=True):
+        thick = law >= 20
+        pairs = [*zip(row[thick], law[thick], strict=True), (row[~thick].sum(), law[~thick].sum())]
+        pairs = [(o, e) for o, e in pairs if e > 0]
+        statistic += sum((o - e) ** 2 / e for o, e in pairs)
+        freedom += len(pairs) - 1
+    return float(stats.chi2.sf(statistic, freedom))
+
+
+def sure_job(support: Support, rows: Any, outputs: Support | None = None, **o: Any) -> ReleaseSpec:
+    """A release that leaves nothing to chance, as was allowed."""
+    return channel_job(support, rows, outputs, allow_unchanged=True, **o)
+
+
+readable = pytest.mark.filterwarnings("ignore::pufferfish.errors.UnchangedWarning")
+
+# The law of what is released.
+
+
+def released_law(tmp_path: Path, spec: ReleaseSpec, values: Sequence[Any]) -> dict[str, float]:
+    """p-values of the law of an array and of a file, both of more rows than are drawn at once."""
+    channel: Any = spec.mechanism
+    atoms = np.random.default_rng(5).integers(0, len(values), 100_000)
+    drawn = quiet(release_any, np.array(values)[atoms], spec, seed=11)
+    frame = pl.DataFrame({"s": ["a"] * len(atoms), "x": np.array(values)[atoms]})
+    frame.write_csv(tmp_path / "in.csv")
+    quiet(release_file, tmp_path / "in.csv", tmp_path / "test.csv", spec, seed=12, force=True)
+    back = pl.read_csv(tmp_path / "test.csv")["x"].to_list()
+    return {
+        "array": law_p(atoms, numbered(channel.outputs, drawn), channel),
+        "file": law_p(atoms, numbered(channel.outputs, back), channel),
+    }
+
+
+CASES = [
+    (channel_job(JOBS, ROWS), JOBS.names),
+    (channel_job(ORDERED, ROWS), ORDERED.names),
+    (channel_job(BIT, [[60, 30, 10], [11, 31, 58]], HALVES), (0, 1)),
+]
+IDS = ["levels", "ordered", "numbers"]
+
+
+@pytest.mark.parametrize("spec, values", CASES, ids=IDS)
+def test_the_law_of_released_values(
+    tmp_path: Path, spec: ReleaseSpec, values: Sequence[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert min(released_law(tmp_path, spec, values).values()) > LEAST_P
+    # A channel with one entry 20 % off is another one, and so is one whose rows are exchanged.
+    assert isinstance(spec.mechanism, Channel)
+    rows = spec.mechanism.rows * 100
+    right = Channel.draw
+    for change in (lambda r: r[0].__setitem__(0, r[0][0] * 8 // 10), lambda r: r.reverse()):
+        off = rows.tolist()
+        change(off)
+        mutant = Channel.of(spec.mechanism.inputs, spec.mechanism.outputs, off)
+        with monkeypatch.context() as patch:
+            patch.setattr(Channel, "draw", lambda _, a, e=None, m=mutant: right(m, a, e))
+            assert max(released_law(tmp_path, spec, values).values()) < LEAST_P
+
+
+def test_mutant_names_in_another_order_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, values = CASES[1]
+    made = Postprocess.__init__
+
+    def sorted_names(self: Any, given: ReleaseSpec) -> None:
+        made(self, given)
+        self.levels = Levels(tuple(sorted(self.levels.names)))
+
+    monkeypatch.setattr(Postprocess, "__init__", sorted_names)
+    assert max(released_law(tmp_path, spec, values).values()) < LEAST_P
+
+
+def test_batches_share_nothing() -> None:
+    uniform = channel_job(JOBS, [[1, 1, 1]] * 3)
+    drawn = numbered(JOBS, release_any(np.full(4 * BATCH_ROWS, "Private"), uniform))
+    for step in (1, BATCH_ROWS, 2 * BATCH_ROWS):
+        same = np.count_nonzero(drawn[:-step] == drawn[step:])
+        assert abs(same / (len(drawn) - step) - 1 / 3) < 0.01
+
+
+# One answer, whatever the table is kept in.
+
+FRAMES: dict[str, Callable[[Any], Any]] = {
+    "pandas": lambda rows: pd.DataFrame(rows, index=range(9, 9 + len(rows["x"]))),
+    "pandas-category": lambda rows: pd.DataFrame(rows).astype({"x": "category"}),
+    "polars": pl.DataFrame,
+    "lazy": pl.LazyFrame,
+    "arrow": pa.table,
+    "arrow-dictionary": lambda rows: pa.table(
+        {"s": rows["s"], "x": pa.array(rows["x"]).dictionary_encode()}
+    ),
+}
+
+
+def everywhere(folder: Path, spec: ReleaseSpec, values: list[Any]) -> dict[str, list[Any]]:
+    """Seeded releases of one column (None: missing) from and into everything."""
+    rows = {"s": ["ab"[k % 2] for k in range(len(values))], "x": values}
+    found = {}
+    for name, make in FRAMES.items():
+        if not (name.endswith(("category", "dictionary")) and isinstance(spec.support, Lattice)):
+            found[name] = cells(quiet(release_any, make(rows), spec, seed=3))["x"]
+    folder.mkdir()
+    frame = pl.DataFrame(rows)
+    frame.write_csv(folder / "in.csv")
+    frame.write_csv(folder / "in.tsv", separator="\t")
+    frame.write_parquet(folder / "in.parquet")
+    for source in ("csv", "tsv", "parquet"):
+        for ending in ("csv", "tsv.gz", "parquet"):
+            out = folder / f"test-{source}.{ending}"
+            quiet(release_file, folder / f"in.{source}", out, spec, seed=3)
+            tabbed = "\t" if ending == "tsv.gz" else ","
+            parquet = ending == "parquet"
+            back = pl.read_parquet(out) if parquet else pl.read_csv(out, separator=tabbed)
+            found[out.name] = back["x"].to_list()
+    there = [value for value in values if value is not None]
+    found["list"] = quiet(release_any, there, spec, seed=3).tolist()
+    for name, series in {"pandas": pd.Series, "polars": pl.Series}.items():
+        found[f"{name}-series"] = quiet(release_any, series(there), spec, seed=3).to_list()
+    return found
+
+
+@pytest.mark.parametrize("spec, values", CASES, ids=IDS)
+def test_everything_gives_the_same(
+    tmp_path: Path, spec: ReleaseSpec, values: Sequence[Any]
+) -> None:
+    atoms = np.random.default_rng(2).integers(0, len(values), 2000)
+    column = [None if k % 17 == 0 else values[x] for k, x in enumerate(atoms)]
+    answers = everywhere(tmp_path / "t", spec, column)
+    assert isinstance(spec.mechanism, Channel)
+    outputs = spec.mechanism.outputs
+    kept = np.array([x for k, x in enumerate(atoms) if k % 17])
+    drawn = spec.mechanism.draw(kept, seeded_entropy(3))
+    published = outputs.names if isinstance(outputs, Levels) else [float(v) for v in outputs.values]
+    expected = [published[y] for y in drawn.tolist()]
+    assert set(expected) == set(published)
+    for name, answer in answers.items():
+        assert answer == expected, name
+    # Another order of the draws, or other draws, would have been noticed.
+    assert quiet(release_any, [values[0]] * len(kept), spec, seed=3).tolist() != expected
+
+
+# What is published: levels by their names, numbers exactly.
+
+
+@readable
+def test_what_is_published(tmp_path: Path) -> None:
+    between = make_lattice([Fraction(k, 2) for k in range(5)])
+    rows = [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0]]
+    assert release_any(ORDERED.names, sure_job(ORDERED, rows, between)).tolist() == [0.0, 0.5, 1.5]
+    back = sure_job(ORDERED, rows, between, round=True, bounds=(0, 1))
+    assert release_any(ORDERED.names, back).tolist() == ["low", "low", "mid"]  # ties to even
+    fine = make_lattice([Fraction(k, 10) for k in range(11)])
+    rows = [[0] * 3 + [1] + [0] * 7, [0] * 7 + [1] + [0] * 3]
+    table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", 1)])
+    release_file(table, tmp_path / "o.csv", sure_job(BIT, rows, fine))
+    assert (tmp_path / "o.csv").read_text() == "x\n0.3\n0.7\n"
+    bounded = sure_job(BIT, rows, fine, bounds=("0.5", 1))
+    assert release_any([0, 1], bounded).tolist() == [0.5, 0.7]
+    large = make_lattice([Fraction(2**53), Fraction(2**53 + 1)])
+    swapped = release_any([2**53, 2**53 + 1], sure_job(large, [[0, 1], [1, 0]]))
+    assert swapped.tolist() == [2**53 + 1, 2**53]
+    odd = Levels(("=1+1", "a,b", "né", 'q"'))
+    spec = sure_job(odd, [[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]])
+    release_file(pl.DataFrame({"s": ["a"] * 4, "x": odd.names}), tmp_path / "odd.csv", spec)
+    assert (tmp_path / "odd.csv").read_text("utf-8") == 'x\n"q"""\nné\n"a,b"\n\'=1+1\n'
+
+
+def test_a_long_name_takes_the_room_of_a_reference_in_a_dataframe() -> None:
+    long = Levels(("a" * 500, "b" * 500))
+    frame = pd.DataFrame({"s": ["a"] * 1000, "x": long.names * 500})
+    released = release_any(frame, channel_job(long, [[1, 1], [1, 1]]))
+    assert set(released["x"]) == set(long.names)
+    assert released["x"].to_numpy().nbytes <= 8 * 1000
+
+
+@readable
+def test_where_missing_is_a_level_nothing_is_left_out(tmp_path: Path) -> None:
+    """A channel that keeps missing values, and turns the two others into one another."""
+    support = Levels(("no", "yes", MISSING_LEVEL))
+    coding = Coding("x", support, missing=("?",), missing_as_level=True)
+    spec = sure_job(support, [[0, 1, 0], [1, 0, 0], [0, 0, 1]], coding=coding)
+    frame = pl.DataFrame({"s": list("abab"), "x": ["no", None, " ? ", "yes"]})
+    expected = ["yes", "(missing)", "(missing)", "no"]
+    assert cells(release_any(frame, spec)) == {"x": expected}  # warns of nothing
+    frame.write_csv(tmp_path / "in.csv")
+    assert release_file(tmp_path / "in.csv", tmp_path / "out.csv", spec).set_aside == 0
+    assert (tmp_path / "out.csv").read_text().split() == ["x", *expected]
+    masked = np.ma.array(["no", "garbage", "?", "yes"], mask=[False, True, False, False])
+    for values in (pd.Series(["no", None, "?", "yes"]), frame["x"], ["no", None, "?", "yes"]):
+        assert list(release_any(values, spec)) == expected
+    assert release_any(masked, spec).tolist() == expected
+    table = write_csv(tmp_path / "late.csv", [("a", "no"), ("b", "(missing)")])
+    with pytest.raises(InputError, match=r"data row 2 of .* the name of the level of missing"):
+        release_file(table, tmp_path / "no.csv", spec)
+    assert "no.csv" not in names(tmp_path)
+
+
+# What can be read back needs consent.
+
+THREE = Levels(("p", "q", "r"))
+FIVE = make_lattice([Fraction(k, 2) for k in range(5)])
+#: The row of r hides something, but r does not occur in p, q, p.
+STRUCTURAL = [[1, 0, 0], [0, 1, 0], [1, 1, 1]]
+SWAP = [[0, 1, 0], [1, 0, 0], [1, 1, 1]]
+Case = tuple[Support, Support, Any, list[Any], list[Any]]
+READ_BACK: dict[str, Case] = {
+    "every level": (THREE, THREE, np.identity(3, dtype=int).tolist(), list("pqr"), list("pqr")),
+    "a level that does not occur": (THREE, THREE, STRUCTURAL, list("pqp"), list("pqp")),
+    "two levels exchanged": (THREE, THREE, SWAP, list("pqp"), list("qpq")),
+    "other levels": (THREE, Levels(("u", "v", "w")), SWAP, list("pqp"), list("vuv")),
+    "numbers": (NUMBERS, NUMBERS, SWAP, [0, 1, 0], [1, 0, 1]),
+    "halves": (NUMBERS, FIVE, [[0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [1] * 5], [0, 1], [0.5, 1.5]),
+    "one value": (THREE, THREE, STRUCTURAL, ["q", "q"], ["q", "q"]),
+}
+NOT_READ_BACK: dict[str, tuple[Any, list[str]]] = {
+    "chance": ([[2, 1, 0], [0, 1, 0], [0, 0, 1]], list("pqr")),
+    "merged": ([[0, 1, 0], [0, 1, 0], [1, 1, 1]], list("pq")),
+    "the level occurs": (STRUCTURAL, list("pqr")),
+    "constant": ([[0, 1, 0]] * 3, list("qq")),
+    "constant but for one": ([[0, 1, 0], [0, 1, 0], [1, 1, 1]], ["q"]),
+    "no rows": (SWAP, []),
+}
+
+
+def refused(call: Callable[[], Any]) -> str | None:
+    """The message of a refusal, or None."""
+    try:
+        quiet(call)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("case", READ_BACK.values(), ids=READ_BACK)
+def test_what_can_be_read_back_needs_consent(tmp_path: Path, case: Case) -> None:
+    inputs, outputs, rows, values, expected = case
+    frame = pl.DataFrame({"s": ["ab"[k % 2] for k in range(len(values))], "x": values})
+    frame.write_csv(tmp_path / "in.csv")
+    out = tmp_path / "out.parquet"
+    for allowed in (False, True):
+        spec = channel_job(inputs, rows, outputs, allow_unchanged=allowed)
+        calls: list[Callable[[], Any]] = [
+            lambda spec=spec: release_any(values, spec).tolist(),
+            lambda spec=spec: release_any(frame["x"], spec).to_list(),
+            lambda spec=spec: release_any(frame, spec)["x"].to_list(),
+            lambda spec=spec: (
+                release_file(tmp_path / "in.csv", out, spec, force=True).unchanged
+                and pl.read_parquet(out)["x"].to_list()
+            ),
+        ]
+        for call in calls:
+            if not allowed:
+                said = str(refused(call))
+                assert said.startswith("the channel ")
+                assert "published unchanged" in said
+                assert said.endswith("say so with --allow-unchanged (allow_unchanged=True)")
+                assert not out.exists()
+            else:
+                with pytest.warns(UnchangedWarning, match="published unchanged") as caught:
+                    assert call() == expected
+                assert len(caught) == 1
+
+
+@pytest.mark.parametrize("rows, values", NOT_READ_BACK.values(), ids=NOT_READ_BACK)
+def test_what_cannot_be_read_back_needs_none(rows: Any, values: list[str]) -> None:
+    release_any(values, channel_job(THREE, rows))  # would warn
+
+
+def test_bounds_may_merge_values_or_leave_no_chance() -> None:
+    more = make_lattice([Fraction(k) for k in range(4)])
+    rows = [*np.identity(4, dtype=int).tolist()[:3], [1, 1, 1, 1]]
+    for bounds, merged in (((0, 1), True), ((-1, 2), False)):
+        spec = channel_job(more, rows, bounds=bounds)
+        assert (refused(partial(release_any, [0, 1, 2], spec)) is None) == merged
+    rows = [[1, 1, 0, 0, 0], [0, 0, 0, 1, 1], [1] * 5]
+    assert refused(partial(release_any, [0, 1], channel_job(NUMBERS, rows, FIVE))) is None
+    spec = channel_job(NUMBERS, rows, FIVE, bounds=("1/2", "3/2"))
+    assert "read back" in str(refused(partial(release_any, [0, 1], spec)))
+
+
+def test_atoms_of_every_batch_count(tmp_path: Path) -> None:
+    """A value of the last batch alone decides."""
+    values = ["p"] * BATCH_ROWS + ["q"]
+    frame = pl.DataFrame({"s": ["a"] * len(values), "x": values})
+    merging = channel_job(THREE, [[1, 0, 0], [1, 0, 0], [0, 0, 1]])
+    chance = channel_job(THREE, [[1, 0, 0], [1, 1, 0], [0, 0, 1]])
+    for release in (
+        partial(release_any, values),
+        partial(release_any, frame),
+        partial(release_file, frame, tmp_path / "o.csv", force=True),
+    ):
+        call: Any = release
+        specs = (merging, channel_job(THREE, STRUCTURAL), chance)
+        said = [refused(partial(call, spec=spec)) for spec in specs]
+        assert [text is None for text in said] == [True, False, True]
+
+
+def test_mutants_of_read_back_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = readback._read_back
+
+    def wrong() -> bool:
+        let_through = [
+            refused(partial(release_any, values, channel_job(inputs, rows, outputs))) is None
+            for inputs, outputs, rows, values, _ in READ_BACK.values()
+        ]
+        too_many = [
+            refused(partial(release_any, values, channel_job(THREE, rows))) is not None
+            for rows, values in NOT_READ_BACK.values()
+        ]
+        return any(let_through + too_many)
+
+    def all_occur(post: Any, channel: Any, rows: Any) -> bool:
+        return right(post, channel, np.ones_like(rows))
+
+    def only_unchanged(post: Any, channel: Any, rows: Any) -> bool:
+        kept = [channel.same[x] for x in np.flatnonzero(rows)]
+        return bool(kept) and None not in kept and channel.rows[np.flatnonzero(rows), kept].all()
+
+    def merged_too(post: Any, channel: Any, rows: Any) -> bool:
+        occurring = np.flatnonzero(rows)
+        return bool(occurring.size) and all(
+            np.count_nonzero(channel.rows[x]) == 1 for x in occurring
+        )
+
+    assert not wrong()
+    for mutant in (all_occur, only_unchanged, merged_too):
+        monkeypatch.setattr(readback, "_read_back", mutant)
+        assert wrong(), mutant.__name__
+
+
+# The share that is kept.
+
+
+def report(spec: ReleaseSpec, values: Sequence[Any], folder: Path) -> ReleaseReport:
+    frame = pl.DataFrame({"s": ["a"] * len(values), "x": list(values)})
+    done: ReleaseReport = quiet(release_file, frame, folder / "o.csv", spec, force=True)
+    return done
+
+
+def test_the_share_is_that_of_this_table(tmp_path: Path) -> None:
+    spec = channel_job(THREE, ROWS)
+    for values, share in (
+        (["p"], Fraction(7, 10)),
+        (["p", "q"], Fraction(12, 20)),
+        (["r", "r", "p"], Fraction(22, 30)),
+        (["q"] * 7, Fraction(1, 2)),
+    ):
+        assert report(spec, values, tmp_path).keep_rate == float_down(share)
+    nearly = channel_job(THREE, [[10**30 - 1, 1, 0], [0, 1, 0], [0, 0, 1]])
+    assert report(nearly, ["p"], tmp_path).keep_rate == np.nextafter(1, 0)
+    swapped = report(channel_job(THREE, SWAP, allow_unchanged=True), ["p", "q"], tmp_path)
+    assert (swapped.keep_rate, swapped.unchanged) == (0, True)
+    clamped = channel_job(NUMBERS, [[1, 1, 0], [1, 1, 0], [0, 0, 1]], out_of_support="clamp")
+    found = report(clamped, [0, 2, 9, -4], tmp_path)
+    assert (found.clamped, found.keep_rate) == (2, float_down(Fraction(3, 8)))
+    noise = report(job([0, 1]), [0, 1], tmp_path)
+    assert (noise.keep_rate, noise.unchanged) == (None, False)
+    assert report(job([0], 0.0, allow_unchanged=True), [0], tmp_path).unchanged
+
+
+def test_levels_outside_of_the_support(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "in.csv", [("a", "low"), ("b", "Low")])
+    for spec in (channel_job(ORDERED, ROWS), level_job(ORDERED.names)):
+        with pytest.raises(InputError, match=r"data row 2 of .* is none of the levels$"):
+            release_file(table, tmp_path / "out.csv", spec)
+    assert names(tmp_path) == ["in.csv"]
