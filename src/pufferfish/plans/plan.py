@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from pufferfish.errors import InputError, PufferfishError, listed, listed_pairs
+from pufferfish.errors import InputError, PufferfishError, listed_pairs
 from pufferfish.files import parse_strict, read_strict, write_private
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.kernel import Mechanism
@@ -28,33 +28,14 @@ from pufferfish.tables.rules import Coding, Rules, make_rules
 
 @dataclass(frozen=True)
 class Distortion:
-    """What a channel does to values that are as frequent as its weights say.
+    """What a channel does to values that are as frequent as its weights say."""
 
-    Attributes
-    ----------
-    cost_name : str
-        The cost that was made least: ``hamming``, ``squared``, ``absolute``, or ``own``.
-    cost : float
-        Its expectation, rounded up.
-    keep_rate : float
-        The chance that a value is published unchanged, rounded down.
-    baseline : float
-        The chance that the most frequent value, published for everybody, is right; rounded up.
-    mse : float or None
-        The mean squared difference of output and value, rounded up; None for levels without an
-        order, and where it is beyond every double.
-    gap : float
-        By how much at most the cost exceeds that of the best channel.
-    conditions : tuple of str
-        The side conditions that hold.
-    """
-
-    cost_name: str
-    cost: float
-    keep_rate: float
-    baseline: float
-    mse: float | None
-    gap: float
+    cost_name: str  # what was made least: hamming, squared, absolute or own
+    cost: float  # its expectation, rounded up
+    keep_rate: float  # the chance that a value is published unchanged, rounded down
+    baseline: float  # the chance that the most frequent value, published for everybody, is right
+    mse: float | None  # rounded up; None for levels without an order, and beyond doubles
+    gap: float  # by how much at most the cost exceeds that of the best channel
     conditions: tuple[str, ...] = ()
 
     @classmethod
@@ -539,36 +520,17 @@ def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:
     rules = [prior.rules for prior in scenario.priors if prior.rules is not None]
     if len(rules) < len(scenario.priors):
         return None, None
-    ways = [_way(each) for each in rules]
-    for way in ways[1:]:
-        for option, mine in ways[0].items():
-            if way[option] != mine:
-                raise InputError(
-                    f"the tables of the priors were read with different {option}: "
-                    f"{_shown(mine)} and {_shown(way[option])}; a release can follow only one, so "
-                    "read all tables in the same way"
-                )
+    for what, found in (
+        ("columns", {(each.secret, each.columns[0].name, each.unit) for each in rules}),
+        ("missing texts", {(each.missing, each.columns[0].missing) for each in rules}),
+        ("missing values as a level", {each.columns[0].missing_as_level for each in rules}),
+        ("secrets excluded", {each.exclude_secrets for each in rules}),
+        ("steps", {each.columns[0].step for each in rules}),
+        ("decimal marks", {each.decimal for each in rules}),
+    ):
+        if len(found) > 1:
+            raise InputError(
+                f"the tables of the priors were read with different {what}; a release can follow "
+                "only one, so read all tables in the same way"
+            )
     return rules[0], replace(scenario.priors[0].codings[0], support=scenario.support)
-
-
-def _way(rules: Rules) -> dict[str, Any]:
-    column = rules.columns[0]
-    return {
-        "--public (public=...)": column.name,
-        "--secret (secret=...)": rules.secret,
-        "--missing (missing=...)": (column.missing, rules.missing),
-        "--exclude-secret (exclude_secrets=...)": rules.exclude_secrets,
-        "--step (step=...)": column.step,
-        "--decimal (decimal=...)": rules.decimal,
-        "--missing-as-level (missing_as_level=...)": column.missing_as_level,
-        "--unit (unit=...)": rules.unit,
-    }
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        texts = [text for part in value for text in (part if isinstance(part, tuple) else (part,))]
-        return listed(map(repr, dict.fromkeys(texts))) if texts else "none"
-    if isinstance(value, Fraction):
-        return show(value)
-    return "none" if value is None else repr(value)

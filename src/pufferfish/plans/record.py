@@ -15,7 +15,6 @@ import msgspec
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict, write_json
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_number, show, show_short
 from pufferfish.plans import schema
 from pufferfish.plans.plan import Plan
@@ -104,7 +103,7 @@ def public_record(
         if isinstance(applied, Channel):
             record["channel"] = schema.to_json_values(schema.channel_file(applied))
         else:
-            record |= {"scale": applied.scale, "noise_step": show(applied.step)}
+            record["scale"] = applied.scale
     return record
 
 
@@ -117,7 +116,6 @@ class _Published(msgspec.Struct, frozen=True):
     bounds: tuple[str, str] | None = None
     support: schema.Numbers | schema.LevelNames | None = None
     scale: float | None = None
-    noise_step: str | None = None
     channel: schema.Matrix | None = None
 
 
@@ -132,13 +130,7 @@ def read_record(path: str | Path) -> ReleaseSpec:
                 "--publish-scale or --publish-channel"
             )
         support = schema.support_of(file.support)
-        applied: Channel | DiscreteLaplace
-        if file.channel is not None:
-            applied = schema.channel_of(file.channel, support)
-        else:
-            applied = DiscreteLaplace(
-                file.scale or 0.0, parse_number(file.noise_step, "its noise_step")
-            )
+        applied = schema.applied_of(file.scale, file.channel, support)
         bounds = file.bounds and tuple(parse_number(b, "a bound") for b in file.bounds)
         return ReleaseSpec(
             Coding(file.column, support),

@@ -7,10 +7,10 @@ none of it can make a plan unreadable. Sizes are checked before anything is allo
 """
 
 import math
-import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
+from itertools import pairwise
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,18 +19,14 @@ from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_epsilon, parse_number, show
-from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
+from pufferfish.priors.ambiguity import Rule, region_rule
 from pufferfish.support import MAX_CELLS, MOST_CELLS, Lattice, Levels, Support
 from pufferfish.tables.rules import Coding
 
-_Any = TypeVar("_Any")
 #: Version of the plan file.
 FORMAT = 2
 #: A channel of more entries is refused before its matrix is made.
 _MOST_ENTRIES = 4_000_000
-_NAME = re.compile("[a-z][a-z0-9_-]{0,39}")
-
-
 _FROM_ROWS = (
     "PRIVATE. This plan was computed from the rows of a table and depends on every one of them; "
     "keep it with the table and do not publish it."
@@ -39,28 +35,34 @@ _FROM_GIVEN_PRIOR = (
     "PRIVATE. This plan was computed from the given prior and is as private as that prior; keep "
     "it with the prior."
 )
+_T = TypeVar("_T")
+_Some = Annotated[tuple[_T, ...], msgspec.Meta(min_length=1)]
+_Position = Annotated[int, msgspec.Meta(ge=0)]
+_Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"\A0x[0-9a-f]{1,4096}\Z")]
+_Scale = Annotated[float, msgspec.Meta(ge=0.0, le=1.7976931348623157e308)]
+_Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9_-]{0,39}\Z")]  # printed as it stands
 
 
-class Numbers(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="numbers"
-):
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Part of a plan file: nothing but the entries that are named."""
+
+
+class Numbers(_Entry, frozen=True, tag_field="kind", tag="numbers"):
     """A lattice: runs of neighbouring atoms, first and last, in steps from the origin."""
 
     step: Fraction
     origin: Fraction
-    runs: tuple[tuple[int, int], ...]
+    runs: _Some[tuple[int, int]]
 
 
-class LevelNames(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="levels"
-):
+class LevelNames(_Entry, frozen=True, tag_field="kind", tag="levels"):
     """Levels; an order is that of the names."""
 
     ordered: bool
-    names: tuple[str, ...]
+    names: _Some[str]
 
 
-class Cleaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Cleaning(_Entry, frozen=True):
     """How a cell of the public column is read; what its values are is said by the support."""
 
     column: str
@@ -70,31 +72,31 @@ class Cleaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing_as_level: bool = False
 
 
-class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Matrix(_Entry, frozen=True):
     """A channel from the support: outputs, and for each value its [output, integer] entries.
 
     Integers are hexadecimal; the denominators are their sums, so nothing is said twice.
     """
 
     outputs: Numbers | LevelNames
-    rows: tuple[tuple[tuple[int, str], ...], ...]
+    rows: tuple[tuple[tuple[_Position, _Hexadecimal], ...], ...]
 
 
-class RuleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class RuleFile(_Entry, frozen=True, omit_defaults=True):
     """The rule of a region: one of the two."""
 
     confidence: Fraction | None = None
     tv_radius: Fraction | None = None
 
 
-class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PlanFile(_Entry, frozen=True, kw_only=True):
     """All entries of a plan file, in their order."""
 
     notice: Any = None
     format: Literal[2]
-    mechanism: str
+    mechanism: _Name
     epsilon: Fraction
-    scale: float | None
+    scale: _Scale | None
     channel: Matrix | None = None
     loss: Any = None
     from_rows: bool
@@ -103,8 +105,8 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     secret_missing: tuple[str, ...] = ()
     unit: str | None = None
     rows_per_person: tuple[int, ...] = ()
-    secrets: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...]
+    secrets: _Some[str]
+    pairs: _Some[tuple[str, str]]
     regions: tuple[RuleFile | None, ...] = ()
     support: Numbers | LevelNames
     cleaning: Cleaning | None = None
@@ -132,51 +134,48 @@ def read_plan_file(data: Any) -> PlanFile:
             f"its format is {data.get('format')!r}, but this version reads format {FORMAT}"
         )
     file = converted(data, PlanFile)
-    if not _NAME.fullmatch(file.mechanism):  # it is printed as it stands
-        raise InputError(f"its mechanism has the impossible name {file.mechanism!r}")
     if (file.scale is None) == (file.channel is None):
         raise InputError("it must have a scale or a channel, and the other one must be null")
-    if file.scale is not None and not (math.isfinite(file.scale) and file.scale >= 0):
-        raise InputError(f"its scale must be a finite number, not negative, but is {file.scale}")
-    if not file.secrets or len(set(file.secrets)) < len(file.secrets):
-        raise InputError("its secrets must name each secret once, at least one")
-    _check_pairs(file.pairs, set(file.secrets))
-    _check_people(file)
+    secrets = set(file.secrets)
+    if len(secrets) < len(file.secrets):
+        raise InputError("its secrets must name each secret once")
+    if any(a == b or a not in secrets or b not in secrets for a, b in file.pairs):
+        raise InputError("its pairs must be of two different of its secrets each")
+    if len(set(map(frozenset, file.pairs))) < len(file.pairs):
+        raise InputError("its pairs must name each pair once")
     return file
 
 
 def values(plan: Any) -> dict[str, Any]:
     """Return a plan as JSON values, the scale under the key ``scale`` and nowhere else."""
     own = {name: getattr(plan, name) for name in PlanFile.__struct_fields__ if hasattr(plan, name)}
-    special = {
+    cleaning = None
+    if plan.coding is not None:
+        cleaning = Cleaning(**{n: getattr(plan.coding, n) for n in Cleaning.__struct_fields__})
+    own |= {
         "notice": _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR,
         "format": FORMAT,
         "epsilon": plan.epsilon_exact,
         "channel": None if plan.channel is None else channel_file(plan.channel),
-        "regions": tuple(map(rule_file, plan.regions)),
+        "regions": tuple(map(_rule_file, plan.regions)),
         "support": support_file(plan.support),
-        "cleaning": None if plan.coding is None else _cleaning(plan.coding),
+        "cleaning": cleaning,
     }
-    return {
-        **to_json_values(PlanFile(**(own | special))),
-        "epsilon": _number_written(plan.epsilon_exact),
-    }
+    written: dict[str, Any] = to_json_values(PlanFile(**own))
+    nearest = float(plan.epsilon_exact)  # a JSON number where that is epsilon itself
+    if Fraction(repr(nearest)) == plan.epsilon_exact:
+        written["epsilon"] = nearest
+    return written
 
 
 def attributes(file: PlanFile) -> dict[str, Any]:
     """Return the attributes of the plan that a file stands for, but for its claims."""
     support = support_of(file.support)
-    applied: Channel | DiscreteLaplace
-    if file.channel is not None:
-        applied = channel_of(file.channel, support)
-    else:
-        step = support.step if isinstance(support, Lattice) else Fraction(1)
-        applied = DiscreteLaplace(file.scale or 0.0, step)
     coding = None
     if file.cleaning is not None:
         coding = Coding(support=support, **msgspec.structs.asdict(file.cleaning))
     return {name: getattr(file, name) for name in _SAME} | {
-        "applied": applied,
+        "applied": applied_of(file.scale, file.channel, support),
         "epsilon_exact": parse_epsilon(file.epsilon),
         "support": support,
         "coding": coding,
@@ -184,25 +183,7 @@ def attributes(file: PlanFile) -> dict[str, Any]:
     }
 
 
-def _check_pairs(pairs: Sequence[tuple[str, str]], secrets: set[str]) -> None:
-    if not pairs:
-        raise InputError("its pairs must name at least one pair of its secrets")
-    for first, second in pairs:
-        if first == second or first not in secrets or second not in secrets:
-            raise InputError("its pairs must be of two different of its secrets each")
-    if len({frozenset(pair) for pair in pairs}) < len(pairs):
-        raise InputError("its pairs must name each pair once")
-
-
-def _check_people(file: PlanFile) -> None:
-    rows = file.rows_per_person
-    if any(k < 1 for k in rows) or list(rows) != sorted(set(rows)):
-        raise InputError("its rows_per_person must be increasing numbers of rows")
-    if bool(rows) and file.unit is None:
-        raise InputError("it speaks of the rows of one person, but names no unit")
-
-
-def converted(data: Any, kind: type[_Any]) -> _Any:
+def converted(data: Any, kind: type[_T]) -> _T:
     """Return JSON values as a struct."""
     try:
         return msgspec.convert(data, kind, dec_hook=_decoded)
@@ -210,17 +191,17 @@ def converted(data: Any, kind: type[_Any]) -> _Any:
         raise InputError(str(error)) from None
 
 
-def to_json_values(value: Any) -> Any:
-    """Return structs and dataclasses as JSON values; fractions are text, infinity is ``inf``."""
-    return _without_infinity(msgspec.to_builtins(value, enc_hook=_encoded))
-
-
-def claim(kind: type[_Any], data: Any) -> _Any | None:
+def claim(kind: type[_T], data: Any) -> _T | None:
     """Return what a file claims, or nothing."""
     try:
-        return None if data is None else msgspec.convert(_infinite(data), kind, dec_hook=_decoded)
-    except (msgspec.ValidationError, InputError, OverflowError, RecursionError):
+        return None if data is None else converted(_swapped(data, "inf", math.inf), kind)
+    except (InputError, OverflowError, RecursionError):
         return None
+
+
+def to_json_values(value: Any) -> Any:
+    """Return structs and dataclasses as JSON values; fractions are text, infinity is ``inf``."""
+    return _swapped(msgspec.to_builtins(value, enc_hook=show), math.inf, "inf")
 
 
 def support_file(support: Support) -> Numbers | LevelNames:
@@ -238,23 +219,19 @@ def support_file(support: Support) -> Numbers | LevelNames:
 def support_of(file: Numbers | LevelNames, most: int = MOST_CELLS) -> Support:
     """Return the support that an entry stands for, of at most so many atoms."""
     if isinstance(file, LevelNames):
-        if not file.names or len(set(file.names)) < len(file.names):
+        if len(set(file.names)) < len(file.names):
             raise InputError("its support must name each level once")
         return Levels(file.names, file.ordered)
     if file.step <= 0 or file.origin.denominator != 1:
         raise InputError("its step must be above 0 and its origin a whole number of steps")
-    ends = [end for run in file.runs for end in run]
-    apart = all(a < b for (_, a), (b, _) in zip(file.runs, file.runs[1:], strict=False))
-    if not ends or ends[0] != 0 or ends[-1] > MAX_CELLS or ends != sorted(ends) or not apart:
+    runs = file.runs
+    increasing = all(a <= b for a, b in runs) and all(b < c for (_, b), (c, _) in pairwise(runs))
+    if not increasing or runs[0][0] != 0 or runs[-1][1] > MAX_CELLS:
         raise InputError("the runs of its support must be increasing pairs of integers from 0")
-    if sum(last - first + 1 for first, last in file.runs) > most:
+    if sum(last - first + 1 for first, last in runs) > most:
         raise InputError(f"the runs of its support must hold at most {most} atoms")
-    runs = [np.arange(first, last + 1, dtype=np.int64) for first, last in file.runs]
-    return Lattice(file.step, int(file.origin), np.concatenate(runs))
-
-
-def _cleaning(coding: Coding) -> Cleaning:
-    return Cleaning(**{name: getattr(coding, name) for name in Cleaning.__struct_fields__})
+    index = np.concatenate([np.arange(a, b + 1, dtype=np.int64) for a, b in runs])
+    return Lattice(file.step, int(file.origin), index)
 
 
 def channel_file(channel: Channel) -> Matrix:
@@ -266,55 +243,43 @@ def channel_file(channel: Channel) -> Matrix:
     return Matrix(support_file(channel.outputs), rows)
 
 
-def channel_of(file: Matrix, inputs: Support) -> Channel:
-    """Return the channel that an entry stands for."""
-    if len(file.rows) != inputs.size:
-        raise InputError(f"its channel needs {inputs.size} rows, but has {len(file.rows)}")
-    outputs = support_of(file.outputs, _MOST_ENTRIES // inputs.size)
-    if inputs.size * outputs.size > _MOST_ENTRIES:
+def applied_of(
+    scale: float | None, channel: Matrix | None, support: Support
+) -> Channel | DiscreteLaplace:
+    """Return the mechanism that two entries stand for, one of which is None."""
+    if channel is None:
+        step = support.step if isinstance(support, Lattice) else Fraction(1)
+        return DiscreteLaplace(scale or 0.0, step)
+    if len(channel.rows) != support.size:
+        raise InputError(f"its channel needs {support.size} rows, but has {len(channel.rows)}")
+    outputs = support_of(channel.outputs, _MOST_ENTRIES // support.size)
+    if support.size * outputs.size > _MOST_ENTRIES:
         raise InputError(f"its channel has more than {_MOST_ENTRIES} entries")
-    rows = np.zeros((inputs.size, outputs.size), dtype=object)
-    for x, row in enumerate(file.rows):
-        places = [y for y, _ in row]
-        if not all(0 <= y < outputs.size for y in places) or len(set(places)) < len(places):
+    rows = np.zeros((support.size, outputs.size), dtype=object)
+    for x, row in enumerate(channel.rows):
+        places = {y for y, _ in row}
+        if len(places) < len(row) or max(places, default=0) >= outputs.size:
             raise InputError("the entries of its channel must be of its outputs, each once")
         for y, written in row:
-            rows[x, y] = _hexadecimal(written)
-    return Channel.of(inputs, outputs, rows)
+            rows[x, y] = int(written, 16)
+    return Channel.of(support, outputs, rows)
 
 
-def rule_file(rule: Rule | None) -> RuleFile | None:
-    """Return the rule of a region as its entry."""
-    if rule is None:
-        return None
-    if isinstance(rule, Confidence):
-        return RuleFile(confidence=rule.level)
-    return RuleFile(tv_radius=rule.radius)
+def _rule_file(rule: Rule | None) -> RuleFile | None:
+    ends = getattr(rule, "level", None), getattr(rule, "radius", None)
+    return None if rule is None else RuleFile(*ends)
 
 
 def _rules_of(file: Sequence[RuleFile | None]) -> tuple[Rule | None, ...]:
     """Return the rules that entries stand for, one for each adversary; none where all are exact."""
     rules = tuple(
-        None if rule is None else region_rule(rule.confidence, rule.tv_radius) for rule in file
+        None if each is None else region_rule(each.confidence, each.tv_radius) for each in file
     )
-    for rule, written in zip(rules, file, strict=True):
-        if rule is None and written is not None:
-            raise InputError("a region is given by its confidence, or by its tv_radius above 0")
+    if any(rule is None for rule, each in zip(rules, file, strict=True) if each is not None):
+        raise InputError("a region is given by its confidence, or by its tv_radius above 0")
     if rules and not any(rules):
         raise InputError("its regions must be an empty list where every prior is exact")
     return rules
-
-
-def _number_written(value: Fraction) -> float | str:
-    """Return an exact number as the JSON number that prints it, or as text where there is none."""
-    nearest = float(value)
-    return nearest if Fraction(repr(nearest)) == value else show(value)
-
-
-def _hexadecimal(text: str) -> int:
-    if not re.fullmatch("0x[0-9a-f]{1,4096}", text):
-        raise InputError(f"an entry of its channel must be hexadecimal, but is {text[:40]!r}")
-    return int(text, 16)
 
 
 def _decoded(kind: type, value: Any) -> Any:
@@ -323,23 +288,9 @@ def _decoded(kind: type, value: Any) -> Any:
     raise InputError(f"a number or a text that holds one is needed, but {value!r} was found")
 
 
-def _encoded(value: Any) -> Any:
-    if isinstance(value, Fraction):
-        return show(value)
-    raise NotImplementedError(f"no JSON for {type(value).__name__}")
-
-
-def _without_infinity(data: Any) -> Any:
+def _swapped(data: Any, old: Any, new: Any) -> Any:
     if isinstance(data, dict):
-        return {key: _without_infinity(value) for key, value in data.items()}
+        return {key: _swapped(value, old, new) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_without_infinity(value) for value in data]
-    return "inf" if isinstance(data, float) and math.isinf(data) else data
-
-
-def _infinite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _infinite(value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [_infinite(value) for value in data]
-    return math.inf if data == "inf" else data
+        return [_swapped(value, old, new) for value in data]
+    return new if data == old else data

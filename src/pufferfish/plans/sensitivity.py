@@ -18,34 +18,26 @@ CONFIDENCE = Confidence(Fraction(19, 20))
 #: Work (cells; for a channel, cells times outputs) up to which the loss is proved.
 _PROVED = 1_000
 #: Work beyond which it takes more than about a second: the loss, and a radius.
-_MOST_FOR_LOSS, _MOST_FOR_RADIUS = 600_000, 20_000
+_MOST_FOR_LOSS, _MOST_FOR_RADIUS = 600_000, 2_000
 #: What doubles may be wrong by: relative to the loss, and absolutely.
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-13
-#: A radius is found to this part of itself; below the least it is 0.
-_NEAR, _LEAST = 2.0**-20, 2.0**-40
+#: A radius is found to this part of itself; below 2**-40 it is 0.
+_NEAR, _LEAST = 2.0**-20, 40
 #: The radius is this far below the one that was found in doubles; the first that is proved.
 _SAFETY = (0.0, 1e-9, 1e-6, 1e-3, 0.1)
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How a plan's loss depends on the prior being right.
+    """How a plan's loss depends on the prior being right."""
 
-    Attributes
-    ----------
-    loss_at_95 : float or None
-        The largest loss over the box of Clopper-Pearson intervals that hold together with 95 %
-        confidence, rounded up; ``inf`` where the box leaves a level open that shows a secret.
-        None where a prior was not counted from rows, or the support is too large to tell.
-    radius : float or None
-        The largest total variation by which the prior may be wrong with a loss of at most
-        epsilon, rounded down, proved; None where the support is too large.
-    radius_at_double : float or None
-        The same for a loss of at most twice epsilon.
-    """
-
+    #: The largest loss over the intervals that hold together with 95 % confidence, rounded up; inf
+    #: where they leave a level open that shows a secret; None where nobody counted rows.
     loss_at_95: float | None
+    #: The largest total variation by which the prior may be wrong with a loss of at most epsilon,
+    #: rounded down, proved; None where the support is too large.
     radius: float | None
+    #: The same for a loss of at most twice epsilon.
     radius_at_double: float | None
 
 
@@ -77,30 +69,39 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
     def within(radius: float) -> Scenario:
         return _within(scenario, TVBall(Fraction(radius)))
 
-    def seems(radius: float) -> bool:
-        return _in_doubles(within(radius), mechanism) <= float(limit)
+    def excess(radius: float) -> float:
+        return _in_doubles(within(radius), mechanism) - float(limit)
 
     def holds(radius: float) -> bool:
         return prove(within(radius), {0: (mechanism,)}, limit).holds
 
-    if seems(1.0) and holds(1.0):
+    if excess(1.0) <= 0 and holds(1.0):
         return 1.0
-    found = _largest(seems)
+    found = _largest(excess)
     safe = (found * (1 - share) for share in _SAFETY if found)
     return next((radius for radius in safe if holds(radius)), 0.0)
 
 
-def _largest(seems: Callable[[float], bool]) -> float:
-    """Return the largest radius below 1 that seems to do: its power of two, then its digits."""
-    low = 1.0
-    while not seems(low):
-        low /= 2
-        if low < _LEAST:
-            return 0.0
-    high = min(2 * low, 1.0)
+def _largest(excess: Callable[[float], float]) -> float:
+    """Return the largest radius below 1 without excess: its power of two, then by secants."""
+    good, bad = _LEAST, 0
+    if excess(2.0**-good) > 0:
+        return 0.0
+    while good - bad > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if excess(2.0**-middle) <= 0 else (good, middle)
+    low, high = 2.0**-good, 2.0**-bad
+    below, above, side = excess(low), excess(high), 0
     while high - low > low * _NEAR:
-        middle = (low + high) / 2
-        low, high = (middle, high) if seems(middle) else (low, middle)
+        # Regula falsi; an end that stays twice counts half (Illinois).
+        radius = (low * above - high * below) / (above - below) if above < math.inf else math.nan
+        least = low * _NEAR / 3
+        radius = min(max(radius, low + least), high - least) if radius > 0 else (low + high) / 2
+        found = excess(radius)
+        if found <= 0:
+            low, below, above, side = radius, found, above / (1 + (side == 1)), 1
+        else:
+            high, above, below, side = radius, found, below / (1 + (side == -1)), -1
     return low
 
 

@@ -24,37 +24,7 @@ _OTHERWISE = "to judge the plan under them all the same use --other-prior (other
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Guarantee:
-    """What a plan promises: all that ``verify`` looks at, and that decides what a release does.
-
-    Attributes
-    ----------
-    applied : DiscreteLaplace or Channel
-        What happens to every value: noise of some scale, or a channel.
-    epsilon_exact : Fraction
-        epsilon, exactly.
-    support : Lattice or Levels
-        Where the public value can lie; step, order and levels are said here and nowhere else.
-    coding : Coding or None
-        Name and cleaning of the public column, for a plan from a table or after
-        :meth:`Plan.with_columns`.
-    secret : str or None
-        The column of the secret.
-    exclude_secrets : tuple of str
-        Secrets that are left out of the prior.
-    secret_missing : tuple of str
-        Texts that mean "missing" in the secret column.
-    unit : str or None
-        The column whose equal values mark the rows of one person.
-    rows_per_person : tuple of int
-        How many rows one person may have, where there is a unit.
-    pairs : tuple of (str, str)
-        The protected pairs.
-    digest : str
-        SHA-256 of the scenario; as private as the counts.
-    regions : tuple of (Confidence, TVBall or None)
-        How far each adversary's prior may be from the one given, in the order of
-        :attr:`pufferfish.Scenario.rules`; empty where all are exact.
-    """
+    """The part of a :class:`Plan` that ``verify`` looks at: what decides what a release does."""
 
     applied: Mechanism
     epsilon_exact: Fraction

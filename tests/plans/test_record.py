@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public record tells the custodian's choices, and nothing that depends on the rows."""
+
+import json
+import os
+import stat
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pufferfish as pf
+from pufferfish.errors import InputError
+from pufferfish.plans import record
+from pufferfish.plans.record import public_record, read_record, write_record
+from pufferfish.release.pipeline import release_file
+
+#: 7301 and 7309 are numbers that nothing else in a record looks like.
+USUAL, IMPOSSIBLE = "ill,7301,1", "ill,7305,1"
+CONTENT = ["ill,7301,1"] * 14 + ["ill,7309,0"] * 6 + ["well,7301,1"] * 8 + ["well,7309,0"] * 12
+
+
+def table(folder: Path, kind: str = "number", extra: str = "", name: str = "in.csv") -> Path:
+    text = "\n".join(["health,place,other", *CONTENT, *([extra] if extra else [])]) + "\n"
+    if kind == "level":
+        text = text.replace("7301", "north").replace("7309", "south")
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def planned(folder: Path, kind: str = "number", epsilon: Any = "0.25", **options: Any) -> pf.Plan:
+    source = table(folder, kind, options.pop("extra", ""))
+    mechanism = options.pop("mechanism", None)
+    prior = pf.Prior.from_table(source, secret="health", public="place", **options)
+    return pf.calibrate(prior, epsilon, mechanism)
+
+
+def released(
+    plan: pf.Plan, source: Path, *, keep: Any = (), seed: int | None = None, **options: Any
+) -> tuple[pf.Plan, Any, Any]:
+    """What write_record needs of a release."""
+    spec = plan.spec(**options)
+    output = source.with_name(f"{source.stem}-test.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = release_file(source, output, spec, keep, force=True, seed=seed)
+    return plan, report, spec
+
+
+def test_what_a_record_says(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    told = public_record(*released(plan, table(tmp_path)))
+    assert next(iter(told)) == "notice"
+    assert told["notice"].startswith("PUBLIC")
+    assert (told["column"], told["secret"], told["unit"]) == ("place", "health", None)
+    assert told["kept_columns"] == []
+    assert told["pairs"] == [["ill", "well"]]
+    assert told["epsilon"] == "0.25"
+    assert told["mechanism"] == "discrete Laplace noise"
+    assert told["values"] == {"kind": "numbers", "levels": None, "step": "1"}
+    assert (told["rounded"], told["bounds"]) == (False, None)
+    assert told["certificate"]["claimed"] is True
+    assert "e**epsilon" in told["promise"]
+    said = " ".join(told["assumptions"])
+    for words in ("public knowledge", "depends on every one", "independent", "own person"):
+        assert words in said
+    assert "not in this record" in said
+    not_covered = " ".join(told["not_covered"])
+    for words in ("do not add up", "none of the pairs", "left out"):
+        assert words in not_covered
+
+
+SECRET = ("7301", "7309", "sha256", "41", "40", "14", "0.7", 'scale"', 'channel"', "in.csv")
+
+
+def test_nothing_of_the_table_is_in_it(tmp_path: Path) -> None:
+    for mechanism in ("exact", "channel"):
+        plan = planned(tmp_path, mechanism=mechanism, epsilon="0.5")
+        text = json.dumps(public_record(*released(plan, table(tmp_path))))
+        assert [word for word in SECRET if word in text] == []
+        numbers = [plan.scale, plan.loss, plan.cost, plan.keep_rate, plan.mse]
+        assert [n for n in numbers if n is not None and repr(n) in text] == []
+
+
+def variants(folder: Path) -> list[Path]:
+    """The table, and copies with one secret changed, a row more, another value, a blank."""
+    base = table(folder).read_text()
+    texts = [
+        base,
+        base.replace("ill", "well", 1),
+        base.replace("ill", "cured", 1),
+        base + USUAL + "\n",
+        base + IMPOSSIBLE + "\n",
+        base + "ill,,1\n",
+        "\n".join(base.split("\n")[:3]) + "\n",
+    ]
+    paths = [folder / f"copy{k}.csv" for k in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    return paths
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+@pytest.mark.parametrize("mechanism", ["exact", "channel"])
+def test_a_record_does_not_depend_on_rows(tmp_path: Path, mechanism: str, loaded: bool) -> None:
+    plan = planned(tmp_path, mechanism=mechanism)
+    if loaded:
+        plan = pf.Plan.from_json(plan.to_json())
+    for options in ({"out_of_support": "clamp"}, {"out_of_support": "clamp", "round": True}):
+        records = set()
+        for number, source in enumerate(variants(tmp_path)):
+            path = tmp_path / f"record{number}.json"
+            given = released(plan, source, allow_unchanged=True, **options)
+            write_record(path, *given, force=True)
+            records.add(path.read_bytes())
+        assert len(records) == 1
+    told = json.loads(records.pop())
+    assert not told["certificate"]["claimed"]
+    assert "impossible" in told["certificate"]["statement"]
+    assert "is moved to" in told["not_covered"][-1]
+    # Without clamping the certificate is claimed, for any rows too, or there is no release.
+    claims = {
+        public_record(*released(plan, source, allow_unchanged=True))["certificate"]["claimed"]
+        for source in variants(tmp_path)[:4]
+    }
+    assert claims == {True}
+
+
+def test_mutant_a_record_that_counts_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = record._not_covered
+    plan = planned(tmp_path)
+    given = [released(plan, s, out_of_support="clamp") for s in variants(tmp_path)]
+    told = [public_record(*each) for each in given]
+    assert all(each == told[0] for each in told)
+    monkeypatch.setattr(
+        record, "_why_no_certificate", lambda plan, report, spec: report.clamped and "clamped"
+    )
+    told = [public_record(*each) for each in given]
+    assert not all(each == told[0] for each in told)
+    assert honest(*given[0][::2]) == told[0]["not_covered"]
+
+
+def test_epsilon_is_exact_and_pairs_have_no_order(tmp_path: Path) -> None:
+    source = table(tmp_path)
+    prior = pf.Prior.from_table(source, secret="health", public="place")
+    for pair in (("well", "ill"), ("ill", "well")):
+        plan = pf.calibrate(pf.Scenario(prior, [pair]), "1/3")
+        told = public_record(*released(plan, source))
+        assert (told["epsilon"], told["pairs"]) == ("1/3", [["ill", "well"]])
+
+
+@pytest.mark.parametrize(
+    "changes, reason, promised",
+    [
+        ({"seed": 1}, "seed", False),
+        ({"keep": ("other",)}, "kept columns (other)", False),
+        ({"min_scale": 1000}, "more noise", True),
+        ({"out_of_support": "clamp"}, "impossible", True),
+    ],
+)
+def test_no_certificate_is_claimed_for_something_else(
+    changes: dict[str, Any], reason: str, promised: bool, tmp_path: Path
+) -> None:
+    told = public_record(*released(planned(tmp_path), table(tmp_path), **changes))
+    assert told["certificate"]["claimed"] is False
+    assert reason in told["certificate"]["statement"]
+    assert bool(told["promise"]) is promised
+    assert bool(told["assumptions"]) is promised
+    assert told["kept_columns"] == list(changes.get("keep", ()))
+
+
+def test_a_plan_without_a_certificate_claims_none(tmp_path: Path) -> None:
+    data = json.loads(planned(tmp_path).to_json()) | {"certificate": None}
+    plan = pf.Plan.from_json(json.dumps(data))
+    told = public_record(*released(plan, table(tmp_path)))
+    assert told["certificate"] == {
+        "claimed": False,
+        "statement": "No certificate is claimed: the plan has none that holds.",
+    }
+
+
+@pytest.mark.parametrize(
+    "options, asked, values",
+    [
+        ({}, {}, ("levels", None, None)),
+        ({"order": ["south", "north"]}, {}, ("codes of levels", None, "1")),
+        ({"order": ["south", "north"]}, {"round": True, "bounds": (0, 1)}, ("levels", None, None)),
+    ],
+)
+def test_levels_of_a_table_are_not_named(
+    options: dict[str, Any], asked: dict[str, Any], values: tuple[Any, ...], tmp_path: Path
+) -> None:
+    plan = planned(tmp_path, "level", **options)
+    told = public_record(*released(plan, table(tmp_path, "level"), **asked))
+    assert tuple(told["values"].values()) == values
+    if asked:
+        assert (told["rounded"], told["bounds"]) == (True, ["0", "1"])
+
+
+MASSES = {"a": {"0": ".5", "0.25": ".3", "1": ".2"}, "b": {"0": ".2", "0.25": ".3", "1": ".5"}}
+
+
+def given_prior(
+    folder: Path, mechanism: str, column: str = "x", **options: Any
+) -> tuple[pf.Plan, Any, Any]:
+    source = folder / "t.csv"
+    source.write_text(f"{column}\n0\n0.25\n1\n")
+    plan = pf.calibrate(pf.Prior.from_mapping(MASSES), "0.5", mechanism).with_columns(column)
+    return released(plan, source, **options)
+
+
+def test_a_given_prior_is_no_table(tmp_path: Path) -> None:
+    plan, report, spec = given_prior(tmp_path, "exact")
+    told = public_record(plan, report, spec, publish_scale=True)
+    assert told["secret"] is None
+    assert told["values"]["step"] == "0.25"
+    assert (told["scale"], told["support"]["step"]) == (plan.scale, "0.25")
+    assert "rows of a table" not in " ".join(told["assumptions"])
+    # Rounded values do not show the lattice of the noise.
+    told = public_record(*given_prior(tmp_path, "exact", round=True))
+    assert (told["rounded"], told["values"]["step"]) == (True, "1")
+    told = public_record(*given_prior(tmp_path, "channel"))
+    assert (told["mechanism"], told["values"]["step"]) == ("channel", "0.25")
+
+
+def test_a_region_and_earlier_releases_are_told(tmp_path: Path) -> None:
+    source = table(tmp_path)
+    told = public_record(*released(planned(tmp_path, confidence="0.9"), source))
+    assert "90 % confidence" in told["assumptions"][0]  # it leads
+    near = public_record(*released(planned(tmp_path, tv_radius="1/50"), source))
+    assert "balls of radius 0.02" in near["assumptions"][0]
+    prior = pf.Prior.from_table(source, secret="health", public="place")
+    first = pf.calibrate(prior, "0.1")
+    second = pf.calibrate(prior, "0.25", already=[first])
+    told = public_record(*released(second, source))
+    assert "together with the other releases" in told["certificate"]["statement"]
+    assert second.composition is not None
+    assert repr(second.composition.value) not in json.dumps(told)
+    told = public_record(*released(first, source))
+    assert "other releases of the same rows" not in json.dumps(told)
+
+
+def test_the_rows_of_one_person_are_one_promise(tmp_path: Path) -> None:
+    source = tmp_path / "visits.csv"
+    lines = [f"p{k},{'ill' if k % 3 else 'well'},{(k + v) % 2}" for k in range(60) for v in (0, 1)]
+    source.write_text("person,health,place\n" + "\n".join(lines) + "\n")
+    prior = pf.Prior.from_table(source, secret="health", public="place", unit="person")
+    told = public_record(*released(pf.calibrate(prior, "0.5"), source, allow_unchanged=True))
+    assert told["unit"] == "person"
+    assert "released for a person" in told["promise"]
+    assert "the same 'person' are one person's" in told["assumptions"][-1]
+    assert "How many rows" in told["not_covered"][-1]
+    assert told["certificate"]["claimed"] is True
+
+
+# What is published, and read back by those who estimate
+
+
+@pytest.mark.parametrize("mechanism", ["exact", "channel"])
+def test_a_published_mechanism_is_read_back(mechanism: str, tmp_path: Path) -> None:
+    publish: dict[str, bool] = {f"publish_{'channel' if mechanism == 'channel' else 'scale'}": True}
+    path = tmp_path / "record.json"
+    plan, report, spec = given_prior(tmp_path, mechanism, round=True, bounds=(0, 1))
+    write_record(path, plan, report, spec, **publish)
+    read = read_record(path)
+    assert (read.round, read.bounds) == (True, (Fraction(0), Fraction(1)))
+    assert read.coding is not None
+    assert read.coding.column == "x"
+    assert read.support.same_as(plan.support)
+    if plan.channel is None:
+        assert read.mechanism == plan.applied
+    else:
+        assert read.mechanism.rows.tolist() == plan.channel.rows.tolist()
+    told = json.loads(path.read_text())
+    assert "keep_rate" not in json.dumps(told)
+    rows = planned(tmp_path, mechanism=mechanism, epsilon="0.4")
+    told = public_record(*released(rows, table(tmp_path)), **publish)
+    assert "decided so" in " ".join(told["assumptions"])
+
+
+def test_more_noise_is_published_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    plan, report, spec = given_prior(tmp_path, "exact", min_scale=1000)
+    write_record(path, plan, report, spec, publish_scale=True)
+    assert read_record(path).mechanism.scale == 1000
+
+
+def test_records_that_tell_no_mechanism(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    plan, report, spec = given_prior(tmp_path, "exact")
+    write_record(path, plan, report, spec)
+    with pytest.raises(InputError, match=r"does not tell the mechanism; .*--publish-scale"):
+        read_record(path)
+    with pytest.raises(InputError, match="no channel to publish; give --publish-scale"):
+        public_record(plan, report, spec, publish_channel=True)
+    channel = given_prior(tmp_path, "channel")
+    with pytest.raises(InputError, match="no scale to publish; give --publish-channel"):
+        public_record(*channel, publish_scale=True)
+    write_record(path, plan, report, spec, publish_scale=True, force=True)
+    good = json.loads(path.read_text())
+    for change in (
+        {"format": 1}, {"scale": "1"}, {"scale": -1.0}, {"scale": None},
+        {"support": {"kind": "numbers", "step": "1", "origin": "0", "runs": [[0, 268435455]]}},
+        {"bounds": ["1", "0"]}, {"channel": 3}, {"column": None},
+    ):  # fmt: skip
+        path.write_text(json.dumps(good | change))
+        with pytest.raises(InputError, match="no usable record"):
+            read_record(path)
+    for other in ("[]", "{}", '{"format": 2}'):
+        path.write_text(other)
+        with pytest.raises(InputError, match="no usable record"):
+            read_record(path)
+
+
+def test_plan_and_options_must_belong_together(tmp_path: Path) -> None:
+    plan, report, spec = released(planned(tmp_path), table(tmp_path))
+    other = pf.calibrate(
+        pf.Prior.from_table(table(tmp_path), secret="health", public="place"), "0.3"
+    )
+    with pytest.raises(InputError, match="by another plan"):
+        public_record(other, report, spec)
+    with pytest.raises(InputError, match="by another plan"):
+        public_record(plan, report, other.spec())
+
+
+def test_it_is_written_like_any_file_once_and_whole(tmp_path: Path) -> None:
+    plan, report, spec = released(planned(tmp_path), table(tmp_path))
+    path = tmp_path / "record.json"
+    mask = os.umask(0o022)
+    try:
+        write_record(path, plan, report, spec)
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert json.loads(path.read_text()) == public_record(plan, report, spec)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="exists already"):
+        write_record(path, plan, report, spec, publish_scale=True)
+    assert path.read_bytes() == before
+    write_record(path, plan, report, spec, publish_scale=True, force=True)
+    assert json.loads(path.read_text())["scale"] == plan.scale
