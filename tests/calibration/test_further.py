@@ -9,13 +9,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import pufferfish as pf
+import pufferfish.calibration.exact
 import pufferfish.calibration.further as module
 from pufferfish.calibration.further import per_release_epsilon
 from pufferfish.errors import CheckFailed, InputError, OutsidePromiseWarning, PriorWarning
 from pufferfish.loss.composition import gather
+from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 
 RARE = pf.Scenario(pf.Prior.from_mapping({"A": {"0": "1"}, "B": {"0": ".99", "10": ".01"}}))
@@ -46,7 +49,7 @@ def test_nothing_alone_and_everything_together() -> None:
     assert first.unchanged
     second = pf.calibrate(XOR, 1, column="z", already=[("x", first)])
     # ln (1 + q^2) / (2 q) is not it: x is out as it is, so z alone has to hide the secret.
-    assert second.scale == 1
+    assert second.scale == pytest.approx(1, rel=1e-15)
     with pytest.raises(CheckFailed, match="nothing, or less"):
         pf.calibrate(XOR, 1, column="z", already=[("x", UNCHANGED), ("z", UNCHANGED)])
 
@@ -202,21 +205,17 @@ def test_masses_that_doubles_cannot_hold() -> None:
 
 
 def test_a_grid_that_is_too_large_takes_worst_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*given: Any, **options: Any) -> None:
-        raise pufferfish_grid(2, 1)
+    def refuse(*given: Any) -> None:
+        raise GridTooLarge(2, 1)
 
-    from pufferfish.calibration import exact
-    from pufferfish.loss.kernel import GridTooLarge as pufferfish_grid
-
-    monkeypatch.setattr(exact, "RateLoss", refuse)
-    plan = pf.calibrate(PAIR, "1/2", column="x", already=[("z", noise(10.0))])
+    monkeypatch.setattr(pufferfish.calibration.exact, "RateLoss", refuse)
+    plan = pf.calibrate(PAIR, "0.05", column="x", already=[("z", noise(10.0))])
     bound = pf.joint_loss(PAIR, [("z", noise(10.0))])
-    assert plan.scale == pytest.approx(1 / (0.5 - float(bound)), rel=1e-12)
+    assert plan.scale == pytest.approx(1 / (0.05 - float(bound)), rel=1e-12)
 
 
 def test_rows_that_lack_a_value_are_told_of() -> None:
-    pd = pytest.importorskip("pandas")
-    table = pd.DataFrame(
+    table = pa.table(
         {
             "s": ["a", "b"] * 60,
             "x": [None] * 80 + [0, 0, 1, 1] * 10,
@@ -280,9 +279,8 @@ def test_a_channel_beside_noise() -> None:
 
 def counted(*each: tuple[str, Sequence[tuple[int, int]]], public: Any = ("x", "z")) -> pf.Prior:
     """People: the secret of each, and the values of its rows."""
-    pd = pytest.importorskip("pandas")
     rows = [(f"p{at}", secret, x, z) for at, (secret, own) in enumerate(each) for x, z in own]
-    table = pd.DataFrame(rows, columns=["id", "s", "x", "z"])
+    table = pa.table(dict(zip(("id", "s", "x", "z"), zip(*rows, strict=True), strict=True)))
     named = public if isinstance(public, str) else list(public)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PriorWarning)
@@ -338,6 +336,15 @@ def test_a_channel_that_is_private_for_any_prior() -> None:
 def test_plans_for_other_numbers_of_rows_count() -> None:
     prior = counted(*TWICE, public="x")
     plan = pf.calibrate(prior, 1)
+    thrice = counted(*[(s, [*own, own[0]]) for s, own in TWICE], public="x")
+    other = pf.calibrate(thrice, 1)
+    assert other.rows_per_person == (3,)
+    for mechanism in ("exact", "l1", "channel"):
+        beside = pf.calibrate(prior, 5, mechanism, already=[other])
+        assert pf.joint_loss(prior, [other, beside]).at_most(Fraction(5))
+    least = pf.calibrate(prior, 5, already=[other])
+    worst = 3 / Fraction(other.scale or 0)
+    assert least.scale == pytest.approx(float(3 / (5 - worst)), rel=1e-12)
     bare = pf.Prior.from_counts({"a": [2, 2], "b": [2, 2]}, support=[0, 1])
     with pytest.raises(InputError, match="one person"):
         pf.calibrate(bare, 1, already=[plan])

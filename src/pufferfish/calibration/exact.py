@@ -65,25 +65,29 @@ def least_factor(
     previous: Releases,
     epsilon: Fraction,
     left: Fraction,
+    unknown: int = 0,
 ) -> Fraction:
     """Return the least t with which further noise keeps the loss within epsilon, from above.
 
     The noise on column c has the rate ``rates[c] / t`` per step. ``left`` is what ``previous``
     leaves of what everything may cost: whatever the distributions are, noise whose worst cases,
-    for all rows of one person, are at most that will do.
+    for all rows of one person, are at most that will do. It has to be so for ``unknown`` rows of
+    one person, of which the scenario knows nothing.
     """
     axes = scenario.product.axes
     widest = sum(
         (int(lattice_of(axes[c]).index[-1]) * rate for c, rate in rates.items()), Fraction(0)
     )
     rows = max((s.rows for strata in scenario.strata for s in strata), default=1)
-    safe = rows * widest / left
-    if epsilon <= 0:
+    safe = max(rows, unknown) * widest / left
+    low = float(1 / safe)
+    if epsilon <= 0 or low == 0:
         return safe
     try:
-        return min(safe, _search(scenario, rates, previous, epsilon, float(1 / safe)))
+        found = _search(scenario, rates, previous, epsilon, low)
     except GridTooLarge:
         return safe
+    return min(safe, max(found, unknown * widest / left))
 
 
 def _search(

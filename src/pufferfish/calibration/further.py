@@ -138,14 +138,18 @@ def least_noises(
         rates[at] = rates.get(at, Fraction(0)) + step / ratio
     others = sum((worst_case(o.mechanism, o.support) or 0 for o in before.others), Fraction(0))
     known = epsilon - most_rows(before) * others
-    factor = least_factor(before.scenario, rates, before.releases, known, left)
+    unknown = max(set(before.rows) - _known_rows(before), default=0)
+    factor = least_factor(before.scenario, rates, before.releases, known, left, unknown)
     return _proved(before, wanted, epsilon, factor)
 
 
 def most_rows(before: Composition) -> int:
     """Return the most rows that one person may have."""
-    strata = [s.rows for own in before.scenario.strata for s in own]
-    return max([*strata, *before.rows], default=1)
+    return max({1, *_known_rows(before), *before.rows})
+
+
+def _known_rows(before: Composition) -> set[int]:
+    return {stratum.rows for strata in before.scenario.strata for stratum in strata}
 
 
 def _noises(before: Composition, wanted: Wanted, factor: Fraction) -> list[DiscreteLaplace]:

@@ -24,6 +24,8 @@ _MAX_ROUNDS = 300
 _MAX_NEWTON = 60
 #: Witnesses of one evaluation that are followed to their roots.
 _FOLLOWED = 4
+#: So near to its root the worst witness hardly ever changes.
+_NEAR = 1e-4
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -163,11 +165,14 @@ def _newton(excess: _Relative[W], witness: W, u: float) -> float:
 
 
 def _lowest_root(excess: _Relative[W], witnesses: Sequence[W], low: float, u: float) -> float:
-    """Walk down to the lowest root of the worst few witnesses."""
+    """Walk down to the lowest root of the worst few witnesses; of the worst one near the end."""
+    root = u
     for k, witness in enumerate(witnesses[:_FOLLOWED]):
-        if k == 0 or excess.at(witness, u)[0] > 0:
-            u = _root_at(excess, witness, low, u)
-    return u
+        if k == 0 or excess.at(witness, root)[0] > 0:
+            root = _root_at(excess, witness, low, root)
+        if u - root <= _NEAR * u:
+            break
+    return root
 
 
 def _root_at(excess: _Relative[W], witness: W, low: float, high: float) -> float:
