@@ -393,17 +393,12 @@ def joint_loss(
         for output in product(*(kernel for _, kernel in releases)):
             likelihoods = {}
             for secret, joint in secrets.items():
-                likelihood: Any = 0
+                likelihoods[secret] = M.mpf(0)
                 for values, mass in joint.items():
-                    term: Any = mass
+                    term = real(mass)
                     for (column, _), weights in zip(releases, output, strict=True):
-                        weight = weights[values[column]]
-                        exact = isinstance(term, Fraction) and isinstance(weight, Fraction)
-                        term = term * weight if exact else real(term) * real(weight)
-                    likelihood = (
-                        likelihood + term if isinstance(term, Fraction) else real(likelihood) + term
-                    )
-                likelihoods[secret] = real(likelihood)
+                        term *= real(weights[values[column]])
+                    likelihoods[secret] += term
             for first, second in chosen:
                 ratio = _absolute_log_ratio(likelihoods[first], likelihoods[second])
                 largest = max(largest, ratio)

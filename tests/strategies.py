@@ -268,15 +268,13 @@ def robust(draw: st.DrawFn, most: int = 4, max_secrets: int = 3) -> Robust:
 
 
 @st.composite
-def people(
-    draw: st.DrawFn, values: tuple[int, ...] = (0, 1, 3)
-) -> dict[str, list[tuple[int, ...]]]:
+def people(draw: st.DrawFn) -> dict[str, list[tuple[int, ...]]]:
     """For each secret the rows of its people, one to three each; all numbers of rows for all."""
     everybody: dict[str, list[tuple[int, ...]]] = {}
     numbers = draw(st.sets(st.integers(1, 3), min_size=1))
     for secret in SECRETS[: draw(st.sampled_from((2, 2, 3)))]:
         everybody[secret] = []
         for k in sorted(numbers):
-            row = st.tuples(*[st.sampled_from(values)] * k)
+            row = st.tuples(*[st.sampled_from((0, 1, 3))] * k)
             everybody[secret] += draw(st.lists(row, min_size=1, max_size=6))
     return everybody

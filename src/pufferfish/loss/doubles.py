@@ -12,7 +12,7 @@ import numpy as np
 
 from pufferfish.loss.balls import enclose, log_ratio
 from pufferfish.loss.evaluators import Attained, Found, Line, Logs, in_doubles
-from pufferfish.loss.exact import infinite, loses_nothing
+from pufferfish.loss.exact import loses_nothing
 from pufferfish.loss.kernel import Mechanism, Problem
 from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
 from pufferfish.loss.recursion import LARGEST_U
@@ -88,12 +88,10 @@ class RateLoss:
             # Noise of theta = 1 stands for the further one.
             applied.setdefault(c, []).append(DiscreteLaplace(1.0, lattice.step))
         problems, rows = problems_of(scenario, applied, limit)
-        self.bits, self._infinite = bits, False
+        self.bits = bits
         self._parts: list[_Part] = []
         for problem in problems:
-            if infinite(problem) is not None:
-                self._infinite = True
-            elif not loses_nothing(problem):
+            if not loses_nothing(problem):
                 noisy = [axis for _, axis in problem.noises]
                 factors = tuple(Fraction(columns.get(axis.column, 0)) for axis in noisy)
                 bases = tuple(
@@ -115,7 +113,7 @@ class RateLoss:
         if self._linear != (0.0, 0.0):
             value = self._linear[0] + self._linear[1] * u
             found.append((value, Attained(-1, 0, 0, 0, 0)))
-        if self._infinite or not u <= LARGEST_U:
+        if not u <= LARGEST_U:
             return math.inf, []
         for number, part in enumerate(self._parts):
             if not self.bits:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What whole numbers decide: losses that are infinite or 0, and how far mass travels.
+"""What whole numbers decide: losses that are 0, and how far mass travels.
 
-Whether the loss is infinite depends only on which outputs each secret can cause, and whether it is
-0 only on the masses behind the channels (the kernel of Laplace noise is invertible).
+Whether the loss is 0 depends only on the masses behind the channels: the kernel of Laplace noise is
+invertible.
 """
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -17,32 +16,6 @@ from pufferfish.priors.ambiguity import Point
 
 #: Pairs times atoms up to which distances are found pair by pair.
 _TRANSPORT = 1 << 23
-
-
-def possible(problem: Problem, point: Point) -> Any:
-    """Return which outputs a point can cause; noise reaches every place."""
-    signs = point.masses != 0
-    for at, _ in problem.noises:
-        signs = np.any(signs, axis=at, keepdims=True)
-    return np.broadcast_to(signs, problem.shape)
-
-
-def infinite(problem: Problem) -> tuple[int, tuple[int, int], int] | None:
-    """Return an output that one point of a pair can cause and the other cannot, or None.
-
-    Its cell, the pair (the first can), and the adversary.
-    """
-    if problem.regions or (problem.pure_noise and problem.axes):
-        return None
-    for rho in range(len(problem.adversaries)):
-        signs = [possible(problem, own) for own in problem.points(rho)]
-        for i, j in problem.pairs:
-            differ = signs[i] != signs[j]
-            if differ.any():
-                cell = int(np.argmax(differ))
-                first = bool(signs[i].reshape(-1)[cell])
-                return cell, (i, j) if first else (j, i), rho
-    return None
 
 
 def loses_nothing(problem: Problem) -> bool:

@@ -8,13 +8,14 @@ mass travels over theta with epsilon (theory, section 8).
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pufferfish.errors import InputError
 from pufferfish.loss.balls import enclose, log_ends
 from pufferfish.loss.certificate import Certificate, LossBound, Witness
-from pufferfish.loss.exact import farthest, infinite, loses_nothing
+from pufferfish.loss.exact import farthest, loses_nothing
 from pufferfish.loss.kernel import GridTooLarge, Mechanism, Problem
 from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles
@@ -240,9 +241,6 @@ def _worst_cases(scenario: Scenario, releases: Releases, rows: int) -> _Found:
 
 def _solve(problem: Problem, epsilon: Fraction | None) -> _Found:
     """Prove the loss of one problem, or raise GridTooLarge."""
-    told = infinite(problem)
-    if told is not None:
-        return _Found(Fraction(0), None, "exact", _witness(problem, *told))
     if loses_nothing(problem):
         return _Found(Fraction(0), Fraction(0), "exact")
     found = None
@@ -251,9 +249,28 @@ def _solve(problem: Problem, epsilon: Fraction | None) -> _Found:
     if found is None or not (epsilon is None or found.decides(epsilon)):
         found = _by_balls(problem, epsilon, found)
     bound = None if epsilon is not None and found.decides(epsilon) else farthest(problem)
-    if bound is not None and found.upper is not None and bound < found.upper:
+    if bound is None or found.upper is None:
+        return found
+    if bound < found.upper:
         return replace(found, upper=bound, method=f"{found.method}+rational")
+    apart = problem.work * len(problem.secrets) <= _LAST_BALL_CELLS
+    if epsilon is not None and apart and len(problem.pairs) * len(problem.numbers) > 1:
+        # One pair may be decided by its ball, another one by the distance.
+        return max((_solve(one, epsilon) for one in _by_pairs(problem)), key=_rank)
     return found
+
+
+def _by_pairs(problem: Problem) -> Iterator[Problem]:
+    """Yield a problem for each adversary and pair."""
+    for number, beliefs in zip(problem.numbers, problem.adversaries, strict=True):
+        for i, j in problem.pairs:
+            yield replace(
+                problem,
+                adversaries=((beliefs[i], beliefs[j]),),
+                pairs=((0, 1),),
+                secrets=(problem.secrets[i], problem.secrets[j]),
+                numbers=(number,),
+            )
 
 
 def _by_doubles(problem: Problem) -> _Found | None:
@@ -262,8 +279,10 @@ def _by_doubles(problem: Problem) -> _Found | None:
         near = enclose_in_doubles(problem)
     except TooExtreme:
         return None
-    error = math.nextafter((near.upper - near.lower) / 2, math.inf)
     witness = _witness(problem, near.cell, near.pair, near.adversary)
+    if math.isinf(near.upper):
+        return _Found(Fraction(0), None, "exact", witness)
+    error = math.nextafter((near.upper - near.lower) / 2, math.inf)
     ends = Fraction(near.lower), Fraction(near.upper)
     return _Found(*ends, "float-bound", witness, error=error)
 

@@ -74,7 +74,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.loss.evaluators import in_doubles, largest
-from pufferfish.loss.exact import possible
 from pufferfish.loss.kernel import Axis, Problem
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point
@@ -103,7 +102,7 @@ class TooExtreme(ArithmeticError):
 
 
 class Enclosure(NamedTuple):
-    """Proven bounds of a finite loss, and where the computed one is largest."""
+    """Proven bounds of a loss, and where the computed one is largest."""
 
     lower: float
     upper: float
@@ -113,12 +112,14 @@ class Enclosure(NamedTuple):
 
 
 def enclose_in_doubles(problem: Problem) -> Enclosure:
-    """Bound a loss of points that is known to be finite, or raise TooExtreme."""
+    """Bound the loss of points (it may be infinite), or raise TooExtreme."""
     with np.errstate(all="ignore"):
         found = [(*_adversary(problem, rho), rho) for rho in range(len(problem.adversaries))]
     ratio, i, j, cell, rho = max(found)
+    if math.isinf(ratio):
+        return Enclosure(math.inf, math.inf, cell, (i, j), rho)
     # The logarithm errs by at most 8 u relative, the sums below by u each.
-    log = max(0.0, math.log(ratio))
+    log = math.log(ratio)
     error = math.nextafter(error_bound(problem) + 20 * UNIT * log, math.inf)
     lower = max(0.0, math.nextafter(log - error, -math.inf))
     return Enclosure(lower, math.nextafter(log + error, math.inf), cell, (i, j), rho)
@@ -142,15 +143,22 @@ def _units(size: int) -> int:
 def _adversary(problem: Problem, rho: int) -> tuple[float, int, int, int]:
     """Return the largest computed ratio, its secrets, likelier first, and its cell."""
     points = problem.points(rho)
-    rows = _likelihoods(problem, points)
     single = problem.pure_noise and len(problem.axes) == 1
-    groups = [list(range(len(points)))] if problem.all_pairs else [list(p) for p in problem.pairs]
+    causes = np.stack([own.masses != 0 for own in points])
+    for at, _ in [] if single else problem.noises:
+        # Noise reaches every place.
+        causes = np.asarray(causes.any(axis=at + 1, keepdims=True))
+    causes = np.broadcast_to(causes, (len(points), *problem.shape)).reshape(len(points), -1)
+    if not single:
+        for i, j in problem.pairs:
+            if bool((differ := causes[i] != causes[j]).any()):
+                cell = int(differ.argmax())
+                return (math.inf, i, j, cell) if causes[i, cell] else (math.inf, j, i, cell)
+    rows = _likelihoods(problem, points)
+    groups = [range(len(points))] if problem.all_pairs else problem.pairs
     best = (1.0, *problem.pairs[0], 0)
-    for group in groups:
-        compared = np.zeros(problem.cells, dtype=bool)
-        for k in group:
-            own = points[k].masses != 0 if single else possible(problem, points[k])
-            compared |= own.reshape(-1)
+    for group in map(list, groups):
+        compared = causes[group].any(axis=0)
         whole = len(group) == len(rows) and bool(compared.all())
         chosen = rows if whole else rows[group][:, compared]
         if not float(chosen.min()) >= LOW:
