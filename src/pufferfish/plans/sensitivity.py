@@ -15,12 +15,9 @@ from pufferfish.priors.scenario import Scenario
 
 #: The confidence of ``loss_at_95``.
 CONFIDENCE = Confidence(Fraction(19, 20))
-#: Work (cells; for a channel, cells times outputs) up to which the loss is proved.
-_PROVED = 1_000
-#: Work beyond which it takes more than about a second: the loss, and a radius.
-_MOST_FOR_LOSS, _MOST_FOR_RADIUS = 600_000, 2_000
-#: What doubles may be wrong by: relative to the loss, and absolutely.
-_RELATIVE, _ABSOLUTE = 1e-10, 1e-13
+#: Work (cells; for a channel, cells times outputs) beyond which it takes more than about a second:
+#: the loss, and a radius.
+_MOST_FOR_LOSS, _MOST_FOR_RADIUS = 30_000, 2_000
 #: A radius is found to this part of itself; below 2**-40 it is 0.
 _NEAR, _LEAST = 2.0**-20, 40
 #: The radius is this far below the one that was found in doubles; the first that is proved.
@@ -52,7 +49,7 @@ def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) 
     work = scenario.cells * (mechanism.outputs.size if isinstance(mechanism, Channel) else 1)
     loss_at_95 = None
     if all(prior.from_rows for prior in scenario.priors) and work <= _MOST_FOR_LOSS:
-        loss_at_95 = _loss(_within(scenario, CONFIDENCE), mechanism, work)
+        loss_at_95 = loss_bound(_within(scenario, CONFIDENCE), {0: (mechanism,)}).value
     if work > _MOST_FOR_RADIUS:
         return Sensitivity(loss_at_95, None, None)
     radii = [robustness_radius(scenario, mechanism, limit) for limit in (epsilon, 2 * epsilon)]
@@ -70,7 +67,7 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
         return _within(scenario, TVBall(Fraction(radius)))
 
     def excess(radius: float) -> float:
-        return _in_doubles(within(radius), mechanism) - float(limit)
+        return RateLoss(within(radius), {}, {0: (mechanism,)}).worst(1.0)[0] - float(limit)
 
     def holds(radius: float) -> bool:
         return prove(within(radius), {0: (mechanism,)}, limit).holds
@@ -107,22 +104,3 @@ def _largest(excess: Callable[[float], float]) -> float:
 
 def _within(scenario: Scenario, rule: Rule) -> Scenario:
     return scenario.with_rules([rule] * len(scenario.priors))
-
-
-def _in_doubles(scenario: Scenario, mechanism: Mechanism) -> float:
-    return RateLoss(scenario, {}, {0: (mechanism,)}).worst(1.0)[0]
-
-
-def _loss(scenario: Scenario, mechanism: Mechanism, work: int) -> float:
-    """Return the loss, proved where that is quick, else in doubles with a margin."""
-    if work <= _PROVED:
-        return loss_bound(scenario, {0: (mechanism,)}).value
-    loss = _in_doubles(scenario, mechanism)
-    span = 0.0
-    if not isinstance(mechanism, Channel) and mechanism.scale:
-        span = float(scenario.lattice.index[-1] * scenario.lattice.step / Fraction(mechanism.scale))
-    return (
-        max(0.0, loss) * (1 + _RELATIVE) + _ABSOLUTE * (1 + 0.01 * span)
-        if loss < math.inf
-        else loss
-    )
