@@ -237,6 +237,8 @@ def _print_details(results: Sequence[Result], rows: Sequence[Mapping[str, Any]])
         for r in results
         for line in ("", f"{r.plan.mechanism} at {r.epsilon}:", *describe.plan_lines(r.plan))
     )
+    print_lines(["", "radius: how wrong the prior may be (total variation) before the loss passes "
+                 "epsilon; cost: what the channel minimises"])  # fmt: skip
 
 
 def _detail(value: Any, epsilon: Fraction, digits: int) -> str:

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pufferfish.cli.output import at_most, rounded_down, share
+from pufferfish.cli.output import at_most, share
 from pufferfish.cli.results import Result, rows_of, used_outputs
 from pufferfish.errors import counted, listed, quoted
 from pufferfish.loss.certificate import Certificate
@@ -14,7 +14,6 @@ from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Confidence, Rule
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.report import ReleaseReport
-from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Levels, Support
 from pufferfish.tables.report import TableReport
 
@@ -172,13 +171,6 @@ def plan_lines(plan: Plan) -> list[str]:
                 if y is not None and y not in used]  # fmt: skip
         if lost:
             lines.append(f"never published: {listed(lost)}")
-    risk = plan.sensitivity
-    if risk is not None and risk.radius is not None:
-        twice = "" if risk.radius_at_double is None else rounded_down(risk.radius_at_double)
-        lines.append(
-            f"the prior may be wrong by {rounded_down(risk.radius)} (total variation) before the "
-            f"loss passes epsilon, by {twice} before it passes twice epsilon"
-        )
     return [*lines, *plan.notes]
 
 
@@ -290,7 +282,7 @@ def assumption_words(plan: Plan, from_rows: bool | None = None) -> str:
 
 
 def release_lines(
-    plan: Plan, plan_file: str, spec: ReleaseSpec, report: ReleaseReport, charged: str = ""
+    plan: Plan, plan_file: str, report: ReleaseReport, charged: str = ""
 ) -> list[str]:
     """Return what a release did, and what is promised of it, in at most six lines."""
     rows = f"{report.rows_released} of {report.rows_read} rows released"
@@ -298,6 +290,8 @@ def release_lines(
         rows += f", {report.set_aside} without a value left out"
     if report.clamped:
         rows += f", {report.clamped} moved to the nearest value of the support"
+    if report.outside_promise:
+        rows += f", {report.outside_promise} outside the promise (secret in no pair)"
     lines = [f"{report.output}: column {quoted(report.column)}, {rows}"]
     how = mechanism_words(report.mechanism)
     if isinstance(report.mechanism, DiscreteLaplace) and report.mechanism.scale > (plan.scale or 0):
@@ -307,17 +301,13 @@ def release_lines(
     lines.append(f"{plan.mechanism} at epsilon {show_short(plan.epsilon_exact)}: {how}")
     if report.unchanged:
         lines.append("PUBLISHED UNCHANGED: the column can be read back")
-    if report.outside_promise:
-        lines.append(f"outside the promise: {counted(report.outside_promise, 'row')} whose secret "
-                     "is in no pair")  # fmt: skip
     if report.seeded:
         lines.append("drawn from a seed: it protects nobody")
     elif report.keep:
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
         lines.append(f"not proved again here: pufferfish verify {plan_file} TABLE does")
-    lines += [charged] if charged else []
-    return [*lines[:5], assumption_words(plan)]
+    return [*lines, *([charged] if charged else []), assumption_words(plan)]
 
 
 def verified_lines(

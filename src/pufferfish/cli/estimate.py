@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish estimate``: the numbers of the original column, from a released one and its plan."""
 
-import csv
-import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -13,9 +11,9 @@ import click
 from pufferfish.cli import describe
 from pufferfish.cli.messages import Messages
 from pufferfish.cli.options import format_option
-from pufferfish.cli.output import jsonable, print_csv, print_json, print_lines, print_table
+from pufferfish.cli.output import csv_text, print_csv, print_json, print_lines, print_table
 from pufferfish.errors import InputError, listed
-from pufferfish.estimate.estimate import Estimate, Figure
+from pufferfish.estimate.estimate import LEVEL, Estimate, Figure
 from pufferfish.estimate.released import estimate_released
 from pufferfish.files import checked_target, write_whole
 from pufferfish.plans.plan import Plan
@@ -35,7 +33,7 @@ _COLUMNS = ("figure", "levels", "estimate", "standard_error", "low", "high")
 )  # fmt: skip
 @click.option("--column", metavar="COL", help="The released column, where it was renamed since.")
 @click.option("--bounds", nargs=2, metavar="LO HI", help="The --bounds it was released with.")
-@click.option("--round", "rounding", is_flag=True, help="It was released with --round.")
+@click.option("--round", is_flag=True, help="It was released with --round.")
 @click.option("--min-scale", metavar="T", help="The --min-scale it was released with.")
 @click.option("-o", "--output", metavar="FILE.csv", help="Write all estimates as CSV.")
 @click.option("--force", is_flag=True, help="Replace an output that exists.")
@@ -57,117 +55,71 @@ def estimate(messages: Messages, /, released: str, **options: Any) -> None:
     plan_file, record, output = options["plan_file"], options["record"], options["output"]
     if (plan_file is None) == (record is None):
         raise InputError("give what it was released by with --plan FILE or --record FILE")
-    if record is not None:
-        if options["bounds"] or options["rounding"] or options["min_scale"]:
-            raise InputError("--bounds, --round and --min-scale stand in the record")
-        spec = read_record(record)
+    stated = {name: options[name] for name in ("bounds", "min_scale", "round")}
+    if record is None:
+        spec = Plan.load(plan_file).spec(allow_unchanged=True, **stated)
+    elif any(stated.values()):
+        raise InputError("--bounds, --round and --min-scale stand in the record")
     else:
-        plan = Plan.load(plan_file)
-        spec = plan.spec(
-            bounds=options["bounds"] or None,
-            round=options["rounding"],
-            min_scale=options["min_scale"],
-            allow_unchanged=True,
-        )
+        spec = read_record(record)
     if output is not None:
         checked_target(output, None, options["force"], [released, plan_file or record])
     found = estimate_released(released, spec, column=options["column"])
-    lines = _figures(found)
+    lines, notes = _lines(found), _notes(found)
     if output is not None:
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(jsonable(line) for line in lines)
-        write_whole(output, text.getvalue().encode(), force=options["force"])
+        write_whole(output, csv_text(_COLUMNS, lines).encode(), force=options["force"])
         messages.note(f"the estimates are saved as {output}")
     if options["form"] == "csv":
         print_csv(_COLUMNS, lines)
     elif options["form"] == "json":
-        print_json(_to_dict(found, released))
+        print_json({"rows": found.rows, "confidence": LEVEL, "figures": lines, "notes": notes})
     else:
-        where = f"{released}: {found.rows} rows, released by {plan_file or record}"
-        _print(found, [where, describe.mechanism_words(spec.mechanism)])
+        print_lines([f"{released}: {found.rows} rows, released by {plan_file or record}",
+                     describe.mechanism_words(spec.mechanism), ""])  # fmt: skip
+        shown = [line for line in lines if line["estimate"] is not None]
+        cells = [_cells(line) for line in (*shown[:-2][:_MOST_LINES], *shown[-2:])]
+        print_table(["", "estimate", "standard error", "95 % interval"], cells, [0])
+        print_lines(["", *(f"note: {note}" for note in notes)])
 
 
-def _figures(found: Estimate) -> list[dict[str, Any]]:
+def _lines(found: Estimate) -> list[dict[str, Any]]:
     """Return every figure as a row; several levels, whose sum it is, as a JSON list."""
-    lines: list[dict[str, Any]] = []
-    for entry in found.entries:
-        one = len(entry.labels) == 1
-        name = "frequency" if one else "sum of frequencies"
-        levels = entry.labels[0] if one else json.dumps(entry.labels, ensure_ascii=False)
-        lines.append({"figure": name, "levels": levels, **_figure(entry)})
-    lines += [
-        {"figure": "frequency", "levels": name, **_figure(None)} for name in found.not_estimable
+    named: list[tuple[str, str | None, Figure | None]] = [
+        ("frequency", entry.labels[0], entry)
+        if len(entry.labels) == 1
+        else ("sum of frequencies", json.dumps(entry.labels, ensure_ascii=False), entry)
+        for entry in found.entries
     ]
-    both = (("mean", found.mean), ("variance", found.variance))
-    return lines + [{"figure": name, "levels": None, **_figure(figure)} for name, figure in both]
+    named += [("frequency", name, None) for name in found.not_estimable]
+    named += [("mean", None, found.mean), ("variance", None, found.variance)]
+    lines = []
+    for kind, levels, figure in named:
+        values: tuple[float | None, ...] = (None,) * 4
+        if figure is not None:
+            values = (figure.estimate, figure.standard_error, *figure.interval)
+        lines.append(dict(zip(_COLUMNS, (kind, levels, *values), strict=True)))
+    return lines
 
 
-def _figure(figure: Figure | None) -> dict[str, float | None]:
-    if figure is None:
-        return dict.fromkeys(_COLUMNS[2:])
-    low, high = figure.interval
-    return {
-        "estimate": figure.estimate,
-        "standard_error": figure.standard_error,
-        "low": low,
-        "high": high,
-    }
-
-
-def _to_dict(found: Estimate, released: str) -> dict[str, Any]:
-    return {
-        "released": released,
-        "rows": found.rows,
-        "confidence": 0.95,
-        "frequencies": [{"labels": entry.labels, **_figure(entry)} for entry in found.entries],
-        "not_estimable": found.not_estimable,
-        "mean": None if found.mean is None else _figure(found.mean),
-        "variance": None if found.variance is None else _figure(found.variance),
-        "notes": _notes(found),
-    }
-
-
-def _print(found: Estimate, header: Sequence[str]) -> None:
-    """Print estimates for people."""
-    print_lines([*header, "estimates for these rows as they were before the release", ""])
-    shown: list[tuple[str, Figure]] = [
-        (" or ".join(entry.labels[:4]), entry) for entry in found.entries[:_MOST_LINES]
-    ]
-    both = (("mean", found.mean), ("variance", found.variance))
-    shown += [(name, figure) for name, figure in both if figure is not None]
-    errors = [f.standard_error for _, f in shown if 0 < f.standard_error < math.inf]
-    places = max([max(0, 1 - math.floor(math.log10(error))) for error in errors] or [6])
-    rows = [
-        [
-            name,
-            *(_number(v, places) for v in (f.estimate, f.standard_error)),
-            f"{_number(f.interval[0], places)} to {_number(f.interval[1], places)}",
-        ]
-        for name, f in shown
-    ]
-    print_table(["share of", "estimate", "standard error", "95 % interval"], rows, left=[0])
-    lines = [""]
-    if len(found.entries) > _MOST_LINES:
-        lines.append(f"{_MOST_LINES} of {len(found.entries)} shares; --format csv prints all")
-    if found.not_estimable:
-        lines.append(f"cannot be estimated: {listed(found.not_estimable)}")
-    print_lines([*lines, *(f"note: {note}" for note in _notes(found))])
+def _cells(line: Mapping[str, Any]) -> list[str]:
+    """Return a row of the table, to two digits of its standard error."""
+    error = line["standard_error"]
+    regular = 1e-9 < error < math.inf
+    places = max(0, 1 - math.floor(math.log10(error))) if regular else 6
+    estimate, _, low, high = (f"{line[name]:.{places}f}" for name in _COLUMNS[2:])
+    name = line["figure"] if line["levels"] is None else f"share of {line['levels']}"
+    return [name, estimate, f"{error:.2g}", f"{low} to {high}"]
 
 
 def _notes(found: Estimate) -> list[str]:
     """Return what is to be known of some estimates."""
-    notes = ["standard errors are for the noise of the release, not for drawing the rows"]
+    notes = ["of these rows as they were; errors are for the noise of the release alone"]
     if found.few_changes:
         notes.append("some intervals are longer than 1.96 standard errors, as few rows change")
     if found.too_many_values:
-        notes.append("no frequencies: there are too many values")
+        notes.append("no shares: there are too many values")
+    if found.not_estimable:
+        notes.append(f"cannot be estimated: {listed(found.not_estimable)}")
+    if len(found.entries) > _MOST_LINES:
+        notes.append(f"{len(found.entries)} shares; --format csv prints all")
     return notes
-
-
-def _number(value: float, places: int) -> str:
-    if not math.isfinite(value) or abs(value) >= 1e15 or places > 12:
-        return f"{value:.6g}"
-    text = f"{value:.{places}f}"
-    return text if float(text) else text.lstrip("-")

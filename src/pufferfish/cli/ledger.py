@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish ledger``: open datasets, look at them, price a release, compute everything again."""
 
+import math
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -10,17 +11,18 @@ import click
 
 from pufferfish.cli import describe, describe_ledger, signals
 from pufferfish.cli.messages import Messages
-from pufferfish.cli.options import DELIMITER, delimiter_of, format_option
-from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
+from pufferfish.cli.options import CLAMP, DELIMITER, format_option
+from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.errors import CheckFailed, counted
-from pufferfish.ledger.ledger import Books, Ledger
-from pufferfish.ledger.pricing import Price
-from pufferfish.ledger.store import Dataset, ReleaseRecord, parse_budget
-from pufferfish.numbers import show
+from pufferfish.ledger.ledger import Ledger
+from pufferfish.ledger.store import parse_budget
+from pufferfish.numbers import float_down, float_up
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.source import open_table
 
-_FORMAT = format_option("table", "json", "csv")
+_FORMAT = format_option("table", "json")
+#: Options of release that change what is charged.
+_CHARGED = ("out_of_support", "bounds", "min_scale", "allow_unchanged")
 
 
 @click.group(invoke_without_command=True)
@@ -64,14 +66,14 @@ def ledger(ctx: click.Context) -> None:
 def open_dataset(messages: Messages, /, books: str, table: str, **options: Any) -> None:
     """Open a dataset for TABLE in BOOKS, which is made if there is no such file."""
     parse_budget(options["budget"])  # before a file is made
-    source = open_table(table, delimiter=delimiter_of(options))
+    source = open_table(table, delimiter=options["delimiter"])
     source.column(options["secret"])
     made = not os.path.lexists(Path(books).expanduser())
     if made:
         Ledger.create(books, waiting=signals.check)
     found = _opened(books, messages).dataset(
-        options["dataset"], source, secret=options["secret"], budget=options["budget"],
-        other_people=options["other_people"],
+        options["dataset"], source,
+        **{name: options[name] for name in ("secret", "budget", "other_people")},
     )  # fmt: skip
     lines = [f"{books}: made, readable by you alone"] if made else []
     print_lines([*lines, describe_ledger.dataset_words(found)])
@@ -81,10 +83,7 @@ def open_dataset(messages: Messages, /, books: str, table: str, **options: Any) 
 @click.argument("books")
 @click.argument("table")
 @click.option("--plan", "plan_file", metavar="FILE", required=True, help="Plan of calibrate.")
-@click.option(
-    "--out-of-support", type=click.Choice(("refuse", "clamp")), default="refuse",
-    show_default=True, help="As it will be given to release.",
-)  # fmt: skip
+@CLAMP
 @click.option("--bounds", nargs=2, metavar="LO HI", help="As it will be given to release.")
 @click.option("--min-scale", metavar="T", help="As it will be given to release.")
 @click.option("--allow-unchanged", is_flag=True, help="As it will be given to release.")
@@ -94,21 +93,17 @@ def open_dataset(messages: Messages, /, books: str, table: str, **options: Any) 
 def price(messages: Messages, /, books: str, table: str, **options: Any) -> None:
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
     opened, plan = _opened(books, messages), Plan.load(options["plan_file"])
-    found = opened.price(
-        open_table(table, delimiter=delimiter_of(options)), plan,
-        out_of_support=options["out_of_support"],
-        bounds=options["bounds"] or None,
-        min_scale=options["min_scale"],
-        allow_unchanged=options["allow_unchanged"],
-    )  # fmt: skip
-    if options["form"] == "json":
-        print_json(_price_to_dict(found))
-    elif options["form"] == "csv":
-        row = _price_to_dict(found)
-        print_csv(tuple(row), [row])
-    else:
-        print_lines([f"{table}: {describe_ledger.dataset_words(found.dataset)}",
-                     *describe_ledger.price_lines(found)])  # fmt: skip
+    source = open_table(table, delimiter=options["delimiter"])
+    found = opened.price(source, plan, **{name: options[name] for name in _CHARGED})
+    if options["form"] == "table":
+        dataset = describe_ledger.dataset_words(found.dataset)
+        print_lines([f"{table}: {dataset}", *describe_ledger.price_lines(found)])
+        return
+    print_json(
+        vars(found)
+        | {"dataset": vars(found.dataset), "bound": found.bound.kind, "fits": found.fits}
+        | {"joint_loss": found.loss, "left": float_down(found.left)}
+    )
 
 
 @ledger.command("show")
@@ -122,20 +117,40 @@ def show_books(messages: Messages, /, books: str, form: str) -> None:
     or was ended: it counts all the same.
     """
     found = _opened(books, messages).show()
-    rows = [_release_to_dict(record) for record in found.releases]
-    if form == "csv":
-        print_csv(tuple(_release_to_dict(None)), rows)
-    elif form == "json":
+    spent = [
+        (dataset, len(own), own[-1].bound if own else Fraction(0))
+        for dataset in found.datasets
+        for own in [[r for r in found.releases if r.dataset == dataset.name]]
+    ]
+    if form == "json":
+        rows = [vars(r) | {"plan": None, "joint_loss": _double(r.bound)} for r in found.releases]
+        datasets = [
+            vars(dataset) | {"releases": releases, "joint_loss": _double(upper)}
+            for dataset, releases, upper in spent
+        ]
         print_json(
-            {
-                "notice": found.notice,
-                "private": not found.exposed,
-                "datasets": [_dataset_to_dict(d, found) for d in found.datasets],
-                "releases": rows,
-            }
-        )
-    else:
-        _print_books(books, found)
+            {"notice": found.notice, "private": not found.exposed, "datasets": datasets,
+             "releases": rows}
+        )  # fmt: skip
+        return
+    lines = [
+        f"{books}: {counted(len(spent), 'dataset')}, {counted(len(found.releases), 'release')}"
+    ]
+    for dataset, releases, upper in spent:
+        loss = describe_ledger.spent_words(upper, dataset.budget)
+        lines.append(f"{describe_ledger.dataset_words(dataset)}; {counted(releases, 'release')}, "
+                     f"joint loss at most {loss}")  # fmt: skip
+    print_lines(lines)
+    if found.releases:
+        budgets = {dataset.name: dataset.budget for dataset in found.datasets}
+        cells = [
+            [r.id, r.time[:16], r.dataset, r.column,
+             describe_ledger.spent_words(r.bound, budgets[r.dataset]), r.kind, r.state]
+            for r in found.releases
+        ]  # fmt: skip
+        headers = ["id", "time", "dataset", "column", "joint loss", "bound", "state"]
+        print_table(headers, cells, [0, 1, 2, 3, 5, 6])
+    print_lines([found.notice])
 
 
 @ledger.command("verify")
@@ -148,20 +163,18 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
 
     Exit status 1 says that something is not as it should be.
     """
-    source = None
-    if table is not None:
-        source = open_table(table, delimiter=delimiter_of({"delimiter": delimiter}))
+    source = None if table is None else open_table(table, delimiter=delimiter)
     found = _opened(books, messages).verify(source, signals.check)
     if found.differences:
         raise CheckFailed(
             f"{books} is not as it should be: {counted(len(found.differences), 'fault')}: "
             f"{describe.joined(map(describe_ledger.difference_words, found.differences))}"
         )
-    how = "budgets and worst cases" if table is None else (
-        f"{found.recounted} joint losses computed again from {table}"
-    )  # fmt: skip
-    print_lines([f"{books}: {counted(found.releases, 'release')} checked ({how}); all as it "
-                 "should be"])  # fmt: skip
+    how = f"{found.recounted} joint losses computed again from {table}"
+    how = "budgets and worst cases" if table is None else how
+    print_lines(
+        [f"{books}: {counted(found.releases, 'release')} checked ({how}); all as it should be"]
+    )
 
 
 def _opened(books: str, messages: Messages) -> Ledger:
@@ -174,82 +187,5 @@ def _opened(books: str, messages: Messages) -> Ledger:
     return found
 
 
-def _exact(value: Fraction | None) -> str:
-    return "inf" if value is None else show(value)
-
-
-def _last(dataset: Dataset, books: Books) -> list[ReleaseRecord]:
-    return [record for record in books.releases if record.dataset == dataset.name]
-
-
-def _print_books(path: str, books: Books) -> None:
-    """Print datasets, then all releases."""
-    lines = [f"{path}: {counted(len(books.datasets), 'dataset')}, "
-             f"{counted(len(books.releases), 'release')}"]  # fmt: skip
-    for dataset in books.datasets:
-        own = _last(dataset, books)
-        spent = own[-1].bound if own else Fraction(0)
-        loss = describe_ledger.spent_words(spent, dataset.budget)
-        lines.append(f"{describe_ledger.dataset_words(dataset)}; {counted(len(own), 'release')}, "
-                     f"joint loss at most {loss}")  # fmt: skip
-    print_lines(lines)
-    if books.releases:
-        budgets = {dataset.name: dataset.budget for dataset in books.datasets}
-        headers = ["id", "time", "dataset", "column", "joint loss", "bound", "state"]
-        rows = [
-            [r.id, r.time[:16], r.dataset, r.column,
-             describe_ledger.spent_words(r.bound, budgets[r.dataset]), r.kind, r.state]
-            for r in books.releases
-        ]  # fmt: skip
-        print_lines([""])
-        print_table(headers, rows, left=[0, 1, 2, 3, 5, 6])
-    print_lines(["", books.notice])
-
-
-def _dataset_to_dict(dataset: Dataset, books: Books) -> dict[str, Any]:
-    own = _last(dataset, books)
-    spent = own[-1].bound if own else Fraction(0)
-    return {
-        "dataset": dataset.name,
-        "secret": dataset.secret,
-        "budget": float(dataset.budget),
-        "budget_exact": show(dataset.budget),
-        "table": dataset.digest,
-        "rows": dataset.rows,
-        "other_people": dataset.other_people,
-        "opened": dataset.opened,
-        "releases": len(own),
-        "joint_loss": "inf" if spent is None else float(spent),
-        "joint_loss_exact": _exact(spent),
-    }
-
-
-def _release_to_dict(record: ReleaseRecord | None) -> dict[str, Any]:
-    names = ("sequence", "id", "time", "dataset", "column", "kind", "state")
-    row: dict[str, Any] = {name: getattr(record, name, None) for name in names}
-    bound = None if record is None else record.bound
-    return row | {
-        "joint_loss": "inf" if bound is None else float(bound),
-        "joint_loss_exact": _exact(bound),
-        "own_prior": None if record is None else record.own,
-    }
-
-
-def _price_to_dict(price: Price) -> dict[str, Any]:
-    return {
-        "dataset": price.dataset.name,
-        "secret": price.dataset.secret,
-        "column": price.column,
-        "releases": price.releases,
-        "joint_loss_before": "inf" if price.before is None else float(price.before),
-        "joint_loss": price.loss,
-        "joint_loss_exact": _exact(price.bound.upper),
-        "bound": price.bound.kind,
-        "budget": float(price.dataset.budget),
-        "budget_exact": show(price.dataset.budget),
-        "left": float(price.left),
-        "fits": price.fits,
-        "own_prior": price.own,
-        "incomplete_rows": price.incomplete,
-        "rows_per_person": price.rows,
-    }
+def _double(value: Fraction | None) -> float:
+    return math.inf if value is None else float_up(value)

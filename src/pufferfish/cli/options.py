@@ -30,8 +30,13 @@ PRIOR = click.option(
     help="Prior file instead of a table; several files are several adversaries.",
 )  # fmt: skip
 DELIMITER = click.option(
-    "--delimiter", metavar="D", help="What separates the cells of a text file: , ; | or tab."
-)
+    "--delimiter", metavar="D", callback=lambda _, __, text: "\t" if text == "tab" else text,
+    help="What separates the cells of a text file: , ; | or tab.",
+)  # fmt: skip
+CLAMP = click.option(
+    "--out-of-support", type=click.Choice(("refuse", "clamp")), default="refuse",
+    show_default=True, help="What happens to a value that is not in the plan's support.",
+)  # fmt: skip
 _SOURCE = (
     SECRET,
     PUBLIC,
@@ -162,7 +167,7 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
             missing_as_level=options["missing_as_level"],
             unit=options["unit"],
             decimal=options["decimal"] or ".",
-            delimiter=delimiter_of(options),
+            delimiter=options["delimiter"],
             confidence=options["confidence"],
             tv_radius=options["tv_radius"],
         )
@@ -184,12 +189,6 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
             f"{', '.join(options['priors'])} protect different pairs; say which with --pair A B"
         )
     return Scenario(priors, pairs=options["pairs"] or files[0][1] or "all")
-
-
-def delimiter_of(options: Mapping[str, Any]) -> str | None:
-    """Return the delimiter that was given; the word 'tab' is one."""
-    text: str | None = options["delimiter"]
-    return "\t" if text in ("tab", "\\t") else text
 
 
 def columns_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,14 +72,19 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print rows with a header; doubles to their last digit, infinity as inf, nothing for None."""
+    """Print rows with a header."""
+    _stdout().write(csv_text(columns, rows))
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows with a header; doubles to their last digit, infinity as inf, None as nothing."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
         cells = [jsonable(row[name]) for name in columns]
         writer.writerow([str(c).lower() if isinstance(c, bool) else c for c in cells])
-    _stdout().write(buffer.getvalue())
+    return buffer.getvalue()
 
 
 def jsonable(value: Any) -> Any:

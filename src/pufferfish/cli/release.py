@@ -7,7 +7,7 @@ import click
 
 from pufferfish.cli import describe, describe_ledger, signals
 from pufferfish.cli.messages import Messages
-from pufferfish.cli.options import DELIMITER, delimiter_of
+from pufferfish.cli.options import CLAMP, DELIMITER
 from pufferfish.cli.output import print_lines
 from pufferfish.errors import InputError
 from pufferfish.files import checked_target
@@ -16,6 +16,9 @@ from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import write_record
 from pufferfish.release.pipeline import prepare, release_file
 from pufferfish.tables.source import open_table
+
+#: Options of the release that the plan does not say.
+_CHOSEN = ("out_of_support", "bounds", "round", "allow_unchanged", "min_scale")
 
 
 @click.command()
@@ -45,17 +48,14 @@ from pufferfish.tables.source import open_table
     help="Column to write beside the released one, as it is; may be repeated. The guarantee does "
     "not cover a release with kept columns.",
 )  # fmt: skip
-@click.option(
-    "--out-of-support", type=click.Choice(("refuse", "clamp")), default="refuse",
-    show_default=True, help="What happens to a value that is not in the plan's support.",
-)  # fmt: skip
+@CLAMP
 @click.option(
     "--bounds", nargs=2, metavar="LO HI",
     help="Move what is released into these bounds, after the noise; for ordered levels two of "
     "their names or codes.",
 )  # fmt: skip
 @click.option(
-    "--round", "rounding", is_flag=True,
+    "--round", is_flag=True,
     help="Round what is released to integers; with --bounds ordered levels get their names back.",
 )  # fmt: skip
 @click.option(
@@ -84,17 +84,11 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
     """  # noqa: D301  # \b keeps click from wrapping the examples
     plan_file, output, books = options["plan_file"], options["output"], options["books"]
     plan = Plan.load(plan_file)
-    chosen = {
-        "out_of_support": options["out_of_support"],
-        "bounds": options["bounds"] or None,
-        "round": options["rounding"],
-        "allow_unchanged": options["allow_unchanged"],
-        "min_scale": options["min_scale"],
-    }
+    chosen = {name: options[name] for name in _CHOSEN}
     spec = plan.spec(**chosen)
     inputs = [path for path in (plan_file, books) if path is not None]
     _check_record(options, plan, [table, output, *inputs])
-    source = open_table(table, delimiter=delimiter_of(options))
+    source = open_table(table, delimiter=options["delimiter"])
     common: dict[str, Any] = {"force": options["force"], "inputs": inputs}
     if books is None:
         report = release_file(
@@ -121,7 +115,7 @@ def release(messages: Messages, /, table: str, **options: Any) -> None:
             error.add_note(f"{output} was written before")
             raise
         messages.note(f"the public record is saved as {options['record']}")
-    print_lines(describe.release_lines(plan, plan_file, spec, report, charged))
+    print_lines(describe.release_lines(plan, plan_file, report, charged))
 
 
 def _check_record(options: dict[str, Any], plan: Plan, others: list[str]) -> None:

@@ -4,12 +4,11 @@
 import click
 
 from pufferfish.cli import describe, signals
-from pufferfish.cli.options import DELIMITER, PRIOR, delimiter_of
+from pufferfish.cli.options import DELIMITER, PRIOR
 from pufferfish.cli.output import print_lines
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
-from pufferfish.tables.source import open_table
 
 
 @click.command()
@@ -44,8 +43,7 @@ def verify(
         )
     loaded = Plan.load(plan)
     if table is not None:
-        source = open_table(table, delimiter=delimiter_of({"delimiter": delimiter}))
-        scenario = scenario_of_table(loaded, source)
+        scenario = scenario_of_table(loaded, table, delimiter=delimiter)
     else:
         scenario = scenario_of_priors(loaded, priors)
     signals.check()

@@ -15,12 +15,11 @@ from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.coupling import Coupling, comonotone
 from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import InputError, PufferfishError
-from pufferfish.numbers import NotFinite, parse_epsilon, parse_number, parse_text, show, text_of
+from pufferfish.numbers import parse_epsilon, parse_number, show, text_of
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.tables.source import open_table
 
-_PUBLIC, _SPLIT = "Glucose", "Age"
 _MOST_BITS = 1 << 17
 
 
@@ -30,9 +29,9 @@ class Condition:
 
     scale: float  # theta, in bins
     cells: tuple[float, ...]
-    cell_signs: tuple[int, ...]  # that of |x - x'| / theta - eps, in rationals
+    cell_signs: tuple[int, ...]
     sums: tuple[float, ...]
-    sum_signs: tuple[int, ...]  # by ball arithmetic, with as many digits as it takes
+    sum_signs: tuple[int, ...]
 
     @property
     def positive_cells(self) -> int:
@@ -119,15 +118,14 @@ def figure_one(path: Any, epsilon: Any = 1, bins: int = 100, age: Any = 29) -> F
     Age is above a limit. The paper does not give its limit; 29 divides the table into about equal
     parts.
     """
-    exact = parse_epsilon(epsilon)
+    exact, limit = parse_epsilon(epsilon), parse_number(age, "the age")
     if exact > 700:
         raise InputError(f"epsilon must be at most 700 for the figure, but {epsilon} was given")
-    if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= 1_000_000:
+    if type(bins) is not int or not 2 <= bins <= 1_000_000:
         raise InputError(f"bins must be an integer from 2 to 1000000, but {bins!r} was given")
-    limit = parse_number(age, "the age")
     name, used, aside = _rows(path)
     ends = (min(v for v, _, _ in used), max(v for v, _, _ in used))
-    scenario = _binned(name, used, ends, bins, limit)
+    scenario = _binned(used, ends, bins, limit)
     view = next(iter(scenario.views()))
     coupling = comonotone(view)
     methods: tuple[MechanismName, ...] = ("wasserstein", "relaxed", "one-sided")
@@ -171,16 +169,10 @@ def condition(coupling: Coupling, scale: float, epsilon: Fraction) -> Condition:
     columns: dict[int, list[tuple[int, int]]] = {}
     for k, cell in zip(coupling.second.tolist(), cells, strict=True):
         columns.setdefault(k, []).append(cell)
-    each = _sums([[cell] for cell in cells], exponents, epsilon, coupling.total)
-    sums = _sums(list(columns.values()), exponents, epsilon, coupling.total)
-    signs = tuple((exponents[d] > 0) - (exponents[d] < 0) for d in distances)
-    return Condition(
-        scale,
-        tuple(value for value, _ in each),
-        signs,
-        tuple(value for value, _ in sums),
-        tuple(sign for _, sign in sums),
-    )
+    groups = [*([cell] for cell in cells), *columns.values()]
+    values, signs = zip(*_sums(groups, exponents, epsilon, coupling.total), strict=True)
+    c = len(cells)
+    return Condition(scale, values[:c], signs[:c], values[c:], signs[c:])
 
 
 def _sums(
@@ -219,49 +211,43 @@ def _sums(
 def _rows(path: Any) -> tuple[str, list[tuple[Fraction, Fraction, int]], int]:
     """Return the table's name, its (Glucose, Age, rows), and the rows where one is missing."""
     table = open_table(path)
-    columns = [table.column(_PUBLIC), table.column(_SPLIT)]
-    groups = table.groups(columns)
+    groups = table.groups([table.column("Glucose"), table.column("Age")])
     used: list[tuple[Fraction, Fraction, int]] = []
     aside = 0
     for *cells, rows in zip(*(groups.column(k).to_pylist() for k in range(3)), strict=True):
-        texts = ["" if cell is None else text_of(cell).strip() for cell in cells]
-        if not all(texts):
+        value, years = ("" if cell is None else text_of(cell).strip() for cell in cells)
+        if value and years:
+            used.append((_number(value, "Glucose"), _number(years, "Age"), rows))
+        else:
             aside += rows
-            continue
-        value, years = (_number(t, c, table.name) for t, c in zip(texts, columns, strict=True))
-        used.append((value, years, rows))
     if not used:
-        raise InputError(f"{table.name} has no row with both {_PUBLIC} and {_SPLIT}")
+        raise InputError(f"{table.name} has no row with both Glucose and Age")
     return table.name, used, aside
 
 
-def _number(text: str, column: str, name: str) -> Fraction:
+def _number(text: str, column: str) -> Fraction:
     try:
-        number = parse_text(text)
-    except NotFinite:
-        number = None
-    if number is None:
-        raise InputError(f"{name}: a cell of {column} is no finite number")
-    return number
+        return parse_number(text, column)
+    except InputError:  # cells are not shown
+        raise InputError(f"a cell of {column} is no finite number") from None
 
 
 def _binned(
-    name: str,
     used: Sequence[tuple[Fraction, Fraction, int]],
     ends: tuple[Fraction, Fraction],
     bins: int,
     limit: Fraction,
 ) -> Scenario:
     """Return the scenario of both age groups on the bins; the last one includes the highest."""
-    if ends[0] == ends[1]:
-        raise InputError(f"all values of {_PUBLIC} in {name} are equal: there are no bins")
+    low, high = ends
+    if low == high:
+        raise InputError("all values of Glucose are equal: there are no bins")
     counts = [[0] * bins, [0] * bins]
     for value, years, rows in used:
-        place = math.floor((value - ends[0]) * bins / (ends[1] - ends[0]))
-        counts[years > limit][min(bins - 1, place)] += rows
-    secrets = (f"{_SPLIT} <= {show(limit)}", f"{_SPLIT} > {show(limit)}")
-    for secret, row in zip(secrets, counts, strict=True):
-        if not any(row):
-            raise InputError(f"{name} has no row with {secret}; choose another age")
-    prior = Prior.from_counts(dict(zip(secrets, counts, strict=True)), support=range(bins))
-    return Scenario(prior, pairs=[secrets])
+        place = min(bins - 1, math.floor((value - low) * bins / (high - low)))
+        counts[years > limit][place] += rows
+    groups = {f"Age <= {show(limit)}": counts[0], f"Age > {show(limit)}": counts[1]}
+    for name, group in groups.items():
+        if not any(group):
+            raise InputError(f"there is no row with {name}; choose another age")
+    return Scenario(Prior.from_counts(groups, support=range(bins)), pairs=[tuple(groups)])

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -35,18 +35,9 @@ class Cell:
         return None if self.printed is None else Fraction(self.rounded) == Fraction(self.printed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the cell as JSON values; infinity is the string "inf"."""
-        return {
-            "block": self.block,
-            "epsilon": float(self.epsilon),
-            "mechanism": self.mechanism,
-            "printed": self.printed,
-            "rounded": self.rounded,
-            "scale": self.scale,
-            "loss": self.loss if math.isfinite(self.loss) else "inf",
-            "certified": self.certified,
-            "agrees": self.agrees,
-        }
+        """Return the cell as JSON values."""
+        more = {"epsilon": float(self.epsilon), "rounded": self.rounded, "agrees": self.agrees}
+        return asdict(self) | more
 
 
 @dataclass(frozen=True)
@@ -100,17 +91,7 @@ class Reduction:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reduction as JSON values."""
-        return {
-            "block": self.block,
-            "mechanism": "relaxed",
-            "against": self.against,
-            "percent": list(self.percent),
-            "least": self.least,
-            "most": self.most,
-            "reported_least": self.reported_least,
-            "reported_most": self.reported_most,
-            "agrees": self.agrees,
-        }
+        return asdict(self) | {"least": self.least, "most": self.most, "agrees": self.agrees}
 
 
 @dataclass(frozen=True)
