@@ -25,7 +25,8 @@ from pufferfish.release import pipeline
 from pufferfish.release.pipeline import Prepared, prepare, release_any, release_file
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.report import ReleaseReport
-from pufferfish.release.sinks import FileSink
+from pufferfish.release.sinks import ParquetSink, TextSink
+from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Levels
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import BATCH_ROWS
@@ -44,6 +45,22 @@ def quiet(*arguments: Any, **options: Any) -> ReleaseReport:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsidePromiseWarning)
         return release_file(*arguments, **options)
+
+
+def in_two_passes(
+    source: Any,
+    output: Path,
+    spec: ReleaseSpec,
+    keep: Any = (),
+    charge: Callable[[Prepared], None] = lambda prepared: None,
+    **options: Any,
+) -> ReleaseReport:
+    """A release with a charge between its passes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsidePromiseWarning)
+        prepared = prepare(source, output, spec, keep, **options)
+        charge(prepared)
+        return prepared.write(options.get("progress"))
 
 
 def test_only_the_released_column_is_written(table: Path) -> None:
@@ -212,9 +229,9 @@ def test_values_outside_the_support(tmp_path: Path, out_of_support: Any) -> None
 )
 def test_cells_that_are_refused(tmp_path: Path, cell: str, spec: Any, message: str) -> None:
     table = write_csv(tmp_path / "in.csv", [("a", "0"), ("b", cell)])
-    for before_write in (None, lambda prepared: None):
+    for release in (release_file, prepare):
         with pytest.raises(InputError, match=f"data row 2 of .* {message}"):
-            release_file(table, tmp_path / "out.csv", spec, before_write=before_write)
+            release(table, tmp_path / "out.csv", spec)
     assert names(tmp_path) == ["in.csv"]
 
 
@@ -332,13 +349,8 @@ def test_whatever_fails_leaves_nothing(
     if failing == "draw":
         monkeypatch.setattr(Postprocess, "draw", fail)
     if failing == "sink":
-        made = FileSink.__init__
-
-        def broken(self: Any, *arguments: Any) -> None:
-            made(self, *arguments)
-            self._sink.write = fail
-
-        monkeypatch.setattr(FileSink, "__init__", broken)
+        for kind in (TextSink, ParquetSink):
+            monkeypatch.setattr(kind, "write", fail)
     expected = InputError if failing == "sink" and isinstance(error, OSError) else error
     with pytest.raises(expected if isinstance(expected, type) else OSError) as caught:
         quiet(
@@ -361,7 +373,7 @@ def test_between_the_passes_all_is_known_and_nothing_is_written(table: Path) -> 
         seen.append((prepared.rows, prepared.report.set_aside, len(prepared.digest)))
         assert names(table.parent) == ["in.csv"]
 
-    report = quiet(table, out, job([0, 1, 5], TINY), before_write=charge)
+    report = in_two_passes(table, out, job([0, 1, 5], TINY), charge=charge)
     assert seen == [(5, 1, 64)]
     assert out.read_bytes() == b"x\n0\n5\n1\n1\n0\n"
     assert report.rows_released == 5
@@ -370,7 +382,7 @@ def test_between_the_passes_all_is_known_and_nothing_is_written(table: Path) -> 
         raise InputError("over the budget")
 
     with pytest.raises(InputError, match="over the budget"):
-        quiet(table, table.with_name("late.csv"), job([0, 1, 5]), before_write=refuse)
+        in_two_passes(table, table.with_name("late.csv"), job([0, 1, 5]), charge=refuse)
     assert names(table.parent) == ["in.csv", "out.csv"]
 
 
@@ -401,7 +413,7 @@ def test_refused_before_the_charge(tmp_path: Path, spec: Any, keep: Any, message
         pytest.fail("it was charged")
 
     with pytest.raises(InputError, match=message):
-        quiet(tmp_path / "in.parquet", tmp_path / "out.csv", spec, keep, before_write=charge)
+        in_two_passes(tmp_path / "in.parquet", tmp_path / "out.csv", spec, keep, charge)
     with pytest.raises(InputError, match=message):
         quiet(tmp_path / "in.parquet", tmp_path / "out.csv", spec, keep)
     assert names(tmp_path) == ["in.parquet"]
@@ -421,9 +433,9 @@ def test_a_table_that_changes_between_the_passes(table: Path, text: str) -> None
     for source in (table, open_table(table)):
         write_csv(table, ROWS)
         with pytest.raises(InputError, match="changed while it was read; nothing was written"):
-            quiet(
+            in_two_passes(
                 source, table.with_name("out.csv"), job([0, 1, 5]),
-                before_write=lambda prepared: table.write_text(text),
+                charge=lambda prepared: table.write_text(text),
             )  # fmt: skip
         assert names(table.parent) == ["in.csv"]
 
@@ -432,9 +444,9 @@ def test_mutant_a_digest_that_never_changes_is_caught(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline.Reader, "digest", "same")
-    quiet(
+    in_two_passes(
         table, table.with_name("late.csv"), job([0, 1, 5]),
-        before_write=lambda _: table.write_text("s,x\na,5\nb,5\n,1\nc,1\na,\nb,0\n"),
+        charge=lambda _: table.write_text("s,x\na,5\nb,5\n,1\nc,1\na,\nb,0\n"),
     )  # fmt: skip
     assert table.with_name("late.csv").exists()
 
@@ -474,9 +486,8 @@ def test_progress_counts_rows(tmp_path: Path) -> None:
     assert {total for _, total in once[:-1]} == {None}
     assert [done for done, _ in once] == sorted(done for done, _ in once)
     twice: list[tuple[int, int | None]] = []
-    quiet(
-        table, tmp_path / "two.csv", job([0, 1]),
-        progress=lambda *call: twice.append(call), before_write=lambda prepared: None,
+    in_two_passes(
+        table, tmp_path / "two.csv", job([0, 1]), progress=lambda *call: twice.append(call)
     )  # fmt: skip
     first = [done for done, total in twice if total is None]
     second = [done for done, total in twice if total is not None]
@@ -494,12 +505,9 @@ def test_a_seeded_file_says_that_it_is_a_test(table: Path) -> None:
                 release(table, table.with_name(name), job([0, 1, 5]), seed=1)
     assert not table.with_name("real.csv").exists()
     texts = []
-    charges: list[Callable[[Prepared], None] | None] = [None, lambda prepared: None]
-    for name, charge in zip(("test1.csv", "my-TEST.csv"), charges, strict=True):
+    for name, release in (("test1.csv", quiet), ("my-TEST.csv", in_two_passes)):
         with pytest.warns(SeededWarning, match="for tests only"):
-            report = quiet(
-                table, table.with_name(name), job([0, 1, 5], 99.0), seed=1, before_write=charge
-            )
+            report = release(table, table.with_name(name), job([0, 1, 5], 99.0), seed=1)
         assert report.seeded
         texts.append(table.with_name(name).read_text())
     assert texts[0] == texts[1]

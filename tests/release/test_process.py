@@ -17,7 +17,7 @@ import json, resource, sys, time, warnings
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 warnings.simplefilter("ignore")
 from pufferfish.errors import InputError
-from pufferfish.release.pipeline import release_file
+from pufferfish.release.pipeline import prepare, release_file
 from release_cases import job
 source, output, *keep = sys.argv[1:]
 spec = job([0, 1], 2.0)
@@ -35,10 +35,10 @@ release_file(source, output, spec, keep, progress=progress)
 #: The same in the writing pass, after the dry one.
 CHARGED = """
 def progress(done, total):
-    if total is not None and done < total:
+    if done < total:
         print("writing", flush=True)
         time.sleep(300)
-release_file(source, output, spec, keep, progress=progress, before_write=lambda prepared: None)
+prepare(source, output, spec, keep).write(progress)
 """
 
 FULL_DISK = """

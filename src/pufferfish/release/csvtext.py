@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pufferfish.numbers import IntArray
-from pufferfish.release.postprocess import by_distinct, to_doubles
+from pufferfish.release.postprocess import to_doubles
 from pufferfish.tables.arrow import is_text, strings
 
 #: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
@@ -100,16 +100,10 @@ def decimals(units: IntArray, step: Fraction) -> pa.LargeStringArray:
     if places is None:
         return arrow(to_doubles(units, step)).cast(pa.large_string())
     factor = step.numerator * (10**places // step.denominator)
-    most = int(np.abs(units.astype(object)).max(initial=0)) if units.size else 0
-    if places > 18 or most * factor >= 2**63:
-        return texts(by_distinct(units, lambda u: _decimal(u * factor, places), object).tolist())
-    numerators = units * np.int64(factor)
-    if places == 0:
-        return arrow(numerators).cast(pa.large_string())
-    whole, part = np.divmod(np.abs(numerators), np.int64(10**places))
-    sign = texts(["", "-"]).take(arrow((numerators < 0).astype(np.int64)))
-    digits = pc.utf8_lpad(arrow(part).cast(pa.large_string()), places, "0")
-    return joined(sign, arrow(whole).cast(pa.large_string()), ".", digits)
+    if factor == 1 and places == 0:
+        return arrow(units).cast(pa.large_string())
+    distinct, at = np.unique(units, return_inverse=True)
+    return texts([_decimal(u * factor, places) for u in distinct.tolist()]).take(arrow(at))
 
 
 def _places(step: Fraction) -> int | None:

@@ -4,12 +4,13 @@
 import io
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import (
@@ -21,20 +22,13 @@ from pufferfish.errors import (
     warn_user,
 )
 from pufferfish.files import PendingFile, checked_target
-from pufferfish.mechanisms.entropy import Entropy, seeded_entropy
+from pufferfish.mechanisms.entropy import seeded_entropy
+from pufferfish.numbers import IntArray
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.readback import check_read_back, keep_rate
 from pufferfish.release.report import ReleaseReport
-from pufferfish.release.rows import Columns, Reader, choose_columns
-from pufferfish.release.sinks import (
-    FileSink,
-    Layout,
-    MemorySink,
-    Sink,
-    explained,
-    kept_columns,
-    kind_of,
-)
+from pufferfish.release.rows import BoolArray, Columns, Reader, choose_columns
+from pufferfish.release.sinks import Sink, abandon, explained, kept_cells, sink_for
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.tables.arrow import one_array
 from pufferfish.tables.frames import raw_cells
@@ -43,198 +37,184 @@ from pufferfish.tables.table import BATCH_ROWS, Table
 
 #: Called with the rows done so far and the rows in all, None while these are not yet known.
 Progress = Callable[[int, int | None], None]
+#: Takes the kept cells and the released values of the usable rows of a batch, and which these are.
+_Write = Callable[[Mapping[str, pa.Array], IntArray, BoolArray], None]
 
 #: What was warned of already, by the mechanism of a plan: once per plan and process.
-_WARNED: dict[int, tuple[weakref.ref[Any], set[str]]] = {}
+_WARNED: dict[int, tuple[weakref.ref[Any], set[int]]] = {}
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """A release of which all is checked that does not depend on the rows."""
-
-    spec: ReleaseSpec
-    columns: Columns
-    post: Postprocess
-    table: Table | None
-    entropy: Entropy | None
-    seeded: bool
-
-    @classmethod
-    def of(
-        cls, spec: ReleaseSpec, columns: Columns, table: Table | None, seed: int | None
-    ) -> "_Job":
-        post = Postprocess(spec)
-        check_read_back(spec, post)
-        entropy = None if seed is None else seeded_entropy(seed)
-        return cls(spec, columns, post, table, entropy, seed is not None)
-
-    @property
-    def source(self) -> str:
-        """What messages call the values."""
-        return "the array" if self.table is None else self.table.name
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the columns to read of the table."""
-        return iter(()) if self.table is None else self.table.batches(self.columns.read)
-
-    def run(
-        self,
-        batches: Iterable[pa.RecordBatch],
-        sink: Sink | None,
-        progress: Callable[[int], None] = lambda done: None,
-        *,
-        draw: bool = True,
-    ) -> Reader:
-        """Read all rows into the sink; without ``draw`` 0 stands for every released value."""
-        reader = Reader(self.spec, self.columns, self.table)
-        for batch in batches:
-            atoms, usable = reader.read(batch)
-            if sink is not None:
-                kept = kept_columns(batch, self.columns.keep, usable)
-                values = self.post.draw(atoms, self.entropy) if draw else 0 * atoms
-                sink.write(kept, values, usable)
-            progress(reader.tally.rows)
-        reader.check_people()
-        return reader
-
-    def report(self, reader: Reader, output: str | None) -> ReleaseReport:
-        """Return the report, once all that it holds was allowed; warn of what it means."""
-        tally, columns = reader.tally, self.columns
-        unchanged = check_read_back(self.spec, self.post, tally.exact + tally.moved)
-        self._warn(reader, output)
-        return ReleaseReport(
-            source=self.source,
-            output=output,
-            column=columns.public,
-            keep=columns.keep,
-            mechanism=self.post.mechanism,
-            rows_read=tally.rows,
-            rows_released=tally.released,
-            set_aside=tally.rows - tally.released,
-            clamped=tally.clamped,
-            outside_promise=tally.outside if reader.counts_secrets else None,
-            seeded=self.seeded,
-            keep_rate=keep_rate(self.post, tally.exact, tally.moved),
-            unchanged=unchanged,
-        )
-
-    def _warn(self, reader: Reader, output: str | None) -> None:
-        """Warn of what the guarantee does not cover (theory, section 7), of each kind once."""
-        tally, columns = reader.tally, self.columns
-        missing = tally.rows - tally.released if output is None else 0  # else the report says so
-        said = {
-            "keep": columns.keep
-            and f"with the kept columns ({listed(columns.keep)}) beside it the released column is "
-            "no longer protected: together they may reveal the secret, even where each alone "
-            "does not",
-            "absent": columns.absent
-            and f"the secret column {columns.absent!r} is not in the table, so rows outside the "
-            "promise were not counted",
-            "outside": tally.outside
-            and f"{counted(tally.outside, 'released row')} with a secret that is in no pair: the "
-            "promise does not cover them",
-            "clamped": tally.clamped
-            and f"{counted(tally.clamped, 'released value')} moved to the nearest value of the "
-            "support; the prior gives such values probability 0, so the guarantee does not cover "
-            "these rows",
-            "missing": missing
-            and f"{counted(missing, 'row')} left out (no public value); which rows are left out "
-            "shows in the output, and no mechanism covers it",
-        }
-        plan = self.spec.mechanism
-        owner, known = _WARNED.get(id(plan), (None, set()))
-        if owner is None or owner() is not plan:
-            known = set()
-            _WARNED[id(plan)] = weakref.ref(plan), known
-        for kind, text in said.items():
-            if text and kind not in known:
-                known.add(kind)
-                warn_user(str(text), OutsidePromiseWarning)
-        if self.seeded:
-            warn_user(
-                "the release was drawn from a seed: for tests only, it protects nobody",
-                SeededWarning,
-            )
-
-
+@dataclass(eq=False)
 class Prepared:
-    """A release into a file of which all is checked that depends on neither chance nor disk.
+    """A release of which all is checked that its options say; by :func:`prepare` every row, too.
 
     Attributes
     ----------
     report : ReleaseReport
-        What it will do.
+        What it will do, or did.
     digest : str
-        A digest of the atoms of all rows; the file gets its name only if that is still theirs.
+        After a dry pass a digest of the atoms of all rows; the file gets its name only if that is
+        still theirs.
     """
 
-    def __init__(self, job: _Job, output: str | Path, target: Path, force: bool) -> None:
-        self._job, self._output, self._target, self._force = job, output, target, force
-        self.digest = ""
-        self.report: ReleaseReport
+    spec: ReleaseSpec
+    columns: Columns
+    table: Table | None
+    seed: int | None
+    output: str | None = None
+    target: Path = Path()
+    force: bool = False
+    digest: str = ""
+    report: ReleaseReport = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.post = Postprocess(self.spec)
+        check_read_back(self.spec, self.post)
+        self._entropy = None if self.seed is None else seeded_entropy(self.seed)
+        self._source = "the array" if self.table is None else self.table.name
 
     @property
     def rows(self) -> int:
         """Rows that will be released."""
         return self.report.rows_released
 
-    def _rehearse(self, progress: Progress | None) -> None:
-        """Make the dry pass: everything is read, checked and shown, and nothing is drawn."""
-        sink = None
-        if self._job.columns.keep:
-            sink = FileSink(self._output, io.BufferedWriter(_Nowhere()), self._layout())
-        reader = self._pass(sink, progress, None, draw=False)
-        self.report, self.digest = self._job.report(reader, str(self._output)), reader.digest
-
     def write(self, progress: Progress | None = None) -> ReleaseReport:
         """Write the file; after a dry pass it gets its name only if the rows are the same."""
         total = self.report.rows_read if self.digest else None
-        with PendingFile(self._target, self._force) as pending:
-            sink = FileSink(self._output, pending.file, self._layout())
+        output = str(self.output)
+        with PendingFile(self.target, self.force) as pending:
+            with explained(output):
+                sink = self._sink(pending.file)
+
+            def write(kept: Mapping[str, pa.Array], values: IntArray, usable: BoolArray) -> None:
+                with explained(output):
+                    sink.write(kept, values)
+
             try:
-                reader = self._pass(sink, progress, total)
+                reader = self.run(self._batches(), write, progress, total)
                 if not self.digest:
-                    self.report = self._job.report(reader, str(self._output))
-                elif (reader.digest, reader.tally.rows) != (self.digest, total):
-                    name = self._job.source
-                    raise InputError(f"{name} changed while it was read; nothing was written")
+                    self.settle(reader)
+                elif (reader.digest, reader.rows) != (self.digest, total):
+                    raise InputError(
+                        f"{self._source} changed while it was read; nothing was written"
+                    )
             except BaseException:
-                sink.abandon()
+                abandon(sink)
                 raise
-            sink.close()
+            with explained(output):
+                sink.close()
             if progress is not None:
                 # The last moment at which whoever watches can stop the release.
-                progress(reader.tally.rows, reader.tally.rows)
-            with explained(self._output):
+                progress(reader.rows, reader.rows)
+            with explained(output):
                 pending.publish()
         return self.report
 
-    def _pass(
+    def rehearse(self, progress: Progress | None) -> None:
+        """Make the dry pass: everything is read, checked and shown, and nothing is drawn."""
+        with PendingFile(self.target, self.force):
+            pass  # it can be made
+
+        def show(kept: Mapping[str, pa.Array], values: IntArray, usable: BoolArray) -> None:
+            if kept:
+                self._sink(io.BytesIO()).write(kept, values)
+
+        reader = self.run(self._batches(), show, progress, draw=False)
+        self.settle(reader)
+        self.digest = reader.digest
+
+    def run(
         self,
-        sink: Sink | None,
-        progress: Progress | None,
-        total: int | None,
+        batches: Iterable[pa.RecordBatch],
+        write: _Write,
+        progress: Progress | None = None,
+        total: int | None = None,
+        *,
         draw: bool = True,
     ) -> Reader:
-        def tell(done: int) -> None:
+        """Read all rows and pass them on; without ``draw`` 0 stands for every released value."""
+        reader = Reader(self.spec, self.columns, self.table)
+        for batch in batches:
+            atoms, usable = reader.read(batch)
+            kept = kept_cells(batch, self.columns.keep, usable)
+            write(kept, self.post.draw(atoms, self._entropy) if draw else 0 * atoms, usable)
             if progress is not None:
-                progress(done, total)
+                progress(reader.rows, total)
+        reader.check_people()
+        return reader
 
-        return self._job.run(self._job.batches(), sink, tell, draw=draw)
+    def settle(self, reader: Reader) -> None:
+        """Make the report, once all that it holds was allowed, and warn of what it means."""
+        unchanged = check_read_back(self.spec, self.post, reader.exact + reader.moved)
+        self.report = ReleaseReport(
+            source=self._source,
+            output=self.output,
+            column=self.columns.public,
+            keep=self.columns.keep,
+            mechanism=self.post.mechanism,
+            rows_read=reader.rows,
+            rows_released=reader.released,
+            set_aside=reader.rows - reader.released,
+            clamped=reader.clamped,
+            outside_promise=reader.outside if reader.counts_secrets else None,
+            seeded=self.seed is not None,
+            keep_rate=keep_rate(self.post, reader.exact, reader.moved),
+            unchanged=unchanged,
+        )
+        _warn(self.report, self.columns, self.spec.mechanism)
 
-    def _layout(self) -> Layout:
-        columns = self._job.columns
-        return Layout(columns.written, columns.public, self._job.post)
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        return iter(()) if self.table is None else self.table.batches(self.columns.read)
+
+    def _sink(self, file: BinaryIO) -> Sink:
+        columns = self.columns
+        return sink_for(str(self.output))(file, columns.written, columns.public, self.post)
 
 
-class _Nowhere(io.RawIOBase):
-    """A file that holds nothing."""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        return len(data)
+def _warn(report: ReleaseReport, columns: Columns, mechanism: object) -> None:
+    """Warn of what the guarantee does not cover (theory, section 7): once per plan and kind."""
+    owner, known = _WARNED.get(id(mechanism), (None, set()))
+    if owner is None or owner() is not mechanism:
+        known = set()
+        _WARNED[id(mechanism)] = weakref.ref(mechanism), known
+    outside = counted(report.outside_promise or 0, "released row")
+    # The report on a file is given to the user, who reads there what was left out.
+    missing = report.set_aside if report.output is None else 0
+    kinds = (
+        (
+            report.keep,
+            f"with the kept columns ({listed(report.keep)}) beside it the released column is no "
+            "longer protected: together they may reveal the secret, even where each alone does not",
+        ),
+        (
+            columns.absent,
+            f"the secret column {columns.absent!r} is not in the table, so rows outside the "
+            "promise were not counted",
+        ),
+        (
+            report.outside_promise,
+            f"{outside} with a secret that is in no pair: the promise does not cover them",
+        ),
+        (
+            report.clamped,
+            f"{counted(report.clamped, 'released value')} moved to the nearest value of the "
+            "support; the prior gives such values probability 0, so the guarantee does not cover "
+            "these rows",
+        ),
+        (
+            missing,
+            f"{counted(missing, 'row')} left out (no public value); which rows are left out shows "
+            "in the output, and no mechanism covers it",
+        ),
+    )
+    for kind, (what, text) in enumerate(kinds):
+        if what and kind not in known:
+            known.add(kind)
+            warn_user(text, OutsidePromiseWarning)
+    if report.seeded:
+        warn_user(
+            "the release was drawn from a seed: for tests only, it protects nobody", SeededWarning
+        )
 
 
 def prepare(
@@ -249,8 +229,8 @@ def prepare(
     inputs: Sequence[str | Path] = (),
 ) -> Prepared:
     """Read a table once and refuse whatever can be refused; nothing is drawn or written."""
-    prepared = _opened(source, output, spec, keep, force=force, seed=seed, inputs=inputs)
-    prepared._rehearse(progress)
+    prepared = _opened(source, output, spec, keep, force, seed, inputs)
+    prepared.rehearse(progress)
     return prepared
 
 
@@ -264,18 +244,12 @@ def release_file(
     seed: int | None = None,
     progress: Progress | None = None,
     inputs: Sequence[str | Path] = (),
-    before_write: Callable[[Prepared], None] | None = None,
 ) -> ReleaseReport:
     """Release the public column of a table into a file, in one pass over its rows.
 
-    With ``before_write`` there are two: that is called between a dry pass and the writing one.
     ``inputs`` are further files, such as a plan, which the output must not be.
     """
-    prepared = _opened(source, output, spec, keep, force=force, seed=seed, inputs=inputs)
-    if before_write is not None:
-        prepared._rehearse(progress)
-        before_write(prepared)
-    return prepared.write(progress)
+    return _opened(source, output, spec, keep, force, seed, inputs).write(progress)
 
 
 def _opened(
@@ -283,20 +257,18 @@ def _opened(
     output: str | Path,
     spec: ReleaseSpec,
     keep: Sequence[str],
-    *,
     force: bool,
     seed: int | None,
     inputs: Sequence[str | Path],
 ) -> Prepared:
     """Return a release into a file, after every check that needs no row."""
-    kind_of(output)
-    if seed is not None:
-        for name in (Path(output).name, os.path.basename(os.path.realpath(output))):
-            if "test" not in name.lower():
-                raise InputError(
-                    "a release from a seed is for tests only: the name of its output must contain "
-                    f"'test', but {name} was given"
-                )
+    sink_for(output)
+    for name in (Path(output).name, os.path.basename(os.path.realpath(output))):
+        if seed is not None and "test" not in name.lower():
+            raise InputError(
+                "a release from a seed is for tests only: the name of its output must contain "
+                f"'test', but {name} was given"
+            )
     path = source if isinstance(source, str | Path) else getattr(source, "path", None)
     path = Path(path) if isinstance(path, str | Path) and str(path) != "-" else None
     target = checked_target(output, path, force, inputs)
@@ -304,8 +276,8 @@ def _opened(
     if isinstance(known, nw.LazyFrame):
         source = known.collect().to_native()  # its rows must come in one order in both passes
     table = open_table(source)
-    job = _Job.of(spec, choose_columns(table, spec, keep), table, seed)
-    return Prepared(job, output, target, force)
+    columns = choose_columns(table, spec, keep)
+    return Prepared(spec, columns, table, seed, str(output), target, force)
 
 
 def release_any(
@@ -339,46 +311,47 @@ def release_any(
             "an array does not say which rows are one person's; release a dataframe or a file with "
             f"the unit column {spec.unit!r}"
         )
-    job = _Job.of(spec, Columns("x" if spec.coding is None else spec.coding.column), None, seed)
+    name = "x" if spec.coding is None else spec.coding.column
     cells = raw_cells(list(values) if isinstance(values, range | Iterator) else values)
-    sink = MemorySink(job.post)
     slices = (cells.slice(start, BATCH_ROWS) for start in range(0, len(cells), BATCH_ROWS))
-    batches = (pa.RecordBatch.from_arrays([one_array(part)], names=["x"]) for part in slices)
-    job.report(job.run(batches, sink), None)
+    batches = (pa.RecordBatch.from_arrays([one_array(part)], names=[name]) for part in slices)
+    released, _ = _in_memory(Prepared(spec, Columns(name), None, seed), batches)
     if isinstance(known, nw.Series):
-        return _series(known.name, sink, known).to_native()
-    return sink.values
+        return _series(known.name, released, known).to_native()
+    return released
 
 
-def _release_frame(
-    frame: "nw.DataFrame[Any] | nw.LazyFrame[Any]",
-    spec: ReleaseSpec,
-    keep: Sequence[str],
-    seed: int | None,
-) -> Any:
+def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int | None) -> Any:
     eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     table = open_table(eager.to_native())
-    job = _Job.of(spec, choose_columns(table, spec, keep), table, seed)
-    sink, columns = MemorySink(job.post), job.columns
-    job.report(
-        job.run(table.batches([c for c in columns.read if c not in columns.keep]), sink), None
-    )
+    columns = choose_columns(table, spec, keep)
+    prepared = Prepared(spec, columns, table, seed)
+    # Kept columns need not become Arrow arrays.
+    released, usable = _in_memory(prepared, table.batches(columns.counted))
     names = dict(zip(table.columns, eager.columns, strict=True))
-    series = _series(names[columns.public], sink, eager)
-    if not columns.keep:
-        answer = series.to_frame()
+    answer = _series(names[columns.public], released, eager)
+    if columns.keep:
+        kept = eager.select([names[name] for name in columns.keep]).filter(usable.tolist())
+        wide = nw.maybe_reset_index(kept).with_columns(answer)
+        answer = wide.select([names[name] for name in columns.written])
     else:
-        kept = eager.select([names[name] for name in columns.keep]).filter(sink.usable.tolist())
-        answer = nw.maybe_reset_index(kept).with_columns(series)
-        answer = answer.select([names[name] for name in columns.written])
+        answer = answer.to_frame()
     if isinstance(frame, nw.LazyFrame):
-        return answer.lazy(backend=frame.implementation).to_native()
+        answer = answer.lazy(backend=frame.implementation)
     return answer.to_native()
 
 
-def _series(name: Any, sink: MemorySink, like: Any) -> Any:
+def _in_memory(prepared: Prepared, batches: Iterable[pa.RecordBatch]) -> tuple[Any, BoolArray]:
+    """Return all that is released of batches, as an array, and which of the rows these are."""
+    parts: list[tuple[IntArray, BoolArray]] = [(np.zeros(0, dtype=np.int64), np.zeros(0, bool))]
+    reader = prepared.run(batches, lambda kept, values, usable: parts.append((values, usable)))
+    prepared.settle(reader)
+    values, usable = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return prepared.post.numpy(values), usable
+
+
+def _series(name: Any, values: Any, like: Any) -> Any:
     """Return what was released as a series of the same library."""
-    values = sink.values
     if values.dtype.kind == "U":  # every row takes the room of a reference, not of a long name
         values = values.astype(object)
     kind = {"i": nw.Int64(), "f": nw.Float64()}.get(values.dtype.kind, nw.String())

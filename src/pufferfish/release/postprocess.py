@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pufferfish.errors import InputError, listed
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import Entropy
-from pufferfish.numbers import IntArray, show
+from pufferfish.numbers import FloatArray, IntArray, show
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Levels, Support, lattice_of
 
@@ -112,8 +112,7 @@ class Postprocess:
             return np.array(self.levels.names)[values]
         if self.step.denominator == 1:
             return values if self.step == 1 else values * np.int64(self.step.numerator)
-        doubles: npt.NDArray[Any] = to_doubles(values, self.step)
-        return doubles
+        return to_doubles(values, self.step)
 
 
 def check_releasable(spec: ReleaseSpec) -> None:
@@ -191,33 +190,22 @@ def _sums(units: IntArray, noise: IntArray) -> IntArray:
 
 def rounded(units: IntArray, step: Fraction) -> IntArray:
     """Return the integers nearest to ``step * units``, ties to the even one."""
-    p, q = step.numerator, step.denominator
-    low, high = _extent(units)
-    if q < 2**62 and max(-low, high) * p <= INT64_MAX and p <= INT64_MAX:
-        whole, rest = np.divmod(units * np.int64(p), np.int64(q))
-        other = np.int64(q) - rest
-        nearest: IntArray = whole + ((rest > other) | ((rest == other) & (whole & 1 == 1)))
-        return nearest
-    exact: IntArray = by_distinct(units, lambda u: round(Fraction(u * p, q)), np.int64)
-    return exact
+    nearest: IntArray = _by_distinct(units, lambda u: round(u * step), np.int64)
+    return nearest
 
 
-def to_doubles(units: IntArray, step: Fraction) -> Any:
+def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
     """Return the doubles nearest to ``step * units``."""
     p, q = step.numerator, step.denominator
-    low, high = _extent(units)
-    if max(-low, high) * p <= _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
-        return (units * np.int64(p)).astype(np.float64) / np.float64(q)
-    return by_distinct(units, lambda u: u * p / q, np.float64)
+    most = max(-int(units.min(initial=0)), int(units.max(initial=0)))
+    if most * p <= _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
+        doubles: FloatArray = (units * np.int64(p)).astype(np.float64) / np.float64(q)
+        return doubles
+    nearest: FloatArray = _by_distinct(units, lambda u: u * p / q, np.float64)
+    return nearest
 
 
-def by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> Any:
+def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> Any:
     """Apply an exact, slow function once to every distinct value."""
     distinct, place = np.unique(units, return_inverse=True)
-    images = np.empty(len(distinct), dtype=dtype)
-    images[:] = [function(u) for u in distinct.tolist()]
-    return images[place]
-
-
-def _extent(units: IntArray) -> tuple[int, int]:
-    return (int(units.min()), int(units.max())) if units.size else (0, 0)
+    return np.array([function(u) for u in distinct.tolist()], dtype=dtype)[place]

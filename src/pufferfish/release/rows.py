@@ -7,7 +7,7 @@ The secret and the unit are read for counting alone, and never written.
 import hashlib
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from pufferfish.tables.arrow import Cells, distinct
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, UNREADABLE, Encoder
 from pufferfish.tables.rules import Coding
 from pufferfish.tables.table import Table
+
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,14 @@ class Columns:
     absent: str | None = None
 
     @property
+    def counted(self) -> list[str]:
+        """Those that are not only kept, the public one first."""
+        return [name for name in (self.public, self.secret, self.unit) if name is not None]
+
+    @property
     def read(self) -> list[str]:
         """All of them, the public one first."""
-        named = [name for name in (self.secret, self.unit) if name is not None]
-        return [self.public, *named, *self.keep]
+        return [*self.counted, *self.keep]
 
 
 def choose_columns(table: Table, spec: ReleaseSpec, keep: Sequence[str]) -> Columns:
@@ -99,9 +105,8 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
-@dataclass
-class Tally:
-    """What was counted while reading.
+class Reader:
+    """Encodes batches of the columns to read, and checks and counts their rows.
 
     Attributes
     ----------
@@ -113,35 +118,15 @@ class Tally:
         Released rows by input of a channel: those whose value it is, and those moved there.
     """
 
-    rows: int = 0
-    released: int = 0
-    clamped: int = 0
-    outside: int = 0
-    exact: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    moved: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-
-class Reader:
-    """Encodes batches of the columns to read, and checks and counts their rows.
-
-    Parameters
-    ----------
-    spec : ReleaseSpec
-    columns : Columns
-    table : Table or None
-        What the batches come from; None for an array, in which no cell may be missing.
-    """
-
     def __init__(self, spec: ReleaseSpec, columns: Columns, table: Table | None) -> None:
         self._spec, self._columns, self._table = spec, columns, table
-        coding = spec.coding or Coding(columns.public, spec.support)
-        self._encoder = Encoder(coding, table)
+        self._encoder = Encoder(spec.coding or Coding(columns.public, spec.support), table)
         self._secrets: Encoder | None = None
         if columns.secret is not None and spec.protected:
             self._secrets = Encoder(Coding(columns.secret, Levels(spec.protected)), table)
+        self.rows = self.released = self.clamped = self.outside = 0
         size = spec.mechanism.inputs.size if isinstance(spec.mechanism, Channel) else 0
-        zeros = np.zeros(size, dtype=np.int64)
-        self.tally = Tally(exact=zeros, moved=zeros.copy())
+        self.exact, self.moved = np.zeros((2, size), dtype=np.int64)
         self._people: dict[str, int] = {}
         self._may_be_protected: set[str] = set()
         self._digest = hashlib.sha256()
@@ -156,70 +141,64 @@ class Reader:
         """A digest of the atoms of all rows in their order."""
         return self._digest.hexdigest()
 
-    def read(self, batch: pa.RecordBatch) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    def read(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray]:
         """Return the atoms of the usable rows, and which rows are usable."""
-        tally, cells = self.tally, batch.column(0)
+        cells, columns = batch.column(0), self._columns
         encoded = self._encoder.encode(cells)
         self._refuse(cells, encoded.state)
         usable = encoded.state != MISSING
-        atoms = encoded.atoms if usable.all() else encoded.atoms[usable]
+        atoms, outside = encoded.atoms[usable], encoded.state[usable] == OUTSIDE
         self._digest.update(np.where(usable, encoded.atoms, -1).astype("<i8").tobytes())
         protected = np.ones(len(usable), dtype=bool)
         if self._secrets is not None:
-            protected = self._secrets.encode(batch.column(self._columns.secret)).state == OK
-            tally.outside += int((usable & ~protected).sum())
-        if self._columns.unit is not None:
-            self._count_people(batch.column(self._columns.unit), usable, protected)
-        outside = encoded.state[usable] == OUTSIDE
-        if tally.exact.size:
-            tally.exact += np.bincount(atoms[~outside], minlength=tally.exact.size)
-            tally.moved += np.bincount(atoms[outside], minlength=tally.exact.size)
-        tally.rows += len(usable)
-        tally.released += len(atoms)
-        tally.clamped += int(outside.sum())
+            protected = self._secrets.encode(batch.column(columns.secret)).state == OK
+            self.outside += int((usable & ~protected).sum())
+        if columns.unit is not None:
+            self._count_people(batch.column(columns.unit), usable, protected)
+        if size := self.exact.size:
+            self.exact += np.bincount(atoms[~outside], minlength=size)
+            self.moved += np.bincount(atoms[outside], minlength=size)
+        self.rows += len(usable)
+        self.released += len(atoms)
+        self.clamped += int(outside.sum())
         return atoms, usable
 
     def _refuse(self, cells: pa.Array, state: npt.NDArray[np.uint8]) -> None:
         """Refuse the first cell that is no number, or no atom and not to be clamped."""
-        spec, refused = self._spec, state == UNREADABLE
-        if spec.out_of_support == "refuse" or isinstance(spec.support, Levels):
+        spec, levels = self._spec, isinstance(self._spec.support, Levels)
+        refused = state == UNREADABLE
+        if spec.out_of_support == "refuse" or levels:
             refused |= state == OUTSIDE
         if self._table is None:
             refused |= state == MISSING
         if not refused.any():
             return
         first = int(refused.argmax())
-        where = self._where(first)
-        if state[first] == MISSING:
-            raise InputError(
-                f"{where} is missing, and an array keeps its length; leave out missing values "
-                "first, or release a dataframe"
-            )
+        if self._table is None:
+            where = f"the value at position {self.rows + first} (counted from 0)"
+        else:
+            row = self.rows + first + 1
+            where = f"data row {row} of {self._table.name}, column {self._columns.public!r},"
         hint = ""
-        if state[first] == UNREADABLE:
-            if self._table is not None:
-                hint = "; if it means a missing value, calibrate with --missing TEXT (missing=...)"
-        elif not isinstance(spec.support, Levels):
+        if state[first] == MISSING:
+            hint = ", and an array keeps its length; leave it out, or release a dataframe"
+        elif state[first] == UNREADABLE and self._table is not None:
+            hint = "; if it means a missing value, calibrate with --missing TEXT (missing=...)"
+        elif state[first] == OUTSIDE and levels and spec.out_of_support == "clamp":
+            hint = "; levels cannot be clamped, as none is nearest to another"
+        elif state[first] == OUTSIDE and not levels:
             ends = spec.support.name(0), spec.support.name(spec.support.size - 1)
             hint = (
                 f", which goes from {ends[0]} to {ends[1]}; clamp to the nearest value with "
                 "--out-of-support clamp (out_of_support='clamp')"
             )
-        elif spec.out_of_support == "clamp":
-            hint = "; levels cannot be clamped, as none is nearest to another"
         raise InputError(f"{where} {self._encoder.why(cells[first].as_py())}{hint}")
-
-    def _where(self, place: int) -> str:
-        row = self.tally.rows + place
-        if self._table is None:
-            return f"the value at position {row} (counted from 0)"
-        return f"data row {row + 1} of {self._table.name}, column {self._columns.public!r},"
 
     def _count_people(
         self,
         cells: pa.Array,
-        usable: npt.NDArray[np.bool_],
-        protected: npt.NDArray[np.bool_],
+        usable: BoolArray,
+        protected: BoolArray,
     ) -> None:
         values, places = distinct(cells)
         names = Cells(values).texts
