@@ -194,12 +194,12 @@ def test_twenty_at_once(tmp_path: Path, commands: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_at_once_30_rounds(tmp_path: Path, commands: Commands) -> None:
+def test_twenty_at_once_8_rounds(tmp_path: Path, commands: Commands) -> None:
     """In every other round five of the twenty are killed."""
     start = time.monotonic()
     seen = round_of_twenty(commands, tmp_path / "0")
     seconds = time.monotonic() - start
-    for number in range(1, 30):
+    for number in range(1, 8):
         kills = 5 if number % 2 else 0
         seen += round_of_twenty(commands, tmp_path / str(number), kills, seconds)
     assert seen["killed uncharged"]
@@ -257,8 +257,8 @@ def test_killed_at_random_times(tmp_path: Path, commands: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_killed_at_random_times_60_rounds(tmp_path: Path, commands: Commands) -> None:
-    seen = kill_rounds(commands, tmp_path, 60)
+def test_killed_at_random_times_20_rounds(tmp_path: Path, commands: Commands) -> None:
+    seen = kill_rounds(commands, tmp_path, 20)
     assert seen["done"]
     assert seen["killed uncharged"]
     # Which of the two moments is hit depends on the machine; one of them is.

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from hypothesis import strategies as st
 
 from ledger.workers import NAME, charge_once, opened
 from pufferfish.errors import InputError
-from pufferfish.ledger.schema import APPLICATION, VERSION
+from pufferfish.ledger.schema import VERSION
 from pufferfish.ledger.store import Charge, Store, create, open_store, parse_budget, shortened
 
 HERE = Path(__file__).parent
@@ -98,17 +97,6 @@ def test_bounds_are_written_down_and_read_back(value: float | Fraction | None) -
             add(charge, bound)
         with store.reading() as view:
             assert view.releases()[0].bound == bound
-
-
-@pytest.mark.parametrize(
-    "given_, budget",
-    [("1/3", "1/3"), ("0.10", "1/10"), (0.1, "1/10"), (2, "2"), (Decimal("1e-3"), "1/1000")],
-)
-def test_budgets_are_exact(tmp_path: Path, given_: Any, budget: str) -> None:
-    assert parse_budget(given_) == Fraction(budget)
-    store = opened(create(tmp_path / "books.db"), budget=parse_budget(given_))
-    with store.reading() as view:
-        assert view.dataset(NAME).budget == Fraction(budget)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "0", "-1/2", "one", "inf", math.nan, "1,5", True, None])
@@ -430,18 +418,13 @@ def test_what_is_not_there_or_no_file(tmp_path: Path, store: Store) -> None:
         open_store(tmp_path / "none" / "books.db")
     with pytest.raises(InputError, match="cannot be a ledger"):
         open_store("a\0b")
+    with pytest.raises(InputError, match="no plain file"):
+        open_store("/dev/null")
     store.path.unlink()
     for action in (store.reading, store.begin_charge):
         with pytest.raises(InputError, match="there is no ledger"), action():
             pass
     assert names(tmp_path) == []
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_is_no_ledger(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="no plain file"):
-        open_store(tmp_path / "pipe")
 
 
 FULL_DISK = """
@@ -647,7 +630,7 @@ def twenty() -> Iterator[Workers]:
         yield running
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_twenty_processes_spend_at_once(tmp_path: Path, twenty: Workers, rounds: int) -> None:
     for k in range(rounds):
         parts, times = [(13, 1), (7, 2), (11, 1), (60, 2)][k % 4]
@@ -708,7 +691,7 @@ def rounds_of_killing(
 
 
 @POSIX
-@pytest.mark.parametrize("rounds", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(15, marks=pytest.mark.slow)])
 def test_kills_at_random_moments_lose_nothing(tmp_path: Path, rounds: int) -> None:
     assert rounds_of_killing(tmp_path, rounds, random.Random()) > 0
 
@@ -786,7 +769,3 @@ def test_a_file_that_was_replaced_is_noticed(store: Store) -> None:
         with pytest.raises(InputError, match="replaced by something else"), action():
             pass
     assert store.path.read_bytes() == before
-
-
-def test_files_of_this_kind_say_so(store: Store) -> None:
-    assert store.path.read_bytes()[68:72] == APPLICATION.to_bytes(4) == b"PFLG"

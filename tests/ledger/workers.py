@@ -30,7 +30,6 @@ NAME = "students"
 
 
 def opened(store: Store, name: str = NAME, budget: Fraction = Fraction(1)) -> Store:
-    """Open a dataset."""
     with store.begin_charge() as charge:
         charge.add_dataset(name, "higher", budget, "d" * 64 + name, 100, False)
     return store
@@ -112,7 +111,6 @@ MUTANTS: dict[str, Callable[[], None]] = {
 
 
 def say(text: str) -> None:
-    """Tell whoever waits."""
     print(text, flush=True)
 
 
@@ -174,7 +172,6 @@ def modules_of(example: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Serve the tasks on standard input."""
     MUTANTS[sys.argv[1]]()
     if sys.argv[2:3] == ["commands"]:
         serve_commands(sys.argv[3:])
