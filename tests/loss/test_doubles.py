@@ -173,9 +173,12 @@ def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": {0: ".7", 4: ".3"}, "b": {1: ".9", 4: ".1"}}
     case = Case((definitions.as_prior(rows),), (("a", "b"),), ONE)
 
+    turned = definitions.as_prior({"a": {0: ".999", 1: ".001"}, "b": {0: ".5", 1: ".5"}})
+
     def honest() -> None:
         check(scenario_of(case), 0.5)
-        check(scenario_of(case), 200.0)
+        check(scenario_of(case), 400.0)
+        check(scenario_of(Case((turned,), (("a", "b"),), ONE)), 1.0)
 
     def to_the_right(*args: np.ndarray) -> np.ndarray:
         masses, grown, shrunk, left, right = args

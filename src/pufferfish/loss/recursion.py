@@ -44,16 +44,19 @@ def _block_size(index: IntArray, u: float) -> int:
     return size
 
 
-def _carries(starts: IntArray, sums: FloatArray, u: float) -> FloatArray:
+def _carries(starts: IntArray, sums: FloatArray, u: float, farthest: float = np.inf) -> FloatArray:
     """Return ln of what all earlier blocks contribute at the start of each block, shape (m, b).
 
     A scan by doubling: after the step with shift d each entry covers the 2 d blocks before it.
+    What is farther away than ``farthest`` in units of theta may be left out.
     """
     carry = np.full(sums.shape, -np.inf)
     carry[:, 1:] = sums[:, :-1] - np.diff(starts) * u
     shift = 1
     while shift < len(starts) - 1:
         distance = (starts[1 + shift :] - starts[1:-shift]) * u
+        if distance.min() > farthest:
+            break
         carry[:, 1 + shift :] = np.logaddexp(carry[:, 1 + shift :], carry[:, 1:-shift] - distance)
         shift *= 2
     return carry
@@ -83,9 +86,9 @@ class PlainPass:
         blocks = self.masses.reshape(len(self.masses), -1, size)
         from_left = np.log(np.einsum("sbk,bk->sb", blocks, grown))
         from_right = np.log(np.einsum("sbk,bk->sb", blocks, shrunk))
-        left = np.exp(_carries(starts, from_left, u))
+        left = np.exp(_carries(starts, from_left, u, _SPAN_LIMIT))
         mirrored = (starts[-1] - starts)[::-1]
-        right = np.exp(_carries(mirrored, from_right[:, ::-1], u))[:, ::-1]
+        right = np.exp(_carries(mirrored, from_right[:, ::-1], u, _SPAN_LIMIT))[:, ::-1]
         step = max(1, _PIECE // size)
         for at in range(0, len(starts), step):
             cut = slice(at, at + step)
