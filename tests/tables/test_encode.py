@@ -21,7 +21,8 @@ from pufferfish.errors import InputError
 from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support, make_lattice
 from pufferfish.tables import arrow
 from pufferfish.tables import encode as encode_module
-from pufferfish.tables.canonical import Cells, parse
+from pufferfish.tables.arrow import Cells
+from pufferfish.tables.canonical import parse
 from pufferfish.tables.count import RowCounts
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, UNREADABLE, Encoder, canonical
 from pufferfish.tables.frames import raw_cells
@@ -87,8 +88,8 @@ def test_numbers_that_are_not_read(text: str, fault: str) -> None:
         ("1.25E+1", "12.5"),
         ("1e-07", "0.0000001"),
         ("100", "100"),
-        ("1.0e500", "1e500"),
-        ("0.1e-500", "1e-501"),
+        ("1.0e30", "1" + "0" * 30),
+        ("0.1e-50", "0." + "0" * 50 + "1"),
         ("True", "true"),
         ("FALSE", "false"),
         ("2020-01-31 00:00:00.000", "2020-01-31"),
@@ -109,7 +110,7 @@ def test_one_text_for_what_means_the_same(text: str, plain: str) -> None:
     "text",
     ["007", "+7", "12e2", "713752e1", "1,200", "1/2", "0x10", "1e", "e5", ".", "-", "", "٣", "1 0",
      "nan", "1_0", "2020-01-31", "2020-01-31 1:00", "31.01.2020 00:00:00", "2020-01-31 00:00:00.",
-     "12:30"],
+     "12:30", "1.0e500", "1e-2000"],
 )  # fmt: skip
 def test_codes_and_words_stay_as_they_are(text: str) -> None:
     assert canonical(text) == text

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files as tables: what is no strict table is refused in one line, and no row is ever lost."""
 
+import csv
 import gzip
 import io
 import json
@@ -47,9 +48,9 @@ def test_space_before_a_quoted_field(tmp_path: Path) -> None:
         ("\n\n", ["is empty"]),
         (b"\xef\xbb\xbf", ["is empty"]),
         ("\ns,x\na,1\n", ["begins with an empty line"]),
-        ("s,x,x\na,1,2\n", ["the column 'x' 2 times", "columns 2, 3"]),
-        ("s,x, x\na,1,2\n", ["the column 'x' 2 times"]),
-        ("39, 77516, 39\n50, 83311, 13\n", ["'39' 2 times", "is the first line of the file a"]),
+        ("s,x,x\na,1,2\n", ["the column 'x' twice (columns 2 and 3)"]),
+        ("s,x, x\na,1,2\n", ["the column 'x' twice"]),
+        ("39, 77516, 39\n50, 83311, 13\n", ["'39' twice", "in a header line"]),
         ("s,x,z\na,1\nb,2\n", ["line 2 has 2 fields", "header has 3"]),
         ("s,x\na,1\nb,2,3,4\n", ["line 3 has 4 fields", "header has 2"]),
         ("s,x\na,1\nb\n", ["line 3 has 1 field,", "header has 2"]),
@@ -66,11 +67,10 @@ def test_space_before_a_quoted_field(tmp_path: Path) -> None:
         (b"s,caf\xe9\na,1\n", ["not UTF-8", "line 1"]),
         ("s,x\na,1\n".encode("utf-16"), ["UTF-16"]),
         ("s,x\na,1\n".encode("utf-16-le"), ["UTF-16"]),
-        (b"PK\x03\x04....", ["ZIP archive or spreadsheet", "save it as CSV"]),
         (b"\x01\x02\x00\x03" * 9, ["binary"]),
         (b"s,x\na,1\nb,\x00\n", ["binary"]),
         ("s,x\n,1\n,2\n", ["no secret"]),
-        ("s,x\na,\nb,\n", ["no row of", "'x'"]),
+        ("s,x\na,\nb,\n", ["no row has a value", "'x'"]),
         ("s,x\na,\n,1\n", ["no row of", "has both"]),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_surplus_empty_field_is_refused(tmp_path: Path, lines: str) -> None:
         (b"b,1,2,3,\n", "line 60002 has 5 fields"),
         (b"b,1,2\n", "line 60002 has 3 fields"),
         (b"b,1,2,caf\xe9\n", "not UTF-8 text (line 60002)"),
-        (b"b,1,2,\x00\n", "NUL byte in line 60002"),
+        (b"b,1,2,\x00\n", "binary data"),
         (b'b,1,2,"3"x\n', "line 60002"),
         (b'b,1,2,"3\n', "line 60002"),
         (b"b,1,2,3\r\n", "mixes line ends"),
@@ -128,11 +128,11 @@ def test_a_long_last_line_is_never_lost(tmp_path: Path) -> None:
 def test_mutant_that_trusts_duckdb_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_module.FileTable, "_records", lambda self: None)
+    monkeypatch.setattr(source_module, "count_records", lambda *given: None)
+    monkeypatch.setattr(source_module, "read_small", lambda *given: None)
     for test in (
         lambda: test_a_long_last_line_is_never_lost(tmp_path),
         lambda: test_a_surplus_empty_field_is_refused(tmp_path, "a,1\nb,2,\n"),
-        lambda: test_damaged_gzip_is_refused(tmp_path, "csv"),
     ):
         with pytest.raises(pytest.fail.Exception):
             test()
@@ -145,6 +145,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     table = open_table(path)
     honest = source_module.count_records
     monkeypatch.setattr(source_module, "count_records", lambda *given: honest(*given) + 1)
+    monkeypatch.setattr(text_module, "_SMALL", 0)
     with pytest.raises(InputError, match="holds 3 records, but 2 rows were read"):
         table.groups(["s"])
     with pytest.raises(InputError, match="holds 3 records, but 2 rows were read"):
@@ -169,23 +170,24 @@ FIELDS = st.sampled_from(
 def test_what_is_read_is_what_a_strict_reader_reads(
     tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], end: str, last: bool
 ) -> None:
-    """Python's strict reader, one record at a time, with the number of fields of the header."""
+    """Python's reader, one record at a time; a small file and a large one are read alike."""
     text = end.join(["s,x", *(",".join(row) for row in rows)]) + (end if last else "")
     path = write(tmp_path_factory.mktemp("csv"), text)
-    try:
-        table = open_table(path)
-        batches = [batch.to_pydict() for batch in table.batches(["s", "x"])]
-    except InputError:
-        return  # refusing more is safe
-    found = [row for b in batches for row in zip(b["s"], b["x"], strict=True)]
-    import csv
-
     lines = io.StringIO(text, newline="")
     expected = [r for r in csv.reader(lines, skipinitialspace=True) if r][1:]
-    assert all(len(row) == 2 for row in expected)
-    assert [tuple((c or "").strip() for c in row) for row in found] == [
-        tuple(c.strip() for c in row) for row in expected
-    ]
+    outcomes = []
+    for small in (2**20, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(text_module, "_SMALL", small)
+            try:
+                batches = [b.to_pydict() for b in open_table(path).batches(["s", "x"])]
+            except InputError:
+                outcomes.append(None)
+                continue
+        found = [row for b in batches for row in zip(b["s"], b["x"], strict=True)]
+        outcomes.append([tuple((c or "").strip() for c in row) for row in found])
+        assert outcomes[-1] == [tuple(c.strip() for c in row) for row in expected]
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_line_breaks_within_a_name_lose_no_row(
     if inner == end:
         assert as_dict(count(path)) == {"a": {"1": 2}}
     else:
-        assert "rows were read" in (message := refused(path)) or "line ends" in message
+        assert "line break in a name" in refused(path)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt", "t.tab", "T.CSV", "t.csv.gz"])
@@ -310,7 +312,7 @@ def test_names_of_columns_match_under_nfc(tmp_path: Path) -> None:
     path = write(tmp_path, "s;Gro\u0308\u00dfe\na;1\na;2\nb;2\n")
     for name in ("Gr\u00f6\u00dfe", "Gro\u0308\u00dfe", " Gr\u00f6\u00dfe "):
         assert count(path, public=name).codings[0].column == "Gr\u00f6\u00dfe"
-    assert "2 times" in refused(write(tmp_path, "s,\u00f6,o\u0308\na,1,2\n"), public="\u00f6")
+    assert "twice" in refused(write(tmp_path, "s,\u00f6,o\u0308\na,1,2\n"), public="\u00f6")
 
 
 def test_mistyped_column(tmp_path: Path) -> None:
@@ -325,7 +327,7 @@ def test_mistyped_column(tmp_path: Path) -> None:
     "name, parts",
     [
         ("tabel.csv", ["there is no file", "did you mean 'table.csv'?"]),
-        ("none/table.csv", ["folder does not exist"]),
+        ("none/table.csv", ["there is no file"]),
         ("", ["is a folder"]),
         ("table.xlsx", [".xlsx", "save it as CSV"]),
         ("table", ["its name has no ending"]),
@@ -393,14 +395,11 @@ def test_many_columns(tmp_path: Path) -> None:
     assert time.perf_counter() - start < 2
 
 
-def test_stray_quotation_marks_and_endless_headers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stray_quotation_marks_and_endless_headers(tmp_path: Path) -> None:
     long = write(tmp_path, "s,x\n" + 'a 5" b,1\n' * 60_000, "stray.csv")
     assert as_dict(count(long)) == {'a 5" b': {"1": 60_000}}
     surplus = write(tmp_path, "s,x\n" + 'a 5" b,1\n' * 60_000 + "b,1,\n", "surplus.csv")
     assert "line 60002 has 3 fields" in refused(surplus)
-    monkeypatch.setattr(text_module, "_LONGEST_HEADER", 2**20)
     assert "header of" in refused(write(tmp_path, "a," * 2**20))
 
 
@@ -454,15 +453,16 @@ def test_messages_quote_no_rows(tmp_path: Path, name: str, content: str, part: s
     assert part in message
 
 
-def test_messages_of_duckdb_are_never_passed_on(tmp_path: Path) -> None:
-    for name in ("t.csv", "t.json", "t.parquet"):
-        path = write(tmp_path, "s,x\n", name)
-        header = text_module.Header(("s", "x"), ",", "\n") if name == "t.csv" else None
-        table = source_module.FileTable(path, "", ["s", "x"], ["s", "x"], header=header)
-        for message in ("Object {jones}", "Error: jones\njones", "Out of Memory Error: jones"):
-            text = str(table._explain(message))
-            assert "jones" not in text
-            assert "\n" not in text
+@pytest.mark.parametrize("name", ["t.csv", "t.json", "t.parquet"])
+def test_messages_of_duckdb_are_never_passed_on(tmp_path: Path, name: str) -> None:
+    header = text_module.Header(("s", "x"), ",", b"\n") if name == "t.csv" else None
+    path = write(tmp_path, "s,x\n", name)
+    table = source_module.FileTable(path, "", ["s", "x"], ["s", "x"], header=header)
+    for message in ("Object {jones}", "Error: jones\njones", "Out of Memory Error: jones"):
+        with pytest.raises(InputError) as caught, table._query("SELECT 1"):
+            raise duckdb.Error(message)
+        assert "jones" not in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 def test_only_used_columns_are_read_from_parquet(tmp_path: Path) -> None:
@@ -480,17 +480,16 @@ def test_only_used_columns_are_read_from_parquet(tmp_path: Path) -> None:
 def test_columns_of_parquet_keep_their_names(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table([["a"], [1], [2]], names=["s", "x", "x"]), path)
-    assert "'x' 2 times" in refused(path)
+    assert "'x' twice" in refused(path)
     pq.write_table(pa.table([["a"], ["b"], [1], [2]], names=["S", "s", "X", "x"]), path)
     assert open_table(path).columns == ("S", "s", "X", "x")
-    assert [open_table(path).typed(name) for name in ("s", "x")] == [False, True]
     assert as_dict(count(path)) == {"b": {"2": 1}}
     assert as_dict(count(path, "S", "X")) == {"a": {"1": 1}}
 
 
 def test_keys_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, '{"s":"a","x":1,"X":5}\n{"s":"b","x":2,"X":6}\n', "t.ndjson")
-    assert "differ only in case, 'x' and 'X'" in refused(path)
+    assert "two keys that differ only in case, one is 'X'" in refused(path)
     fine = write(tmp_path, '{"s":"a","x":1,"x_1":5}\n{"s":"b","x":2,"x_1":6}\n', "t.ndjson")
     assert as_dict(count(fine, public="x_1")) == {"a": {"5": 1}, "b": {"6": 1}}
 
@@ -511,14 +510,14 @@ from pufferfish.tables.encode import Encoder
 from pufferfish.tables.rules import make_rules
 from pufferfish.tables.source import open_table
 
-for path in sys.argv[1:]:
+for path in sys.argv[2:]:
     found = count_table(path, make_rules(secret="s", public="x", missing=["-1"]))
     table = open_table(path)
     encoder = Encoder(found.codings[0], table)
     for batch in table.batches(["x"]):
         encoder.encode(batch.column(0))
     encoder.why("9")
-    print(found.counts.sum(), "pandas" in sys.modules, "narwhals" in sys.modules)
+    print(found.counts.sum(), *(name in sys.modules for name in sys.argv[1].split(",")))
 """
 
 
@@ -534,10 +533,13 @@ def test_files_are_read_without_pandas(tmp_path: Path) -> None:
     query = "SELECT s, {} x FROM (VALUES ('a',1),('a',2),('b',1),('b',2)) t(s,x)"
     duckdb.sql(query.format("x")).write_parquet(str(paths[2]))
     duckdb.sql(query.format("make_timestamp_ns(x)")).write_parquet(str(paths[3]))
+    names = "pandas,narwhals,pyarrow.compute,duckdb"
     done = subprocess.run(
-        [sys.executable, "-c", ALONE, *map(str, paths)],
+        [sys.executable, "-c", ALONE, names, *map(str, paths)],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines() == ["4 False False"] * 4
+    csv_alone, *others = done.stdout.splitlines()
+    assert csv_alone == "4 False False False False"
+    assert all(line.startswith("4 False False") for line in others)

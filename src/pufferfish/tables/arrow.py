@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow: between Arrow, NumPy and Python without pandas, which Arrow's own ways import at once.
+"""Arrow: raw cells as texts and numbers, without pandas, which Arrow's own ways import at once.
 
 That import takes a while, and what is raised during it (Ctrl-C, SIGTERM) would be lost there.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -14,9 +15,13 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from pufferfish.errors import InputError
+from pufferfish.numbers import text_of
+from pufferfish.tables.canonical import Parsed, canonical, parse
 
 #: What NumPy calls Arrow's floats; its integers have the same names in both.
 _FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+#: Up to so many cells a Python dictionary is quicker than the import of Arrow's functions.
+_FEW = 4096
 
 
 def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
@@ -57,15 +62,14 @@ def to_list(array: pa.Array) -> list[Any]:
 
     Nanoseconds have no Python object of their own, and would import pandas.
     """
-    values: list[Any] = (
-        array.cast(pa.string()) if pt.is_temporal(array.type) else array
-    ).to_pylist()
+    temporal = pt.is_temporal(array.type)
+    values: list[Any] = (array.cast(pa.string()) if temporal else array).to_pylist()
     return values
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether an Arrow type is one of text."""
-    return bool(pt.is_string(kind) or pt.is_large_string(kind) or str(kind) == "string_view")
+    return str(kind) in ("string", "large_string", "string_view")
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -85,25 +89,52 @@ def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[
     cells = one_array(column)
     if pt.is_null(cells.type):
         return pa.nulls(min(1, len(cells))), np.zeros(len(cells), dtype=np.int64)
+    if is_text(cells.type) and len(cells) <= _FEW:
+        known: dict[str | None, int] = {}
+        places = [known.setdefault(cell, len(known)) for cell in cells.to_pylist()]
+        return strings(list(known)), np.array(places, dtype=np.int64)
     encoded = cells.dictionary_encode(null_encoding="encode")
     return encoded.dictionary, to_numpy(encoded.indices)
 
 
 def check_type(kind: pa.DataType, what: str) -> None:
     """Refuse a column whose cells are no numbers, texts, truth values, dates or times."""
-    if pt.is_dictionary(kind):
-        kind = kind.value_type
+    kind = kind.value_type if pt.is_dictionary(kind) else kind
     if pt.is_duration(kind):
-        raise InputError(
-            f"{what} holds duration cells, whose unit is not known; turn them into numbers of days"
-        )
-    if pt.is_interval(kind):
-        raise InputError(f"{what} holds interval cells, not numbers or text")
+        raise InputError(f"{what} holds durations; turn them into numbers of days, for example")
     plain = pt.is_primitive(kind) or pt.is_decimal(kind) or is_text(kind) or pt.is_null(kind)
-    if not plain:
-        raise InputError(f"{what} holds {_brief(kind)} cells, not numbers or text")
+    if pt.is_interval(kind) or not plain:
+        name = "interval" if pt.is_interval(kind) else str(kind).partition("<")[0]
+        raise InputError(f"{what} holds {name} cells, not numbers or text")
 
 
-def _brief(kind: pa.DataType) -> str:
-    names = (("list", pt.is_list), ("struct", pt.is_struct), ("map", pt.is_map))
-    return next((name for name, check in names if check(kind)), str(kind)[:40])
+class Cells:
+    """Distinct raw cells as text and as numbers.
+
+    Attributes
+    ----------
+    raw : list of str
+        The trimmed text of each; "" for null.
+    texts : list of str
+        The canonical text of each.
+    typed : bool
+        Whether they came as numbers or truth values, so that a decimal mark means nothing.
+    """
+
+    def __init__(self, values: pa.Array, decimal: str = ".") -> None:
+        kind = values.type
+        self.typed = not is_text(kind) and not pt.is_temporal(kind)
+        narrow = kind.to_pandas_dtype() if pt.is_float16(kind) or pt.is_float32(kind) else None
+        self.raw = [
+            text_of(value if narrow is None or value is None else narrow(value))
+            for value in to_list(values)
+        ]
+        self._comma = decimal == "," and not self.typed
+        self.texts = [canonical(text) for text in self.raw]
+
+    @cached_property
+    def numbers(self) -> list[Parsed]:
+        """What each cell prints as a number; see :func:`parse`."""
+        if not self._comma:
+            return [parse(text) for text in self.raw]
+        return [None if "." in t else parse(t.replace(",", ".", 1)) for t in self.raw]

@@ -6,289 +6,254 @@ error that names the option which decides; nothing is guessed.
 """
 
 import math
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.numbers import IntArray
 from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support, make_lattice, nearest_unit
-from pufferfish.tables.arrow import distinct, is_text
-from pufferfish.tables.canonical import (
-    CODE,
-    COMMA,
-    POINT,
-    ZERO_LED,
-    Cells,
-    canonical,
-    is_date,
-    parse,
-)
-from pufferfish.tables.rules import Coding, Column, DecimalMark, numbers_among
+from pufferfish.tables.arrow import Cells, distinct, is_text
+from pufferfish.tables.canonical import CODE, COMMA, POINT, ZERO_LED, canonical, is_date, parse
+from pufferfish.tables.report import OrderSource
+from pufferfish.tables.rules import Coding, Column, numbers_among
 from pufferfish.tables.table import Table
 
 #: More levels than this are an identifier or free text, unless they are declared.
 MOST_LEVELS = 100_000
 #: Texts that often mean "missing"; they are levels unless the user says so, but are mentioned.
-LOOKS_MISSING = frozenset(
+_LOOKS_MISSING = frozenset(
     {"?", "-", "--", ".", "..", "na", "n/a", "#n/a", "<na>", "nan", "nil", "none", "null"}
     | {"missing", "unknown", MISSING_LEVEL}
 )
-_MARKS = LOOKS_MISSING | {"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}
 #: A value this many times the range of all others away from them is not one of them, perhaps.
 _FAR = 10
 
 
 @dataclass
 class Found:
-    """The distinct cells of one column, and what has been decided about them.
+    """The distinct cells of one column of a table, and what is to be told of them.
 
     Attributes
     ----------
+    table : Table
+    name : str
+        The column.
     raw : pyarrow.Array, shape (k,)
     cells : Cells
     rows : int64 array, shape (k,)
         The rows that hold each cell.
     places : int array, shape (groups,)
         The cell of every group of rows.
-    notes, warnings : list of str
-    order : see ColumnReport
-    rounded : int
-        Distinct values that were moved by rounding them to the step.
     """
 
+    table: Table
+    name: str
     raw: pa.Array
     cells: Cells
     rows: IntArray
     places: Any
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    order: Literal["stated", "appearance", "alphabetical", "own"] | None = None
+    order: OrderSource = None
     rounded: int = 0
 
     @classmethod
-    def of(cls, column: pa.ChunkedArray, counts: IntArray, decimal: str) -> "Found":
+    def of(
+        cls, table: Table, name: str, column: pa.ChunkedArray, counts: IntArray, decimal: str
+    ) -> "Found":
         """Return the cells of all groups; ``counts`` are the rows of each."""
         raw, places = distinct(column)
         rows = np.bincount(places, counts, len(raw)).astype(np.int64)
-        return cls(raw, Cells(raw, decimal), rows, places)
+        return cls(table, name, raw, Cells(raw, decimal), rows, places)
 
     def rows_of(self, text: str) -> int:
         """Return the rows that hold a canonical text."""
         return int(self.rows[[k for k, t in enumerate(self.cells.texts) if t == text]].sum())
 
+    def first_row(self, places: Iterable[int]) -> str:
+        """Return where the first of some cells stands: ``data row 3``, without the header."""
+        wanted, before = {self.cells.texts[k] for k in places}, 0
+        for batch in self.table.batches([self.name]):
+            values, at = distinct(batch.column(0))
+            hit = np.array([text in wanted for text in Cells(values).texts], dtype=bool)[at]
+            if hit.any():
+                return f"data row {before + int(hit.argmax()) + 1}"
+            before += len(at)
+        raise InputError(f"{self.table.name} changed while it was read")
 
-def decide(found: Found, column: Column, table: Table, decimal: DecimalMark) -> Coding:
+    def note_texts(self, noun: str, used: set[str]) -> None:
+        """Note texts that may mean "missing", and those that are forms of one text."""
+        forms: dict[str, set[str]] = {}
+        for text, form in zip(self.cells.texts, self.cells.raw, strict=True):
+            if text in used and form.lower() != text.lower():
+                forms.setdefault(text, {text}).add(form)
+        for text in sorted(t for t in used if t.lower() in _LOOKS_MISSING):
+            self.notes.append(
+                f"{text!r} in column {self.name!r} is a {noun} of its own "
+                f"({counted(self.rows_of(text), 'row')}); if it means a missing value, say so "
+                f"(--missing {text!r})"
+            )
+        if forms:
+            self.notes.append(
+                f"{listed(sorted(min(forms.values())))} of {self.name!r} are forms of one {noun}, "
+                f"and are counted as one{' (and other groups are)' * (len(forms) > 1)}"
+            )
+
+
+def decide(found: Found, column: Column, decimal: str) -> Coding:
     """Return the coding of a public column; notes and warnings are left in ``found``."""
-    return _Decision(found, column, table, decimal).coding()
-
-
-def row_of(table: Table, column: str, texts: Iterable[str]) -> int:
-    """Return the first data row (from 1, without the header) that holds one of some texts."""
-    wanted, before = set(texts), 0
-    for batch in table.batches([column]):
-        values, places = distinct(batch.column(0))
-        hit = np.array([text in wanted for text in Cells(values).texts], dtype=bool)[places]
-        if hit.any():
-            return before + int(hit.argmax()) + 1
-        before += len(places)
-    raise InputError(f"{table.name} changed while it was read")
+    return _Decision(found, column, decimal).coding()
 
 
 class _Decision:
-    def __init__(self, found: Found, column: Column, table: Table, decimal: DecimalMark) -> None:
-        self.found, self.column, self.table, self.decimal = found, column, table, decimal
-        self.name = column.name
-        self.what = f"column {column.name!r} of {table.name}"
-        self.texts, self.rows = found.cells.texts, found.rows.tolist()
+    def __init__(self, found: Found, column: Column, decimal: str) -> None:
+        self.found, self.column, self.decimal = found, column, decimal
+        self.what = f"column {found.name!r} of {found.table.name}"
+        self.texts = found.cells.texts
         absent = {"", *column.missing}
         self.present = [k for k, text in enumerate(self.texts) if text not in absent]
 
     def coding(self) -> Coding:
-        column, found = self.column, self.found
-        stated = column.support if isinstance(column.support, Levels) else None
-        named = column.levels if isinstance(column.order, str) else column.order or column.levels
-        if not self.present and not (named and column.missing_as_level) and stated is None:
-            raise InputError(f"no row of {self.table.name} has a value in column {self.name!r}")
-        if column.missing_as_level and MISSING_LEVEL in {self.texts[k] for k in self.present}:
+        column, found, support = self.column, self.found, self.column.support
+        names = support.names if isinstance(support, Levels) else column.levels
+        if isinstance(column.order, tuple):
+            names, found.order = column.order, "stated"
+        if not self.present and not (names and column.missing_as_level):
+            raise self._empty()
+        lost = [k for k in self.present if self.texts[k] == MISSING_LEVEL]
+        if column.missing_as_level and lost:
             raise InputError(
-                f"{self.what} holds the text {MISSING_LEVEL!r} (first in data row "
-                f"{self._row([MISSING_LEVEL])}), which is the name of the level of missing values; "
-                f"if it means one say so (--missing {MISSING_LEVEL!r})"
+                f"{self.what} holds the text {MISSING_LEVEL!r} (first in {found.first_row(lost)}), "
+                "which is the name of the level of missing values; if it means one say so "
+                f"(--missing {MISSING_LEVEL!r})"
             )
-        rounds = column.step is not None
-        if stated is not None or named is not None:
-            support: Support = self._stated_levels(stated, named)
-        else:
-            own = self._own_order()
-            if own is not None:
-                support = self._stated_levels(None, own)
-                found.order = "own"
-                found.notes.append(f"the order of {self.name!r} is that of its ordered categorical")
-            else:
-                support = self._numbers() if self._is_numeric() else self._levels()
-        if isinstance(support, Levels):
-            self._note_on_levels(support)
+        if names is None:
+            names = self._own_order()
+        numeric = names is None and self._is_numeric()
+        made: Support = self._numbers() if numeric else self._levels(names)
         return Coding(
-            self.name, support, column.missing, rounds, self.decimal, column.missing_as_level
+            found.name,
+            made,
+            column.missing,
+            column.step is not None,
+            "," if self.decimal == "," else ".",
+            column.missing_as_level,
         )
-
-    def _row(self, texts: Iterable[str]) -> int:
-        return row_of(self.table, self.name, texts)
-
-    # -- numbers or levels ---------------------------------------------------------------------
-
-    def _is_numeric(self) -> bool:
-        """Decide by all cells; see the head of this module."""
-        column, cells = self.column, self.found.cells
-        gone = numbers_among(column.missing, self.decimal)
-        numbers = {k: cells.numbers[k] for k in self.present if cells.numbers[k] not in gone}
-        words = [k for k, number in numbers.items() if number is None]
-        faults = [k for k, number in numbers.items() if isinstance(number, str)]
-        plain = len(numbers) - len(words) - len(faults)
-        if words and not cells.typed:
-            self._check_marks(words)
-        led = [k for k in words if ZERO_LED.fullmatch(self.texts[k])]
-        if words and len(led) == len(words) and not faults:
-            self.found.notes.append(
-                f"{self.name!r} holds levels, not numbers: a needless zero leads "
-                f"{counted(len(led), 'text')} (first in data row "
-                f"{self._row(self.texts[k] for k in led)})"
-            )
-            return False
-        if words and not plain:
-            return False
-        if words:
-            self._refuse_mixture(words)
-        if faults:
-            fault = {k: str(numbers[k]) for k in faults}
-            place = self._telling(faults)
-            raise InputError(
-                f"{self.what} holds a number that {fault[place]} in data row "
-                f"{self._row([self.texts[place]])}; correct it, or say that it means a missing "
-                f"value ({self._option(place)})"
-            )
-        if isinstance(column.order, str):
-            raise InputError(
-                f"{self.what} holds numbers, which have their order already; leave out the order "
-                f"{column.order!r}, or give levels (--levels)"
-            )
-        if column.missing_as_level:
-            raise InputError(
-                f"{self.what} holds numbers, so missing cannot be a level among them "
-                "(--missing-as-level); name the levels (--levels or --order), or leave it out"
-            )
-        self.present = list(numbers)
-        return True
-
-    def _check_marks(self, words: Sequence[int]) -> None:
-        """Refuse cells that are numbers but for their decimal mark."""
-        comma = self.decimal == ","
-        other = POINT if comma else COMMA
-        these = [k for k in words if other.fullmatch(self.found.cells.raw[k])]
-        if these:
-            mark, option = ("point", "leave out --decimal") if comma else ("comma", "--decimal ,")
-            raise InputError(
-                f"{self.what} holds numbers with a {mark} in {counted(len(these), 'text')} (first "
-                f"in data row {self._row(self.texts[k] for k in these)}); if it is the decimal "
-                f"mark say so ({option}), write numbers without marks of thousands, or give "
-                "levels (--levels)"
-            )
-
-    def _refuse_mixture(self, words: list[int]) -> NoReturn:
-        place = self._telling(words)
-        more = f" and {counted(len(words) - 1, 'other text')}" if len(words) > 1 else ""
-        raise InputError(
-            f"{self.what} mixes numbers with other text: {self._described(place)}{more}; say "
-            f"which texts mean a missing value ({self._option(place)}), or give levels (--levels) "
-            "to read all of it as levels"
-        )
-
-    def _may_be_quoted(self, k: int) -> bool:
-        """Whether a text can be shown: a mark or a level, and not the cell of a single row."""
-        text = self.texts[k]
-        return text.lower() in _MARKS or (len(text) <= 20 and self.rows[k] >= 2)
-
-    def _telling(self, places: Iterable[int]) -> int:
-        """Return the cell that a message is best about: one that may be quoted, and is frequent."""
-        return min(places, key=lambda k: (not self._may_be_quoted(k), -self.rows[k], self.texts[k]))
-
-    def _described(self, k: int) -> str:
-        what = repr(self.texts[k]) if self._may_be_quoted(k) else "a text"
-        row = self._row([self.texts[k]])
-        return f"{what} ({counted(self.rows[k], 'row')}, first in data row {row})"
-
-    def _option(self, k: int) -> str:
-        return f"--missing {self.texts[k]!r}" if self._may_be_quoted(k) else "--missing"
 
     # -- numbers -------------------------------------------------------------------------------
 
+    def _is_numeric(self) -> bool:
+        """Decide by all cells; see the head of this module."""
+        column, cells, found = self.column, self.found.cells, self.found
+        gone = numbers_among(column.missing, self.decimal)
+        numbers = {k: cells.numbers[k] for k in self.present if cells.numbers[k] not in gone}
+        words = [k for k, number in numbers.items() if number is None]
+        faults = {k: number for k, number in numbers.items() if isinstance(number, str)}
+        other = POINT if self.decimal == "," else COMMA
+        marked = [k for k in words if other.fullmatch(cells.raw[k])]
+        if marked and not cells.typed:
+            mark, option = ("point", "no --decimal") if other is POINT else ("comma", "--decimal ,")
+            raise InputError(
+                f"{self.what} holds numbers with a {mark} (first in {found.first_row(marked)}); if "
+                f"it is the decimal mark say so ({option}), write numbers without marks of "
+                "thousands, or give levels (--levels)"
+            )
+        led = [k for k in words if ZERO_LED.fullmatch(self.texts[k])]
+        if led and len(led) == len(words):
+            found.notes.append(
+                f"{found.name!r} holds levels, not numbers: a needless zero leads "
+                f"{counted(len(led), 'text')} (first in {found.first_row(led)})"
+            )
+            return False
+        if words and len(words) + len(faults) == len(numbers):
+            return False
+        if words:
+            shown, option = self._described(words)
+            raise InputError(
+                f"{self.what} mixes numbers with other text: {shown}; say which texts mean a "
+                f"missing value ({option}), or give levels (--levels) to read all of it as levels"
+            )
+        if faults:
+            place = min(faults, key=lambda k: (self._hidden(k), k))
+            raise InputError(
+                f"{self.what} holds a number that {faults[place]} in {found.first_row([place])}; "
+                f"correct it, or say that it means a missing value ({self._described([place])[1]})"
+            )
+        if isinstance(column.order, str) or column.missing_as_level:
+            raise InputError(
+                f"{self.what} holds numbers, which have their own order and no level of missing "
+                "values; name the levels (--levels or --order), or leave out the option"
+            )
+        if not numbers:
+            raise self._empty()
+        self.present = list(numbers)
+        return True
+
+    def _empty(self) -> InputError:
+        return InputError(f"no row has a value in {self.what}")
+
+    def _hidden(self, k: int) -> bool:
+        """Whether a text may not be shown: it is neither a mark nor a level, but one row's cell."""
+        text = self.texts[k]
+        mark = text.lower().lstrip("+-") in {*_LOOKS_MISSING, "inf", "infinity"}
+        return not mark and (len(text) > 20 or self.found.rows[k] < 2)
+
+    def _described(self, places: Sequence[int]) -> tuple[str, str]:
+        """Return the most telling of some cells in words, and the option that sets it aside."""
+        rows = self.found.rows.tolist()
+        k = min(places, key=lambda k: (self._hidden(k), -rows[k], self.texts[k]))
+        text = "" if self._hidden(k) else repr(self.texts[k])
+        more = f" and {counted(len(places) - 1, 'other text')}" if len(places) > 1 else ""
+        where = f"({counted(rows[k], 'row')}, first in {self.found.first_row([k])})"
+        return f"{text or 'a text'} {where}{more}", f"--missing {text}".strip()
+
     def _numbers(self) -> Support:
         """Return the lattice of the numbers, or the declared one."""
-        found, column = self.found, self.column
-        parsed = [found.cells.numbers[k] for k in self.present]
-        ratios = [number for number in parsed if isinstance(number, tuple)]
-        if is_text(found.raw.type) and not self.table.textual:
+        found, cells = self.found, self.found.cells
+        ratios: Any = [cells.numbers[k] for k in self.present]
+        if is_text(found.raw.type) and not found.table.textual:
             found.notes.append(
-                f"{self.name!r} is a column of text whose cells are all numbers, and is read as "
+                f"{found.name!r} is a column of text whose cells are all numbers, and is read as "
                 "numbers; for codes give levels (--levels)"
             )
-        self._warn_of_codes()
-        self._warn_of_lost_digits()
-        self._warn_of_far_values(ratios)
-        if column.support is not None:
-            return column.support
-        lattice, found.rounded = lattice_of_numbers(ratios, column.step)
+        codes = [k for k in self.present if not cells.typed and CODE.fullmatch(self.texts[k])]
+        plain = {cells.numbers[k] for k in set(self.present).difference(codes)} if codes else set()
+        same = [k for k in codes if cells.numbers[k] in plain]
+        if same:
+            found.warnings.append(
+                f"{counted(len(same), 'text')} of {found.name!r} (first in "
+                f"{found.first_row(same)}) and another one are read as one number, as 12e2 and "
+                "1200 would be; if they are codes give levels (--levels)"
+            )
+        large = any(abs(top) >= 2**53 * bottom for top, bottom in ratios)
+        if large and str(found.raw.type) == "double" and found.raw.null_count:
+            found.warnings.append(
+                f"{found.name!r} holds floats beyond 2**53 and blanks: integers may have lost "
+                "digits before; use an integer type that knows blanks (Int64)"
+            )
+        self._warn_of_far_values(np.array([top / bottom for top, bottom in ratios]))
+        if self.column.support is not None:
+            return self.column.support
+        lattice, found.rounded = lattice_of_numbers(ratios, self.column.step)
         return lattice
 
-    def _warn_of_codes(self) -> None:
-        """Warn where an exponent without a point, perhaps a code, made one number of two texts."""
-        cells = self.found.cells
-        codes = [k for k in self.present if CODE.fullmatch(self.texts[k])]
-        if cells.typed or not codes:
-            return
-        forms: dict[Any, set[str]] = {cells.numbers[k]: set() for k in codes}
-        for k in self.present:
-            if cells.numbers[k] in forms:
-                forms[cells.numbers[k]].add(self.texts[k])
-        same = sorted(text for texts in forms.values() if len(texts) > 1 for text in texts)
-        if same:
-            self.found.warnings.append(
-                f"{counted(len(same), 'text')} of {self.name!r} (first in data row "
-                f"{self._row(same)}) are other forms of one number, as 12e2 and 1200 are, and are "
-                "read as that number; if they are codes give levels (--levels)"
-            )
-
-    def _warn_of_lost_digits(self) -> None:
-        """Warn where integers were squeezed into floats before they reached us."""
-        numbers = [self.found.cells.numbers[k] for k in self.present]
-        large = any(isinstance(n, tuple) and abs(n[0]) >= 2**53 * n[1] for n in numbers)
-        if large and pt.is_float64(self.found.raw.type) and self.found.raw.null_count:
-            self.found.warnings.append(
-                f"{self.name!r} holds floats beyond 2**53 and blanks: integers of that size may "
-                "have lost digits before; use an integer type that knows blanks (Int64)"
-            )
-
-    def _warn_of_far_values(self, ratios: Sequence[tuple[int, int]]) -> None:
+    def _warn_of_far_values(self, values: Any) -> None:
         """Warn of a single value far from all others, such as a -999 that means "missing"."""
-        if len(ratios) < 3 or self.column.support is not None:
-            return
-        values = np.array([top / bottom for top, bottom in ratios])
         order = np.argsort(values)
         for k, rest in ((order[0], order[1:]), (order[-1], order[:-1])):
-            width = values[rest[-1]] - values[rest[0]]
-            gap = min(abs(values[k] - values[rest[0]]), abs(values[k] - values[rest[-1]]))
-            if width > 0 and gap > _FAR * width:
+            if len(rest) < 2 or self.column.support is not None:
+                return
+            low, high = values[rest[0]], values[rest[-1]]
+            if 0 < _FAR * (high - low) < max(low - values[k], values[k] - high):
                 text = self.texts[self.present[int(k)]]
                 self.found.warnings.append(
-                    f"the value {text} of {self.name!r} "
+                    f"the value {text} of {self.found.name!r} "
                     f"({counted(self.found.rows_of(text), 'row')}) is far from all others; if it "
                     f"means a missing value say so (--missing {text})"
                 )
@@ -300,100 +265,76 @@ class _Decision:
 
         Where its levels are numbers in their own order, they stay numbers.
         """
-        column = self.column
-        if column.order is not None or column.levels is not None or column.support is not None:
+        column, found = self.column, self.found
+        if column.order or column.step or column.support is not None:
             return None
-        level = {MISSING_LEVEL} if column.missing_as_level else set()
-        gone = {"", *column.missing} - level
-        own = tuple(
-            text for text in map(canonical, self.table.own_order(self.name) or ())
-            if text not in gone
-        )  # fmt: skip
-        numbers = [parse(text) for text in own]
-        values = [Fraction(*number) for number in numbers if isinstance(number, tuple)]
-        increase = all(a < b for a, b in pairwise(values))
-        if not own or column.step is not None or (len(values) == len(own) and increase):
+        gone = {"", *column.missing} - ({MISSING_LEVEL} if column.missing_as_level else set())
+        texts = map(canonical, found.table.own_order(found.name) or ())
+        own = tuple(text for text in texts if text not in gone)
+        numbers = [Fraction(*n) for n in map(parse, own) if isinstance(n, tuple)]
+        if not own or (len(numbers) == len(own) and all(a < b for a, b in pairwise(numbers))):
             return None
         if column.missing_as_level and MISSING_LEVEL not in own:
             raise InputError(
-                f"the order of {self.name!r} is that of its ordered categorical, {listed(own)}, "
+                f"the order of {found.name!r} is that of its ordered categorical, {listed(own)}, "
                 "and does not say where the level of missing values belongs; state an order that "
                 f"names {MISSING_LEVEL!r} too (--order)"
             )
+        found.notes.append(f"the order of {found.name!r} is that of its ordered categorical")
+        found.order = "own"
         return own
 
-    def _stated_levels(self, stated: Levels | None, named: Sequence[str] | None) -> Levels:
-        """Return the levels that were declared, after a look at those that occur."""
-        column = self.column
-        names = tuple(map(canonical, stated.names)) if stated is not None else tuple(named or ())
-        known = set(names)
-        lost = [k for k in self.present if self.texts[k] not in known]
-        if lost:
-            self._refuse_lost(lost, names)
-        if stated is not None:
-            self.found.order = "stated" if stated.ordered else None
-            return stated
-        if (
-            not isinstance(column.order, tuple)
-            and column.order is None
-            and column.levels is not None
-        ):
-            last = (MISSING_LEVEL,) if column.missing_as_level else ()
-            return Levels((*sorted(known.difference(last)), *last))
-        if isinstance(column.order, str):
-            return self._levels(names)
-        self.found.order = "stated"
-        numeric = all(isinstance(parse(self.texts[k]), tuple) for k in self.present)
-        if self.present and numeric and column.levels is None:
-            self.found.notes.append(
-                f"{self.name!r} holds numbers, but with an order they are levels, released as "
-                "their codes 0, 1, 2, ...; leave out the order to release numbers"
-            )
-        return Levels(names, ordered=True)
-
-    def _refuse_lost(self, lost: list[int], names: Sequence[str]) -> NoReturn:
-        place = self._telling(lost)
-        seen = {self.texts[k] for k in self.present}
-        numeric = all(isinstance(parse(self.texts[k]), tuple) for k in lost)
-        # Numbers may be many and private; levels are named.
-        if numeric and len(lost) > 3:
-            shown = f"the column holds {len(lost)} distinct numbers that it does not name"
-        else:
-            near = did_you_mean(self.texts[place], [name for name in names if name not in seen])
-            more = f" and {counted(len(lost) - 1, 'other text')}" if len(lost) > 1 else ""
-            shown = f"the column also holds {self._described(place)}{more}{near}"
-        what = "order" if isinstance(self.column.order, tuple) else "list of levels"
-        raise InputError(
-            f"the {what} {listed(names)} does not fit {self.what}: {shown}; name every level "
-            "(--levels or --order), or say which texts mean a missing value (--missing)"
-        )
-
-    def _levels(self, declared: Sequence[str] = ()) -> Levels:
-        """Return the levels that occur and those declared, in a named order or in none."""
-        column = self.column
-        names = sorted({self.texts[k] for k in self.present} | set(declared))
-        if len(names) > MOST_LEVELS:
-            raise InputError(
-                f"{self.what} holds {len(names):,} different texts, more than {MOST_LEVELS:,} "
-                "levels; is it an identifier or free text?"
-            )
-        if column.step is not None or column.support is not None:
+    def _levels(self, names: Sequence[str] | None) -> Levels:
+        """Return the levels: those declared, or those that occur."""
+        column, found = self.column, self.found
+        present = [self.texts[k] for k in self.present]
+        if column.step is not None or isinstance(column.support, Lattice):
             raise InputError(f"a step or support is for numbers, but {self.what} holds levels")
+        if names is not None:
+            self._check_declared(names)
+        if present and all(map(is_date, present)):
+            found.notes.append(
+                f"{found.name!r} holds dates, which are levels; for distances in time make them "
+                "numbers, of days for example"
+            )
+        if column.missing_as_level:
+            found.notes.append(
+                f"rows without a value in {found.name!r} have the level {MISSING_LEVEL!r}, "
+                "released like any other; where blanks can be told from values they may reveal "
+                "the secret"
+            )
+        found.note_texts("level", set(present))
+        if isinstance(column.support, Levels):
+            found.order = "stated" if column.support.ordered else None
+            return column.support
+        if found.order is not None:
+            if column.levels is None and all(isinstance(parse(text), tuple) for text in present):
+                found.notes.append(
+                    f"{found.name!r} holds numbers, but with an order they are levels, released "
+                    "as their codes 0, 1, 2, ...; leave out the order to release numbers"
+                )
+            return Levels(tuple(names or ()), ordered=True)
         # Without a stated order the level of missing values is the last one.
         last = (MISSING_LEVEL,) if column.missing_as_level else ()
-        names = [name for name in names if name not in last]
-        if column.order == "appearance":
-            names = self._by_appearance(names)
-            self.found.warnings.append(
-                f"levels of {self.name!r} are numbered by their first appearance: another order of "
-                "the rows gives other codes and another scale"
+        every = sorted({*present, *(names or ())}.difference(last))
+        if names is None and len(every) > MOST_LEVELS:
+            raise InputError(
+                f"{self.what} holds {len(every):,} different texts, more than {MOST_LEVELS:,} "
+                "levels; is it an identifier or free text?"
             )
-        self.found.order = column.order if isinstance(column.order, str) else None
-        return Levels((*names, *last), ordered=column.order is not None)
+        if isinstance(column.order, str):
+            found.order = column.order
+        if column.order == "appearance":
+            every = self._by_appearance(every)
+            found.warnings.append(
+                f"levels of {found.name!r} are numbered by their first appearance: another order "
+                "of the rows gives other codes and another scale"
+            )
+        return Levels((*every, *last), ordered=column.order is not None)
 
     def _by_appearance(self, names: Sequence[str]) -> list[str]:
         seen: dict[str, None] = {}
-        for batch in self.table.batches([self.name]):
+        for batch in self.found.table.batches([self.found.name]):
             values, places = distinct(batch.column(0))
             texts = Cells(values).texts
             first = np.sort(np.unique(places, return_index=True)[1])
@@ -401,20 +342,23 @@ class _Decision:
         known = set(names)
         return [*(n for n in seen if n in known), *(n for n in names if n not in seen)]
 
-    def _note_on_levels(self, levels: Levels) -> None:
-        found, names = self.found, [self.texts[k] for k in self.present]
-        if names and all(map(is_date, names)):
-            found.notes.append(
-                f"{self.name!r} holds dates, which are levels; for distances in time make them "
-                "numbers, of days for example"
-            )
-        if self.column.missing_as_level:
-            found.notes.append(
-                f"rows without a value in {self.name!r} have the level {MISSING_LEVEL!r}, which is "
-                "protected and released like any other; where blanks can be told from values they "
-                "may reveal the secret"
-            )
-        found.notes.extend(notes_on_texts(found, self.name, "level", set(names)))
+    def _check_declared(self, names: Sequence[str]) -> None:
+        known = set(map(canonical, names))
+        lost = [k for k in self.present if self.texts[k] not in known]
+        if not lost:
+            return
+        shown, _ = self._described(lost)
+        # A slip of the pen is in what was given: its near match is a level of the column.
+        unseen = [name for name in names if name not in set(self.texts)]
+        near = next((f": it names {n!r}{m}" for n in unseen if (m := self._near(n, lost))), "")
+        raise InputError(
+            f"the {'order' if self.found.order == 'stated' else 'list of levels'} {listed(names)} "
+            f"does not fit {self.what}{near}; the column holds {shown}; name every level, or say "
+            "which texts mean a missing value (--missing)"
+        )
+
+    def _near(self, name: str, lost: Sequence[int]) -> str:
+        return did_you_mean(name, [self.texts[k] for k in lost if not self._hidden(k)][:1000])
 
 
 def lattice_of_numbers(
@@ -428,57 +372,11 @@ def lattice_of_numbers(
         shared = math.gcd(common, *tops)
         step, units = Fraction(shared, common), [top // shared for top in tops]
     else:
-        up, down = step.denominator, step.numerator
-        units = [nearest_unit(top * up, bottom * down) for top, bottom in ratios]
-        rounded = sum(
-            unit * bottom * down != top * up
-            for unit, (top, bottom) in zip(units, ratios, strict=True)
-        )
+        pairs = [(top * step.denominator, bottom * step.numerator) for top, bottom in ratios]
+        units = [nearest_unit(top, bottom) for top, bottom in pairs]
+        rounded = sum(u * bottom != top for u, (top, bottom) in zip(units, pairs, strict=True))
     least, most = min(units), max(units)
     # The ends alone decide whether the range is too long, and what the error says.
     make_lattice([step * least, step * most], step)
     index = np.unique(np.array([unit - least for unit in units], dtype=np.int64))
     return Lattice(step, least, index), rounded
-
-
-def notes_on_texts(found: Found, name: str, noun: str, used: set[str]) -> list[str]:
-    """Return notes on texts that may mean "missing", and on those that are one or look alike."""
-    notes = []
-    for text in sorted(text for text in used if text.lower() in LOOKS_MISSING):
-        notes.append(
-            f"{text!r} in column {name!r} is a {noun} of its own "
-            f"({counted(found.rows_of(text), 'row')}); if it means a missing value, say so "
-            f"(--missing {text!r})"
-        )
-    if len(used) > 10_000:
-        return notes
-    forms: dict[str, set[str]] = {}
-    looks: dict[str, set[str]] = {}
-    for text, form in zip(found.cells.texts, found.cells.raw, strict=True):
-        if text in used and text not in ("true", "false"):
-            forms.setdefault(text, set()).add(form)
-            looks.setdefault(_look(text).casefold(), set()).add(text)
-    alike = [group for group in forms.values() if len(group) > 1]
-    if alike:
-        notes.append(f"{_shown(alike)} of {name!r} are forms of one {noun}, and are counted as one")
-    alike = [group for group in looks.values() if len(group) > 1]
-    if alike:
-        notes.append(
-            f"{_shown(alike)} of {name!r} differ only in case, spaces, accents or characters that "
-            f"do not show, but are several {noun}s; make them one in the table if they are one"
-        )
-    return notes
-
-
-def _look(name: str) -> str:
-    """Return what people see of a name."""
-    shown = "".join(c for c in name if unicodedata.category(c) != "Cf")
-    return unicodedata.normalize("NFC", " ".join(shown.split()))
-
-
-def _shown(groups: Sequence[set[str]]) -> str:
-    """Return the first group of names, as escapes where they look the same."""
-    names = sorted(groups[0])
-    form = repr if len({_look(name) for name in names}) == len(names) else ascii
-    more = f" (and {len(groups) - 1} other groups)" if len(groups) > 1 else ""
-    return f"{', '.join(map(form, names[:4]))}{more}"

@@ -11,8 +11,7 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.numbers import IntArray
 from pufferfish.support import MISSING_LEVEL, Lattice, nearest_unit
-from pufferfish.tables.arrow import check_type, distinct, integers, strings, to_list
-from pufferfish.tables.canonical import Cells
+from pufferfish.tables.arrow import Cells, check_type, distinct, integers, strings, to_list
 from pufferfish.tables.canonical import canonical as canonical
 from pufferfish.tables.rules import Coding
 from pufferfish.tables.table import Table
@@ -49,13 +48,14 @@ class Encoder:
         where = "" if table is None else f" of {table.name}"
         self._what = f"column {coding.column!r}{where}"
         self._absent = frozenset(("", *coding.missing))
-        support = coding.support
-        self._levels: dict[str, int] = {}
-        if not isinstance(support, Lattice):
-            for k, name in enumerate(support.names):
-                if self._levels.setdefault(canonical(name), k) != k:
-                    raise InputError(f"two levels are one text as cells are read: {name!r}")
-        self._as_level = MISSING_LEVEL if coding.missing_as_level else None
+        names = () if isinstance(coding.support, Lattice) else coding.support.names
+        self._levels = {canonical(name): k for k, name in enumerate(names)}
+        if len(self._levels) < len(names):
+            raise InputError(f"two levels of {self._what} are one text, as cells are read")
+        self._missing_atom = (-1, MISSING)
+        if coding.missing_as_level:
+            # The name of this level is no cell's own: only cells that mean "missing" are of it.
+            self._missing_atom = (self._levels.pop(MISSING_LEVEL), OK)
         # The codes of cells met so far, by the kind of the cells.
         self._known: dict[str, dict[Any, tuple[int, int]]] = {}
 
@@ -80,69 +80,68 @@ class Encoder:
 
     def place(self, cells: Cells) -> Encoded:
         """Return the atom and the state of every distinct cell."""
-        texts, support = cells.texts, self.coding.support
-        atoms = np.full(len(texts), -1, dtype=np.int64)
-        state = np.full(len(texts), UNREADABLE, dtype=np.uint8)
+        support, absent, levels = self.coding.support, self._absent, self._levels
         if not isinstance(support, Lattice):
-            absent = (self._levels[MISSING_LEVEL], OK) if self._as_level else (-1, MISSING)
-            for k, text in enumerate(texts):
-                at = self._levels.get(text, -1) if text != self._as_level else -1
-                code = absent if text in self._absent else (at, OUTSIDE if at < 0 else OK)
-                atoms[k], state[k] = code
-            return Encoded(atoms, state)
-        gone = self.coding.missing_numbers
-        found, tops, bottoms = [], [], []
-        for k, number in enumerate(cells.numbers):
-            if texts[k] in self._absent or number in gone:
-                state[k] = MISSING
-            elif isinstance(number, tuple):
-                found.append(k)
-                tops.append(number[0])
-                bottoms.append(number[1])
-        atoms[found], state[found] = self._on_lattice(support, tops, bottoms)
-        return Encoded(atoms, state)
+            codes = [
+                self._missing_atom
+                if text in absent
+                else (levels[text], OK)
+                if text in levels
+                else (-1, OUTSIDE)
+                for text in cells.texts
+            ]
+        else:
+            codes = [(-1, UNREADABLE)] * len(cells.texts)
+            numbers = []
+            for k, (text, number) in enumerate(zip(cells.texts, cells.numbers, strict=True)):
+                if text in absent or number in self.coding.missing_numbers:
+                    codes[k] = self._missing_atom
+                elif isinstance(number, tuple):
+                    numbers.append((k, *number))
+            for (k, _, _), code in zip(numbers, self._on_lattice(support, numbers), strict=True):
+                codes[k] = code
+        table = np.array(codes, dtype=np.int64).reshape(-1, 2)
+        return Encoded(table[:, 0], table[:, 1].astype(np.uint8))
 
     def _on_lattice(
-        self, lattice: Lattice, tops: list[int], bottoms: list[int]
-    ) -> tuple[IntArray, npt.NDArray[np.uint8]]:
-        """Return the atoms and the states of numbers ``top / bottom``."""
+        self, lattice: Lattice, numbers: list[tuple[int, int, int]]
+    ) -> list[tuple[int, int]]:
+        """Return the atoms and the states of numbers ``(place, top, bottom)``."""
         index, last = lattice.index, int(lattice.index[-1])
         up, down = lattice.step.denominator, lattice.step.numerator
-        pairs = [(top * up, bottom * down) for top, bottom in zip(tops, bottoms, strict=True)]
-        if self.coding.rounds:
-            parts = [(nearest_unit(top, bottom), 0) for top, bottom in pairs]
-        else:
-            parts = [divmod(top, bottom) for top, bottom in pairs]
-        # Far outside it is enough to know on which side, and 64 bits hold that.
-        units = [min(max(unit - lattice.origin, -1), last + 1) for unit, _ in parts]
-        place = np.array(units, dtype=np.int64)
-        right = np.searchsorted(index, place)
-        there = index[np.minimum(right, len(index) - 1)] == place
-        rest = np.array([left != 0 for _, left in parts], dtype=bool)
-        atoms = right.astype(np.int64)
-        state = np.where(there & ~rest, OK, OUTSIDE).astype(np.uint8)
-        for k in np.flatnonzero(state).tolist():
-            # A little above an atom, the next one is to its right.
-            after = min(int(right[k]) + bool(there[k]), len(index))
-            if 0 < after < len(index):
+        parts = []
+        for _, top, bottom in numbers:
+            unit, rest = divmod(top * up, bottom * down)
+            if self.coding.rounds:
+                unit, rest = nearest_unit(top * up, bottom * down), 0
+            # Far outside it is enough to know on which side, and 64 bits hold that.
+            parts.append((min(max(unit - lattice.origin, -1), last + 1), rest, bottom * down))
+        units = np.array([unit for unit, _, _ in parts], dtype=np.int64)
+        right = np.searchsorted(index, units)
+        there = index[np.minimum(right, len(index) - 1)] == units
+        codes = []
+        for at, hit, (unit, rest, bottom) in zip(
+            right.tolist(), there.tolist(), parts, strict=True
+        ):
+            if hit and not rest:
+                codes.append((at, OK))
+                continue
+            at += hit  # a little above an atom, the next one is to its right
+            if 0 < at < len(index):
                 # Twice the way from the middle of the two neighbours, in steps.
-                middle = int(index[after - 1]) + int(index[after]) - 2 * units[k]
-                after -= 2 * parts[k][1] <= middle * pairs[k][1]
-            atoms[k] = min(after, len(index) - 1)
-        return atoms, state
+                middle = int(index[at - 1]) + int(index[at]) - 2 * unit
+                at -= 2 * rest <= middle * bottom
+            codes.append((min(at, len(index) - 1), OUTSIDE))
+        return codes
 
     def why(self, cell: Any) -> str:
         """Return in words why a raw cell (a Python value) has no atom, without its text."""
-        cells = Cells(
-            strings([cell]) if isinstance(cell, str) else pa.array([cell]), self.coding.decimal
+        array = strings([cell]) if isinstance(cell, str) else pa.array([cell])
+        cells = Cells(array, self.coding.decimal)
+        if self.coding.missing_as_level and cells.texts == [MISSING_LEVEL]:
+            return f"holds the text {MISSING_LEVEL!r}, the name of the level of missing values"
+        levels = not isinstance(self.coding.support, Lattice)
+        outside = "is none of the levels" if levels else "is outside the support"
+        return {MISSING: "is missing", UNREADABLE: "is no finite number"}.get(
+            int(self.place(cells).state[0]), outside
         )
-        state = int(self.place(cells).state[0])
-        if state == MISSING:
-            return "is missing"
-        if state == UNREADABLE:
-            return "is no finite number"
-        if isinstance(self.coding.support, Lattice):
-            return "is outside the support"
-        if cells.texts[0] == self._as_level:
-            return f"holds the text {self._as_level!r}, the name of the level of missing values"
-        return "is none of the levels"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames: any dataframe that narwhals knows, as a table of exact raw cells."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,22 +13,12 @@ from pufferfish.numbers import text_of
 from pufferfish.tables.arrow import check_type, distinct, integers, strings
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names
 
-#: Up to so many combinations of cells are counted in one array, without sorting the rows.
-_SMALL_SPAN = 2**22
-
 
 class FrameTable(Table):
-    """A dataframe, eager or lazy; only the columns in use become Arrow arrays.
-
-    Attributes
-    ----------
-    native : object
-        The dataframe as it was given.
-    """
+    """A dataframe, eager or lazy; only the columns in use become Arrow arrays."""
 
     def __init__(self, frame: Any, native: Any) -> None:
-        self._frame = frame
-        self.native = native
+        self._frame, self._native = frame, native
         self.name = f"the {_kind(native)} dataframe"
         raw = frame.collect_schema().names()
         self.columns = column_names(raw, self.name)
@@ -38,28 +27,20 @@ class FrameTable(Table):
         # Counting, looking for a row and streaming ask for the same columns of an eager frame.
         self._arrays: dict[str, pa.ChunkedArray] = {}
 
-    def native_column(self, name: str) -> Any:
-        """Return the name as the dataframe itself has it: not trimmed, perhaps no string."""
-        return self._raw_names[self.column(name)]
-
-    def typed(self, name: str) -> bool:
-        """Return whether the cells of a column come as numbers or truth values, not as text."""
-        kind = self._frame.collect_schema()[self.native_column(name)]
-        return bool(kind.is_numeric() or str(kind) == "Boolean")
-
     def own_order(self, name: str) -> tuple[str, ...] | None:
         """Return the order that an ordered categorical column states, or None."""
-        import narwhals as nw
-
-        raw = self.native_column(name)
+        raw = self._raw_names[self.column(name)]
         kind = self._frame.collect_schema()[raw]
-        if isinstance(kind, nw.Enum):
+        if hasattr(kind, "categories"):  # the Enum of Polars
             levels: Iterable[Any] = kind.categories
-        elif kind == nw.Categorical and not self.unordered:
+        elif str(kind) == "Categorical" and not self.unordered:
             # narwhals brings chunks over one dictionary, after which the order is a guess.
-            arrow = isinstance(self.native, pa.Table)
-            cells = self.native.column(raw) if arrow else self._array(self.column(name))
-            levels = _order_of_dictionary(cells)
+            arrow = isinstance(self._native, pa.Table)
+            cells = self._native.column(raw) if arrow else self._array(self.column(name))
+            if not (pt.is_dictionary(cells.type) and cells.type.ordered and cells.num_chunks):
+                return None
+            found = [chunk.dictionary for chunk in cells.chunks]
+            levels = found[0].to_pylist() if all(map(found[0].equals, found)) else ()
         else:
             return None
         texts = tuple(text_of(level) for level in levels)
@@ -72,24 +53,18 @@ class FrameTable(Table):
         if self.unordered:
             return self._lazy_groups(names)
         parts = [distinct(self._array(name)) for name in names]
-        shape = [max(1, len(values)) for values, _ in parts]
         code = np.zeros(len(parts[0][1]), dtype=np.int64)
-        if math.prod(shape) <= max(_SMALL_SPAN, len(code)):
-            for size, (_, places) in zip(shape, parts, strict=True):
-                code = code * size + places
-            counts = np.bincount(code, minlength=1)
-            found = np.flatnonzero(counts)
-            counts, picks = counts[found], np.unravel_index(found, shape)
-        else:
-            for size, (_, places) in zip(shape, parts, strict=True):
-                # Codes stay below the number of rows, so that the product cannot overflow.
-                _, code = np.unique(code * size + places, return_inverse=True)
-            _, first, counts = np.unique(code, return_index=True, return_counts=True)
-            picks = tuple(places[first] for _, places in parts)
-        cells = [
-            values.take(integers(pick)) for (values, _), pick in zip(parts, picks, strict=True)
-        ]
-        return pa.Table.from_arrays([*cells, integers(counts)], names=[*names, "count"])
+        for values, places in parts:
+            # Codes stay below the number of rows, so that the product cannot overflow.
+            code = code * max(1, len(values)) + places
+            if code.max(initial=0) >= max(2**22, len(code)):
+                code = np.unique(code, return_inverse=True)[1]
+        counts = np.bincount(code, minlength=1)
+        found = np.flatnonzero(counts)
+        first = np.zeros(len(counts), dtype=np.int64)
+        first[code[::-1]] = np.arange(len(code))[::-1]
+        cells = [values.take(integers(places[first[found]])) for values, places in parts]
+        return pa.Table.from_arrays([*cells, integers(counts[found])], names=[*names, "count"])
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
@@ -105,9 +80,7 @@ class FrameTable(Table):
         import narwhals as nw
 
         raw = [self._raw_names[name] for name in names]
-        count = "count"
-        while count in raw:
-            count += "_"
+        count = "count" + "_" * max(map(len, raw))
         grouped = self._frame.select(raw).group_by(*raw).agg(nw.len().alias(count))
         *cells, counts = self._collected(grouped, [*names, count])
         return pa.Table.from_arrays([*cells, counts.cast(pa.int64())], names=[*names, "count"])
@@ -116,7 +89,7 @@ class FrameTable(Table):
         table = frame.collect("pyarrow").to_native()
         arrays = [table.column(k) for k in range(len(names))]
         if frame.implementation.is_dask():
-            arrays = [_nan_is_null(array) for array in arrays]
+            arrays = list(map(_nan_is_null, arrays))
         for name, array in zip(names, arrays, strict=True):
             check_type(array.type, f"column {name!r} of {self.name}")
         return arrays
@@ -124,8 +97,8 @@ class FrameTable(Table):
     def _array(self, name: str) -> pa.ChunkedArray:
         """Return the raw cells of a column of an eager frame as Arrow."""
         if name not in self._arrays:
-            cells = cells_of_series(self._frame.get_column(self._raw_names[name]))
-            check_type(cells.type, f"column {name!r} of {self.name}")
+            what = f"column {name!r} of {self.name}"
+            cells = _cells_of_series(self._frame.get_column(self._raw_names[name]), what)
             whole = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
             self._arrays[name] = whole
         return self._arrays[name]
@@ -142,10 +115,7 @@ def open_frame(source: Any) -> FrameTable:
     if kind in ("Table", "DataFrame") and _kind(source) in ("pandas", "PyArrow"):
         names = source.column_names if isinstance(source, pa.Table) else source.columns
         column_names(list(names), f"the {_kind(source)} dataframe")
-    try:
-        frame = nw.from_native(source)
-    except TypeError:
-        frame = None
+    frame = nw.from_native(source, pass_through=True)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise InputError(
             "a table is the path of a file or a dataframe (pandas, Polars, PyArrow, ...) with "
@@ -155,52 +125,42 @@ def open_frame(source: Any) -> FrameTable:
 
 
 def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
-    """Return a NumPy array, a list or a series, shape (rows,), as an Arrow array of raw cells.
+    """Return an array, a list or a series, shape (rows,), as an Arrow array of raw cells.
 
-    In a pandas series NaN is missing; elsewhere it is a number that is not finite.
+    Masked cells are missing, and NaN in a series of pandas; elsewhere NaN is a number that is not
+    finite.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         check_type(values.type, "the array")
         return values
+    if isinstance(values, list | tuple | range | Iterator):
+        return _texts(values)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InputError(f"values need one dimension, but an array of {values.ndim} was given")
-        if values.dtype == object or (values.dtype.itemsize > 8 and values.dtype.kind == "f"):
-            return _texts(list(values))  # long doubles have no Arrow type
-        if not values.dtype.isnative:
-            values = values.astype(values.dtype.newbyteorder("="))
-        cells = pa.array(values, from_pandas=False)
-    elif isinstance(values, list | tuple):
-        return _texts(values)
-    else:
-        import narwhals as nw
+        wide = values.dtype.itemsize > 8 and values.dtype.kind == "f"  # has no Arrow type
+        if isinstance(values, np.ma.MaskedArray) or values.dtype == object or wide:
+            return _texts(None if cell is np.ma.masked else cell for cell in values)
+        cells = pa.array(values.astype(values.dtype.newbyteorder("=")), from_pandas=False)
+        check_type(cells.type, "the array")
+        return cells
+    import narwhals as nw
 
-        try:
-            cells = cells_of_series(nw.from_native(values, series_only=True))
-        except TypeError:
-            raise InputError(
-                "values are an array, a list, a series or a dataframe, but an object of type "
-                f"{type(values).__name__} was given"
-            ) from None
-    check_type(cells.type, "the array")
-    return cells
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        raise InputError(
+            "values are an array, a list, a series or a dataframe, but an object of type "
+            f"{type(values).__name__} was given"
+        )
+    return _cells_of_series(series, "the series")
 
 
-def _order_of_dictionary(cells: Any) -> list[Any]:
-    """Return the values of an ordered dictionary in their order; none where it has no order."""
-    if not (pt.is_dictionary(cells.type) and cells.type.ordered and cells.num_chunks):
-        return []
-    found = [chunk.dictionary for chunk in cells.chunks]
-    return found[0].to_pylist() if all(found[0].equals(other) for other in found[1:]) else []
-
-
-def cells_of_series(series: Any) -> pa.Array | pa.ChunkedArray:
+def _cells_of_series(series: Any, what: str) -> pa.Array | pa.ChunkedArray:
     """Return a narwhals series as Arrow, without a digit lost on the way."""
     pandas = series.implementation.is_pandas_like()
-    if pandas and str(series.to_native().dtype) == "object":
-        # Python objects of any kind: Arrow would guess one type for all of them.
-        return _texts(series.to_native().tolist(), nan_is_missing=True)
-    if str(series.dtype) in ("Object", "Int128", "UInt128", "Unknown"):
+    # Python objects of any kind: Arrow would guess one type for all of them.
+    objects = pandas and str(series.to_native().dtype) == "object"
+    if objects or str(series.dtype) in ("Object", "Int128", "UInt128", "Unknown"):
         return _texts(series.to_list(), nan_is_missing=pandas)
     try:
         cells = series.to_arrow()
@@ -209,6 +169,7 @@ def cells_of_series(series: Any) -> pa.Array | pa.ChunkedArray:
     kind = cells.type.value_type if pt.is_dictionary(cells.type) else cells.type
     if isinstance(kind, pa.BaseExtensionType):  # such as the intervals of pandas' cut
         return _texts(series.to_list(), nan_is_missing=pandas)
+    check_type(cells.type, what)
     return _nan_is_null(cells) if pandas else cells
 
 
@@ -216,8 +177,8 @@ def _texts(values: Iterable[Any], nan_is_missing: bool = False) -> pa.Array:
     """Return Python objects as text cells; numbers among them keep all their digits."""
     texts: list[str | None] = []
     for value in values:
-        if type(value).__name__ in ("timedelta", "timedelta64", "Timedelta"):
-            raise InputError("duration cells have no known unit; turn them into numbers of days")
+        if type(value).__name__.lower().startswith("timedelta"):
+            raise InputError("durations have no known unit; turn them into numbers of days")
         text = text_of(value)
         # NaN, NaT and pandas' NA are the objects that are not equal to themselves.
         lost = text in ("<NA>", "NaT") or (not isinstance(value, str) and text.lower() == "nan")
@@ -236,4 +197,4 @@ def _nan_is_null(cells: Any) -> Any:
 
 def _kind(native: Any) -> str:
     library = type(native).__module__.partition(".")[0]
-    return {"pandas": "pandas", "polars": "Polars", "pyarrow": "PyArrow"}.get(library, library)
+    return {"polars": "Polars", "pyarrow": "PyArrow"}.get(library, library)

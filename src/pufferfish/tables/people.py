@@ -6,8 +6,7 @@ table is refused; so is one in which a person has two secrets, or a secret in on
 another. Rows without a public value are left out, here as in a release.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ import pyarrow as pa
 
 from pufferfish.errors import InputError, counted, listed
 from pufferfish.numbers import IntArray
-from pufferfish.tables.arrow import distinct
-from pufferfish.tables.canonical import Cells
+from pufferfish.tables.arrow import Cells, distinct
 from pufferfish.tables.encode import Encoder
+from pufferfish.tables.report import Stratum as Stratum
 from pufferfish.tables.rules import Coding, Rules
 from pufferfish.tables.table import Table
 
@@ -26,73 +25,25 @@ from pufferfish.tables.table import Table
 MOST_COUNTS = 2**28
 
 
-@dataclass(frozen=True, eq=False)
-class Stratum:
-    """The people who have one number of usable rows.
-
-    Attributes
-    ----------
-    rows : int
-        How many rows each of them has.
-    sequences : int64 array, shape (q, rows)
-        The distinct sequences of atoms of the product, in the order of rows.
-    counts : int64 array, shape (m, q)
-        How many people of each secret have each sequence.
-    """
-
-    rows: int
-    sequences: IntArray
-    counts: IntArray
-
-
-class Names:
-    """Numbers the cells of a column: equal ones have equal numbers, missing ones -1.
-
-    Cells are equal by their canonical texts, or with ``by_value`` also as numbers: to take two
-    people for one is the safe side.
-    """
-
-    def __init__(self, missing: Sequence[str] = (), by_value: bool = False) -> None:
-        self._missing, self._by_value = {"", *missing}, by_value
-        self.known: dict[Any, int] = {}
-
-    def numbers(self, column: pa.Array | pa.ChunkedArray) -> IntArray:
-        """Return the number of every raw cell, shape (rows,)."""
-        values, places = distinct(column)
-        cells, known = Cells(values), self.known
-        # What is no number marks nobody's rows, in a column of numbers.
-        gone = self._missing | ({"nan"} if cells.typed else set())
-        keys: list[Any] = list(cells.texts)
-        if self._by_value:
-            keys = [
-                n if isinstance(n, tuple) else t for t, n in zip(keys, cells.numbers, strict=True)
-            ]
-        own = [
-            -1 if text in gone else known.setdefault(key, len(known))
-            for text, key in zip(cells.texts, keys, strict=True)
-        ]
-        found: IntArray = np.array(own, dtype=np.int64)[places]
-        return found
-
-
 def count_people(
     table: Table,
     rules: Rules,
     codings: Sequence[Coding],
-    secrets: Sequence[str],
-    totals: IntArray,
+    totals: Mapping[str, int],
 ) -> tuple[Stratum, ...]:
     """Return the people of a table by their number of usable rows, fewest rows first.
 
     ``totals`` are the rows of each secret, counted before; a table that changed is refused.
     """
-    unit, secret = Names(rules.missing, by_value=True), Names(rules.missing)
+    units: dict[Any, int] = {}
+    names: dict[Any, int] = {}
+    gone = {"", *rules.missing}
     encoders = [Encoder(coding, table) for coding in codings]
     columns = [str(rules.unit), str(rules.secret), *(coding.column for coding in codings)]
     whose, who, atoms = [], [], []
     for batch in table.batches([table.column(name) for name in columns]):
-        whose.append(unit.numbers(batch.column(0)))
-        who.append(secret.numbers(batch.column(1)))
+        whose.append(_numbered(batch.column(0), units, gone, by_value=True))
+        who.append(_numbered(batch.column(1), names, gone))
         atoms.append([e.encode(batch.column(2 + k)).atoms for k, e in enumerate(encoders)])
     person, own = np.concatenate(whose), np.concatenate(who)
     places = [np.concatenate(part) for part in zip(*atoms, strict=True)]
@@ -104,14 +55,34 @@ def count_people(
             f"(first: row {nameless[0] + 1})"
         )
     _check_secrets(person, own, usable, rules, table)
-    where = {name: k for k, name in enumerate(secrets)}
-    at = np.array([*(where.get(name, -1) for name in secret.known), -1], dtype=np.int64)[own]
+    where = {name: k for k, name in enumerate(totals)}
+    at = np.array([*(where.get(name, -1) for name in names), -1], dtype=np.int64)[own]
     used = usable & (at >= 0)
-    if np.bincount(at[used], minlength=len(secrets)).tolist() != totals.tolist():
+    if np.bincount(at[used], minlength=len(totals)).tolist() != list(totals.values()):
         raise InputError(f"{table.name} changed while it was read")
     shape = [coding.support.size for coding in codings]
     cells = np.ravel_multi_index([place[used] for place in places], shape)
-    return _strata(person[used], at[used], cells, len(secrets), table)
+    return _strata(person[used], at[used], cells, len(totals), table)
+
+
+def _numbered(
+    column: pa.Array, known: dict[Any, int], gone: set[str], by_value: bool = False
+) -> IntArray:
+    """Return a number for every raw cell: equal cells have equal ones, missing ones -1.
+
+    Cells are equal by their canonical texts, or with ``by_value`` also as numbers: to take two
+    people for one is the safe side.
+    """
+    values, places = distinct(column)
+    cells = Cells(values)
+    own = []
+    for text, number in zip(cells.texts, cells.numbers, strict=True):
+        key = number if by_value and isinstance(number, tuple) else text
+        # What is no number marks nobody's rows, in a column of numbers.
+        missing = text in gone or (cells.typed and text == "nan")
+        own.append(-1 if missing else known.setdefault(key, len(known)))
+    found: IntArray = np.array(own, dtype=np.int64)[places]
+    return found
 
 
 def _check_secrets(

@@ -5,11 +5,34 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pufferfish.errors import PufferfishError
+from pufferfish.numbers import IntArray
 from pufferfish.support import Support
 from pufferfish.tables.rules import Rules
 
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """The people who have one number of usable rows.
+
+    Attributes
+    ----------
+    rows : int
+        How many rows each of them has.
+    sequences : int64 array, shape (q, rows)
+        The distinct sequences of atoms of the product, in the order of rows.
+    counts : int64 array, shape (m, q)
+        How many people of each secret have each sequence.
+    """
+
+    rows: int
+    sequences: IntArray
+    counts: IntArray
+
+
 #: Why rows are set aside: no value in a public column, no secret, or an excluded secret.
 Reason = Literal["no public value", "no secret", "secret excluded"]
+#: Where the order of levels comes from ("own": the column's type has it).
+OrderSource = Literal["stated", "appearance", "alphabetical", "own"] | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +81,7 @@ class ColumnReport:
 
     name: str
     support: Support
-    order: Literal["stated", "appearance", "alphabetical", "own"] | None = None
+    order: OrderSource = None
     rows_missing: int = 0
     rounded: int = 0
     step: bool = False

@@ -3,7 +3,7 @@
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -106,35 +106,36 @@ class Coding:
     missing_as_level: bool = False
 
     def __post_init__(self) -> None:
-        support = self.support
+        support, names = self.support, getattr(self.support, "names", ())
+        own = {MISSING_LEVEL} if self.missing_as_level else set()
         if self.decimal not in (".", ","):
             raise InputError(f"the decimal mark must be '.' or ',', but {self.decimal!r} was given")
         if self.rounds and not isinstance(support, Lattice):
             raise InputError("numbers are rounded to a step, but the support holds levels")
-        if self.missing_as_level and MISSING_LEVEL not in getattr(support, "names", ()):
+        if not own <= set(names):
             raise InputError(
                 f"missing values are to be the level {MISSING_LEVEL!r}, which the support lacks"
             )
-        clash = next((text for text in self.missing if self._holds(text)), None)
-        if clash is not None:
+        clash = sorted((set(map(canonical, names)) - own).intersection(self.missing))
+        if isinstance(support, Lattice):
+            clash = [show(value) for value in self._missing_values(support)]
+        if clash:
             raise InputError(
-                f"{clash!r} cannot mean a missing value in column {self.column!r}: it is a value "
-                "of the support"
+                f"{clash[0]!r} cannot mean a missing value in column {self.column!r}: it is a "
+                "value of the support"
             )
 
-    def _holds(self, text: str) -> bool:
-        support = self.support
-        if not isinstance(support, Lattice):
-            own = {MISSING_LEVEL} if self.missing_as_level else set()
-            return text in {canonical(name) for name in support.names} - own
-        for top, bottom in numbers_among([text], self.decimal):
+    def _missing_values(self, support: Lattice) -> Iterator[Fraction]:
+        """Yield the values of a support that are said to mean "missing"."""
+        for top, bottom in self.missing_numbers:
             steps = Fraction(top, bottom) / support.step - support.origin
             if steps.denominator == 1 and 0 <= steps <= int(support.index[-1]):
-                return bool(support.index[np.searchsorted(support.index, int(steps))] == int(steps))
-        return False
+                at = int(np.searchsorted(support.index, int(steps)))
+                if support.index[at] == int(steps):
+                    yield support.value(at)
 
     @cached_property
-    def missing_numbers(self) -> frozenset[tuple[int, int]]:
+    def missing_numbers(self) -> frozenset[Any]:
         """The numbers among the texts that mean "missing", as :func:`parse` gives them."""
         return numbers_among(self.missing, self.decimal)
 
@@ -171,50 +172,38 @@ def make_rules(
     """
     if decimal not in (".", ","):
         raise InputError(f"the decimal mark must be '.' or ',', but {decimal!r} was given")
+    names = [_name(name, "public") for name in ([public] if isinstance(public, str) else public)]
     own = None if secret is None else _name(secret, "secret")
     person = None if unit is None else _name(unit, "unit")
-    given = [public] if isinstance(public, str) else list(public)
-    names = [_name(name, "public") for name in given]
-    if not names:
-        raise InputError("at least one public column is needed, but none was named")
-    roles = [*((name, "public") for name in names), (own, "secret"), (person, "unit")]
-    for k, (name, role) in enumerate(roles):
-        other = next((r for n, r in roles[:k] if n == name and n is not None), None)
-        if other is not None:
-            raise InputError(f"the {other} and the {role} column must differ, but are {name!r}")
-    if isinstance(missing, str) or not isinstance(missing, Mapping):
-        absent = dict.fromkeys([*names, own], _texts(missing, "missing"))
-    else:
-        chosen = _per_column(missing, [*names, *([] if own is None else [own])], "missing")
-        absent = {name: _texts(texts, "missing") for name, texts in chosen.items()}
-    if isinstance(missing_as_level, Mapping):
-        as_level = _per_column(missing_as_level, names, "missing_as_level")
-    else:
-        as_level = dict.fromkeys(names, missing_as_level)
-    options = {
-        what: _per_column(value, names, what)
-        for what, value in (
-            ("order", order),
-            ("levels", levels),
-            ("step", step),
-            ("support", support),
+    every = [name for name in (*names, own, person) if name is not None]
+    twice = [name for name, times in Counter(every).items() if times > 1]
+    if twice or not names:
+        raise InputError(
+            f"the public, secret and unit columns must differ, but {twice[0]!r} is given twice"
+            if twice
+            else "at least one public column is needed, but none was named"
         )
+    known = [*names, *([] if own is None else [own])]
+    if not isinstance(missing, Mapping):
+        missing = dict.fromkeys(known, missing)
+    absent = {k: _texts(v, "missing") for k, v in _by_column(missing, known, "missing").items()}
+    if not isinstance(missing_as_level, Mapping):
+        missing_as_level = dict.fromkeys(names, missing_as_level)
+    given = {"order": order, "levels": levels, "step": step, "support": support}
+    options = {
+        what: _by_column(value, names, what)
+        for what, value in (given | {"missing_as_level": missing_as_level}).items()
     }
     columns = [
-        _column(
-            name,
-            absent.get(name, ()),
-            bool(as_level.get(name)),
-            {what: chosen[name] for what, chosen in options.items() if name in chosen},
-        )
+        _column(name, absent.get(name, ()), {k: v[name] for k, v in options.items() if name in v})
         for name in names
     ]
     excluded = _texts(exclude_secrets, "exclude_secrets")
     mark: DecimalMark = "," if decimal == "," else "."
-    return Rules(own, tuple(columns), excluded, mark, person, absent.get(own, ()))
+    return Rules(own, tuple(columns), excluded, mark, person, absent.get(str(own), ()))
 
 
-def _per_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
+def _by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
     """Return an option by column; for a single column the option alone will do."""
     if given is None:
         return {}
@@ -223,97 +212,85 @@ def _per_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]
             raise InputError(f"{what} of several columns must be a mapping {{column: {what}}}")
         return {columns[0]: given}
     named = {_name(column, what): value for column, value in given.items()}
-    if len(named) < len(given):
-        raise InputError(f"{what} is given twice for one column")
-    for column in named:
-        if column not in columns:
-            raise InputError(
-                f"{what} names the column {column!r}{did_you_mean(column, columns)}, but the "
-                f"columns are {listed(columns)}"
-            )
+    lost = [column for column in named if column not in columns]
+    if lost or len(named) < len(given):
+        raise InputError(
+            f"{what} names the column {lost[0]!r}{did_you_mean(lost[0], columns)}, but the columns "
+            f"are {listed(columns)}"
+            if lost
+            else f"{what} is given twice for one column"
+        )
     return {column: value for column, value in named.items() if value is not None}
 
 
-def _column(
-    name: str, missing: tuple[str, ...], as_level: bool, options: Mapping[str, Any]
-) -> Column:
+def _column(name: str, missing: tuple[str, ...], options: Mapping[str, Any]) -> Column:
     """Return the checked declaration of one column."""
-    order = read_order(options.get("order"))
+    as_level = bool(options.get("missing_as_level"))
+    order, levels = read_order(options.get("order")), None
     if isinstance(order, tuple):
         order = _texts(order, "order", distinct=True)
-    levels = None
     if "levels" in options:
         levels = _texts(options["levels"], "levels", distinct=True)
-        if not levels:
-            raise InputError("levels needs at least one level, but none was given")
+        if as_level and MISSING_LEVEL not in levels:
+            levels = (*levels, MISSING_LEVEL)
     if as_level and isinstance(order, tuple) and MISSING_LEVEL not in order:
         raise InputError(
             f"the order {listed(order)} does not say where the level of missing values belongs; "
             f"name {MISSING_LEVEL!r} in it, for example as the last one (--order)"
         )
-    if as_level and levels is not None and MISSING_LEVEL not in levels:
-        levels = (*levels, MISSING_LEVEL)
-    own = {MISSING_LEVEL} if as_level else set()
-    for what, stated in (("order", order), ("levels", levels)):
-        for text in stated if isinstance(stated, tuple) else ():
-            if text in {"", *missing} - own:
-                raise InputError(f"{what} names {text!r}, which means a missing value")
-    if isinstance(order, tuple) and levels is not None:
-        for lacks, has, one, other in (
-            (order, levels, "order", "levels"),
-            (levels, order, "levels", "order"),
-        ):
-            lost = [text for text in has if text not in lacks]
-            if lost:
-                near = did_you_mean(lost[0], [text for text in lacks if text not in has])
-                raise InputError(f"{one} misses {listed(lost)}, which {other} names{near}")
+    stated = order if isinstance(order, tuple) else levels or ()
+    odd = set(stated).symmetric_difference(levels) if isinstance(order, tuple) and levels else None
+    if odd:
+        raise InputError(f"order and levels differ in {listed(sorted(odd))}; give one of them")
+    gone = {"", *missing} - ({MISSING_LEVEL} if as_level else set())
+    clash = [text for text in stated if text in gone]
+    if clash:
+        raise InputError(f"{clash[0]!r} is a level, but means a missing value")
     step = parse_number(options["step"], "the step") if "step" in options else None
     if step is not None and step <= 0:
         raise InputError(f"the step must be above 0, but {show(step)} was given")
     support = _lattice(options["support"], step) if "support" in options else None
-    what = "a step" if step is not None else "a support"
-    if (step is not None or support is not None) and (order is not None or levels is not None):
-        raise InputError(f"{what} is for numbers, but an order or levels make the column levels")
-    if (step is not None or support is not None) and as_level:
-        raise InputError(f"missing as a level of its own is for levels, but {what} is for numbers")
+    if (step or support) and (order is not None or levels is not None or as_level):
+        raise InputError(
+            f"a {'step' if step else 'support'} is for numbers, but an order, levels or missing "
+            "as a level make the column levels"
+        )
     return Column(name, order, levels, missing, step, support, as_level)
 
 
 def _name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{what} must be the name of a column, but {value!r} was given")
+        raise InputError(f"{what} must be the name of a column, but {value!a} was given")
     return unicodedata.normalize("NFC", _utf8(value, what).strip())
 
 
 def _lattice(given: Any, step: Fraction | None) -> Lattice:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"the support must be a list of numbers, but {given!r} was given")
-    numbers = {parse_number(value, "a value of the support") for value in given}
-    if not numbers:
-        raise InputError("the support needs at least one number, but none was given")
-    return make_lattice(sorted(numbers), step)
+    return make_lattice({parse_number(v, "a value of the support") for v in given}, step)
 
 
 def _utf8(text: str, what: str) -> str:
-    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+    if any("\ud800" <= c <= "\udfff" for c in text):
         raise InputError(f"{what} must be UTF-8 text, but {text!a} was given")
     return text
 
 
 def _texts(given: Any, what: str, distinct: bool = False) -> tuple[str, ...]:
-    """Return canonical texts; those that are one text are so once, or refused."""
-    given = () if given is None else given
-    if not isinstance(given, Iterable):
+    """Return canonical texts; those that are one text are so once, or refused as levels."""
+    if not isinstance(given, Iterable | None):
         raise InputError(f"{what} must be a list of texts, but {given!r} was given")
-    items = [given] if isinstance(given, str) else list(given)
+    items = [given] if isinstance(given, str) else list(given or ())
     texts = [canonical(_utf8(text_of(item), what)) for item in items]
     twice = sorted(text for text, times in Counter(texts).items() if times > 1)
-    if twice and distinct:
-        raise InputError(f"{what} names {listed(twice)} more than once")
+    if distinct and (twice or not texts):
+        raise InputError(
+            f"{what} names {listed(twice)} more than once" if twice else f"{what} names no level"
+        )
     return tuple(dict.fromkeys(text for text in texts if text or distinct))
 
 
-def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[tuple[int, int]]:
+def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[Any]:
     """Return the numbers that canonical texts print, also with the decimal mark in use."""
     forms = (f for t in texts for f in (t, t.replace(",", ".", 1) if decimal == "," else t))
     return frozenset(value for value in map(parse, forms) if isinstance(value, tuple))

@@ -6,7 +6,6 @@ Parquet files and dataframes keep their Arrow type.
 """
 
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,13 +31,14 @@ class Table:
         The names in the header, trimmed and in NFC.
     unordered : bool
         Whether the rows may come in another order each time: a lazy frame.
+    textual : bool
+        Whether cells of all kinds come as text, as in text files and JSON.
     """
 
     name: str
     path: Path | None = None
     columns: tuple[str, ...]
     unordered: bool = False
-    #: Whether cells of all kinds come as text, as in text files and JSON.
     textual: bool = False
 
     def column(self, name: str) -> str:
@@ -51,10 +51,6 @@ class Table:
             f"there is no column {wanted!r} in {self.name}{did_you_mean(wanted, named)}; "
             f"the columns are {listed(named, 20)}"
         )
-
-    def typed(self, name: str) -> bool:
-        """Return whether the cells of a column come as numbers or truth values, not as text."""
-        return False
 
     def own_order(self, name: str) -> tuple[str, ...] | None:
         """Return the order that a column's own type states for its levels, or None."""
@@ -69,15 +65,14 @@ class Table:
         raise NotImplementedError
 
 
-def column_names(names: Sequence[Any], table: str, headless: bool = False) -> tuple[str, ...]:
+def column_names(names: Sequence[Any], table: str) -> tuple[str, ...]:
     """Return the names of a header, trimmed and in NFC; only empty ones may occur twice."""
     texts = tuple(unicodedata.normalize("NFC", str(name).strip()) for name in names)
-    twice = [text for text, times in Counter(texts).items() if text and times > 1]
-    if twice:
-        places = [str(k + 1) for k, text in enumerate(texts) if text == twice[0]]
-        hint = "; is the first line of the file a header?" if headless else ""
-        raise InputError(
-            f"{table} has the column {twice[0]!r} {len(places)} times (columns {listed(places)}); "
-            f"every column needs its own name{hint}"
-        )
+    first: dict[str, int] = {}
+    for place, text in enumerate(texts, start=1):
+        if text and first.setdefault(text, place) < place:
+            raise InputError(
+                f"{table} has the column {text!r} twice (columns {first[text]} and {place}); every "
+                "column needs its own name, in a header line"
+            )
     return texts
