@@ -100,7 +100,7 @@ def test_04_integers_beyond_doubles(tmp_path: Path) -> None:
 
 def test_05_blank_among_booleans(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", rows("a,false", "a,", "b,false", "b,true", header="s,flag"))
-    outcome = calibrate(path, public="flag")
+    outcome = calibrate(path, "--order", "false,true", public="flag")
     assert outcome.scales["wasserstein"] == 1
     assert outcome.scales["exact"] == pytest.approx(0.67119, abs=5e-6)
 

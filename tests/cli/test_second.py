@@ -158,7 +158,7 @@ def test_19_standard_input_and_files_without_an_ending(tmp_path: Path) -> None:
 
 
 def test_20_the_near_match_is_the_level_of_the_column(tmp_path: Path) -> None:
-    path = write(tmp_path, "t.csv", rows("a,First", "a,Second", "b,Third"))
+    path = write(tmp_path, "t.csv", rows("a,First", "a,Second", "b,Third", "a,Third"))
     check_refused(
         run("calibrate", path, *C, "--order", "First,Second,third"), "'third'", "mean 'Third'"
     )
