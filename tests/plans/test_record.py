@@ -73,12 +73,12 @@ def test_what_a_record_says(tmp_path: Path) -> None:
         assert words in not_covered
 
 
-SECRET = ("7301", "7309", "sha256", "41", "40", "14", "0.7", 'scale"', 'channel"', "in.csv")
+SECRET = ("7301", "7309", "sha256", "41", "40", "14", "0.7", '"scale":', '"channel":', "in.csv")
 
 
 def test_nothing_of_the_table_is_in_it(tmp_path: Path) -> None:
     for mechanism in ("exact", "channel"):
-        plan = planned(tmp_path, mechanism=mechanism, epsilon="0.5")
+        plan = planned(tmp_path, mechanism=mechanism, epsilon="1/3")
         text = json.dumps(public_record(*released(plan, table(tmp_path))))
         assert [word for word in SECRET if word in text] == []
         numbers = [plan.scale, plan.loss, plan.cost, plan.keep_rate, plan.mse]

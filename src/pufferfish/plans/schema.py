@@ -141,7 +141,7 @@ def read_plan_file(data: Any) -> PlanFile:
         raise InputError("its secrets must name each secret once")
     if any(a == b or a not in secrets or b not in secrets for a, b in file.pairs):
         raise InputError("its pairs must be of two different of its secrets each")
-    if len(set(map(frozenset, file.pairs))) < len(file.pairs):
+    if len({(a, b) if a < b else (b, a) for a, b in file.pairs}) < len(file.pairs):
         raise InputError("its pairs must name each pair once")
     return file
 

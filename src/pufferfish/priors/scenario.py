@@ -27,6 +27,7 @@ from pufferfish.support import (
     make_levels,
 )
 from pufferfish.tables.people import Stratum
+from pufferfish.tables.rules import Coding
 
 Pair = tuple[str, str]
 #: With more secrets than this the pairs have to be named.
@@ -392,12 +393,24 @@ def _moved(
         secrets=secrets,
         counts=counts,
         totals=tuple(prior.totals[row] for row in rows),
-        codings=tuple(prior.codings[k] for k in axes) if prior.codings else (),
+        codings=_recoded([prior.codings[k] for k in axes if prior.codings], product.axes),
         strata=tuple(
             replace(stratum, sequences=to[stratum.sequences], counts=stratum.counts[rows])
             for stratum in prior.strata
         ),
     )
+
+
+def _recoded(codings: Sequence[Coding], axes: Sequence[Support]) -> tuple[Coding, ...]:
+    """Return codings on other supports; none where cells would be rounded to another step."""
+    if not codings:
+        return ()
+    made = [replace(coding, support=axis) for coding, axis in zip(codings, axes, strict=True)]
+    kept = all(
+        not one.rounds or getattr(one.support, "step", 0) == getattr(new.support, "step", 0)
+        for one, new in zip(codings, made, strict=True)
+    )
+    return tuple(made) if kept else ()
 
 
 def _union(supports: Sequence[Support], where: str) -> tuple[Support, list[IntArray]]:
