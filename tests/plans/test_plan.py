@@ -67,7 +67,7 @@ def test_what_a_plan_tells(plan: pf.Plan, channel: pf.Plan) -> None:
     assert plan.std == pytest.approx(math.sqrt(plan.mse or 0), rel=1e-12)
     assert (plan.channel, plan.cost, plan.keep_rate) == (None, None, None)
     assert not plan.from_rows
-    assert (channel.scale, channel.std, channel.noise) == (None, None, None)
+    assert (channel.scale, channel.std) == (None, None)
     assert channel.distortion is not None
     assert 0 < channel.distortion.baseline <= 1
     assert channel.cost == channel.mse == channel.distortion.cost
@@ -80,7 +80,7 @@ def test_what_a_plan_tells(plan: pf.Plan, channel: pf.Plan) -> None:
 
 def test_a_repr_is_three_readable_lines(plan: pf.Plan, channel: pf.Plan) -> None:
     lines = repr(plan).split("\n")
-    assert lines[0] == f"<Plan: exact at epsilon 0.5: noise of scale {plan.scale!r} on values"
+    assert lines[0] == f"<Plan: exact at epsilon 0.5: noise of scale {plan.scale!r}"
     assert lines[1] == "  loss at most 0.5000000000 (proved)"
     assert lines[2] == "  pairs (a, b)>"
     told = edited(plan).with_columns("x")
@@ -88,7 +88,7 @@ def test_a_repr_is_three_readable_lines(plan: pf.Plan, channel: pf.Plan) -> None
         f"<Plan: exact at epsilon 0.5: noise of scale {plan.scale!r} on 'x'"
     )
     assert "(proved, says its file)" in repr(told)
-    assert "channel of squared cost 0.55" in repr(channel)
+    assert "a channel that keeps 63.5" in repr(channel)
 
 
 def test_what_a_channel_does_to_values() -> None:

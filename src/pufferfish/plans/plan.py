@@ -76,32 +76,25 @@ class Plan(Guarantee):
     applied : DiscreteLaplace or Channel
         What happens to every value: noise of some scale, or a channel.
     epsilon_exact : Fraction
-        epsilon, exactly.
     support : Lattice or Levels
         Where the public value can lie; step, order and levels are said here and nowhere else.
     coding : Coding or None
-        Name and cleaning of the public column, for a plan from a table or after
-        :meth:`with_columns`.
+        Name and cleaning of the public column, where they are known.
     secret, exclude_secrets, secret_missing
         The column of the secret, its levels that are left out, and its texts for "missing".
-    unit : str or None
-        The column whose equal values mark the rows of one person.
-    rows_per_person : tuple of int
-        How many rows one person may have, where there is a unit.
-    secrets : tuple of str
-        All secrets of the prior.
-    pairs : tuple of (str, str)
-        The protected pairs.
+    unit, rows_per_person
+        The column whose equal values mark the rows of one person, and how many one may have.
+    secrets, pairs : tuples
+        All secrets of the prior, and the protected pairs.
     regions : tuple of (Confidence, TVBall or None)
-        How far each adversary's prior may be from the one given, in the order of
-        :attr:`pufferfish.Scenario.rules`; empty where all are exact.
+        How far each adversary's prior may be from the one given; empty where all are exact.
     digest : str
         SHA-256 of the scenario; as private as the counts.
     certificate : Certificate
-        The proof that the loss is at most epsilon. In a loaded plan it is what the file claims, or
-        one that does not hold where the file claims nothing; :meth:`verify` proves it again.
+        The proof that the loss is at most epsilon; in a loaded plan only a claim of the file, which
+        :meth:`verify` proves again.
     from_rows : bool
-        Whether a prior was computed from numbers of rows, so that the plan depends on every row.
+        Whether a prior was counted from rows of a table, every one of which the plan depends on.
     distortion : Distortion or None
         For a channel: what it costs.
     sensitivity : Sensitivity or None
@@ -111,7 +104,7 @@ class Plan(Guarantee):
     notes : tuple of str
         What the user should know of how prior and mechanism came about.
     loaded : bool
-        Whether it was read from a file, so that its certificate is only a claim.
+        Whether it was read from a file.
     """
 
     mechanism: str
@@ -161,11 +154,6 @@ class Plan(Guarantee):
         )
 
     @property
-    def noise(self) -> DiscreteLaplace | None:
-        """The noise that is added; None for a channel."""
-        return self.applied if isinstance(self.applied, DiscreteLaplace) else None
-
-    @property
     def channel(self) -> Channel | None:
         """The channel that values go through; None for noise."""
         return self.applied if isinstance(self.applied, Channel) else None
@@ -173,19 +161,19 @@ class Plan(Guarantee):
     @property
     def scale(self) -> float | None:
         """theta, in the units of the data; None for a channel."""
-        return None if self.noise is None else self.noise.scale
+        return self.applied.scale if isinstance(self.applied, DiscreteLaplace) else None
 
     @property
     def mse(self) -> float | None:
         """Mean squared error of a released value; None for levels without an order."""
-        if self.noise is not None:
-            return self.noise.mse
+        if isinstance(self.applied, DiscreteLaplace):
+            return self.applied.mse
         return None if self.distortion is None else self.distortion.mse
 
     @property
     def std(self) -> float | None:
         """Standard deviation of the released noise; None for a channel."""
-        return None if self.noise is None else self.noise.std
+        return self.applied.std if isinstance(self.applied, DiscreteLaplace) else None
 
     @property
     def cost(self) -> float | None:
@@ -222,19 +210,14 @@ class Plan(Guarantee):
         return tuple(s for s in self.secrets if s in named)
 
     def __repr__(self) -> str:
-        column = "values" if self.coding is None else repr(self.coding.column)
-        if self.noise is not None:
-            what = f"noise of scale {self.noise.scale!r}"
-        elif self.distortion is None:
-            what = "a channel"
-        else:
-            what = f"a channel of {self.distortion.cost_name} cost {self.distortion.cost:.6g}"
+        what = f"noise of scale {self.scale!r}"
+        if self.channel is not None:
+            what = f"a channel that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
+        column = "" if self.coding is None else f" on {self.coding.column!r}"
         state = "proved" if self.certificate.holds else "not proved"
-        if self.loaded:
-            state = f"{state}, says its file"
         return (
-            f"<Plan: {self.mechanism} at epsilon {show(self.epsilon_exact)}: {what} on {column}\n"
-            f"  loss at most {rounded_up(self.loss)} ({state})\n"
+            f"<Plan: {self.mechanism} at epsilon {show(self.epsilon_exact)}: {what}{column}\n"
+            f"  loss at most {rounded_up(self.loss)} ({state}{', says its file' * self.loaded})\n"
             f"  pairs {listed_pairs(self.pairs)}>"
         )
 
