@@ -44,7 +44,8 @@ from pufferfish.support import MOST_CELLS
 from pufferfish.tables.count import count_table
 from pufferfish.tables.identity import TableIdentity, identity_of
 from pufferfish.tables.rules import Coding, Rules
-from pufferfish.tables.source import Table, open_table
+from pufferfish.tables.source import open_table
+from pufferfish.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,7 @@ def pairs_of(outs: Sequence[Out]) -> tuple[Pair, ...]:
 
 def worst_of(outs: Iterable[Out], rows: int = 1) -> LossBound:
     """Return the sum of all worst cases, for so many rows of one person."""
-    return worst_sum([_other(number, out) for number, out in enumerate(outs, 1)], rows)
+    return worst_sum(map(_other, outs), rows)
 
 
 def bound_of(counted: Counted, outs: Sequence[Out]) -> tuple[LossBound, int, int]:
@@ -304,11 +305,11 @@ def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[Los
     names = [coding.column for coding in kept]
     releases: dict[int, list[Mechanism]] = {}
     others = []
-    for number, out in enumerate(outs, 1):
+    for out in outs:
         if out.coding.column in names:
             releases.setdefault(names.index(out.coding.column), []).append(out.plan.applied)
         else:
-            others.append(_other(number, out))
+            others.append(_other(out))
     bounds, incomplete = [compose(scenario, releases, others)], incomplete_rows(prior)
     if incomplete:  # such a row lacks at least the value of one of these columns
         bounds += [worst_of(out for out in outs if out.coding.column != name) for name in names]
@@ -346,8 +347,8 @@ def _rows_of_a_person(counted: Counted, outs: Sequence[Out]) -> int:
     return max([1, *told])
 
 
-def _other(number: int, out: Out) -> Other:
-    return Other(f"{number} ({out.coding.column})", out.plan.applied, out.plan.support)
+def _other(out: Out) -> Other:
+    return Other(out.coding.column, out.plan.applied, out.plan.support)
 
 
 def _rank(bound: LossBound) -> tuple[bool, Fraction]:

@@ -63,7 +63,7 @@ Item = PlanLike | tuple[str, PlanLike | Mechanism]
 class Other(NamedTuple):
     """A release of a column that the scenario does not know: it counts with its worst case."""
 
-    label: str
+    column: str
     mechanism: Mechanism
     support: Support
 
@@ -77,8 +77,6 @@ class Composition:
     scenario : Scenario
     releases : mapping of int to tuples of mechanisms
         By the position of the column on the scenario's product.
-    labels : mapping of int to tuples of str
-        What each of these is called.
     others : tuple of Other
     rows : tuple of int
         Numbers of rows that one person may have by the plans.
@@ -86,20 +84,16 @@ class Composition:
 
     scenario: Scenario
     releases: Mapping[int, tuple[Mechanism, ...]]
-    labels: Mapping[int, tuple[str, ...]]
     others: tuple[Other, ...] = ()
     rows: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.others) + sum(map(len, self.releases.values()))
 
-    def with_release(self, at: int, mechanism: Mechanism, label: str = "new") -> "Composition":
+    def with_release(self, at: int, mechanism: Mechanism) -> "Composition":
         """Return the same with one further release of the column at a position."""
-        return replace(
-            self,
-            releases={**self.releases, at: (*self.releases.get(at, ()), mechanism)},
-            labels={**self.labels, at: (*self.labels.get(at, ()), label)},
-        )
+        own = (*self.releases.get(at, ()), mechanism)
+        return replace(self, releases={**self.releases, at: own})
 
     def position(self, column: str | None) -> int:
         """Return the position of a column of the scenario; None: the only one."""
@@ -107,9 +101,7 @@ class Composition:
 
     def bound(self, limit: int = LARGEST_GRID) -> LossBound:
         """Return the bound of everything together."""
-        return compose(
-            self.scenario, self.releases, self.others, self.rows, self.labels, limit=limit
-        )
+        return compose(self.scenario, self.releases, self.others, self.rows, limit=limit)
 
 
 def joint_loss(scenario: Scenario | Prior, items: Iterable[Item]) -> LossBound:
@@ -160,11 +152,9 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
     _warn_of_incomplete_rows(scenario)
     columns = list(scenario.product.columns)
     releases: dict[int, tuple[Mechanism, ...]] = {}
-    labels: dict[int, tuple[str, ...]] = {}
     others, rows = [], set[int]()
     for number, item in enumerate(items, 1):
         column, mechanism, support, own = _read(item, number, scenario.unit)
-        label = f"{number} ({column})" if column else str(number)
         rows |= set(own)
         if column is None and len(columns) > 1:
             raise InputError(
@@ -179,13 +169,12 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
                     f"release {number} is of the column {column!r}, of which the scenario knows "
                     "nothing: give a plan, which knows the values of its column"
                 )
-            others.append(Other(label, mechanism, support))
+            others.append(Other(column, mechanism, support))
             continue
         at = 0 if column is None else columns.index(column)
         _check_fits(mechanism, support, scenario.product.axes[at], number)
         releases[at] = (*releases.get(at, ()), mechanism)
-        labels[at] = (*labels.get(at, ()), label)
-    return Composition(scenario, releases, labels, tuple(others), tuple(sorted(rows)))
+    return Composition(scenario, releases, tuple(others), tuple(sorted(rows)))
 
 
 def compose(
@@ -193,7 +182,6 @@ def compose(
     releases: Releases,
     others: Sequence[Other] = (),
     rows: Sequence[int] = (),
-    labels: Mapping[int, Sequence[str]] | None = None,
     *,
     limit: int = LARGEST_GRID,
 ) -> LossBound:
@@ -205,7 +193,7 @@ def compose(
     the scenario knows; of such people nothing is known but worst cases over the whole support.
     """
     known = {1, *(stratum.rows for strata in scenario.strata for stratum in strata)}
-    terms = _terms_of(scenario, releases, others, labels, len(known) > 1)
+    terms = _terms_of(scenario, releases, others, len(known) > 1)
     if not terms:
         return LossBound(Fraction(0), 0.0)
     bound = _worst_sum(terms, max(known))
@@ -214,7 +202,7 @@ def compose(
         bound = mixed
     unknown = max(set(rows) - known, default=0)
     if unknown:
-        worst = _worst_sum(_terms_of(scenario, releases, others, labels, True), unknown)
+        worst = _worst_sum(_terms_of(scenario, releases, others, True), unknown)
         bound = max(bound, worst, key=lambda found: _rank(found.upper))
     return bound
 
@@ -222,7 +210,7 @@ def compose(
 class _Term(NamedTuple):
     """One release, with its worst case: of column ``at`` of the scenario, or of none (None)."""
 
-    label: str
+    column: str
     worst: Fraction | None
     at: int | None
     mechanism: Mechanism
@@ -232,7 +220,6 @@ def _terms_of(
     scenario: Scenario,
     releases: Releases,
     others: Sequence[Other],
-    labels: Mapping[int, Sequence[str]] | None,
     everywhere: bool,
 ) -> list[_Term]:
     """Return all releases, with worst cases over what pairs can have, or over whole supports."""
@@ -241,13 +228,13 @@ def _terms_of(
         support = scenario.product.axes[at]
         whole = everywhere or scenario.has_region  # theory, section 5
         ends, atoms = ([None], None) if whole or not mechanisms else _reach(scenario, at)
-        names = labels[at] if labels else [f"{at + 1}.{n + 1}" for n in range(len(mechanisms))]
-        for label, made in zip(names, mechanisms, strict=True):
+        column = scenario.product.columns[at] or "the column"
+        for made in mechanisms:
             sets = ends if isinstance(made, DiscreteLaplace) else [atoms]
             worst = max((worst_case(made, support, own) for own in sets), key=_rank)
-            terms.append(_Term(label, worst, at, made))
-    for label, made, support in others:
-        terms.append(_Term(label, worst_case(made, support), None, made))
+            terms.append(_Term(column, worst, at, made))
+    for column, made, support in others:
+        terms.append(_Term(column, worst_case(made, support), None, made))
     return terms
 
 
@@ -307,7 +294,7 @@ def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) 
             joint,
             upper=None if upper is None or added is None else upper + added,
             kind="joint loss + worst cases" if named else joint.kind,
-            within=tuple(term.label for term in inside),
+            within=tuple(term.column for term in inside),
             terms=named,
         )
     return None
@@ -338,7 +325,7 @@ def _releases(terms: Iterable[_Term]) -> dict[int, list[Mechanism]]:
 
 
 def _named(terms: Iterable[_Term], rows: int = 1) -> tuple[tuple[str, Fraction | None], ...]:
-    return tuple((t.label, None if t.worst is None else rows * t.worst) for t in terms)
+    return tuple((t.column, None if t.worst is None else rows * t.worst) for t in terms)
 
 
 def _added(named: Iterable[tuple[str, Fraction | None]]) -> Fraction | None:
