@@ -167,7 +167,7 @@ def scenario_of_table(promise: Guarantee, table: Any, *, delimiter: str | None =
         )
     opened = open_table(table, delimiter=delimiter)
     try:
-        counts = count_table(opened, rules)
+        counts = count_table(opened, rules, warn=False)
         scenario = Scenario(Prior.from_counted(counts, rules), promise.pairs)
     except InputError as error:
         raise CheckFailed(f"the table does not fit the plan: {error}") from None

@@ -17,8 +17,7 @@ from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Num
 from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
 from pufferfish.priors.given import Rows, rows_of_counts, rows_of_mapping
 from pufferfish.support import Product, Support
-from pufferfish.tables.people import Stratum
-from pufferfish.tables.report import TableReport
+from pufferfish.tables.report import Stratum, TableReport
 from pufferfish.tables.rules import Coding, Rules, make_rules
 
 

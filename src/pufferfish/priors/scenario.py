@@ -26,7 +26,7 @@ from pufferfish.support import (
     make_lattice,
     make_levels,
 )
-from pufferfish.tables.people import Stratum
+from pufferfish.tables.report import Stratum
 from pufferfish.tables.rules import Coding
 
 Pair = tuple[str, str]
