@@ -283,7 +283,7 @@ def cleaning(**changes: Any) -> dict[str, Any]:
         (numbers(runs=[[0, 2**60]]), "increasing pairs of integers from 0"),
         (numbers(runs=[[0, 268435455]]), "at most 10000000 atoms"),
         (numbers(runs=[[0, 1.5]]), r"\$\.support\.runs"),
-        (numbers(more=1), "unknown field"),
+        (numbers(**{"a\nb": 1}), "unknown field `a b`"),
         (cleaning(missing=["2"]), "'2' cannot mean a missing value"),
         (cleaning(missing=["2.0"]), "cannot mean a missing value"),
         (cleaning(missing=["2e0"]), "cannot mean a missing value"),

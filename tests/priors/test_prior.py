@@ -76,7 +76,7 @@ def test_a_sum_within_a_millionth_is_renormalised_and_said_so() -> None:
     prior = Prior.from_mapping({"a": {0: "0.5", 1: "0.4999999"}, "b": {0: "1"}})
     assert sum(prior.probability("a", k) for k in range(2)) == 1
     assert prior.notes == (
-        "the probabilities of secret 'a' sum to 0.9999999; they were renormalised; if exact ties "
+        "the probabilities of secret 'a' sum to 1-1e-7; they were renormalised; if exact ties "
         "matter, give counts or fractions",
     )
 

@@ -188,7 +188,7 @@ def converted(data: Any, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(data, kind, dec_hook=_decoded)
     except msgspec.ValidationError as error:
-        raise InputError(str(error)) from None
+        raise InputError(" ".join(str(error).split())) from None
 
 
 def claim(kind: type[_T], data: Any) -> _T | None:

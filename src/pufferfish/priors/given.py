@@ -2,6 +2,7 @@
 """Distributions that users write: mappings and counts become exact integers on a support."""
 
 import math
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -44,7 +45,7 @@ def rows_of_mapping(
     if not isinstance(secrets, Mapping) or not secrets:
         raise InputError(
             "a prior needs a mapping {secret: {value: probability}} with at least one secret, "
-            f"but {_brief(secrets)} was given"
+            f"but {reprlib.repr(secrets)} was given"
         )
     values = _mapping_values(secrets)
     parsed: dict[str, dict[Any, Fraction]] = {}
@@ -59,8 +60,9 @@ def rows_of_mapping(
             raise InputError(f"secret {name!r} gives the same value twice")
         total = _checked_sum(name, masses.values())
         if total != 1:
+            off = Decimal((total - 1).numerator) / (total - 1).denominator
             notes.append(
-                f"the probabilities of secret {name!r} sum to {_shown_sum(total)}; they were "
+                f"the probabilities of secret {name!r} sum to 1{off:+.1g}; they were "
                 "renormalised; if exact ties matter, give counts or fractions"
             )
         parsed[name] = masses
@@ -83,7 +85,7 @@ def rows_of_counts(counts: Mapping[Any, Any], support: Any, order: Any, step: An
     if not isinstance(counts, Mapping) or not counts:
         raise InputError(
             "counts must be a mapping {secret: [count, ...]} with at least one secret, "
-            f"but {_brief(counts)} was given"
+            f"but {reprlib.repr(counts)} was given"
         )
     if isinstance(support, Mapping):
         columns = tuple(name.strip() if isinstance(name, str) else name for name in support)
@@ -130,19 +132,6 @@ def _checked_sum(secret: str, masses: Iterable[Fraction]) -> Fraction:
     return total
 
 
-def _shown_sum(total: Fraction) -> str:
-    text = f"{float(total):.15g}"
-    if text != "1":
-        return text
-    off = abs(total - 1)
-    return f"1{'+' if total > 1 else '-'}{Decimal(off.numerator) / off.denominator:.1g}"
-
-
-def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def _mapping_values(secrets: Mapping[Any, Any]) -> dict[Any, Fraction | str]:
     """Return what each key stands for: all numbers if all parse as numbers, else all levels."""
     keys: dict[Any, None] = {}
@@ -150,7 +139,7 @@ def _mapping_values(secrets: Mapping[Any, Any]) -> dict[Any, Fraction | str]:
         if not isinstance(row, Mapping):
             raise InputError(
                 f"secret {str(secret)!r} needs values and probabilities, {{value: probability}}, "
-                f"but {_brief(row)} was given; without values there are no distances"
+                f"but {reprlib.repr(row)} was given; without values there are no distances"
             )
         if not row:
             raise InputError(f"secret {str(secret)!r} has no values: its probabilities sum to 0")
@@ -286,7 +275,7 @@ def _per_column(given: Any, columns: Sequence[Any], what: str) -> dict[str, Any]
             return {columns[0]: given}
         raise InputError(
             f"with several columns {what} must say which one it is for, "
-            f"{what}={{{columns[0]!r}: ...}}, but {_brief(given)} was given"
+            f"{what}={{{columns[0]!r}: ...}}, but {reprlib.repr(given)} was given"
         )
     options: dict[str, Any] = {}
     for key, option in given.items():
