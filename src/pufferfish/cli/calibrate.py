@@ -41,8 +41,6 @@ from pufferfish.numbers import rounded_up, show
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
 
-#: A channel of more values than these is printed as JSON only.
-_MOST_SHOWN = 30
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--save", "--format", "--force", "--explain", "--show-channel")
 #: What --explain prints of a result, by its name in JSON.
@@ -118,28 +116,28 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
         ledger = Ledger.open(options["books"], waiting=signals.check)
         wanted = wanted or (show(ledger.budget(table, options["secret"])),)
         beside = {"method": partial(calibrate_beside, ledger, table)}
-    epsilon, names = epsilons(wanted), mechanisms(options["mechanism"])
+    (texts, hint), names = epsilons(wanted), mechanisms(options["mechanism"])
     target = options["save"]
     if target is not None:
-        check_one(epsilon, names, "--save")
+        check_one(texts, hint, names)
         source = None if table in (None, "-") else Path(str(table))
         checked_target(target, source, options["force"], options["priors"])
     scenario = scenario_of(table, options)
     found, left_out = resolve(names, scenario)
     arguments = channel_arguments(options, found)
-    results, failed = compare(scenario, epsilon.texts, found, arguments, "all" in names, **beside)
+    results, failed = compare(scenario, texts, found, arguments, "all" in names, **beside)
     shown = options["show_channel"]
-    if shown:
-        _check_shown(results, options["form"])
+    if shown and options["form"] == "csv":
+        raise InputError("--show-channel is for --format table or json, but csv was asked for")
     if target is not None:
         plan = results[0].plan
         if options["priors"] and options["public"] is not None:
-            plan = plan.with_columns(options["public"], **columns_of(options))
+            plan = plan.with_columns(**columns_of(options))
         signals.check()
         plan.save(target, force=options["force"])
         messages.note(f"the plan is saved as {target}{'; it is private' * plan.from_rows}")
-    if epsilon.hint:
-        messages.note(epsilon.hint)
+    if hint:
+        messages.note(hint)
     for name, why in {**left_out, **failed}.items():
         messages.note(f"'all' leaves out {name}: {why}")
     command = _command_for_a_sample(messages.arguments, results, scenario)
@@ -245,17 +243,6 @@ def _detail(value: Any, epsilon: Fraction, digits: int) -> str:
     if value is None or isinstance(value, str):
         return value or "-"
     return at_most(value, epsilon, digits) if value >= 0 else f"{value:.5g}"
-
-
-def _check_shown(results: Sequence[Result], form: str) -> None:
-    """Check that channels can be shown in the form that was asked for."""
-    for channel in (r.plan.channel for r in results if r.plan.channel is not None):
-        size = max(channel.inputs.size, channel.outputs.size)
-        if form == "csv" or (form == "table" and size > _MOST_SHOWN):
-            raise InputError(
-                f"--show-channel prints at most {_MOST_SHOWN} values and outputs, as a table; "
-                f"here are {size}: use --format json"
-            )
 
 
 def _print_channel(result: Result) -> None:

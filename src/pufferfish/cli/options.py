@@ -4,7 +4,6 @@
 import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -12,16 +11,17 @@ from typing import Any, TypeVar
 
 import click
 
-from pufferfish.calibration.registry import REGISTRY, applicable, default_for, method_named, why_not
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.calibration.registry import applicable, default_for, method_named, why_not
+from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon
 from pufferfish.priors.prior import Prior, read_prior_file
 from pufferfish.priors.scenario import Scenario
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-#: Options about a table that is counted; none of them goes with --prior.
-_COUNTING = ("exclude_secrets", "levels", "unit", "delimiter", "confidence")
+#: Options of a table and of a prior whose plan is for a table, and those of a table alone.
+_OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level", "tv_radius")
+_OF_TABLES = ("exclude_secrets", "levels", "unit", "delimiter", "decimal", "confidence")
 
 PUBLIC = click.option("--public", metavar="COL", help="Column to be published.")
 SECRET = click.option("--secret", metavar="COL", help="Column that holds the secret.")
@@ -72,7 +72,9 @@ _SOURCE = (
         "--step", metavar="G",
         help="Step of the lattice; numbers are rounded to it before they are counted.",
     ),
-    click.option("--decimal", metavar="MARK", help="Decimal mark of the numbers: . or ,"),
+    click.option(
+        "--decimal", metavar="MARK", default=".", help="Decimal mark of the numbers: . or ,"
+    ),
     DELIMITER,
     click.option(
         "--unit", metavar="COL",
@@ -146,71 +148,40 @@ def _with(options: Sequence[Callable[[Any], Any]], function: Function) -> Functi
 
 def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a table, or of prior files, with the pairs that were named."""
-    order, levels = _order(options["order"]), _levels(options["levels"], "--levels")
+    order, pairs = options["order"], options["pairs"]
+    if order not in ("appearance", "alphabetical"):
+        order = _levels(order, "--order")
     if not options["priors"]:
-        if table is None:
+        if None in (table, options["secret"], options["public"]):
             raise InputError(
-                "give a TABLE with --secret and --public, or a prior with --prior FILE"
+                "give a TABLE with --secret COL and --public COL, or a prior with --prior FILE"
             )
-        for name in ("secret", "public"):
-            if options[name] is None:
-                raise InputError(f"--{name} is missing: name the {name} column of {table}")
-        prior = Prior.from_table(
-            table,
-            secret=options["secret"],
-            public=options["public"],
-            order=order,
-            levels=levels,
-            missing=options["missing"],
-            exclude_secrets=options["exclude_secrets"],
-            step=options["step"],
-            missing_as_level=options["missing_as_level"],
-            unit=options["unit"],
-            decimal=options["decimal"] or ".",
-            delimiter=options["delimiter"],
-            confidence=options["confidence"],
-            tv_radius=options["tv_radius"],
-        )
-        return Scenario(prior, pairs=options["pairs"] or "all")
+        given = {name: options[name] for name in (*_OF_BOTH, *_OF_TABLES)}
+        levels = _levels(options["levels"], "--levels")
+        prior = Prior.from_table(table, order=order, **given | {"levels": levels})
+        return Scenario(prior, pairs=pairs or "all")
     if table is not None:
         raise InputError("the prior comes from a TABLE or from --prior FILE, not both")
-    wrong = [f"--{name.replace('_', '-')}" for name in _COUNTING if options[name] not in (None, ())]
+    wrong = [name for name in _OF_TABLES if options[name] not in (None, (), ".")]
     if wrong:
-        raise InputError(f"{listed(wrong)} needs a TABLE, but the prior comes from a file")
+        raise InputError(f"{listed(map(_option, wrong))} needs a TABLE, not a --prior FILE")
     files = [read_prior_file(path, order=order, step=options["step"]) for path in options["priors"]]
-    radius = options["tv_radius"]
-    priors = [p if radius is None else p.with_region(tv_radius=radius) for p, _ in files]
+    priors = [prior.with_region(tv_radius=options["tv_radius"]) for prior, _ in files]
     # A file without pairs means all of them: fewer would promise less than it asks for.
-    named = {
-        frozenset(map(frozenset, pairs or combinations(prior.secrets, 2))) for prior, pairs in files
-    }
-    if len(named) > 1 and not options["pairs"]:
-        raise InputError(
-            f"{', '.join(options['priors'])} protect different pairs; say which with --pair A B"
-        )
-    return Scenario(priors, pairs=options["pairs"] or files[0][1] or "all")
+    named = {frozenset(map(frozenset, own or combinations(p.secrets, 2))) for p, own in files}
+    if len(named) > 1 and not pairs:
+        paths = ", ".join(options["priors"])
+        raise InputError(f"{paths} protect different pairs; say which with --pair A B")
+    return Scenario(priors, pairs=pairs or files[0][1] or "all")
 
 
 def columns_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tells a plan from a given prior the columns of the tables to release."""
-    return {
-        "secret": options["secret"],
-        "missing": options["missing"],
-        "step": options["step"],
-        "missing_as_level": options["missing_as_level"],
-    }
+    return {name: options[name] for name in (*_OF_BOTH, "decimal") if name != "tv_radius"}
 
 
-@dataclass(frozen=True)
-class Epsilons:
-    """Every epsilon that was asked for, as it was written, and a hint on 1,5."""
-
-    texts: tuple[str, ...]
-    hint: str = ""
-
-
-def epsilons(given: Iterable[str]) -> Epsilons:
-    """Read the texts after ``--epsilon``, each one number or several with commas between them."""
+def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
+    """Read the texts after ``--epsilon``: numbers with commas between them, and a hint on 1,5."""
     found: dict[Fraction, str] = {}
     hints = []
     for text in given:
@@ -221,75 +192,50 @@ def epsilons(given: Iterable[str]) -> Epsilons:
                 f"--epsilon {text.strip()} is the list {' and '.join(parts)}; for the number with "
                 f"a decimal point write {'.'.join(parts)}"
             )
-        if "" in parts:
-            raise InputError(
-                "--epsilon takes numbers with commas and no blanks between them, as in "
-                f"0.1,0.5,1, but {text!r} was given"
-            )
+            hints.append(hint)
         try:
             for part in parts:
                 found.setdefault(parse_epsilon(part), part)
         except InputError as error:
             raise InputError(f"{error} ({hint})" if hint else str(error)) from None
-        hints += [hint] if hint else []
     if not found:
         raise InputError("--epsilon is missing: give one or several, as in --epsilon 0.1,0.5,1")
-    return Epsilons(tuple(found.values()), "; ".join(hints))
+    return tuple(found.values()), "; ".join(hints)
 
 
 def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
     """Read the texts after ``--mechanism``: names of the registry and 'all', each once."""
-    found: dict[str, None] = {}
-    for text in given:
-        for part in (part.strip() for part in text.split(",")):
-            if part.casefold() == "all":
-                found["all"] = None
-                continue
-            try:
-                found[method_named(part).name] = None
-            except InputError:
-                raise InputError(
-                    f"there is no mechanism {part!r}{did_you_mean(part, (*REGISTRY, 'all'))}; "
-                    f"the mechanisms are {listed(REGISTRY)}, or all of them with 'all'"
-                ) from None
-    return tuple(found)
+    names = (part.strip() for text in given for part in text.split(","))
+    return tuple(dict.fromkeys(n if n == "all" else method_named(n).name for n in names))
 
 
-def check_one(epsilon: Epsilons, names: Sequence[str], what: str) -> None:
-    """Check that there is exactly one epsilon and one mechanism."""
-    if len(epsilon.texts) != 1 or epsilon.hint:
-        hint = f" ({epsilon.hint})" if epsilon.hint else ""
+def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
+    """Check that there is exactly one epsilon and one mechanism, as a plan has."""
+    if len(epsilons) != 1 or hint:
+        more = f" ({hint})" if hint else ""
         raise InputError(
-            f"{what} takes exactly one epsilon, but {listed(epsilon.texts)} were given{hint}"
+            f"--save takes exactly one epsilon, but {listed(epsilons)} were given{more}"
         )
     if len(names) > 1 or "all" in names:
-        raise InputError(f"{what} takes exactly one mechanism, but {listed(names)} was given")
+        raise InputError(f"--save takes exactly one mechanism, but {listed(names)} was given")
 
 
 def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the mechanisms for a scenario, and why 'all' leaves out each other one."""
-    if not names:
-        return (default_for(scenario),), {}
-    found: dict[str, None] = {}
-    left_out: dict[str, str] = {}
     for name in names:
-        if name == "all":
-            every, left_out = applicable(scenario)
-            found.update(dict.fromkeys(every))
-            continue
-        reason = why_not(method_named(name), scenario)
+        reason = None if name == "all" else why_not(method_named(name), scenario)
         if reason is not None:
             raise InputError(reason)
-        found[name] = None
-    return tuple(found), {name: why for name, why in left_out.items() if name not in found}
+    if "all" in names:
+        return applicable(scenario)
+    return tuple(names) or (default_for(scenario),), {}
 
 
 def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return what was asked of the channel, as arguments of ``calibrate``; reads a cost file."""
     asked = ("cost", "outputs", "invariant", "unbiased", "min_keep")
     given = {name: options[name] for name in asked if options[name] not in (None, False)}
-    words = [f"--{name.replace('_', '-')}" for name in given]
-    words += ["--show-channel"] if options["show_channel"] else []
+    words = [_option(name) for name in (*given, "show_channel") if options[name]]
     if words and "channel" not in names:
         raise InputError(
             f"{listed(words)}: for the mechanism channel, but {listed(names)} is computed; ask for "
@@ -300,8 +246,8 @@ def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[
     return given
 
 
-def _order(text: str | None) -> str | list[str] | None:
-    return text if text in ("appearance", "alphabetical") else _levels(text, "--order")
+def _option(name: str) -> str:
+    return f"--{name.replace('exclude_secrets', 'exclude_secret').replace('_', '-')}"
 
 
 def _levels(text: str | None, option: str) -> list[str] | None:

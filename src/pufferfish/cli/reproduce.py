@@ -2,6 +2,7 @@
 """``pufferfish reproduce``: the paper's table of results, printed value beside ours."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import click
 
@@ -10,7 +11,7 @@ from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.errors import CheckFailed
 from pufferfish.numbers import rounded_up, show
 from pufferfish.paper.figure import FigureOne, figure_one
-from pufferfish.paper.table import Reproduction, Row
+from pufferfish.paper.table import Cell, Reproduction
 from pufferfish.paper.table import reproduce as reproduce_table
 
 
@@ -53,8 +54,9 @@ def _print(found: Reproduction, figure: FigureOne | None) -> None:
             "A star marks a printed value that the computed one does not round to.",
         ]
     )
-    for block in dict.fromkeys(row.block for row in found.rows):
-        _print_block([row for row in found.rows if row.block == block])
+    for title, cells in groupby(found.cells, key=lambda cell: cell.title):
+        print_lines(["", title])
+        _print_block([list(row) for _, row in groupby(cells, key=lambda cell: cell.epsilon)])
     print_lines(["", "Noise reduction of relaxed in per cent, over epsilon from 0.1 to 1"])
     rows = []
     for item in found.reductions:
@@ -68,20 +70,20 @@ def _print(found: Reproduction, figure: FigureOne | None) -> None:
         print_lines(["", *_figure_lines(figure)])
 
 
-def _print_block(rows: Sequence[Row]) -> None:
-    print_lines(["", rows[0].title])
+def _print_block(rows: Sequence[Sequence[Cell]]) -> None:
     headers = ["eps"]
-    for name, cell in rows[0].cells.items():
+    for cell in rows[0]:
+        name = cell.mechanism
         headers += [name] if cell.printed is None else ["paper", f"{name}\ncomputed"]
     lines = []
     for row in rows:
-        line = [show(row.epsilon)]
-        for cell in row.cells.values():
+        line = [show(row[0].epsilon)]
+        for cell in row:
             if cell.printed is not None:
-                line.append(f"*{cell.printed}" if cell.agrees is False else cell.printed)
+                line.append("*" * (cell.agrees is False) + cell.printed)
             line.append(rounded_up(cell.scale, 8))
         lines.append(line)
-    marked = [k for k, r in enumerate(rows) if any(c.agrees is False for c in r.cells.values())]
+    marked = [k for k, row in enumerate(rows) if any(c.agrees is False for c in row)]
     print_table(headers, lines, marked=marked)
 
 

@@ -14,13 +14,11 @@ from typing import Any
 from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.coupling import Coupling, comonotone
 from pufferfish.calibration.registry import MechanismName
-from pufferfish.errors import InputError, PufferfishError
+from pufferfish.errors import InputError
 from pufferfish.numbers import parse_epsilon, parse_number, show, text_of
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.tables.source import open_table
-
-_MOST_BITS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -159,8 +157,6 @@ def figure_one(path: Any, epsilon: Any = 1, bins: int = 100, age: Any = 29) -> F
 def condition(coupling: Coupling, scale: float, epsilon: Fraction) -> Condition:
     """Return I(x, x'; theta) of a coupling on a lattice of step 1, at one scale."""
     theta = Fraction(scale)
-    if theta <= 0 < coupling.largest_distance:
-        raise InputError(f"the scale must be above 0, but {show(theta)} was given")
     distances = coupling.distance.tolist()
     # Taken in rationals, so that a cell at the very edge is seen to be 0.
     exponents = {d: d / theta - epsilon if d else -epsilon for d in set(distances)}
@@ -192,8 +188,6 @@ def _sums(
     found: dict[int, tuple[float, int]] = {}
     bits = 128
     while len(found) < len(groups):
-        if bits > _MOST_BITS:
-            raise PufferfishError(f"a sign was not decided with {_MOST_BITS} bits")
         with ctx.workprec(bits):
             grown = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
             balls = {

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from pufferfish.calibration.calibrate import calibrate
+from pufferfish.calibration.registry import MechanismName
 from pufferfish.numbers import show
 from pufferfish.paper.blocks import MECHANISMS, Block, blocks, epsilons
 
@@ -17,6 +18,7 @@ class Cell:
     """One scale of the table: as printed, and as computed with its certified loss."""
 
     block: str
+    title: str
     epsilon: Fraction
     mechanism: str
     printed: str | None  # None where the paper has no such column
@@ -38,23 +40,6 @@ class Cell:
         """Return the cell as JSON values."""
         more = {"epsilon": float(self.epsilon), "rounded": self.rounded, "agrees": self.agrees}
         return asdict(self) | more
-
-
-@dataclass(frozen=True)
-class Row:
-    """All mechanisms on one block at one epsilon."""
-
-    block: str
-    title: str
-    epsilon: Fraction
-    cells: Mapping[str, Cell]
-
-    def reduction(self, mechanism: str = "relaxed", against: str = "wasserstein") -> float:
-        """Return by how many per cent a scale is below another one (theory, section 3)."""
-        other = Fraction(self.cells[against].scale)
-        if other == 0:
-            return 0.0
-        return float(100 * (1 - Fraction(self.cells[mechanism].scale) / other))
 
 
 @dataclass(frozen=True)
@@ -96,16 +81,11 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The whole table: its rows, the noise reductions, and a line for each cell that disagrees."""
+    """The whole table: its cells, the noise reductions, and a line for each cell that disagrees."""
 
-    rows: tuple[Row, ...]
+    cells: tuple[Cell, ...]
     reductions: tuple[Reduction, ...]
     why: tuple[str, ...]
-
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        """All cells, row by row."""
-        return tuple(cell for row in self.rows for cell in row.cells.values())
 
     @property
     def disagreements(self) -> tuple[Cell, ...]:
@@ -115,8 +95,8 @@ class Reproduction:
     @property
     def summary(self) -> str:
         """The number of printed cells that agree, as one line."""
-        printed = [cell for cell in self.cells if cell.agrees is not None]
-        return f"{sum(bool(c.agrees) for c in printed)} of {len(printed)} cells agree"
+        printed = [cell.agrees for cell in self.cells if cell.agrees is not None]
+        return f"{sum(printed)} of {len(printed)} cells agree"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -130,16 +110,20 @@ class Reproduction:
 
 def reproduce(chosen: Sequence[Block] | None = None) -> Reproduction:
     """Compute the paper's table of detailed results again, by default all five blocks."""
-    rows: list[Row] = []
+    cells: list[Cell] = []
     reductions: list[Reduction] = []
     why: list[str] = []
     for block in blocks() if chosen is None else chosen:
-        of_block = [_row(block, k, epsilon) for k, epsilon in enumerate(epsilons())]
-        rows += of_block
-        reductions += [_reduction(block, of_block, against) for against in ("wasserstein", "l1")]
-        for row in of_block:
-            why += [_why(block, row, c) for c in row.cells.values() if c.agrees is False]
-    return Reproduction(tuple(rows), tuple(reductions), tuple(why))
+        of_block = [
+            _cell(block, epsilon, mechanism, block.printed.get(mechanism, ())[k : k + 1])
+            for k, epsilon in enumerate(epsilons())
+            for mechanism in MECHANISMS
+        ]
+        scales = {(c.epsilon, c.mechanism): Fraction(c.scale) for c in of_block}
+        cells += of_block
+        reductions += [_reduction(block, scales, against) for against in ("wasserstein", "l1")]
+        why += [_why(block, scales, cell) for cell in of_block if cell.agrees is False]
+    return Reproduction(tuple(cells), tuple(reductions), tuple(why))
 
 
 def round_half_up(value: Fraction, places: int) -> str:
@@ -149,31 +133,36 @@ def round_half_up(value: Fraction, places: int) -> str:
     return f"{whole}.{rest:0{places}d}"
 
 
-def _row(block: Block, k: int, epsilon: Fraction) -> Row:
-    cells: dict[str, Cell] = {}
-    for mechanism in MECHANISMS:
-        plan = calibrate(block.scenario, epsilon, mechanism)
-        printed = block.printed[mechanism][k] if mechanism in block.printed else None
-        cells[mechanism] = Cell(
-            block=block.name,
-            epsilon=epsilon,
-            mechanism=mechanism,
-            printed=printed,
-            scale=math.nan if plan.scale is None else plan.scale,
-            loss=plan.loss,
-            certified=plan.certificate.holds,
-        )
-    return Row(block.name, block.title, epsilon, cells)
+def _cell(
+    block: Block, epsilon: Fraction, mechanism: MechanismName, printed: Sequence[str]
+) -> Cell:
+    plan = calibrate(block.scenario, epsilon, mechanism)
+    return Cell(
+        block=block.name,
+        title=block.title,
+        epsilon=epsilon,
+        mechanism=mechanism,
+        printed=printed[0] if printed else None,
+        scale=math.nan if plan.scale is None else plan.scale,
+        loss=plan.loss,
+        certified=plan.certificate.holds,
+    )
 
 
-def _reduction(block: Block, rows: Sequence[Row], against: str) -> Reduction:
+def _reduction(
+    block: Block, scales: Mapping[tuple[Fraction, str], Fraction], against: str
+) -> Reduction:
+    """Return by how many per cent the relaxed scales are below others (theory, section 3)."""
     said = next((r for r in block.reported if r.against == against), None)
-    percent = tuple(row.reduction(against=against) for row in rows)
+    percent = tuple(
+        float(100 * (1 - scales[epsilon, "relaxed"] / scales[epsilon, against]))
+        for epsilon in epsilons()
+    )
     ends = (None, None) if said is None else (said.least, said.most)
     return Reduction(block.name, block.title, against, percent, *ends)
 
 
-def _why(block: Block, row: Row, cell: Cell) -> str:
+def _why(block: Block, scales: Mapping[tuple[Fraction, str], Fraction], cell: Cell) -> str:
     line = (
         f"{block.title}, epsilon {show(cell.epsilon)}, {cell.mechanism}: printed {cell.printed}, "
         f"computed {cell.rounded} ({cell.scale!r})"
@@ -181,7 +170,7 @@ def _why(block: Block, row: Row, cell: Cell) -> str:
     if cell.mechanism == "relaxed":
         # One pair under one adversary: its two sides are the larger and the smaller scale.
         larger, smaller = (
-            round_half_up(Fraction(row.cells[name].scale), 3) for name in ("relaxed", "one-sided")
+            round_half_up(scales[cell.epsilon, name], 3) for name in ("relaxed", "one-sided")
         )
         line += f"; the two sides give {larger} and {smaller}"
     return f"{line}; {block.notes.get((cell.mechanism, cell.epsilon), 'no reason is known')}"
