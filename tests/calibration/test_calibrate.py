@@ -12,24 +12,24 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import definitions
 import numpy as np
 import pyarrow as pa
 import pytest
-from definitions import real
 from hypothesis import given, settings
-from strategies import Case, cases, large
 
+import definitions
 import pufferfish as pf
 import pufferfish.calibration.l1
 import pufferfish.calibration.one_sided
 import pufferfish.calibration.wasserstein
+from definitions import real
 from pufferfish.calibration.coupling import Side, comonotone
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.registry import REGISTRY, NoiseMethod, method_named
 from pufferfish.errors import InputError, PriorWarning, PufferfishError
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import float_down
+from strategies import Case, cases, large
 
 NAMES = ("exact", "one-sided", "relaxed", "wasserstein", "l1")
 REFERENCE = json.loads((Path(__file__).parent / "reference.json").read_text())
@@ -119,7 +119,7 @@ def test_order_privacy_and_leastness_on_larger_supports(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1200)
+@settings(max_examples=800)
 @given(cases())
 def test_order_privacy_and_leastness_often(case: Case) -> None:
     check_case(case)
@@ -141,7 +141,7 @@ def check_definitions(case: Case) -> None:
             assert float(real(proposal) / real(expected)) <= 1 + 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases())
 def test_scales_agree_with_the_definitions(case: Case) -> None:
     check_definitions(case)

@@ -9,17 +9,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from definitions import comonotone as slow_comonotone
-from definitions import pair_sides, real
 from hypothesis import given, settings
-from strategies import Case, cases, large
 
 import pufferfish.calibration.coupling as module
+from definitions import comonotone as slow_comonotone
+from definitions import pair_sides, real
 from pufferfish.calibration.coupling import Coupling, Side, comonotone, scale_of_sides
 from pufferfish.errors import PufferfishError
 from pufferfish.numbers import float_down
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import PairView, Scenario
+from strategies import Case, cases, large
 
 
 def scenario_of(case: Case) -> Scenario:

@@ -72,9 +72,20 @@ def check_least(scenario: pf.Scenario, epsilon: str, within: float = 1e-9) -> No
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("epsilon", ["20", "1", "0.3", "0.03"])
+@pytest.mark.parametrize("epsilon", ["20", "1", "0.03"])
 def test_the_least_scale_on_large_supports(shape: Callable[[], pf.Scenario], epsilon: str) -> None:
     check_least(shape(), epsilon)
+
+
+@pytest.mark.slow
+def test_an_epsilon_just_below_the_loss_without_noise() -> None:
+    """The loss is all but flat there, also where the proof is a bound in doubles."""
+    counts = np.full(N, 10_000)
+    other = counts + np.random.default_rng(16).integers(-30, 30, N)
+    scenario = scenario_of(counts, other)
+    loss = Fraction(pf.privacy_loss(scenario, scale=0))
+    plan = pf.calibrate(scenario, loss * (1 - Fraction(1, 10**12)))
+    assert 0 < (plan.scale or 0) < 0.1
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -143,7 +154,7 @@ def test_mutant_one_direction_is_dropped(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(RateLoss, "worst", one_way)
     monkeypatch.setattr(module, "scale_of_sides", lambda *_: math.inf)
-    monkeypatch.setattr(module, "_COARSE", 1.0)
+    monkeypatch.setattr(module, "_COARSE", ((10**6, 1.0),))
     assert exact(rare, epsilon).scale < 0.7 * (plan.scale or 0)
     with pytest.raises(PufferfishError, match="could be proved"):
         pf.calibrate(rare, epsilon)
@@ -236,7 +247,7 @@ def test_the_least_scale_for_a_region() -> None:
 
 @pytest.mark.slow
 def test_the_least_scale_for_a_region_often() -> None:
-    check_regions(300)
+    check_regions(200)
 
 
 def test_radius_0_is_the_prior_itself_and_radius_1_the_diameter() -> None:

@@ -85,6 +85,13 @@ def test_rates_of_one_column_add() -> None:
             assert plan.scale == pytest.approx(float(1 / left), rel=1e-11)
 
 
+def test_beside_the_column_itself_noise_costs_nothing_more() -> None:
+    near = pf.Prior.from_counts({"A": [5, 4], "B": [4, 5]}, support=[0, 1])
+    for name in ("exact", "relaxed", "channel"):
+        plan = pf.calibrate(near, 1, name, already=[("x", UNCHANGED)])
+        assert pf.joint_loss(near, [("x", UNCHANGED), ("x", plan)]).at_most(Fraction(1))
+
+
 def test_budgets_of_l1_scales_add_exactly() -> None:
     apart = pf.Scenario(pf.Prior.from_mapping({"A": {"0": "1"}, "B": {"10": "1"}}))
     for times in (10, 11):

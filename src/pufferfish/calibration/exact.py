@@ -18,8 +18,8 @@ from pufferfish.support import lattice_of
 
 #: A factor that is found in doubles is never taken to be better than this.
 _LEAST_MARGIN = 1e-13
-#: Where doubles know it no better than this, the search ends in balls, up to so many cells.
-_COARSE, _FEW_CELLS = 1e-11, 20_000
+#: Up to so many cells the search ends in balls where doubles know the factor no better than this.
+_COARSE = ((20_000, 1e-11), (200_000, 1e-9), (4_000_000, 1e-6))
 #: Atoms of the smaller problems on which the search of a large one starts.
 _SMALL = 1024
 #: At this u there is hardly any noise.
@@ -49,7 +49,7 @@ def _may_tie(scenario: Scenario, scale: Fraction, epsilon: Fraction) -> bool:
 
     It is where the scale hides a whole number of steps, or one secret has a single value.
     """
-    if scenario.cells <= _FEW_CELLS:
+    if scenario.cells <= _COARSE[0][0]:
         return True
     hidden = scale * epsilon / scenario.lattice.step
     return abs(hidden - round(hidden)) <= hidden / 10**8 or any(
@@ -80,7 +80,7 @@ def least_factor(
     )
     rows = max((s.rows for strata in scenario.strata for s in strata), default=1)
     safe = max(rows, unknown) * widest / left
-    low = float(1 / safe)
+    low = float(1 / safe) if safe else 0.0
     if epsilon <= 0 or low == 0:
         return safe
     try:
@@ -109,10 +109,11 @@ def _search(
         found = find_root(loss, goal, low, _start(loss, goal, low), tolerance, tolerance)
         start = found.u
         margin = min(max(error / found.slope, _LEAST_MARGIN), 1e-3)
-        if margin <= _COARSE or loss.size > _FEW_CELLS:
+        cells = loss.size * len(scenario.protected) * len(scenario.priors)
+        if margin <= next((coarse for most, coarse in _COARSE if cells <= most), 1):
             return (1 + Fraction(margin)) / Fraction(start)
     bits = 128 + epsilon.denominator.bit_length()
-    found = find_root(RateLoss(scenario, rates, previous, bits), goal, low, start, 1e-14)
+    found = find_root(RateLoss(scenario, rates, previous, bits), goal, low, start, 1e-14, 2e-16)
     return (1 + Fraction(1, 10**15)) / Fraction(found.u)
 
 

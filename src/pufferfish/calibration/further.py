@@ -99,12 +99,12 @@ def further_release(
         (noise,), bound = least_noises(before, [(at, Fraction(1))], epsilon)
         return Further(noise, bound)
     scenario = before.scenario.of_column(before.scenario.product.columns[at])
-    noises = [m for m in before.releases.get(at, ()) if isinstance(m, DiscreteLaplace)]
+    scales = [m.scale for m in before.releases.get(at, ()) if isinstance(m, DiscreteLaplace)]
     own = method.calibrate(scenario, epsilon).scale
-    if own and len(noises) == len(before) and len(before.scenario.product.axes) == 1:
+    if len(scales) == len(before) and all([own, *scales]) and scenario is before.scenario:
         # In one column with noise only, 1 / theta is what is left of 1 / theta(epsilon).
-        rate = 1 / Fraction(own) - sum(1 / Fraction(noise.scale) for noise in noises)
-        if rate > 0 and not before.scenario.unit:
+        rate = 1 / Fraction(own) - sum(1 / Fraction(scale) for scale in scales)
+        if rate > 0 and not scenario.unit:
             (noise,), bound = _proved(before, [(at, Fraction(1))], epsilon, 1 / rate)
             return Further(noise, bound)
 
