@@ -761,7 +761,7 @@ def test_mutant_the_other_way_round_in_a_region() -> None:
     caught(
         lambda: check_region(case, rows),
         "column_extremes",
-        balls,
+        support_function,
         lambda region, column: columns(region, column)[::-1],
     )
 

@@ -12,16 +12,14 @@ points; where balls overlap, results are widened to hold both.
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from flint import arb, arb_poly, arb_series, ctx, fmpq, fmpz_poly
-
-from pufferfish.loss.kernel import Axis, Problem
-from pufferfish.loss.support_function import Extreme, column_extremes, extremes, value_extremes
+from pufferfish.loss.kernel import Axis, Problem, Where
+from pufferfish.loss.support_function import Extreme, extremes, still_extremes
 from pufferfish.numbers import precision
 from pufferfish.priors.ambiguity import Point, Region
 
@@ -32,16 +30,6 @@ _LARGE = 59
 #: Evenly spaced supports go through FLINT's power series, their holes filled with zeros. A place
 #: costs about half as much there as an atom in the plain recursion, hence at most this many.
 _PLACES_PER_ATOM = 2
-
-
-@dataclass(frozen=True)
-class Ball:
-    """The largest ratio of likelihoods in a ball, and where it is by midpoints; None: infinite."""
-
-    ratio: arb | None
-    cell: int
-    pair: tuple[int, int]
-    adversary: int
 
 
 def exp_minus(t: Fraction) -> arb:
@@ -72,15 +60,16 @@ def log_ends(ratio: arb) -> tuple[Fraction, Fraction | None]:
     return ends[0], ends[1]
 
 
-def enclose(problem: Problem, bits: int) -> Ball:
-    """Enclose the largest ratio of a problem, at least 1.
+def enclose(problem: Problem, bits: int) -> tuple[arb | None, Where]:
+    """Enclose the largest ratio of a problem, at least 1 (None: infinite), and where it is.
 
-    Each adversary by itself: only finished ratios are compared. A secret is not compared with
-    itself, for its own region may hold two very different distributions.
+    The latter is by midpoints. Each adversary by itself: only finished ratios are compared. A
+    secret is not compared with itself, for its own region may hold two very different
+    distributions.
     """
     with _at(problem, bits):
         lines = [(at, _Line(axis)) for at, axis in problem.noises]
-        best, largest, middle = Ball(arb(1), 0, problem.pairs[0], 0), arb(1), arb(1)
+        where, largest, middle = Where(0, problem.pairs[0], 0), arb(1), arb(1)
         for rho, beliefs in enumerate(problem.adversaries):
             ends = [_ends(problem, lines, own) for own in beliefs]
             cells = zip(
@@ -94,17 +83,17 @@ def enclose(problem: Problem, bits: int) -> Ball:
                     if high.is_zero():
                         continue
                     if low.is_zero():
-                        return Ball(None, cell, (i, j), rho)
+                        return None, Where(cell, (i, j), rho)
                     ratio = high / low
                     if ratio < largest:
                         continue
                     if not ratio.is_finite():
                         # A ball reaches 0: nothing is known at this precision.
-                        return Ball(ratio, cell, (i, j), rho)
+                        return ratio, Where(cell, (i, j), rho)
                     largest = ratio.max(largest)
                     if ratio.mid() > middle:
-                        middle, best = ratio.mid(), Ball(ratio, cell, (i, j), rho)
-        return Ball(largest, best.cell, best.pair, best.adversary)
+                        middle, where = ratio.mid(), Where(cell, (i, j), rho)
+        return largest, where
 
 
 def log_ratio(problem: Problem, bits: int, rho: int, pair: tuple[int, int], cell: int) -> arb:
@@ -161,12 +150,9 @@ def _ends(
         both = extremes(belief, axis.places)
         top, bottom = (lines[0][1].extreme(own) for own in both)
         return top, bottom
-    if axis.columns is None:
-        sides = value_extremes(belief)
-    else:
-        found = [column_extremes(belief, column) for column in axis.columns]
-        sides = [high for high, _ in found], [low for _, low in found]
-    top, bottom = ([arb(v) / belief.unit if v else arb(0) for v in side] for side in sides)
+    sides = still_extremes(belief, axis.columns)
+    unit = arb(belief.unit * axis.unit)
+    top, bottom = ([arb(v) / unit if v else arb(0) for v in side] for side in sides)
     return top, bottom
 
 

@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-
 from pufferfish.loss.balls import enclose, log_ratio
 from pufferfish.loss.evaluators import Attained, Found, Line, Logs, in_doubles
 from pufferfish.loss.exact import loses_nothing
@@ -19,6 +18,7 @@ from pufferfish.loss.recursion import LARGEST_U
 from pufferfish.loss.rounding import BALL_CELLS, error_bound
 from pufferfish.loss.worst_case import worst_case
 from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import FloatArray
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
@@ -42,7 +42,7 @@ class _Part(NamedTuple):
     bases: tuple[Fraction, ...]
     factors: tuple[Fraction, ...]
 
-    def rates(self, u: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def rates(self, u: float) -> FloatArray:
         pairs = zip(self.bases, self.factors, strict=True)
         return np.array([float(min(base, _LARGE)) + float(factor) * u for base, factor in pairs])
 
@@ -83,7 +83,6 @@ class RateLoss:
     ) -> None:
         lattices = {c: lattice_of(scenario.product.axes[c]) for c in columns}
         applied: dict[int, list[Mechanism]] = {c: list(m) for c, m in (previous or {}).items()}
-        known = [worst_case(m, scenario.product.axes[c]) for c, own in applied.items() for m in own]
         for c, lattice in lattices.items():
             # Noise of theta = 1 stands for the further one.
             applied.setdefault(c, []).append(DiscreteLaplace(1.0, lattice.step))
@@ -103,9 +102,15 @@ class RateLoss:
                 if _is_small(problem):
                     self.bits = max(self.bits, _BITS)
         # Worst cases of so many rows are linear in u.
-        base = sum(math.inf if worst is None else float(worst) for worst in known)
-        slope = sum(int(own.index[-1]) * float(columns[c]) for c, own in lattices.items())
-        self._linear = (rows * base, rows * slope) if rows else (0.0, 0.0)
+        self._linear = (0.0, 0.0)
+        if rows:
+            out = [
+                (m, scenario.product.axes[c]) for c, own in (previous or {}).items() for m in own
+            ]
+            worst = [worst_case(mechanism, support) for mechanism, support in out]
+            base = sum(math.inf if term is None else float(term) for term in worst)
+            slope = sum(int(own.index[-1]) * float(columns[c]) for c, own in lattices.items())
+            self._linear = rows * base, rows * slope
 
     def worst(self, u: float) -> tuple[float, list[Attained]]:
         """Return the loss at u, and the worst witnesses that were met, worst first."""
@@ -120,9 +125,9 @@ class RateLoss:
                 with np.errstate(all="ignore"):
                     found += part.evaluator.worst(part.rates(u))
                 continue
-            peak = enclose(part.at_rate(u), self.bits)
-            value = math.inf if peak.ratio is None else float(peak.ratio.log().mid())
-            found.append((value, Attained(number, peak.adversary, *peak.pair, peak.cell)))
+            ratio, (cell, pair, rho) = enclose(part.at_rate(u), self.bits)
+            value = math.inf if ratio is None else float(ratio.log().mid())
+            found.append((value, Attained(number, rho, *pair, cell)))
         found.sort(key=lambda pair: -pair[0])
         return (found[0][0] if found else 0.0), [witness for _, witness in found]
 

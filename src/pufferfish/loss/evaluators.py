@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from pufferfish.loss.kernel import Problem
 from pufferfish.loss.recursion import FLOOR, ExtremePass, PlainPass, noise_pass, quotients
-from pufferfish.loss.support_function import column_extremes, extremes, value_extremes
+from pufferfish.loss.support_function import extremes, still_extremes
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point, Region
 
@@ -177,12 +176,8 @@ class Logs:
         if axis.noisy:
             top, bottom = extremes(own, axis.places)
             return ExtremePass(top, axis.places), ExtremePass(bottom, axis.places)
-        if axis.columns is None:
-            sides = value_extremes(own)
-        else:
-            found = [column_extremes(own, column) for column in axis.columns]
-            sides = [high for high, _ in found], [low for _, low in found]
-        high, low = (np.log(quotients(side, own.unit)) for side in sides)
+        sides, unit = still_extremes(own, axis.columns), own.unit * axis.unit
+        high, low = (np.log(quotients(side, unit)) for side in sides)
         return high, low
 
     def worst(self, rates: FloatArray) -> Found:

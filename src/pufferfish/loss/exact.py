@@ -9,7 +9,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-
 from pufferfish.loss.kernel import Problem
 from pufferfish.numbers import INT64_SAFE, CountArray
 from pufferfish.priors.ambiguity import Point
@@ -22,11 +21,8 @@ def loses_nothing(problem: Problem) -> bool:
     """Whether the loss is exactly 0: the points of all pairs are the same behind the channels."""
     if problem.regions:
         return False
-    # Equality is transitive: all pairs are the same if neighbours are.
-    neighbours = [(k, k + 1) for k in range(len(problem.secrets) - 1)]
-    pairs = neighbours if problem.all_pairs else problem.pairs
     points = [problem.points(rho) for rho in range(len(problem.adversaries))]
-    return all(_alike(own[i], own[j]) for own in points for i, j in pairs)
+    return all(_alike(own[i], own[j]) for own in points for i, j in problem.linked)
 
 
 def _alike(one: Point, other: Point) -> bool:
@@ -37,8 +33,7 @@ def _alike(one: Point, other: Point) -> bool:
         if bool((np.abs(p - q) > 2.0**-50 * p).any()):
             return False
     first, second = _over_one(one, other)
-    same = first == second
-    return bool(np.all(same))
+    return bool(np.all(first == second))
 
 
 def _over_one(one: Point, other: Point) -> tuple[CountArray, CountArray]:

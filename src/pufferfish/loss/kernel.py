@@ -18,10 +18,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
-
 from pufferfish.errors import InputError
+from pufferfish.loss.certificate import Witness
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import IntArray
@@ -31,6 +32,14 @@ from pufferfish.support import Lattice, Support, lattice_of
 Mechanism = DiscreteLaplace | Channel
 #: Tuples of outputs of one column's channels that are looked at.
 MOST_OUTPUTS = 1 << 14
+
+
+class Where(NamedTuple):
+    """A cell of the grid of outputs (in C order), two secrets (likelier first), the adversary."""
+
+    cell: int
+    pair: tuple[int, int]
+    adversary: int
 
 
 class GridTooLarge(Exception):
@@ -98,11 +107,8 @@ class Axis:
             if isinstance(mechanism, DiscreteLaplace):
                 texts.append(self.support.name(place))
                 continue
-            if self.identity:
-                # Beside the value itself any output that it can have does.
-                row = mechanism.rows[_rows_of(self.support, mechanism, self.atoms)[cell[-1]]]
-                chosen.append(int(np.argmax(row)))
-            texts.append(mechanism.outputs.name(chosen.pop(0)))
+            # Beside the value itself any output that it can have does.
+            texts.append("" if self.identity else mechanism.outputs.name(chosen.pop(0)))
         return texts
 
 
@@ -171,18 +177,25 @@ class Problem:
         """Whether every two of more than two secrets are a pair."""
         return len(self.secrets) > 2 and len(self.pairs) == math.comb(len(self.secrets), 2)
 
+    @property
+    def linked(self) -> Sequence[tuple[int, int]]:
+        """Pairs that are all equal, in whatever is transitive, if and only if all pairs are."""
+        chain = [(k, k + 1) for k in range(len(self.secrets) - 1)]
+        return chain if self.all_pairs else self.pairs
+
     def points(self, adversary: int) -> list[Point]:
         """Return the sets of an adversary that are points."""
         return [own for own in self.adversaries[adversary] if isinstance(own, Point)]
 
-    def texts(self, cell: int) -> tuple[str, ...]:
-        """Return the outputs at a cell of the grid (its position in C order) as text."""
-        place = [int(k) for k in np.unravel_index(cell, self.shape)]
+    def witness(self, where: Where) -> Witness:
+        """Return where a loss is attained, by names."""
+        place = [int(k) for k in np.unravel_index(where.cell, self.shape)]
         texts: list[str] = []
         for axis in self.axes:
             texts += axis.texts(place[: len(axis.shape)])
             place = place[len(axis.shape) :]
-        return tuple(texts)
+        first, second = (self.secrets[k] for k in where.pair)
+        return Witness(tuple(texts), (first, second), self.numbers[where.adversary], self.rows)
 
 
 def axis_of(

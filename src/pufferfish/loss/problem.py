@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
-
 from pufferfish.errors import InputError
 from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, Problem, axis_of
 from pufferfish.numbers import INT64_SAFE, CountArray, IntArray
@@ -49,13 +48,12 @@ def problems_of(
     if not applied:
         return [], 0
     problems, bounded = [_rows_problem(scenario, applied, limit)], unknown_rows(scenario)
-    for number, mine in enumerate(_people(scenario)):
-        for rows, known in mine.items():
-            if any(a in known[1] and b in known[1] for a, b in scenario.pairs):
-                try:
-                    problems.append(_stratum_problem(scenario, applied, limit, number, known))
-                except GridTooLarge:
-                    bounded = max(bounded, rows)
+    for (number, rows), known in _people(scenario).items():
+        if any(a in known[1] and b in known[1] for a, b in scenario.pairs):
+            try:
+                problems.append(_stratum_problem(scenario, applied, limit, number, known))
+            except GridTooLarge:
+                bounded = max(bounded, rows)
     return problems, bounded
 
 
@@ -67,9 +65,9 @@ def unknown_rows(scenario: Scenario) -> int:
     """
     people = _people(scenario)
     unknown = [0]
-    for rows in {k for mine in people for k in mine}:
-        for mine in people:
-            counts = mine[rows][1] if rows in mine else {}
+    for rows in {k for _, k in people}:
+        for number in range(len(scenario.priors)):
+            _, counts = people.get((number, rows), (None, {}))
             if not all(a in counts and b in counts for a, b in scenario.pairs):
                 unknown.append(rows)
     return max(unknown)
@@ -149,17 +147,15 @@ def _behind(own: Point | Region, axes: Sequence[Axis]) -> Point | Region:
     return Point(array, total)
 
 
-def _people(scenario: Scenario) -> list[dict[int, _Stratum]]:
-    """Return for each adversary the people of protected secrets, by their number of rows."""
-    found = []
-    for prior, strata in zip(scenario.priors, scenario.strata, strict=True):
-        mine = {}
-        for stratum in strata:
+def _people(scenario: Scenario) -> dict[tuple[int, int], _Stratum]:
+    """Return the people of protected secrets by the adversary and their number of rows."""
+    found = {}
+    for number, prior in enumerate(scenario.priors):
+        for stratum in prior.strata:
             counts = {s: stratum.counts[prior.row(s)] for s in scenario.protected}
             have = {s: own for s, own in counts.items() if own.any()}
             if have:
-                mine[stratum.rows] = stratum.sequences, have
-        found.append(mine)
+                found[number, stratum.rows] = stratum.sequences, have
     return found
 
 

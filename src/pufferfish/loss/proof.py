@@ -8,7 +8,7 @@ mass travels over theta with epsilon (theory, section 8).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -152,29 +152,23 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
     Where a grid does not fit, worst cases take its place.
     """
     found = _solved(scenario, releases, epsilon, LARGEST_GRID, anyway=True)
-    worst = max(found, key=_rank)
-    lower = max(own.lower for own in found)
+    worst, lower = max(found, key=_rank), _lower(found)
     holds = epsilon is not None and worst.upper is not None and worst.upper <= epsilon
-    refuted = epsilon is not None and any(
-        own.method != "none" and (own.upper is None or own.lower > epsilon) for own in found
-    )
     loss = math.inf if worst.upper is None else float_up(worst.upper)
     if epsilon is not None and holds:
         # The double of epsilon stands for the decimal that it prints as: for epsilon itself.
         loss = min(loss, float(epsilon))
-    at_least = math.inf if worst.upper is None and refuted else float_down(lower)
-    rows = {stratum.rows for strata in scenario.strata for stratum in strata}
     return Certificate(
         method=worst.method,
         loss=loss,
-        loss_at_least=at_least,
+        loss_at_least=_float_down(lower),
         epsilon=epsilon,
         holds=holds,
-        decided=holds or refuted,
+        decided=holds or (epsilon is not None and lower > epsilon),
         witness=worst.witness,
         precision=max((own.bits for own in found if own.bits is not None), default=None),
         error_bound=worst.error,
-        rows=tuple(sorted(rows)),
+        rows=tuple(sorted({s.rows for strata in scenario.strata for s in strata})),
     )
 
 
@@ -186,15 +180,25 @@ def loss_bound(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID
     """
     found = _solved(scenario, releases, None, limit, anyway=False)
     worst = max(found, key=_rank)
-    lower = max(own.lower for own in found)
     return LossBound(
         upper=worst.upper,
-        lower=math.inf if worst.upper is None and worst.method != "none" else float_down(lower),
+        lower=_float_down(_lower(found)),
         kind="worst-case sum" if worst.method == "none" else "joint loss",
         method=worst.method,
         rows=worst.rows,
         witness=worst.witness,
     )
+
+
+def _lower(found: Sequence[_Found]) -> Fraction | float:
+    """Return a lower bound of the largest loss; infinite where one was seen to be."""
+    if any(own.upper is None and own.method != "none" for own in found):
+        return math.inf
+    return max(own.lower for own in found)
+
+
+def _float_down(lower: Fraction | float) -> float:
+    return lower if isinstance(lower, float) else float_down(lower)
 
 
 def _rank(found: _Found) -> tuple[bool, Fraction]:
@@ -276,15 +280,14 @@ def _by_pairs(problem: Problem) -> Iterator[Problem]:
 def _by_doubles(problem: Problem) -> _Found | None:
     """Bound the loss in doubles; None where the bound is not proved for such a problem."""
     try:
-        near = enclose_in_doubles(problem)
+        lower, upper, where = enclose_in_doubles(problem)
     except TooExtreme:
         return None
-    witness = _witness(problem, near.cell, near.pair, near.adversary)
-    if math.isinf(near.upper):
-        return _Found(Fraction(0), None, "exact", witness)
-    error = math.nextafter((near.upper - near.lower) / 2, math.inf)
-    ends = Fraction(near.lower), Fraction(near.upper)
-    return _Found(*ends, "float-bound", witness, error=error)
+    if math.isinf(upper):
+        return _Found(Fraction(0), None, "exact", problem.witness(where))
+    error = math.nextafter((upper - lower) / 2, math.inf)
+    ends = Fraction(lower), Fraction(upper)
+    return _Found(*ends, "float-bound", problem.witness(where), error=error)
 
 
 def _by_balls(problem: Problem, epsilon: Fraction | None, known: _Found | None) -> _Found:
@@ -295,14 +298,14 @@ def _by_balls(problem: Problem, epsilon: Fraction | None, known: _Found | None) 
     # Without noise the ratio is rational: its logarithm differs from epsilon, with enough bits.
     most = max(_MOST_BITS, 4 * bits) if problem.noises else _MOST_EXACT_BITS
     while problem.work <= _LAST_BALL_CELLS and bits <= most:
-        peak = enclose(problem, bits)
-        witness = _witness(problem, peak.cell, peak.pair, peak.adversary)
-        if peak.ratio is None:
+        ratio, where = enclose(problem, bits)
+        witness, method = problem.witness(where), "ball" if problem.noises else "exact"
+        if ratio is None:
             return _Found(Fraction(0), None, "exact", witness)
         with precision(bits):
-            lower, upper = log_ends(peak.ratio)
+            lower, upper = log_ends(ratio)
         if upper is not None:  # else nothing is known at this precision
-            known = _Found(lower, upper, "ball" if problem.noises else "exact", witness, bits)
+            known = _Found(lower, upper, method, witness, bits)
             bound = None if known.decides(epsilon) else farthest(problem)
             if known.decides(epsilon) or (bound is not None and bound <= (epsilon or upper)):
                 break
@@ -310,9 +313,3 @@ def _by_balls(problem: Problem, epsilon: Fraction | None, known: _Found | None) 
     if known is None:
         raise GridTooLarge
     return known
-
-
-def _witness(problem: Problem, cell: int, pair: tuple[int, int], adversary: int) -> Witness:
-    first, second = (problem.secrets[k] for k in pair)
-    number = problem.numbers[adversary]
-    return Witness(problem.texts(cell), (first, second), number, problem.rows)

@@ -20,7 +20,7 @@ A_k exp(-lambda) - alpha and A_k exp(lambda) + alpha, where
 
     lambda = 1.001 u (mu + units(n) + 2.1 min(T, 800)),     alpha = 7.5 n eta,
     units(n) = 10 n                                            for n <= 2 WIDTH,
-    units(n) = 11 WIDTH + 9 + units(floor(n / WIDTH))          otherwise.
+    units(n) = 11 WIDTH + 9 + units(ceil(n / WIDTH))           otherwise.
 
 *Proof.* All numbers are positive, so a computed A_k is the sum over i <= k of its true terms
 P_i exp(-(t_k - t_i)), t = c x, each times a product of factors exp(delta_l) for the operations that
@@ -35,9 +35,9 @@ contribute 2.1 u (t_k - t_i). (A subnormal c is an absolute error far below u in
 (2) *Values.* A step of the recursion multiplies by a computed exp (8 u), rounds the product (u) and
 the sum (u): 10 u. For n <= 2 WIDTH there are at most n steps. Otherwise a term goes through the
 weight (8 u), its product (u) and the sum of WIDTH products in any order (WIDTH u at most), then
-through the pass over the blocks, units(floor(n / WIDTH)), then through at most WIDTH steps,
-10 WIDTH u. (The atoms after the last whole block count as one more, shorter block, that starts
-from the carry of the last whole one. Terms of the block's own atoms go through the steps only.)
+through the pass over the blocks, units(ceil(n / WIDTH)), then through at most WIDTH steps,
+10 WIDTH u. (The last block is filled up with atoms without mass at the last place. Terms of the
+block's own atoms go through the steps only.)
 (3) *Far terms.* Terms with t_k - t_i > 800 are, true or computed, below exp(-799) times the mass
 and together below eta / 4. So 2.1 u min(T, 800) bounds (1) for all others.
 (4) *Underflows.* Each operation adds at most eta; where a factor exp underflows, it multiplies a
@@ -68,13 +68,10 @@ no larger (theory, section 2). On larger grids all outputs are.
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-
 from pufferfish.loss.evaluators import in_doubles, largest
-from pufferfish.loss.kernel import Axis, Problem
+from pufferfish.loss.kernel import Axis, Problem, Where
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point
 
@@ -101,28 +98,19 @@ class TooExtreme(ArithmeticError):
     """The problem lies outside what the error bound is proved for; balls can do it."""
 
 
-class Enclosure(NamedTuple):
-    """Proven bounds of a loss, and where the computed one is largest."""
-
-    lower: float
-    upper: float
-    cell: int
-    pair: tuple[int, int]
-    adversary: int
-
-
-def enclose_in_doubles(problem: Problem) -> Enclosure:
-    """Bound the loss of points (it may be infinite), or raise TooExtreme."""
+def enclose_in_doubles(problem: Problem) -> tuple[float, float, Where]:
+    """Bound the loss of points (it may be infinite) from both sides, or raise TooExtreme."""
     with np.errstate(all="ignore"):
         found = [(*_adversary(problem, rho), rho) for rho in range(len(problem.adversaries))]
     ratio, i, j, cell, rho = max(found)
+    where = Where(cell, (i, j), rho)
     if math.isinf(ratio):
-        return Enclosure(math.inf, math.inf, cell, (i, j), rho)
+        return math.inf, math.inf, where
     # The logarithm errs by at most 8 u relative, the sums below by u each.
     log = math.log(ratio)
     error = math.nextafter(error_bound(problem) + 20 * UNIT * log, math.inf)
     lower = max(0.0, math.nextafter(log - error, -math.inf))
-    return Enclosure(lower, math.nextafter(log + error, math.inf), cell, (i, j), rho)
+    return lower, math.nextafter(log + error, math.inf), where
 
 
 def error_bound(problem: Problem, any_rate: bool = False) -> float:
@@ -137,7 +125,7 @@ def error_bound(problem: Problem, any_rate: bool = False) -> float:
 def _units(size: int) -> int:
     if size <= 2 * WIDTH:
         return 10 * size
-    return 11 * WIDTH + 9 + _units(size // WIDTH)
+    return 11 * WIDTH + 9 + _units(-(-size // WIDTH))
 
 
 def _adversary(problem: Problem, rho: int) -> tuple[float, int, int, int]:
@@ -150,7 +138,7 @@ def _adversary(problem: Problem, rho: int) -> tuple[float, int, int, int]:
         causes = np.asarray(causes.any(axis=at + 1, keepdims=True))
     causes = np.broadcast_to(causes, (len(points), *problem.shape)).reshape(len(points), -1)
     if not single:
-        for i, j in problem.pairs:
+        for i, j in problem.linked:
             if bool((differ := causes[i] != causes[j]).any()):
                 cell = int(differ.argmax())
                 return (math.inf, i, j, cell) if causes[i, cell] else (math.inf, j, i, cell)
@@ -210,60 +198,24 @@ def scan(index: IntArray, masses: FloatArray, rate: float, *, inclusive: bool) -
     Within the theorem's bounds of the sums over i <= k (or i < k) of P_i exp(-c (x_k - x_i)).
     """
     lines, size = masses.shape
-    passed = np.empty((lines, size))
-    factors = np.zeros(size)
-    np.multiply(np.diff(index), -rate, out=factors[1:])
-    np.exp(factors[1:], out=factors[1:])
     width = size if size <= 2 * WIDTH else WIDTH
-    blocks = size // width
-    whole = blocks * width
-    blocked = masses[:, :whole].reshape(lines, blocks, width)
-    state = np.zeros((lines, blocks))
-    tail = np.zeros((lines, 1))
-    if blocks > 1:
-        carried = _carried(index[:whole].reshape(blocks, width), blocked, rate)
-        state[:, 1:] = carried[:, :-1]
-        tail = carried[:, -1:].copy()
-    _advance(
-        state,
-        factors[:whole].reshape(blocks, width),
-        blocked,
-        passed[:, :whole].reshape(lines, blocks, width),
-        inclusive,
-    )
-    if whole < size:
-        rest = (lines, 1, size - whole)
-        _advance(
-            tail,
-            factors[whole:].reshape(rest[1:]),
-            masses[:, whole:].reshape(rest),
-            passed[:, whole:].reshape(rest),
-            inclusive,
-        )
-    return passed
-
-
-def _carried(index: IntArray, masses: npt.NDArray[np.float64], rate: float) -> FloatArray:
-    """Return the pass at the last atom of every block."""
-    ends = index[:, -1]
-    weights = np.multiply(index - ends[:, None], rate)
-    np.exp(weights, out=weights)
-    totals: FloatArray = np.einsum("bj,sbj->sb", weights, masses)
-    return scan(ends, totals, rate, inclusive=True)
-
-
-def _advance(
-    state: FloatArray,
-    factors: npt.NDArray[np.float64],
-    masses: npt.NDArray[np.float64],
-    passed: npt.NDArray[np.float64],
-    inclusive: bool,
-) -> None:
-    """Run the recursion in all blocks together, column by column; ``passed`` is filled in place."""
-    for j in range(factors.shape[1]):
+    padding = -size % width
+    index = np.concatenate([index, np.full(padding, index[-1])])
+    if padding:
+        masses = np.concatenate([masses, np.zeros((lines, padding))], axis=1)
+    places, blocked = index.reshape(-1, width), masses.reshape(lines, -1, width)
+    factors = np.exp(np.diff(index, prepend=index[0]) * -rate).reshape(-1, width)
+    state = np.zeros((lines, len(places)))
+    if len(places) > 1:
+        ends = places[:, -1]
+        totals = np.einsum("bj,sbj->sb", np.exp((places - ends[:, None]) * rate), blocked)
+        state[:, 1:] = scan(ends, totals, rate, inclusive=True)[:, :-1]
+    passed = np.empty(blocked.shape)
+    for j in range(width):
         state *= factors[:, j]
         if not inclusive:
             passed[:, :, j] = state
-        state += masses[:, :, j]
+        state += blocked[:, :, j]
         if inclusive:
             passed[:, :, j] = state
+    return passed.reshape(lines, -1)[:, :size]

@@ -13,13 +13,34 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-
 from pufferfish.numbers import IntArray
 from pufferfish.priors.ambiguity import Region
 
 
+def still_extremes(
+    region: Region, columns: Sequence[Sequence[int]] | None
+) -> tuple[list[int], list[int]]:
+    """Return the largest and the smallest <P, k_y> of all outputs without noise.
+
+    ``columns``: k_y for each output, None for the value itself; the answer is over the region's
+    unit, times that of the columns.
+    """
+    if columns is not None:
+        sides = zip(*(column_extremes(region, column) for column in columns), strict=True)
+        tops, bottoms = map(list, sides)
+        return tops, bottoms
+    whole, alone = sum(region.room), len(region.room) == 1
+    tops, bottoms = [], []
+    for least, room in zip(region.least, region.room, strict=True):
+        tops.append(least + min(region.spread, room) + region.free)
+        # What does not fit elsewhere has to be here.
+        forced = max(0, region.spread - (whole - room)) + (region.free if alone else 0)
+        bottoms.append(least + forced)
+    return tops, bottoms
+
+
 def column_extremes(region: Region, column: Sequence[int]) -> tuple[int, int]:
-    """Return the largest and the smallest <P, k> of one output, over the region's unit."""
+    """Return the largest and the smallest <P, k> of one output."""
     upwards = sorted(range(len(column)), key=column.__getitem__)
     least = sum(mass * k for mass, k in zip(region.least, column, strict=True))
     found = []
@@ -29,22 +50,8 @@ def column_extremes(region: Region, column: Sequence[int]) -> tuple[int, int]:
             poured = min(left, region.room[x])
             total += poured * column[x]
             left -= poured
-            if left == 0:
-                break
         found.append(total)
     return found[0], found[1]
-
-
-def value_extremes(region: Region) -> tuple[list[int], list[int]]:
-    """Return the largest and the smallest P(x) of every cell, over the region's unit."""
-    whole, alone = sum(region.room), len(region.room) == 1
-    tops, bottoms = [], []
-    for least, room in zip(region.least, region.room, strict=True):
-        tops.append(least + min(region.spread, room) + region.free)
-        # What does not fit elsewhere has to be here.
-        forced = max(0, region.spread - (whole - room)) + (region.free if alone else 0)
-        bottoms.append(least + forced)
-    return tops, bottoms
 
 
 @dataclass(frozen=True, eq=False)
