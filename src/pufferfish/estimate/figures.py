@@ -129,6 +129,6 @@ def moments(
         whole = fourth - 4 * centre * third + 6 * centre**2 * second - 4 * centre**3 * first
         known = float(counts @ whole) / rows + centre**4
     own = figure(around, known)
-    curve = np.sqrt(2) * mean.standard_error**2
-    error = float(np.hypot(own.standard_error, curve))
-    return mean, Figure(spread + raw, error, float(np.hypot(own.reach, REACH * curve)))
+    error = float(np.hypot(own.standard_error, np.sqrt(2) * mean.standard_error**2))
+    # Where B errs by d, A - B^2 errs by d^2 more: all of it, where two values are equally frequent.
+    return mean, Figure(spread + raw, error, own.reach + (REACH * mean.standard_error) ** 2)
