@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError
@@ -330,3 +330,31 @@ def test_people_move_with_their_support() -> None:
         tuple(s): c.tolist() for s, c in zip(two.sequences.tolist(), two.counts.T, strict=True)
     }
     assert found == {(1, 2): [0, 1], (2, 2): [1, 0]}
+
+
+LATTICES = st.tuples(
+    st.sampled_from([Fraction(1), Fraction(1, 3), Fraction(5, 2), Fraction(1, 10**40)]),
+    st.sampled_from([0, -7, 10**30]),
+    st.lists(st.integers(1, 40), max_size=5).map(lambda gaps: [0, *np.cumsum(gaps).tolist()]),
+)
+
+
+@given(st.lists(LATTICES, min_size=2, max_size=3))
+def test_the_union_holds_exactly_the_values_of_all(lattices: list[Any]) -> None:
+    priors = []
+    for step, origin, index in lattices:
+        values = [str(step * (origin + k)) for k in index]
+        row = {value: Fraction(k + 1) for k, value in enumerate(values)}
+        total = sum(row.values())
+        masses = {value: p / total for value, p in row.items()}
+        priors.append(Prior.from_mapping({"a": masses, "b": {values[0]: 1}}, step=step))
+    try:
+        scenario = Scenario(priors)
+    except InputError:  # a range of too many steps
+        reject()
+    every = {value: None for p in priors for value in p.support.values}
+    assert values_of(scenario) == tuple(sorted(every))
+    for before, after in zip(priors, scenario.priors, strict=True):
+        for k, value in enumerate(before.support.values):
+            at = values_of(scenario).index(value)
+            assert after.probability("a", at) == before.probability("a", k)

@@ -216,6 +216,8 @@ def _integer_axis(integers: npt.NDArray[Any]) -> tuple[Lattice, IntArray]:
     if integers.dtype.kind == "i":
         integers = integers.astype(np.int64)  # a difference of small integers may not fit in theirs
     offsets = (integers - integers.dtype.type(origin)).astype(np.int64)
+    if bool((np.diff(offsets) > 0).all()):
+        return Lattice(Fraction(1), origin, offsets), np.arange(len(offsets), dtype=np.int64)
     index, at = np.unique(offsets, return_inverse=True)
     if len(index) < len(offsets):
         raise InputError("the support gives the same value twice")

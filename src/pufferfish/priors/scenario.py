@@ -21,7 +21,6 @@ from pufferfish.support import (
     Levels,
     Product,
     Support,
-    lattice_index,
     lattice_of,
     make_lattice,
     make_levels,
@@ -419,24 +418,32 @@ def _union(supports: Sequence[Support], where: str) -> tuple[Support, list[IntAr
         return supports[0], [np.arange(supports[0].size, dtype=np.int64)] * len(supports)
     lattices = [s for s in supports if isinstance(s, Lattice)]
     levels = [s for s in supports if isinstance(s, Levels)]
-    union: Support
     if not levels:
-        # The coarsest step that holds all lattices: a step that was chosen stays.
-        step = Fraction(
-            math.gcd(*(s.step.numerator for s in lattices)),
-            math.lcm(*(s.step.denominator for s in lattices)),
-        )
-        union = make_lattice(dict.fromkeys(v for s in lattices for v in s.values), step)
-        at = {union.origin + k: i for i, k in enumerate(union.index.tolist())}
-        places = [[at[u] for u in lattice_index(s.values, union.step)] for s in lattices]
-    elif not lattices:
-        if any(s.ordered for s in levels):  # and not all are the same
-            raise InputError(
-                f"{where}all adversaries' priors need the same order of the same levels"
-            )
-        union = make_levels(n for s in levels for n in s.names)
-        named = {name: k for k, name in enumerate(union.names)}
-        places = [[named[name] for name in s.names] for s in levels]
-    else:
+        return _union_of_lattices(lattices)
+    if lattices:
         raise InputError(f"{where}one adversary's prior is on numbers and another's on levels")
-    return union, [np.array(place, dtype=np.int64) for place in places]
+    if any(s.ordered for s in levels):  # and not all are the same
+        raise InputError(f"{where}all adversaries' priors need the same order of the same levels")
+    union = make_levels(name for s in levels for name in s.names)
+    named = {name: k for k, name in enumerate(union.names)}
+    return union, [np.array([named[name] for name in s.names], dtype=np.int64) for s in levels]
+
+
+def _union_of_lattices(lattices: Sequence[Lattice]) -> tuple[Lattice, list[IntArray]]:
+    # The coarsest step that holds all of them: a step that was chosen stays.
+    step = Fraction(
+        math.gcd(*(s.step.numerator for s in lattices)),
+        math.lcm(*(s.step.denominator for s in lattices)),
+    )
+    ratios = [int(s.step / step) for s in lattices]
+    starts = [s.origin * ratio for s, ratio in zip(lattices, ratios, strict=True)]
+    ends = [int(s.index[-1]) * r + a for s, r, a in zip(lattices, ratios, starts, strict=True)]
+    first = min(starts)
+    make_lattice((step * first, step * max(ends)), step)  # refuses a range of too many steps
+    offsets = [
+        s.index * (ratio if s.size > 1 else 0) + (start - first)
+        for s, ratio, start in zip(lattices, ratios, starts, strict=True)
+    ]
+    merged = np.sort(np.concatenate(offsets), kind="stable")  # np.unique is far slower
+    index = merged[np.diff(merged, prepend=-1) > 0]
+    return Lattice(step, first, index), [np.searchsorted(index, each) for each in offsets]
