@@ -8,7 +8,7 @@ its own, the largest that fits.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -31,8 +31,8 @@ from pufferfish.support import lattice_of
 
 #: What is left of epsilon is nothing where it is a smaller share.
 _NOTHING = Fraction(1, 10**9)
-#: How often noise is calibrated at most, and a channel, which takes longer.
-_TRIES, _CHANNELS = 12, 8
+#: How often a mechanism is calibrated at most.
+_TRIES = 12
 #: The most values for which there is a channel that is private for any prior.
 _MOST_LOCAL = 30
 
@@ -49,6 +49,11 @@ class Further:
     bound: LossBound | None
     solution: ChannelSolution | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> Fraction:
+        """The expected cost of a channel; 0 for noise."""
+        return Fraction(0) if self.solution is None else self.solution.cost
 
 
 def per_release_epsilon(
@@ -198,9 +203,9 @@ def _further_channel(
     method: ChannelMethod,
     options: Mapping[str, Any],
 ) -> Further:
-    """Return the channel of the largest epsilon of its own, or one that is private for any prior.
+    """Return the channel of the largest epsilon of its own, or a cheaper one for any prior.
 
-    k rows of any prior leave the latter within k times that epsilon.
+    k rows of any prior leave a channel that is private for all priors within k times its epsilon.
     """
     left = _left(before, epsilon)
     scenario = before.scenario.of_column(before.scenario.product.columns[at])
@@ -210,21 +215,22 @@ def _further_channel(
         solutions.append(method.calibrate(scenario, own, **options))
         return _fitting(before, at, epsilon, solutions[-1].channel, solutions[-1])
 
-    found = per_release_epsilon(epsilon, attempt, _CHANNELS if left > 0 else 1)
-    if found is None and left > 0 and scenario.support.size <= _MOST_LOCAL:
+    found = per_release_epsilon(epsilon, attempt, _TRIES if left > 0 else 1)
+    if (found is None or found[1] < epsilon) and left > 0 and scenario.support.size <= _MOST_LOCAL:
         own = left / most_rows(before) * (1 - Fraction(1, 2**40))
         given = {**options, "weights": list(solutions[0].weights)}
         with suppress(InputError):  # the conditions may be too much for it
             solution = method.calibrate(_every_value(scenario), own, **given)
             made = _fitting(before, at, epsilon, solution.channel, solution)
-            found = None if made is None else (made, own)
+            if made is not None and (found is None or made.cost < found[0].cost):
+                found = made, own
     if found is None:
         raise _nothing_fits(before, epsilon) if left > 0 else _nothing_left(before, epsilon)
     made, own = found
     notes = made.solution.notes if made.solution is not None else ()
     if own < epsilon:
         notes += (f"the channel is calibrated for an epsilon of its own, {float(own):.6g}",)
-    return Further(made.mechanism, made.bound, made.solution, notes)
+    return replace(made, notes=notes)
 
 
 def _every_value(scenario: Scenario) -> Scenario:
