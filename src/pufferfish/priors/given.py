@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, listed
 from pufferfish.numbers import IntArray, NotFinite, parse_number, parse_text, show, text_of
 from pufferfish.support import (
     MAX_CELLS,
@@ -87,6 +87,7 @@ def rows_of_counts(counts: Mapping[Any, Any], support: Any, order: Any, step: An
             "counts must be a mapping {secret: [count, ...]} with at least one secret, "
             f"but {reprlib.repr(counts)} was given"
         )
+    columns: tuple[Any, ...] = (None,)
     if isinstance(support, Mapping):
         columns = tuple(name.strip() if isinstance(name, str) else name for name in support)
         orders = _per_column(order, columns, "order")
@@ -98,7 +99,7 @@ def rows_of_counts(counts: Mapping[Any, Any], support: Any, order: Any, step: An
     else:
         if isinstance(order, Mapping):
             raise InputError("an order by column needs a support by column, {column: values}")
-        columns, found = (None,), [_axis(support, order, step)]
+        found = [_axis(support, order, step)]
     product = Product(columns, tuple(axis for axis, _ in found))
     places = [at for _, at in found]
     at = np.ravel_multi_index(np.ix_(*places), product.shape).reshape(-1)
@@ -268,26 +269,13 @@ def _scattered(row: npt.NDArray[Any], at: IntArray, size: int) -> npt.NDArray[An
     return placed
 
 
-def _per_column(given: Any, columns: Sequence[Any], what: str) -> dict[str, Any]:
+def _per_column(given: Any, columns: Sequence[Any], what: str) -> Mapping[str, Any]:
     """Return an option of several columns by column; one column may have it without its name."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        if len(columns) == 1:
-            return {columns[0]: given}
-        raise InputError(
-            f"with several columns {what} must say which one it is for, "
-            f"{what}={{{columns[0]!r}: ...}}, but {reprlib.repr(given)} was given"
-        )
-    options: dict[str, Any] = {}
-    for key, option in given.items():
-        name = key.strip() if isinstance(key, str) else str(key)
-        if name not in columns:
-            raise InputError(
-                f"{what} is given for {name!r}, which is none of the columns"
-                f"{did_you_mean(name, columns)}; they are {listed(columns)}"
-            )
-        if name in options:
-            raise InputError(f"{what} is given twice for the column {name!r}")
-        options[name] = option
-    return options
+    if given is None or (isinstance(given, Mapping) and set(given) <= set(columns)):
+        return given or {}
+    if len(columns) == 1 and not isinstance(given, Mapping):
+        return {columns[0]: given}
+    raise InputError(
+        f"{what} must say which column it is for, {what}={{{columns[0]!r}: ...}}, and the columns "
+        f"are {listed(columns)}, but {reprlib.repr(given)} was given"
+    )
