@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.workers import NAME, charge_once, opened
@@ -88,15 +88,20 @@ def test_as_many_parts_as_fit_and_not_one_more(tmp_path: Path, parts: int) -> No
         assert view.releases()[-1].bound == 1
 
 
-@given(st.floats(min_value=0, allow_infinity=False) | st.fractions(min_value=0) | st.none())
-def test_bounds_are_written_down_and_read_back(value: float | Fraction | None) -> None:
-    bound = None if value is None else Fraction(value)
+NUMBERS = st.floats(min_value=0, allow_infinity=False) | st.fractions(min_value=0) | st.none()
+
+
+@given(st.lists(NUMBERS, min_size=20))
+@settings(max_examples=8, deadline=None)
+def test_bounds_are_written_down_and_read_back(values: list[float | Fraction | None]) -> None:
+    bounds = [None if value is None else Fraction(value) for value in values]
     with tempfile.TemporaryDirectory() as folder:
         store = opened(create(Path(folder) / "books.db"))
         with store.begin_charge() as charge:
-            add(charge, bound)
+            for bound in bounds:
+                add(charge, bound)
         with store.reading() as view:
-            assert view.releases()[0].bound == bound
+            assert [release.bound for release in view.releases()] == bounds
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "0", "-1/2", "one", "inf", math.nan, "1,5", True, None])
