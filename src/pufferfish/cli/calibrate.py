@@ -27,6 +27,7 @@ from pufferfish.cli.options import (
 )
 from pufferfish.cli.output import (
     at_most,
+    brief,
     print_csv,
     print_json,
     print_lines,
@@ -202,14 +203,16 @@ def _print_results(results: Sequence[Result]) -> None:
     rows = []
     for r in results:
         plan, expected, below = r.plan, r.expected, r.below_wasserstein
-        size = f"{share(plan.keep_rate or 0.0)} ({share(expected.constant)})"
-        numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
+        size = f"{share(plan.keep_rate or 0.0)} ({share(r.constant)})"
+        numbers = (expected.noise_to_spread, expected.mean_error)
+        error = expected.share_error
         rows.append(
             [
                 r.epsilon,
                 plan.mechanism,
                 size if plan.scale is None else rounded_up(plan.scale, 8),
-                *("-" if v is None else f"{v:.3g}" for v in numbers),
+                *("-" if v is None else brief(v) for v in numbers),
+                "-" if error is None else ">1" if error > 1 else brief(error),
                 "-" if below is None else f"{below:.1f} %",
             ]
         )
@@ -277,7 +280,7 @@ def _result_to_dict(result: Result) -> dict[str, Any]:
         "certified_by": plan.certificate.method,
         "reduction_vs_wasserstein": result.below_wasserstein,
         "reduction_vs_l1": result.below_l1,
-        "keep_rate_of_a_constant": expected.constant,
+        "keep_rate_of_a_constant": result.constant,
         "spread": expected.spread,
         "noise_to_spread": expected.noise_to_spread,
         "error_of_mean": expected.mean_error,

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pufferfish.cli.output import at_most, share
+from pufferfish.cli.output import at_most, brief, share
 from pufferfish.cli.results import Result, rows_of, used_outputs
 from pufferfish.errors import counted, listed, quoted
 from pufferfish.loss.certificate import Certificate
@@ -24,7 +24,7 @@ _METHODS = {
     "none": "worst cases",
 }
 PRIVATE = "The plan is private: it depends on every row of the table. Keep both together."
-NO_SUM = "Losses of several releases do not add up: account for them with pufferfish ledger."
+NO_SUM = "Losses of several releases do not add up (see pufferfish ledger)."
 
 
 def joined(items: Iterable[str], limit: int = 8) -> str:
@@ -89,7 +89,7 @@ def report_lines(report: TableReport, explain: bool = False) -> list[str]:
         f"{m.text!r} ({m.public_rows} public, {m.secret_rows} secret)" if m.text
         else f"the empty cell ({m.public_rows} public, {m.secret_rows} secret)"
         for m in report.missing
-        if explain or m.public_rows or m.secret_rows or m.text
+        if explain or m.public_rows or m.secret_rows
     ]  # fmt: skip
     if texts:
         lines.append(f"missing: {joined(texts)}")
@@ -104,17 +104,18 @@ def report_lines(report: TableReport, explain: bool = False) -> list[str]:
 def scenario_lines(scenario: Scenario, source: str, explain: bool = False) -> list[str]:
     """Return what is hidden in what, from how many rows, and what was decided in reading it."""
     report = scenario.priors[0].report
-    secrets = scenario.priors[0].secrets
     pairs = (f"({quoted(a)}, {quoted(b)})" for a, b in scenario.pairs)
-    which = "every pair" if scenario.is_all_pairs else f"pairs {joined(pairs)}"
+    which = "; every pair" if scenario.is_all_pairs else f"; pairs {joined(pairs)}"
+    which = "" if len(scenario.pairs) == 1 else which
     if report is None:
         rows = counted(len(scenario.priors), "prior") + ", one for each adversary"
         lines = [f"{source}: {rows if len(scenario.priors) > 1 else 'a given prior'}"]
-        lines.append(f"hidden: {listed(secrets)}; {which}")
+        lines.append(f"hidden: {listed(scenario.protected)}{which}")
     else:
         lines = [f"{source}: {counted(report.rows_used, 'row')}"]
-        named = joined(f"{quoted(name)} {rows}" for name, rows in report.secrets)
-        lines.append(f"hidden: {quoted(report.rules.secret or '')}, rows {named}; {which}")
+        counts = dict(report.secrets)
+        named = joined(f"{quoted(name)} {counts[name]}" for name in scenario.protected)
+        lines.append(f"hidden: {quoted(report.rules.secret or '')}, rows {named}{which}")
     column = scenario.product.columns[0]
     name = "a column" if column is None else quoted(column)
     lines.append(f"published: {name}, {support_words(scenario.support)}")
@@ -133,7 +134,7 @@ def scenario_notes(scenario: Scenario) -> list[str]:
         notes += () if prior.report is None else prior.report.notes
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
-        notes.append(f"in no pair, so that nothing is promised about them: {listed(left)}")
+        notes.append(f"promised nothing, as in no pair: {listed(left, 2)}")
     return list(dict.fromkeys(notes))
 
 
@@ -214,9 +215,9 @@ def _if_a_sample(results: Sequence[Result], command: str) -> list[str]:
         loss = rounded_up(worst.loss_at_95 or 0.0, 3)
         each.append(f"{loss} ({_named(worst, results)})")
     infinite = any(r.loss_at_95 == float("inf") for r in known)
-    why = "; inf: too few rows show that an output occurs for every secret" if infinite else ""
-    said = f"If they are a sample, it may cost up to {joined(each, 4)} at 95 % confidence{why}."
-    return [f"{said} This holds then too:", f"  {command}"] if command else [said]
+    why = " (inf: too few rows show that an output occurs for every secret)" if infinite else ""
+    said = f"If they are a sample it may cost {joined(each, 4)} at 95 %{why}"
+    return [f"{said}; what holds then too:", f"  {command}"] if command else [f"{said}."]
 
 
 def survival_lines(results: Sequence[Result]) -> list[str]:
@@ -251,9 +252,9 @@ def _why_lost(result: Result) -> str:
         used = used_outputs(plan)
         if len(used) == 1:
             return f"every row becomes {quoted(plan.channel.outputs.name(used[0]))}"
-        kept, constant = share(plan.keep_rate or 0.0), share(result.expected.constant)
+        kept, constant = share(plan.keep_rate or 0.0), share(result.constant)
         return f"it keeps {kept} of the rows, and one constant for everybody would keep {constant}"
-    return f"the noise is {result.expected.noise_to_spread or 0.0:.2g} times its spread"
+    return f"the noise is {brief(result.expected.noise_to_spread or 0.0, 2)} times its spread"
 
 
 def _why_survives(result: Result) -> str:
@@ -261,12 +262,12 @@ def _why_survives(result: Result) -> str:
     plan, expected = result.plan, result.expected
     if plan.keep_rate is not None:
         words = f"{share(plan.keep_rate)} of the rows stay as they are"
-        return f"The column survives: {words} (one constant: {share(expected.constant)})."
+        return f"The column survives: {words} (one constant: {share(result.constant)})."
     ratio = expected.noise_to_spread or 0.0
-    words = f"the noise is {ratio:.2g} times its spread"
+    words = f"the noise is {brief(ratio, 2)} times its spread"
     if ratio < 1:
         return f"The column survives: {words}."
-    mean = f"their mean, to about {expected.mean_error or 0.0:.2g}"
+    mean = f"their mean, to about {brief(expected.mean_error or 0.0, 2)}"
     return f"Single values drown, {words}; what is left is {mean}."
 
 

@@ -132,6 +132,11 @@ def at_most(value: float, limit: Fraction | None, digits: int = 8) -> str:
     return exact
 
 
+def brief(value: float, digits: int = 3) -> str:
+    """Return a number to the nearest with so many digits."""
+    return f"{float(f'{value:.{digits}g}'):g}"
+
+
 def share(value: float) -> str:
     """Return a share in per cent with one decimal, cut off: none but a whole one is 100 %."""
     if value == 1:

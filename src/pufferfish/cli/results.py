@@ -56,13 +56,20 @@ class Result:
     @property
     def survives(self) -> bool:
         """Whether a released value tells anything of its own row."""
-        if self.plan.channel is not None and len(used_outputs(self.plan)) == 1:
-            return self.plan.support.size == 1
         ratio = self.expected.noise_to_spread
         if self.plan.channel is None:
             return ratio is None or ratio < _NOTHING or self.expected.spread == 0
+        if len(used_outputs(self.plan)) == 1:
+            return self.plan.support.size == 1
+        # One constant for everybody, the mean, has an error of the spread.
         kept = self.plan.keep_rate
-        return kept is None or kept >= self.expected.constant - 1e-9
+        return kept is None or kept >= self.constant - 1e-9 or (ratio is not None and ratio < 1)
+
+    @property
+    def constant(self) -> float:
+        """The share of rows that one constant for everybody keeps."""
+        found = self.plan.distortion
+        return self.expected.constant if found is None else found.baseline
 
 
 def used_outputs(plan: Plan) -> list[int]:
