@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is proved of a loss, against the definitions; and mutants, on which the same checks fail."""
 
+import json
 import math
 import threading
 from collections import Counter
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +105,22 @@ def test_known_least_scales(
     refused = certify(scenario, bad, epsilon)
     assert refused.decided
     assert not refused.holds
+
+
+REFERENCE = json.loads(
+    (Path(__file__).parents[1] / "calibration" / "reference.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("entry", REFERENCE["priors"], ids=lambda entry: entry["name"])
+def test_reference_losses(entry: dict, arithmetic: str) -> None:
+    scenario = scenario_of(entry["secrets"])
+    for row in entry["results"]:
+        for scale, loss in ((row["relaxed"], "loss_at_relaxed"), (0, "loss_unchanged")):
+            # The references are rounded to 13 digits, to nearest.
+            if row[loss] is not None:
+                found = certify(scenario, float(scale))
+                assert found.loss == pytest.approx(float(row[loss]), rel=1e-10, abs=1e-11)
 
 
 def test_the_prior_of_the_theory_page() -> None:
