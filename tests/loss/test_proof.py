@@ -107,12 +107,11 @@ def test_known_least_scales(
     assert not refused.holds
 
 
-REFERENCE = json.loads(
-    (Path(__file__).parents[1] / "calibration" / "reference.json").read_text(encoding="utf-8")
-)
+FILE = Path(__file__).parents[1] / "calibration" / "reference.json"
+REFERENCE = [e for e in json.loads(FILE.read_text())["priors"] if "secrets" in e]
 
 
-@pytest.mark.parametrize("entry", REFERENCE["priors"], ids=lambda entry: entry["name"])
+@pytest.mark.parametrize("entry", REFERENCE, ids=lambda entry: entry["name"])
 def test_reference_losses(entry: dict, arithmetic: str) -> None:
     scenario = scenario_of(entry["secrets"])
     for row in entry["results"]:
