@@ -46,13 +46,6 @@ class Charged:
 
     If the block ends well the release is marked as released; otherwise it stays charged, and
     counts all the same: nobody knows what was seen of it.
-
-    Attributes
-    ----------
-    id : str
-        Its name in the ledger.
-    price : Price
-    store : Store
     """
 
     id: str
@@ -88,18 +81,7 @@ class Charged:
 
 @dataclass(frozen=True)
 class Books:
-    """All that a ledger holds.
-
-    Attributes
-    ----------
-    notice : str
-        What the file says of itself.
-    exposed : bool
-        Whether others than its owner can read or write the file.
-    datasets : tuple of Dataset
-    releases : tuple of ReleaseRecord
-        In the order of their charges.
-    """
+    """All that a ledger holds; ``exposed``: others than its owner can read or write the file."""
 
     notice: str
     exposed: bool

@@ -133,24 +133,10 @@ def bound_of(counted: Counted, outs: Sequence[Out]) -> tuple[LossBound, int, int
 class Price:
     """What a release costs, together with everything that is out of the same table.
 
-    Attributes
-    ----------
-    dataset : Dataset
-    column : str
-        What is released.
-    releases : int
-        How many releases of the dataset are charged already.
-    before : Fraction or None
-        The bound of the joint loss of these, as it was charged; None: infinite.
-    bound : LossBound
-        That of all of them and this one.
-    own : bool
-        Whether the plan is for what the counts of this very table say; if not, worst cases are
-        charged.
-    incomplete : int
-        Rows with a value in some of the released columns, but not in all: charged worst cases.
-    rows : int
-        How many rows one person may have, where a plan says whose they are; or else 1.
+    ``before`` is the bound of the ``releases`` that are charged already (None: infinite), ``bound``
+    that of all of them and this one. ``own``: whether the plan is for what the counts of this very
+    table say, or else worst cases are charged. ``incomplete``: rows without a value in some of the
+    released columns, charged worst cases. ``rows``: how many one person may have.
     """
 
     dataset: Dataset

@@ -36,24 +36,10 @@ _RELEASE = "sequence, id, dataset, public, plan, own, bound, kind, time, state"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A table under one secret, with the budget of all its releases.
+    """A table under one secret, with the budget of all its releases; none of it ever changes.
 
-    Attributes
-    ----------
-    name : str
-    secret : str
-        The column that holds it.
-    budget : Fraction
-        What the joint loss of all releases may be at most.
-    digest : str
-        The identity of the table, fixed when it was opened.
-    rows : int
-    other_people : bool
-        Whether the user said that the people of other datasets about this secret are others.
-    opened : str
-        When (UTC, ISO 8601).
-    version : int
-        Changes with every charge.
+    The ``digest`` is the table's identity; ``other_people``: the user said that the people of other
+    datasets about this secret are others; ``version`` counts charges.
     """
 
     name: str
@@ -70,27 +56,10 @@ class Dataset:
 class ReleaseRecord:
     """One release, as it was charged.
 
-    Attributes
-    ----------
-    sequence : int
-        Its place among all releases of the ledger: the one order there is.
-    id : str
-        Its name, 12 hexadecimal digits.
-    dataset : str
-    column : str
-        What was released.
-    plan : str
-        The plan in force, as JSON.
-    own : bool
-        Whether the plan is for what the counts of this very table say.
-    bound : Fraction or None
-        The bound of the joint loss of all releases up to this one; None: infinite.
-    kind : str
-        Which bound it is.
-    time : str
-        When it was charged (UTC, ISO 8601).
-    state : str
-        "charged", or "released" once its output was in place.
+    ``sequence`` is the one order there is; ``plan``: what was in force, as JSON; ``own``: whether
+    it is for what the counts of this very table say; ``bound``: of the joint loss of all releases
+    up to this one, None where infinite; ``state``: "charged", or "released" once its output was in
+    place.
     """
 
     sequence: int
@@ -109,14 +78,8 @@ class ReleaseRecord:
 class Store:
     """A ledger file, from :func:`create` or :func:`open_store`; every call opens it anew.
 
-    Attributes
-    ----------
-    path : Path
-        The file, links followed.
-    patience : float
-        Seconds to wait while other processes hold it.
-    waiting : callable, optional
-        Told now and then how many seconds that took so far.
+    ``patience``: seconds to wait while other processes hold it; ``waiting`` is told now and then
+    how many seconds that took so far.
     """
 
     path: Path

@@ -23,21 +23,11 @@ Fault = Literal["unreadable", "over the budget", "too little", "too much", "not 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in a ledger that is not as it should be.
+    """Something that is not as it should be; bounds that are None are infinite, or not computed.
 
-    Attributes
-    ----------
-    dataset : str
-    release : str
-        The release's name.
-    fault : str
-        ``unreadable``: its plan; ``over the budget``: the bound recorded; ``too little``, ``too
-        much``: it was charged; ``not its own``: the plan is for other counts than those of the
-        table, which was not recorded.
-    recorded, computed : Fraction or None
-        The bounds; None: infinite, or not computed.
-    reason : str
-        Why it cannot be read.
+    ``unreadable``: the plan, for a ``reason``; ``over the budget``: the bound recorded; ``too
+    little``, ``too much``: what was charged; ``not its own``: the plan is for other counts than
+    those of the table, which was not recorded.
     """
 
     dataset: str
@@ -50,17 +40,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verified:
-    """What :meth:`pufferfish.Ledger.verify` found.
-
-    Attributes
-    ----------
-    releases : int
-        How many were looked at.
-    recounted : int
-        How many joint losses were computed again from the table.
-    differences : tuple of Difference
-        Empty where all is as it should be.
-    """
+    """How many releases were looked at, and recounted from the table; and what is wrong."""
 
     releases: int
     recounted: int
