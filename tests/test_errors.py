@@ -25,19 +25,11 @@ def test_exit_statuses() -> None:
 @pytest.mark.parametrize(
     "name, shown",
     [
-        ("c", "c"),
-        ("Größe 2", "Größe 2"),
-        ("c, d", "'c, d'"),
-        ("it's", '"it\'s"'),
-        ('say "x"', "'say \"x\"'"),
-        (" c", "' c'"),
-        ("c ", "'c '"),
-        ("", "''"),
-        ("a\nb", "'a\\nb'"),
-        ("\x1b[31m", "'\\x1b[31m'"),
-        ("x" * 61, "x" * 57 + "..."),
+        ("c", "c"), ("Größe 2", "Größe 2"), ("c, d", "'c, d'"), ("it's", '"it\'s"'),
+        ('say "x"', "'say \"x\"'"), (" c", "' c'"), ("c ", "'c '"), ("", "''"), ("a\nb", "'a\\nb'"),
+        ("\x1b[31m", "'\\x1b[31m'"), ("x" * 61, "x" * 57 + "..."),
     ],
-)
+)  # fmt: skip
 def test_names_that_could_be_misread_are_quoted(name: str, shown: str) -> None:
     assert quoted(name) == shown
     assert listed([name, "b"]) == f"{shown}, b"

@@ -191,17 +191,13 @@ def test_private_json_is_for_its_owner(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "not valid JSON"),
-        (b'{"scale": NaN}', "NaN"),
-        (b'{"scale": -Infinity}', "Infinity"),
+        (b"", "not valid JSON"), (b'{"scale": NaN}', "NaN"), (b'{"scale": -Infinity}', "Infinity"),
         (b'{"scale": 1, "scale": 2}', "'scale' occurs twice"),
-        (b'[{"a": {"b": 1, "b": 1}}]', "'b' occurs twice"),
-        (b"\xff\xfe", "UTF-8"),
-        (b"[" * 100_000, "not valid JSON"),
-        (b"1" * 5000, "not valid JSON"),
+        (b'[{"a": {"b": 1, "b": 1}}]', "'b' occurs twice"), (b"\xff\xfe", "UTF-8"),
+        (b"[" * 100_000, "not valid JSON"), (b"1" * 5000, "not valid JSON"),
     ],
     ids=lambda value: repr(value)[:25],
-)
+)  # fmt: skip
 def test_json_that_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "plan.json"
     path.write_bytes(content)

@@ -31,23 +31,15 @@ from pufferfish.numbers import (
 @pytest.mark.parametrize(
     "text, value",
     [
-        ("0.1", Fraction(1, 10)),
-        (" -3.2 ", Fraction(-16, 5)),
-        (".5", Fraction(1, 2)),
-        ("5.", Fraction(5)),
-        ("1e-15", Fraction(1, 10**15)),
-        ("+2E3", Fraction(2000)),
-        ("1/3", Fraction(1, 3)),
-        ("-1 / 3", Fraction(-1, 3)),
-        ("9007199254740993", Fraction(9007199254740993)),
-        ("1e-1000", Fraction(1, 10**1000)),
-        ("10e-1001", Fraction(1, 10**1000)),
-        (f"0.{'0' * 990}1e+991", Fraction(1)),
-        (f"1{'0' * 990}e-990", Fraction(1)),
-        ("0e999", Fraction(0)),
+        ("0.1", Fraction(1, 10)), (" -3.2 ", Fraction(-16, 5)), (".5", Fraction(1, 2)),
+        ("5.", Fraction(5)), ("1e-15", Fraction(1, 10**15)), ("+2E3", Fraction(2000)),
+        ("1/3", Fraction(1, 3)), ("-1 / 3", Fraction(-1, 3)),
+        ("9007199254740993", Fraction(9007199254740993)), ("1e-1000", Fraction(1, 10**1000)),
+        ("10e-1001", Fraction(1, 10**1000)), (f"0.{'0' * 990}1e+991", Fraction(1)),
+        (f"1{'0' * 990}e-990", Fraction(1)), ("0e999", Fraction(0)),
         ("-0.0e-99999999999", Fraction(0)),
     ],
-)
+)  # fmt: skip
 def test_texts_that_are_numbers(text: str, value: Fraction) -> None:
     assert parse_text(text) == value
 
@@ -156,23 +148,12 @@ def test_least_common_multiple() -> None:
 @pytest.mark.parametrize(
     "value, text",
     [
-        (None, ""),
-        (" a ", "a"),
-        (True, "true"),
-        (np.bool_(False), "false"),
-        (1.0, "1"),
-        (0.1, "0.1"),
-        (np.float32(0.1), "0.1"),
-        (2.0**53, "9007199254740992.0"),
-        (math.nan, "nan"),
-        (10**20, str(10**20)),
-        (np.int8(-3), "-3"),
-        (Decimal("1.50"), "1.5"),
-        (Decimal("inf"), "infinity"),
-        (Decimal("1e5000"), "1E+5000"),
-        (Fraction(1, 3), "1/3"),
+        (None, ""), (" a ", "a"), (True, "true"), (np.bool_(False), "false"), (1.0, "1"),
+        (0.1, "0.1"), (np.float32(0.1), "0.1"), (2.0**53, "9007199254740992.0"), (math.nan, "nan"),
+        (10**20, str(10**20)), (np.int8(-3), "-3"), (Decimal("1.50"), "1.5"),
+        (Decimal("inf"), "infinity"), (Decimal("1e5000"), "1E+5000"), (Fraction(1, 3), "1/3"),
     ],
-)
+)  # fmt: skip
 def test_values_as_text(value: Any, text: str) -> None:
     assert text_of(value) == text
 

@@ -95,21 +95,16 @@ def test_decimals_are_what_they_print_and_fractions_what_they_say() -> None:
 @pytest.mark.parametrize(
     "mapping, message",
     [
-        ([0.5, 0.5], "mapping"),
-        ({}, "at least one secret"),
-        ({"a": [0.5, 0.5]}, "values and probabilities"),
-        ({"a": {}}, "sum to 0"),
-        ({"a": {0: 0.97}}, "'a' sum to 0.97"),
-        ({"a": {0: 1.5}}, "'a' sum to 1.5"),
+        ([0.5, 0.5], "mapping"), ({}, "at least one secret"),
+        ({"a": [0.5, 0.5]}, "values and probabilities"), ({"a": {}}, "sum to 0"),
+        ({"a": {0: 0.97}}, "'a' sum to 0.97"), ({"a": {0: 1.5}}, "'a' sum to 1.5"),
         ({"a": {0: 0, 1: 0}}, "'a' sum to 0"),
         ({"a": {0: -0.1, 1: 1.1}}, "negative probability -0.1"),
-        ({"a": {0: "x"}}, "probability of 0 under secret 'a'"),
-        ({"a": {"inf": 1}}, "not a finite"),
+        ({"a": {0: "x"}}, "probability of 0 under secret 'a'"), ({"a": {"inf": 1}}, "not a finite"),
         ({"a": {"1": 0.5, "1.0": 0.5}}, "same value twice"),
-        ({"a": {0: 1}, " a": {0: 1}}, "given twice"),
-        ({"a": {None: 1}}, "value of the support"),
+        ({"a": {0: 1}, " a": {0: 1}}, "given twice"), ({"a": {None: 1}}, "value of the support"),
     ],
-)
+)  # fmt: skip
 def test_wrong_mappings(mapping: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Prior.from_mapping(mapping)
@@ -198,22 +193,18 @@ def test_counts_of_any_size_and_kind() -> None:
 @pytest.mark.parametrize(
     "counts, support, message",
     [
-        ([1], [0], "mapping"),
-        ({"a": [1, 2]}, [0], "2 counts, but the support has 1 value"),
-        ({"a": [-1, 2]}, [0, 1], "negative count -1"),
-        ({"a": [0.5, 0.5]}, [0, 1], "whole numbers"),
-        ({"a": [0, 0]}, [0, 1], "'a' has no mass"),
-        ({"a": [1, 1]}, [0, 0], "same value twice"),
+        ([1], [0], "mapping"), ({"a": [1, 2]}, [0], "2 counts, but the support has 1 value"),
+        ({"a": [-1, 2]}, [0, 1], "negative count -1"), ({"a": [0.5, 0.5]}, [0, 1], "whole numbers"),
+        ({"a": [0, 0]}, [0, 1], "'a' has no mass"), ({"a": [1, 1]}, [0, 0], "same value twice"),
         ({"a": [1, 1]}, ["0", "0.0"], "same value twice"),
         ({"a": [1, None]}, [0, 1], "count of secret"),
-        ({"a": [1, 1], "a ": [1, 1]}, [0, 1], "given twice"),
-        ({"a": []}, [], "empty"),
+        ({"a": [1, 1], "a ": [1, 1]}, [0, 1], "given twice"), ({"a": []}, [], "empty"),
         ({"a": [1, 1]}, [[0], [1, 2]], "one dimension"),
         ({"a": [1, 1]}, np.array([0, 2**62]), r"2\*\*53"),
         ({"a": np.ones(10**7 + 1)}, np.arange(10**7 + 1), "10,000,001"),
     ],
     ids=range(13),
-)
+)  # fmt: skip
 def test_wrong_counts(counts: Any, support: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Prior.from_counts(counts, support=support)
@@ -331,15 +322,12 @@ def test_wrong_joint_counts(counts: Any, given: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({"confidence": 95}, "95 % is 0.95"),
-        ({"confidence": 1}, "below 1"),
-        ({"confidence": 0}, "above 0"),
-        ({"confidence": "nan"}, "finite"),
-        ({"tv_radius": -0.1}, "from 0 to 1"),
-        ({"tv_radius": 1.5}, "from 0 to 1"),
+        ({"confidence": 95}, "95 % is 0.95"), ({"confidence": 1}, "below 1"),
+        ({"confidence": 0}, "above 0"), ({"confidence": "nan"}, "finite"),
+        ({"tv_radius": -0.1}, "from 0 to 1"), ({"tv_radius": 1.5}, "from 0 to 1"),
         ({"confidence": 0.9, "tv_radius": 0.1}, "both were given"),
     ],
-)
+)  # fmt: skip
 def test_regions_that_are_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Prior.from_counts({"a": [3, 4], "b": [5, 6]}, support=[0, 1], **given)

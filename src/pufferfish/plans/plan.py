@@ -230,11 +230,6 @@ class Plan(Guarantee):
             Where to.
         force : bool
             Whether an existing file may be replaced.
-
-        Raises
-        ------
-        InputError
-            If the file exists and ``force`` is not set, or it cannot be written.
         """
         write_private(schema.values(self), Path(path), force)
 
@@ -246,11 +241,6 @@ class Plan(Guarantee):
         ----------
         path : str or Path
             A plain file.
-
-        Raises
-        ------
-        InputError
-            If the file is no plan, or one of another version.
         """
         data = read_strict(Path(path), "the plan")
         try:
@@ -309,11 +299,6 @@ class Plan(Guarantee):
             Rows without a public value are the level ``(missing)`` of the prior.
         decimal : "." or ","
             The decimal mark of the cells.
-
-        Raises
-        ------
-        InputError
-            If the plan names its columns already, or an option does not fit its support.
         """
         if self.coding is not None:
             raise InputError(
@@ -430,12 +415,6 @@ class Plan(Guarantee):
         -------
         array, dataframe or ReleaseReport
             The like of ``values``; for a file the report on what was written.
-
-        Raises
-        ------
-        InputError
-            If a value is outside the support, or the column would be published unchanged and
-            nobody allowed it.
         """
         from pufferfish.release.pipeline import release_any  # slow to import
 
@@ -476,11 +455,6 @@ class Plan(Guarantee):
         -------
         Estimate
             Frequencies, mean and variance, each with its standard error.
-
-        Raises
-        ------
-        InputError
-            If it cannot have been released by this plan.
         """
         from pufferfish.estimate.released import estimate_released  # slow to import
 

@@ -46,7 +46,7 @@ class Prior:
     rules : Rules or None
         For a prior from a table: how it was read.
     codings : tuple of Coding, length k
-        How a cell of each column is coded; empty for a given prior.
+        How cells were coded when they were counted; empty for a given prior.
     strata : tuple of Stratum
         People by their number of rows, where that was counted (``unit``).
     report : TableReport or None
@@ -144,11 +144,6 @@ class Prior:
         ----------
         column : str or None
             Its name; None for the only one.
-
-        Raises
-        ------
-        InputError
-            If there is no such column.
         """
         at = self.product.position(column)
         shape = self.product.shape
@@ -183,11 +178,6 @@ class Prior:
         tv_radius : number, optional
             From 0 to 1: balls of this radius in total variation. With neither, the prior is
             taken as exact again.
-
-        Raises
-        ------
-        InputError
-            If both are given, one is out of range, or confidence is asked for without counts.
 
         Notes
         -----
@@ -224,11 +214,6 @@ class Prior:
         -------
         Prior
             Its ``notes`` say of rows whose sum is not exactly 1 that they were renormalised.
-
-        Raises
-        ------
-        InputError
-            If a row does not sum to 1 (within 1e-6), has a negative entry, or is no mapping.
         """
         return cls.from_numerators(
             rows_of_mapping(secrets, order, step), rule=region_rule(tv_radius=tv_radius)
@@ -263,12 +248,6 @@ class Prior:
             Step of the lattice; by default the largest number that divides 1 and every value.
         confidence, tv_radius : number, optional
             A region for the prior (:meth:`with_region`).
-
-        Raises
-        ------
-        InputError
-            If shapes differ, a count is negative or no integer, a value is given twice, a secret
-            has no rows, or there are more than 10**7 combinations of values.
         """
         rows = rows_of_counts(counts, support, order, step)
         return cls.from_numerators(rows, from_rows=True, rule=region_rule(confidence, tv_radius))
@@ -337,12 +316,6 @@ class Prior:
         -------
         Prior
             With ``report``: rows read, used and set aside, each with its reason.
-
-        Raises
-        ------
-        InputError
-            If the file or a column cannot be read, or a secret has no usable row; if a row has a
-            public value but no unit, or a unit has several secrets.
 
         Notes
         -----

@@ -26,7 +26,6 @@ from pufferfish.support import (
     make_levels,
 )
 from pufferfish.tables.report import Stratum
-from pufferfish.tables.rules import Coding
 
 Pair = tuple[str, str]
 #: With more secrets than this the pairs have to be named.
@@ -62,13 +61,6 @@ class Scenario:
     priors : tuple of Prior
     pairs : tuple of (str, str)
         In the order given, without repetitions; (a, b) and (b, a) are the same pair.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two secrets, or more than 200 and no pairs are named; if the
-        secrets, columns or kinds of support of the priors differ; if a pair names an unknown
-        secret or the same one twice.
     """
 
     priors: tuple[Prior, ...]
@@ -146,11 +138,6 @@ class Scenario:
         ----------
         column : str or None
             Its name; None for the only one.
-
-        Raises
-        ------
-        InputError
-            If there are several columns and none or an unknown one is named.
         """
         self.product.position(column)
         if len(self.product.axes) == 1:
@@ -392,24 +379,12 @@ def _moved(
         secrets=secrets,
         counts=counts,
         totals=tuple(prior.totals[row] for row in rows),
-        codings=_recoded([prior.codings[k] for k in axes if prior.codings], product.axes),
+        codings=tuple(prior.codings[k] for k in axes if prior.codings),
         strata=tuple(
             replace(stratum, sequences=to[stratum.sequences], counts=stratum.counts[rows])
             for stratum in prior.strata
         ),
     )
-
-
-def _recoded(codings: Sequence[Coding], axes: Sequence[Support]) -> tuple[Coding, ...]:
-    """Return codings on other supports; none where cells would be rounded to another step."""
-    if not codings:
-        return ()
-    made = [replace(coding, support=axis) for coding, axis in zip(codings, axes, strict=True)]
-    kept = all(
-        not one.rounds or getattr(one.support, "step", 0) == getattr(new.support, "step", 0)
-        for one, new in zip(codings, made, strict=True)
-    )
-    return tuple(made) if kept else ()
 
 
 def _union(supports: Sequence[Support], where: str) -> tuple[Support, list[IntArray]]:
