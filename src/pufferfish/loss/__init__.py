@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TODO."""
+"""What outputs tell: the loss of releases, searched in doubles and proved."""
