@@ -45,10 +45,6 @@ def test_doubles_are_nearest(units: list[int], step: Fraction) -> None:
     assert to_doubles(array(units), step).tolist() == [float(u * step) for u in units]
 
 
-def test_rounding_ties_go_to_even() -> None:
-    assert rounded(array([-3, -1, 1, 3, 5]), Fraction(1, 2)).tolist() == [-2, 0, 0, 2, 2]
-
-
 @given(st.integers(-20, 20), STEPS)
 def test_the_least_draw_of_a_rounded_value(value: int, step: Fraction) -> None:
     post = Postprocess(spec_of(make_lattice([Fraction(0)], step), DiscreteLaplace(0.0, step)))
@@ -232,11 +228,3 @@ def test_channels_that_do_not_fit(spec: ReleaseSpec, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         check_releasable(spec)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 4)])
-def test_another_lattice_is_another_support(step: Fraction) -> None:
-    support = make_lattice([Fraction(0), Fraction(1)], Fraction(1, 2))
-    inputs = make_lattice([Fraction(0), Fraction(1)], step)
-    with pytest.raises(InputError, match="only the values that it was made for"):
-        check_releasable(spec_of(support, Channel.of(inputs, inputs, [[1, 1], [1, 1]])))

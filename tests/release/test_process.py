@@ -38,7 +38,7 @@ def progress(done, total):
     if done < total:
         print("writing", flush=True)
         time.sleep(300)
-prepare(source, output, spec, keep).write(progress)
+prepare(source, output, spec).write(progress)
 """
 
 FULL_DISK = """

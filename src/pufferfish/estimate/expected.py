@@ -54,6 +54,8 @@ def expected_errors(
 ) -> Expected:
     """Return what errors to expect of a mechanism on values of given frequencies.
 
+    Without a number of rows (0) there are no errors of a mean or a share.
+
     Notes
     -----
     Outputs have frequencies q = M'p. Weighted least squares with weights 1/q estimates p with the
@@ -72,10 +74,10 @@ def expected_errors(
     mean = share = noise = None
     if isinstance(mechanism, DiscreteLaplace):
         noise = mechanism.std
-        mean = noise / math.sqrt(rows)
+        mean = noise / math.sqrt(rows) if rows else None
     elif numbers is not None:
         noise = math.sqrt(mechanism.mse(np.rint(p * 2**40).astype(int).tolist()))
-    if covariance is not None:
+    if covariance is not None and rows:
         share = math.sqrt(max(0.0, float(np.mean(np.diag(covariance)))) / rows)
         if numbers is not None:
             centred = numbers - p @ numbers  # shares sum to 1, so this only rounds less

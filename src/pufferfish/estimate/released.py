@@ -26,7 +26,8 @@ from pufferfish.release.csvtext import guarded, texts, unguarded
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Support, lattice_of
-from pufferfish.tables.arrow import Cells, distinct
+from pufferfish.tables.arrow import Cells, distinct, one_array
+from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
 
@@ -34,6 +35,7 @@ from pufferfish.tables.source import open_table
 _IMPOSSIBLE = 5.0
 #: Less than this outside of what is possible is the rounding of doubles.
 _ROUNDING = 1e-6
+_TEXT_FILES = (".csv", ".tsv", ".txt", ".gz")
 _OTHER = "; was the column released by this plan, with these options?"
 
 
@@ -79,10 +81,9 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
             )
         what = f"column {name!r} of {table.name}"
         groups = table.groups([name])
-        values, counts = groups.column(0), groups.column(1).to_pylist()
-        picked, places = distinct(values)
-        counts = np.bincount(places, weights=counts, minlength=len(picked)).astype(int).tolist()
-        text_file = table.path is not None and table.path.suffix.lower() not in (".parquet", ".pq")
+        picked, counts = one_array(groups.column(0)), groups.column(1).to_pylist()
+        file = str(released).lower() if isinstance(released, str | Path) else ""
+        text_file = file == "-" or file.endswith(_TEXT_FILES)
     elif column is not None:
         raise InputError("a column can be named of a dataframe or a file, but not of an array")
     else:
@@ -92,7 +93,7 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
     rows: dict[str, int] = {}
     for text, count in zip(Cells(picked).texts, counts, strict=True):
         text = unguarded(text) if text_file else text
-        rows[text] = rows.get(text, 0) + int(count)
+        rows[text] = rows.get(text, 0) + count
     if rows.get(""):
         raise InputError(f"{what} has an empty cell, but a release writes none{_OTHER}")
     if not any(rows.values()):
@@ -102,7 +103,9 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
 
 def _decoded(what: str, cells: dict[str, int], post: Postprocess) -> dict[int, int]:
     """Return rows by released value, in steps or as positions of levels."""
-    places = None if post.levels is None else {n: k for k, n in enumerate(post.levels.names)}
+    places = None
+    if post.levels is not None:
+        places = {canonical(name): k for k, name in enumerate(post.levels.names)}
     rows: dict[int, int] = {}
     for text, count in cells.items():
         value = _steps(text, post.step) if places is None else places.get(text)

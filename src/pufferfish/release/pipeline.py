@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Release: table batches to atoms, through the mechanism, into an array, a frame or a file."""
 
-import io
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -111,33 +110,27 @@ class Prepared:
         return self.report
 
     def rehearse(self, progress: Progress | None) -> None:
-        """Make the dry pass: everything is read, checked and shown, and nothing is drawn."""
+        """Make the dry pass: everything is read and checked, and nothing is drawn or written."""
         with PendingFile(self.target, self.force):
             pass  # it can be made
-
-        def show(kept: Mapping[str, pa.Array], values: IntArray, usable: BoolArray) -> None:
-            if kept:
-                self._sink(io.BytesIO()).write(kept, values)
-
-        reader = self.run(self._batches(), show, progress, draw=False)
+        reader = self.run(self._batches(), None, progress)
         self.settle(reader)
         self.digest = reader.digest
 
     def run(
         self,
         batches: Iterable[pa.RecordBatch],
-        write: _Write,
+        write: _Write | None,
         progress: Progress | None = None,
         total: int | None = None,
-        *,
-        draw: bool = True,
     ) -> Reader:
-        """Read all rows and pass them on; without ``draw`` 0 stands for every released value."""
+        """Read all rows, and draw for them and pass all of it on where somebody takes it."""
         reader = Reader(self.spec, self.columns, self.table)
         for batch in batches:
             atoms, usable = reader.read(batch)
-            kept = kept_cells(batch, self.columns.keep, usable)
-            write(kept, self.post.draw(atoms, self._entropy) if draw else 0 * atoms, usable)
+            if write is not None:
+                kept = kept_cells(batch, self.columns.keep, usable)
+                write(kept, self.post.draw(atoms, self._entropy), usable)
             if progress is not None:
                 progress(reader.rows, total)
         reader.check_people()
@@ -221,15 +214,17 @@ def prepare(
     source: Any,
     output: str | Path,
     spec: ReleaseSpec,
-    keep: Sequence[str] = (),
     *,
     force: bool = False,
     seed: int | None = None,
     progress: Progress | None = None,
     inputs: Sequence[str | Path] = (),
 ) -> Prepared:
-    """Read a table once and refuse whatever can be refused; nothing is drawn or written."""
-    prepared = _opened(source, output, spec, keep, force, seed, inputs)
+    """Read a table once and refuse whatever can be refused, for a charge before it is written.
+
+    No further column can be kept: nothing could be charged for that.
+    """
+    prepared = _opened(source, output, spec, (), force, seed, inputs)
     prepared.rehearse(progress)
     return prepared
 
