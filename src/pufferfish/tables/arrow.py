@@ -122,15 +122,17 @@ class Cells:
     """
 
     def __init__(self, values: pa.Array, decimal: str = ".") -> None:
-        kind = values.type
+        kind, cells = values.type, to_list(values)
         self.typed = not is_text(kind) and not pt.is_temporal(kind)
-        narrow = kind.to_pandas_dtype() if pt.is_float16(kind) or pt.is_float32(kind) else None
-        self.raw = [
-            text_of(value if narrow is None or value is None else narrow(value))
-            for value in to_list(values)
-        ]
         self._comma = decimal == "," and not self.typed
-        self.texts = [canonical(text) for text in self.raw]
+        if not self.typed:
+            self.raw = [(text or "").strip() for text in cells]
+        elif pt.is_float16(kind) or pt.is_float32(kind):
+            narrow = kind.to_pandas_dtype()
+            self.raw = [text_of(None if cell is None else narrow(cell)) for cell in cells]
+        else:
+            self.raw = list(map(text_of, cells))
+        self.texts = self.raw if pt.is_integer(kind) else list(map(canonical, self.raw))
 
     @cached_property
     def numbers(self) -> list[Parsed]:

@@ -78,6 +78,8 @@ def parse(text: str) -> Parsed:
 
     Examples of what is none: ``1/3``, ``1,200``, ``0x10``, and ``007``, which may be a code.
     """
+    if text.isdecimal() and text.isascii() and text[0] != "0" and len(text) <= _DIGITS:
+        return int(text), 1
     match = _PLAIN.fullmatch(text)
     if match is None:
         return "is not finite" if _ENDLESS.fullmatch(text) else None

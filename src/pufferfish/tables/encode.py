@@ -75,8 +75,7 @@ class Encoder:
             codes = self.place(Cells(picked, self.coding.decimal))
             pairs = zip(codes.atoms.tolist(), codes.state.tolist(), strict=True)
             known.update(zip((raw[k] for k in fresh), pairs, strict=True))
-        table = np.array([known[cell] for cell in raw], dtype=np.int64).reshape(-1, 2)
-        return Encoded(table[places, 0], table[places, 1].astype(np.uint8))
+        return _encoded([known[cell] for cell in raw], places)
 
     def place(self, cells: Cells) -> Encoded:
         """Return the atom and the state of every distinct cell."""
@@ -100,8 +99,7 @@ class Encoder:
                     numbers.append((k, *number))
             for (k, _, _), code in zip(numbers, self._on_lattice(support, numbers), strict=True):
                 codes[k] = code
-        table = np.array(codes, dtype=np.int64).reshape(-1, 2)
-        return Encoded(table[:, 0], table[:, 1].astype(np.uint8))
+        return _encoded(codes, slice(None))
 
     def _on_lattice(
         self, lattice: Lattice, numbers: list[tuple[int, int, int]]
@@ -145,3 +143,9 @@ class Encoder:
         return {MISSING: "is missing", UNREADABLE: "is no finite number"}.get(
             int(self.place(cells).state[0]), outside
         )
+
+
+def _encoded(codes: list[tuple[int, int]], places: Any) -> Encoded:
+    atoms = np.array([atom for atom, _ in codes], dtype=np.int64)
+    state = np.array([state for _, state in codes], dtype=np.uint8)
+    return Encoded(atoms[places], state[places])

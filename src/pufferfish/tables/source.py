@@ -234,17 +234,18 @@ def _open_text(path: Path, delimiter: str | None) -> FileTable:
 
 
 def _open_parquet(path: Path) -> FileTable:
-    import pyarrow.parquet as pq
-
     scan = "read_parquet({file}, hive_partitioning=false)"
-    fields = _described(path, scan)
-    try:
+    nodes = iter(_described(path, "parquet_schema({file})", "name, coalesce(num_children, 0)"))
+    names = []
+    for _ in range(next(nodes)[1]):
+        name, below = next(nodes)
+        names.append(name)
+        while below:  # what is in a nested column
+            below += next(nodes)[1] - 1
+    fields = names
+    if len({name.casefold() for name in names}) < len(names):
         # DuckDB gives other names to columns whose names differ only in case, or not at all.
-        with path.open("rb") as file:
-            written = list(pq.read_schema(file).names)
-    except (pa.ArrowException, OSError, ValueError):
-        written = []
-    names = written if len(written) == len(fields) else fields
+        fields = [row[0] for row in _described(path, f"(DESCRIBE SELECT * FROM {scan})")]
     return FileTable(path, scan, names, list(map(_identifier, fields)))
 
 
@@ -253,7 +254,8 @@ def _open_json(path: Path, packed: bool) -> FileTable:
         check_gzip(path, str(path))
     kind = "gzip" if packed else "uncompressed"
     options = f"format='auto', hive_partitioning=false, compression='{kind}'"
-    names = _described(path, f"read_json({{file}}, {options})")
+    rows = _described(path, f"(DESCRIBE SELECT * FROM read_json({{file}}, {options}))")
+    names = [name for name, *_ in rows]
     if names == ["json"]:  # what DuckDB calls values that are no objects
         raise InputError(
             f"{path} holds no table: one is a list of JSON objects, or an object on each line"
@@ -275,13 +277,13 @@ def _open_json(path: Path, packed: bool) -> FileTable:
     return table
 
 
-def _described(path: Path, scan: str) -> list[str]:
-    """Return the names of the columns that DuckDB finds."""
+def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
+    """Return the rows of a small query about a file."""
     import duckdb
 
     with _scanned(path, scan) as here, _connection() as connection:
         try:
-            return [r[0] for r in connection.sql(f"DESCRIBE SELECT * FROM {here}").fetchall()]
+            return list(connection.sql(f"SELECT {what} FROM {here}").fetchall())
         except duckdb.Error:
             raise _unreadable(path) from None
 

@@ -26,7 +26,7 @@ DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 #: A longer line is refused, here and by DuckDB; so is a longer header.
 LONGEST_LINE = 2_000_000
 _MOST_COLUMNS = 20_000
-_BLOCK = 2**22
+_BLOCK = 2**20
 _MARK = b"\xef\xbb\xbf"  # of the order of bytes
 #: Up to this size a file is parsed here, which takes less time than to import DuckDB.
 _SMALL = 2**20
@@ -113,7 +113,7 @@ def _header_end(start: bytes) -> int:
     """Return where the first line end outside quotation marks ends; 0 where there is none."""
     place = 0
     for k, piece in enumerate(start.split(b'"')):
-        found = re.search(rb"\r\n|\n|\r(?=.)", piece, re.DOTALL) if k % 2 == 0 else None
+        found = re.search(rb"\r\n|\n|\r", piece) if k % 2 == 0 else None
         if found:
             return place + found.end()
         place += len(piece) + 1
@@ -155,11 +155,13 @@ def count_records(path: Path, name: str, header: Header) -> int:
                 block = rest + block.removeprefix(begin)
                 begin = b""
                 cut = block.rfind(header.end[-1:]) + 1
-                tally.add(block[:cut])
+                if cut:
+                    tally.add(block[:cut])
                 rest = block[cut:]
                 if len(rest) > LONGEST_LINE:
                     raise InputError(f"{name}: line {tally.lines + 1} is longer than 2 MB")
-            tally.add(rest + header.end if rest else b"")
+            if rest:
+                tally.add(rest + header.end)
     except _StrayQuoteError:
         widths = [fields for _, fields in _widths(path, name, header, strict=False)]
         if set(widths) != {width}:
@@ -181,18 +183,19 @@ class _Tally:
 
     def add(self, chunk: bytes) -> None:
         """Count a chunk that begins with a line and ends with the end of one."""
-        data = np.frombuffer(chunk, dtype=np.uint8)
         if not chunk.isascii():
             _decoded(chunk, self.name, self.lines + 1)
-        if not data.all():
+        if b"\0" in chunk:
             line = self.lines + chunk[: chunk.index(0)].count(self.end[-1:]) + 1
             raise InputError(f"{self.name} holds binary data (a NUL byte in line {line})")
-        last, size = self.end[-1], len(self.end)
-        ends, other, marks = data == last, data == 23 - last, data == self.mark
-        quotes, began = data == 34, self.inside
+        data, size, began = np.frombuffer(chunk, dtype=np.uint8), len(self.end), self.inside
+        ends, marks = data == self.end[-1], data == self.mark
+        # The byte of line ends of another kind, or the first one of CRLF.
+        second = b"\n" if self.end == b"\r" else b"\r"
+        other = data == second[0] if second in chunk else np.zeros(len(data), dtype=bool)
         self.lines += int(np.count_nonzero(ends))
-        if began or quotes.any():
-            outside = self._outside(data, quotes)
+        if began or b'"' in chunk:
+            outside = self._outside(data, marks)
             ends, other, marks = ends & outside, other & outside, marks & outside
         self.marks += int(np.count_nonzero(marks))
         records = int(np.count_nonzero(ends))
@@ -207,18 +210,18 @@ class _Tally:
             empty = np.diff(np.flatnonzero(ends), prepend=-1) == size
             self.records -= int(np.count_nonzero(empty[int(began) :]))
 
-    def _outside(self, data: Any, quotes: Any) -> Any:
+    def _outside(self, data: Any, marks: Any) -> Any:
         """Return which bytes are outside quotation marks."""
-        began, place = self.inside, np.flatnonzero(quotes)
-        opening = place[int(began) :: 2]
-        before, second = data[np.maximum(opening - 1, 0)], data[np.maximum(opening - 2, 0)]
-        # Where a field begins, after one space perhaps; or it doubles the one before.
-        begins = (opening == 0) | (before == self.mark) | (before == 10) | (before == 13)
-        begins |= (before == 34) | ((before == 32) & (second == self.mark))
-        if not begins.all():
+        quotes = data == 34
+        inside = np.bitwise_xor.accumulate(quotes)
+        if self.inside:
+            inside = ~inside
+        # A quotation begins where a field does, after one space perhaps, or doubles a mark.
+        stray = (quotes & inside)[1:] & ~(quotes | marks | (data == 10) | (data == 13))[:-1]
+        if stray.any() and (stray[0] or (stray[1:] & ~((data[1:-1] == 32) & marks[:-2])).any()):
             raise _StrayQuoteError
-        self.inside = bool((len(place) + began) % 2)
-        return (np.cumsum(quotes, dtype=np.uint8) & 1) == int(began)
+        self.inside = bool(inside[-1])
+        return ~inside
 
 
 def _widths(path: Path, name: str, header: Header, strict: bool) -> Iterator[tuple[int, int]]:
@@ -265,5 +268,8 @@ def read_small(path: Path, header: Header, records: int) -> list[list[str]] | No
     except csv.Error:
         return None
     rows = [row or [""] for row in rows[1:] if row or len(header.names) == 1]
-    fine = len(rows) == records and all(len(row) == len(header.names) for row in rows)
-    return list(map(list, zip(*rows, strict=True))) if fine and rows else None
+    if len(rows) != records or any(len(row) != len(header.names) for row in rows):
+        return None
+    columns = list(map(list, zip(*rows, strict=True)))
+    # A mark within a field may be a stray one.
+    return columns if not any('"' in cell for cells in columns for cell in cells) else None
