@@ -7,7 +7,7 @@ which do not depend on the rate.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,33 +54,28 @@ def largest(
 
     Both have shape (m, cells). What is not a number (0/0) is skipped.
     """
-    if all_pairs and tops is bottoms:
-        gap = over(tops.max(axis=0), tops.min(axis=0))
-        cell = int(np.argmax(np.where(np.isnan(gap), -math.inf, gap)))
-        column = tops[:, cell]
-        return float(gap[cell]), int(column.argmax()), int(column.argmin()), cell
-    ordered: list[tuple[Any, Any]] = [both for i, j in pairs for both in ((i, j), (j, i))]
-    cells: Any = slice(None)
-    if all_pairs:
-        # The best two of each are enough: a secret is not compared with itself, for its own
-        # region may hold two very different distributions.
-        cells = np.arange(tops.shape[1])
-        high = np.argpartition(-tops, 1, axis=0)[:2]
-        low = np.argpartition(bottoms, 1, axis=0)[:2]
-        ordered = [(i, j) for i in high for j in low]
-    best: _Largest = (-math.inf, *pairs[0], 0)
-    for i, j in ordered:
-        gap = over(tops[i, cells], bottoms[j, cells])
-        if all_pairs:
-            gap = np.where(i == j, -math.inf, gap)
-        cell = int(np.argmax(gap))
-        if math.isnan(gap[cell]):
+    ordered = [both for i, j in pairs for both in ((i, j), (j, i))]
+    sides: Iterable[tuple[FloatArray, FloatArray]]
+    if not all_pairs:
+        sides = ((tops[i], bottoms[j]) for i, j in ordered)
+    elif tops is bottoms:
+        sides = [(tops.max(axis=0), bottoms.min(axis=0))]
+    else:  # the region of one secret may hold two very different distributions
+        sides = ((np.delete(tops, j, axis=0).max(axis=0), low) for j, low in enumerate(bottoms))
+    value, number, cell = -math.inf, 0, 0
+    for k, (high, low) in enumerate(sides):
+        gap = over(high, low)
+        at = int(np.argmax(gap))
+        if math.isnan(gap[at]):
             gap = np.where(np.isnan(gap), -math.inf, gap)
-            cell = int(np.argmax(gap))
-        if gap[cell] > best[0]:
-            first, second = (int(k[cell]) if all_pairs else k for k in (i, j))
-            best = (float(gap[cell]), first, second, cell)
-    return best
+            at = int(np.argmax(gap))
+        if gap[at] > value:
+            value, number, cell = float(gap[at]), k, at
+    if not all_pairs:
+        return value, *ordered[number], cell
+    j = int(bottoms[:, cell].argmin()) if tops is bottoms else number
+    others = np.delete(np.arange(len(tops)), j)
+    return value, int(others[tops[others, cell].argmax()]), j, cell
 
 
 def in_doubles(point: Point) -> FloatArray:
