@@ -136,34 +136,6 @@ def test_others(command: tuple[str, ...], parts: list[str]):
     assert sorted(os.listdir()) == before
 
 
-@pytest.mark.parametrize(
-    "text, parts",
-    [
-        ("", ["JSON"]),
-        ("[1, 2]", ["secrets"]),
-        ('{"secrets": {"a": {"0": 1}, "a": {"1": 1}}}', ["'a'", "twice"]),
-        ('{"secrets": {"a": {"0": 0.5, "0": 0.5}, "b": {"1": 1}}}', ["'0'", "twice"]),
-        ('{"secrets": {"a": {"0": 0.5, "0.0": 0.5}, "b": {"1": 1}}}', ["twice"]),
-        ('{"secrets": {"a": {"0": NaN}, "b": {"1": 1}}}', ["NaN"]),
-        ('{"secrets": {"a": {"0": Infinity}, "b": {"1": 1}}}', ["Infinity"]),
-        ('{"secrets": {"a": {"0": null}, "b": {"1": 1}}}', ["number"]),
-        ('{"secrets": {"a": {"0": true}, "b": {"1": 1}}}', ["number"]),
-        ('{"secrets": {"a": {"0": "half"}, "b": {"1": 1}}}', ["'half'"]),
-        ('{"secrets": {"a": {"0": 1}}}', ["secrets"]),
-        ('{"secrets": {}}', ["secret"]),
-        ('{"secrets": [["a", "b"]]}', ["secrets"]),
-        ('{"secrets": {"a": {"0": 1}, "b": {"1": 1}}, "pair": [["a", "b"]]}', ["pair"]),
-        ('{"secrets": {"a": {"0": 1}, "b": {"1": 1}}, "pairs": ["a", "b"]}', ["pairs"]),
-        ('{"secrets": {"a": {"0": 1}, "b": {"1": 1}}, "pairs": [["a", "c"]]}', ["'c'"]),
-        ("[" * 100_000, ["p.json"]),
-    ],
-)
-def test_prior_files(tmp_path: Path, text: str, parts: list[str]):
-    path = write(tmp_path, "p.json", text)
-    outcome = run("calibrate", "--prior", path, "--epsilon", 1, "--format", "json")
-    check_refused(outcome, *parts)
-
-
 def test_prior_files_that_are_none(tmp_path: Path):
     latin = write(tmp_path, "latin.json", '{"secrets": {"é": {"0": 1}}}'.encode("latin-1"))
     check_refused(run("calibrate", "--prior", latin, "--epsilon", 1), "latin.json", "UTF-8")

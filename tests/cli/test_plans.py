@@ -118,27 +118,6 @@ def test_kept_columns_take_the_certificate_away():
     assert Path("o.csv").read_text().splitlines()[0] == "x,z"
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_seed_is_for_test_files_only():
-    seeded = ("release", "t.csv", "--plan", "plan.json", "--seed", "7", "-o")
-    check_refused(run(*seeded, "o.csv"), "test")
-    for name in ("test-1.csv", "test-2.csv"):
-        outcome = run(*seeded, name)
-        assert outcome.status == 0
-        assert "protects nobody" in outcome.out
-    assert Path("test-1.csv").read_bytes() == Path("test-2.csv").read_bytes()
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_parquet_release():
-    import pyarrow.parquet as pq
-
-    assert run("release", "t.csv", "--plan", "plan.json", "-o", "o.parquet").status == 0
-    table = pq.read_table("o.parquet")
-    assert table.column_names == ["x"]
-    assert str(table.schema.field("x").type) == "int64"
-
-
 # ------------------------------------------------------------------------------------------ verify
 
 

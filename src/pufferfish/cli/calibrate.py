@@ -139,9 +139,11 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
         messages.note(f"the plan is saved as {target}{'; it is private' * plan.from_rows}")
     if hint:
         messages.note(hint)
+    if beside:
+        messages.note("with all that is charged the joint loss stays within epsilon and the budget")
     for name, why in {**left_out, **failed}.items():
         messages.note(f"'all' leaves out {name}: {why}")
-    command = _command_for_a_sample(messages.arguments, results, scenario)
+    command = _command_for_a_sample(messages.arguments, results, bool(arguments))
     verdict = describe.verdict_lines(results, scenario, command)
     where = " and ".join(options["priors"]) or str(table)
     rows = [_result_to_dict(r) for r in results]
@@ -179,21 +181,21 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
     )
 
 
-def _command_for_a_sample(
-    arguments: Sequence[str], results: Sequence[Result], scenario: Scenario
-) -> str:
-    """Return the command whose plan holds also if the rows are a sample; empty if none does."""
+def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:
+    """Return the command whose plan holds also if the rows are a sample; empty if none does.
+
+    ``asked``: something was asked of the channel.
+    """
     if all(r.loss_at_95 is None for r in results):
         return ""
-    kept: list[str] = []
-    for k, word in enumerate(arguments):
-        own = word.partition("=")[0] in _NOT_REPEATED
-        value = k > 0 and arguments[k - 1] in _NOT_REPEATED[:3]
-        kept += [] if own or value else [word]
-    ordered = not isinstance(scenario.support, Levels) or scenario.support.ordered
-    if ordered and all(r.plan.channel is not None for r in results):
-        kept += ["--mechanism", "channel"]
-    return shlex.join(["pufferfish", *kept, "--confidence", "0.95"])
+    kept = [
+        word
+        for before, word in zip(("", *arguments), arguments, strict=False)
+        if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:3]
+    ]
+    only = asked or all(r.plan.channel is not None for r in results)
+    channel = ["--mechanism", "channel"] if only else []
+    return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95"])
 
 
 def _print_results(results: Sequence[Result]) -> None:
@@ -273,7 +275,9 @@ def _channel_to_dict(channel: Channel) -> dict[str, Any]:
 
 
 def _result_to_dict(result: Result) -> dict[str, Any]:
-    plan, risk, expected = result.plan, result.plan.sensitivity, result.expected
+    plan, expected = result.plan, result.expected
+    # A radius is about the loss of this release, and epsilon here about that of several.
+    risk = plan.sensitivity if plan.composition is None else None
     own = ("epsilon", "mechanism", "scale", "loss", "mse", "std", "unchanged", "cost", "keep_rate")
     return {name: getattr(plan, name) for name in own} | {
         "certified": plan.certificate.holds,

@@ -2,6 +2,7 @@
 """Words: one function for each object turns its fields into lines for people."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from pufferfish.cli.output import at_most, brief, share
 from pufferfish.cli.results import Result, rows_of, used_outputs
@@ -178,7 +179,7 @@ def plan_lines(plan: Plan) -> list[str]:
 def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
     """Return the verdict on results of ``calibrate``, in plain words."""
     return [
-        *_proved(results, scenario),
+        _proved(results, scenario),
         *_if_a_sample(results, command),
         *(survival_lines(results) or [_why_survives(r) for r in results if len(results) == 1]),
         *([PRIVATE] if any(r.plan.from_rows for r in results) else []),
@@ -186,22 +187,19 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
     ]
 
 
-def _proved(results: Sequence[Result], scenario: Scenario) -> list[str]:
+def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     """Return what was proved, and on which condition."""
-    failed = [r for r in results if not r.plan.certificate.holds]
+    failed = [r.plan.mechanism for r in results if not r.plan.certificate.holds]
     if failed:
-        names = listed(dict.fromkeys(r.plan.mechanism for r in failed))
-        return [f"NOT PROVED: {names} could not be certified to be within epsilon."]
-    within = listed(dict.fromkeys(r.epsilon for r in results))
+        return f"NOT PROVED: {listed(dict.fromkeys(failed))} may exceed epsilon."
     every = "each is" if len(results) > 1 else "the loss is"
-    said = f"Proved: {every} within epsilon {within}"
-    rows, region = rows_of(scenario), region_words(scenario.rules)
+    said = f"Proved: {every} within epsilon {listed(dict.fromkeys(r.epsilon for r in results))}"
+    region = region_words(scenario.rules)
     if region:
-        return [f"{said} for every prior within {region}."]
+        return f"{said} for every prior within {region}."
     if scenario.priors[0].from_rows:
-        few = counted(rows, "row") if rows else "counts"
-        return [f"{said}, if these {few} are all there is."]
-    return [f"{said}, if the given prior is the true one."]
+        return f"{said}, if these {rows_of(scenario)} rows are all there is."
+    return f"{said}, if the given prior is the true one."
 
 
 def _if_a_sample(results: Sequence[Result], command: str) -> list[str]:
@@ -209,11 +207,11 @@ def _if_a_sample(results: Sequence[Result], command: str) -> list[str]:
     known = [r for r in results if r.loss_at_95 is not None]
     if not known:
         return []
-    each = []
-    for epsilon in dict.fromkeys(r.epsilon for r in known):
-        worst = max((r for r in known if r.epsilon == epsilon), key=lambda r: r.loss_at_95 or 0)
-        loss = rounded_up(worst.loss_at_95 or 0.0, 3)
-        each.append(f"{loss} ({_named(worst, results)})")
+    each = [
+        f"{rounded_up(worst.loss_at_95 or 0.0, 3)} ({_named(worst, results)})"
+        for _, group in groupby(known, key=lambda r: r.epsilon)
+        for worst in [max(group, key=lambda r: r.loss_at_95 or 0.0)]
+    ]
     infinite = any(r.loss_at_95 == float("inf") for r in known)
     why = " (inf: too few rows show that an output occurs for every secret)" if infinite else ""
     said = f"If they are a sample it may cost {joined(each, 4)} at 95 %{why}"

@@ -12,7 +12,6 @@ import math
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -46,24 +45,17 @@ def print_table(
     _stdout()
     tops = [header.split("\n") for header in headers]
     height = max(map(len, tops))
-    heads = [[""] * (height - len(top)) + top for top in tops]
-    body = [[one_line(cell) for cell in row] for row in rows]
-    lines = [*map(list, zip(*heads, strict=True)), *body]
-    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    lines = [
+        *zip(*([""] * (height - len(top)) + top for top in tops), strict=True),
+        *([one_line(cell) for cell in row] for row in rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for k, line in enumerate(lines):
         if k == height:
             click.echo("─" * (sum(widths) + 2 * len(widths) - 2))
-        cells = []
-        for at, (cell, width) in enumerate(zip(line, widths, strict=True)):
-            pad = " " * (width - _width(cell))
-            cells.append(cell + pad if at in left else pad + cell)
+        cells = [f"{cell:{'<' if at in left else '>'}{widths[at]}}" for at, cell in enumerate(line)]
         text = "  ".join(cells).rstrip()
         click.echo(click.style(text, fg="red", bold=True) if k - height in marked else text)
-
-
-def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def print_json(data: Mapping[str, Any]) -> None:

@@ -49,9 +49,11 @@ class Result:
 
     @property
     def loss_at_95(self) -> float | None:
-        """The largest loss that the numbers of rows allow at 95 %; None where a region is known."""
+        """The largest loss that the rows allow at 95 %; None for regions and several releases."""
         risk = self.plan.sensitivity
-        return None if risk is None or self.plan.regions else risk.loss_at_95
+        if risk is None or self.plan.regions or self.plan.composition is not None:
+            return None
+        return risk.loss_at_95
 
     @property
     def survives(self) -> bool:
@@ -101,7 +103,7 @@ def compare(
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
     weights, distances = frequencies(scenario), _distances(scenario, names)
-    rows = max(1, rows_of(scenario))
+    rows = rows_of(scenario)
     for epsilon in epsilons:
         for name in names:
             signals.check()
