@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from flint import arb, arb_poly, arb_series, ctx, fmpq, fmpz_poly
+
 from pufferfish.loss.kernel import Axis, Problem, Where
 from pufferfish.loss.support_function import Extreme, extremes, still_extremes
 from pufferfish.numbers import precision

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+
 from pufferfish.loss.balls import enclose, log_ratio
 from pufferfish.loss.evaluators import Attained, Found, Line, Logs, in_doubles
 from pufferfish.loss.exact import loses_nothing

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from pufferfish.loss.kernel import Problem
 from pufferfish.loss.recursion import FLOOR, ExtremePass, PlainPass, noise_pass, quotients
 from pufferfish.loss.support_function import extremes, still_extremes

@@ -9,6 +9,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+
 from pufferfish.loss.kernel import Problem
 from pufferfish.numbers import INT64_SAFE, CountArray
 from pufferfish.priors.ambiguity import Point

@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+
 from pufferfish.errors import InputError
 from pufferfish.loss.certificate import Witness
 from pufferfish.mechanisms.channel import Channel

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
+
 from pufferfish.errors import InputError
 from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, Problem, axis_of
 from pufferfish.numbers import INT64_SAFE, CountArray, IntArray

@@ -11,6 +11,7 @@ every place of the block with at least e^-600 of itself, in one pass or the othe
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+
 from pufferfish.loss.support_function import Extreme
 from pufferfish.numbers import FloatArray, IntArray
 

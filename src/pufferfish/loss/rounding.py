@@ -70,6 +70,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+
 from pufferfish.loss.evaluators import in_doubles, largest
 from pufferfish.loss.kernel import Axis, Problem, Where
 from pufferfish.numbers import FloatArray, IntArray

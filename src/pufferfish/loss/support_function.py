@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+
 from pufferfish.numbers import IntArray
 from pufferfish.priors.ambiguity import Region
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb, fmpq
+
 from pufferfish.loss.balls import log_ends
 from pufferfish.loss.kernel import Mechanism, likelihoods
 from pufferfish.mechanisms.laplace import DiscreteLaplace
