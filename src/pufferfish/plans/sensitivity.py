@@ -20,8 +20,8 @@ CONFIDENCE = Confidence(Fraction(19, 20))
 _MOST_FOR_LOSS, _MOST_FOR_RADIUS = 30_000, 2_000
 #: A radius is found to this part of itself; below 2**-40 it is 0.
 _NEAR, _LEAST = 2.0**-20, 40
-#: The radius is this far below the one that was found in doubles; the first that is proved.
-_SAFETY = (0.0, 1e-9, 1e-6, 1e-3, 0.1)
+#: The loss in doubles stays this far below the limit; the first that leads to a proof.
+_SLACKS = (Fraction(1, 10**13), Fraction(1, 10**10), Fraction(1, 10**7), Fraction(1, 10**4))
 
 
 @dataclass(frozen=True)
@@ -66,21 +66,28 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
     def within(radius: float) -> Scenario:
         return _within(scenario, TVBall(Fraction(radius)))
 
-    def excess(radius: float) -> float:
-        return RateLoss(within(radius), {}, {0: (mechanism,)}).worst(1.0)[0] - float(limit)
+    def loss(radius: float) -> float:
+        return RateLoss(within(radius), {}, {0: (mechanism,)}).worst(1.0)[0]
 
     def holds(radius: float) -> bool:
         return prove(within(radius), {0: (mechanism,)}, limit).holds
 
-    if excess(1.0) <= 0 and holds(1.0):
+    # A loss that reaches the limit exactly may stay there, whatever the prior.
+    if loss(1.0) <= limit * (1 + _SLACKS[-1]) and holds(1.0):
         return 1.0
-    found = _largest(excess)
-    safe = (found * (1 - share) for share in _SAFETY if found)
-    return next((radius for radius in safe if holds(radius)), 0.0)
+    for slack in _SLACKS:
+        radius = _largest(loss, float(limit * (1 - slack)))
+        if radius == 0 or holds(radius):
+            return radius
+    return 0.0
 
 
-def _largest(excess: Callable[[float], float]) -> float:
-    """Return the largest radius below 1 without excess: its power of two, then by secants."""
+def _largest(loss: Callable[[float], float], limit: float) -> float:
+    """Return the largest radius below 1 within a limit: its power of two, then by secants."""
+
+    def excess(radius: float) -> float:
+        return loss(radius) - limit
+
     good, bad = _LEAST, 0
     if excess(2.0**-good) > 0:
         return 0.0
