@@ -635,7 +635,6 @@ def test_a_text_of_that_name_is_refused_unless_it_means_missing(tmp_path: Path) 
     plain = count(path)
     assert as_dict(plain)["n"] == {"b": 1, "(missing)": 1}
     assert any("'(missing)' in column 'x' is a level of its own" in n for n in plain.report.notes)
-    assert any("--missing-as-level" in n for n in plain.report.notes)
 
 
 # ---- several columns ----------------------------------------------------------------------------

@@ -55,8 +55,8 @@ def count_people(
             f"(first: row {nameless[0] + 1})"
         )
     _check_secrets(person, own, usable, rules, table)
-    where = {name: k for k, name in enumerate(totals)}
-    at = np.array([*(where.get(name, -1) for name in names), -1], dtype=np.int64)[own]
+    places_of = {name: k for k, name in enumerate(totals)}
+    at = np.array([*(places_of.get(name, -1) for name in names), -1], dtype=np.int64)[own]
     used = usable & (at >= 0)
     if np.bincount(at[used], minlength=len(totals)).tolist() != list(totals.values()):
         raise InputError(f"{table.name} changed while it was read")

@@ -22,9 +22,9 @@ from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names
 from pufferfish.tables.text import (
     Header,
-    check_gzip,
     count_records,
     explain,
+    opened,
     read_header,
     read_small,
 )
@@ -42,6 +42,7 @@ _SETTINGS = {
 }
 #: Where Linux shows the open files of a process, each of which can be opened anew.
 _OPEN_FILES = "/proc/self/fd"
+_STDIN = "standard input"
 
 
 class FileTable(Table):
@@ -73,23 +74,22 @@ class FileTable(Table):
         header: Header | None = None,
         decode: Callable[[pa.Array, str], pa.Array] | None = None,
     ) -> None:
-        unnamed = str(path).startswith(_OPEN_FILES)
-        self.name = "standard input" if unnamed else str(path)
-        self.path = None if unnamed else path
+        self.name = _name(path)
+        self.path = None if self.name == _STDIN else path
         self.columns = column_names(columns, self.name)
         self.textual = header is not None or decode is not None
         self._path, self._scan, self._header, self._decode = path, scan, header, decode
         self._fields = dict(zip(self.columns, fields, strict=True))
-        self._state: tuple[Any, ...] = ()
+        self._state: Any = None
         self._records: int | None = None
-        self._small: list[list[str]] | None = None
+        self._small: dict[str, list[str | None]] | None = None
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
         names = self._checked(columns)
         if self._small is not None:
-            rows = Counter(zip(*self._small_columns(names), strict=True))
-            cells: list[Any] = [strings(column) for column in zip(*rows, strict=True)]
+            rows = Counter(zip(*(self._small[name] for name in names), strict=True))
+            cells: list[Any] = [strings([row[k] for row in rows]) for k in range(len(names))]
             counts = integers(list(rows.values()))
         else:
             fields = ", ".join(self._fields[name] for name in names)
@@ -102,12 +102,11 @@ class FileTable(Table):
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
-        names = self._checked(columns)
+        names, found = self._checked(columns), 0
         if self._small is not None:
-            cells = [strings(column) for column in self._small_columns(names)]
-            yield from pa.Table.from_arrays(cells, names=names).to_batches(max_chunksize=rows)
+            whole = [strings(self._small[name]) for name in names]
+            yield from pa.Table.from_arrays(whole, names=names).to_batches(max_chunksize=rows)
             return
-        found = 0
         fields = ", ".join(f"{self._fields[name]} AS x{k}" for k, name in enumerate(names))
         with self._query(f"SELECT {fields} FROM {{scan}}") as relation:
             # Older versions know the same reader under another name.
@@ -120,18 +119,15 @@ class FileTable(Table):
 
     def _checked(self, columns: Sequence[str]) -> list[str]:
         """Return the names of columns, after a strict look at each new state of a text file."""
-        names = [self.column(name) for name in columns]
-        stat = os.stat(self._path) if self._header is not None else None
-        state = stat and (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-        if self._header is not None and state and state != self._state:
-            self._records = count_records(self._path, self.name, self._header)
-            self._small = read_small(self._path, self._header, self._records)
-            self._state = state
-        return names
-
-    def _small_columns(self, names: Sequence[str]) -> list[list[str | None]]:
-        places = (self.columns.index(name) for name in names)
-        return [[cell or None for cell in (self._small or [])[k]] for k in places]
+        if self._header is not None:
+            stat = os.stat(self._path)
+            state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            if state != self._state:
+                self._records = count_records(self._path, self.name, self._header)
+                small = read_small(self._path, self._header)
+                self._small = dict(zip(self.columns, small, strict=True)) if small else None
+                self._state = state
+        return [self.column(name) for name in columns]
 
     def _check(self, found: int) -> None:
         if self._records is not None and found != self._records:
@@ -142,13 +138,13 @@ class FileTable(Table):
 
     @contextmanager
     def _query(self, query: str) -> Iterator[Any]:
+        """Run a query; the message of an error may quote rows, and is not passed on."""
         import duckdb
 
         with _scanned(self._path, self._scan) as scan, _connection() as connection:
             try:
                 yield connection.sql(query.replace("{scan}", scan))
             except (duckdb.Error, pa.ArrowException, OSError) as error:
-                # The message may quote rows, and is not passed on.
                 if str(error).startswith("Out of Memory"):
                     raise InputError(f"{self.name} has too many distinct values") from None
                 if self._header is not None:
@@ -166,22 +162,22 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
     if isinstance(source, Table):
         return source
     path = Path(source) if isinstance(source, str | Path) else None
-    if path is not None and str(path) == "-":
+    if path is None:
+        if delimiter is not None:
+            raise InputError("a delimiter is for text files; leave it out")
+        return open_frame(source)
+    if str(path) == "-":
         return _open_text(_standard_input(), delimiter)
-    suffixes: list[str] = []
-    if path is not None:
-        # A leading ~ is a home folder only where it stands alone: "~x.csv" is a name like others.
-        path = path.expanduser() if path.parts[:1] == ("~",) else path
-        _check_file(path)
-        suffixes = [suffix.lower() for suffix in path.suffixes]
+    # A leading ~ is a home folder only where it stands alone: "~x.csv" is a name like others.
+    path = path.expanduser() if path.parts[:1] == ("~",) else path
+    _check_file(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
     ending = "".join((suffixes[:-1] if packed else suffixes)[-1:])
-    if path is not None and ending in _TEXT:
+    if ending in _TEXT:
         return _open_text(path, delimiter)
     if delimiter is not None:
         raise InputError("a delimiter is for text files; leave it out")
-    if path is None:
-        return open_frame(source)
     if ending in _JSON:
         return _open_json(path, packed)
     if ending in _PARQUET and not packed:
@@ -200,8 +196,7 @@ def _check_file(path: Path) -> None:
             raise InputError(f"{path} is a folder, not a table; name one file in it")
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is no regular file; - reads CSV from standard input")
-        with path.open("rb"):
-            return
+        path.open("rb").close()
     except FileNotFoundError:
         beside = [p.name for p in path.parent.glob("*") if p.is_file()]
         raise InputError(f"there is no file {path}{did_you_mean(path.name, beside)}") from None
@@ -219,16 +214,19 @@ def _standard_input() -> Path:
     return Path(f"{_OPEN_FILES}/{file}")
 
 
+def _name(path: Path) -> str:
+    return _STDIN if str(path).startswith(_OPEN_FILES) else str(path)
+
+
 def _open_text(path: Path, delimiter: str | None) -> FileTable:
-    name = "standard input" if str(path).startswith(_OPEN_FILES) else str(path)
-    header = read_header(path, name, delimiter)
+    header = read_header(path, _name(path), delimiter)
     fields = [f"c{k}" for k in range(len(header.names))]
     columns = ", ".join(f"'{field}': 'VARCHAR'" for field in fields)
+    packed = "gzip" if path.suffix.lower() == ".gz" else "none"
     scan = (
         f"read_csv({{file}}, auto_detect=false, header=true, columns={{{columns}}}, "
         f"delim={_quoted(header.delimiter)}, quote='\"', escape='\"', strict_mode=true, "
-        f"null_padding=false, ignore_errors=false, hive_partitioning=false, "
-        f"compression='{'gzip' if path.suffix.lower() == '.gz' else 'none'}')"
+        f"null_padding=false, ignore_errors=false, hive_partitioning=false, compression='{packed}')"
     )
     return FileTable(path, scan, header.names, fields, header=header)
 
@@ -250,8 +248,9 @@ def _open_parquet(path: Path) -> FileTable:
 
 
 def _open_json(path: Path, packed: bool) -> FileTable:
-    if packed:
-        check_gzip(path, str(path))
+    with opened(path, str(path)) as file:
+        while packed and file.read(2**22):  # to its checksum, which DuckDB does not look at
+            pass
     kind = "gzip" if packed else "uncompressed"
     options = f"format='auto', hive_partitioning=false, compression='{kind}'"
     rows = _described(path, f"(DESCRIBE SELECT * FROM read_json({{file}}, {options}))")

@@ -52,7 +52,7 @@ class Header:
 
 
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[Any]:
+def opened(path: Path, name: str) -> Iterator[Any]:
     """Open a file for reading bytes, unpacked where its name ends in .gz; faults become ours."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
@@ -63,39 +63,41 @@ def _opened(path: Path, name: str) -> Iterator[Any]:
         raise InputError(f"cannot read {name}: {error.strerror or error}") from None
 
 
-def check_gzip(path: Path, name: str) -> None:
-    """Unpack a whole file once, for its checksum, which DuckDB does not look at."""
-    with _opened(path, name) as file:
-        while file.read(_BLOCK):
-            pass
-
-
 def read_header(path: Path, name: str, delimiter: str | None) -> Header:
     """Return the header of a text file; its delimiter is the one that the first line has."""
-    with _opened(path, name) as file:
+    with opened(path, name) as file:
         start = file.read(LONGEST_LINE).removeprefix(_MARK)
-    line = start[: _header_end(start) or len(start)]
     if b"\0" in start or start[:2] in (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b"):
-        raise InputError(
-            f"{name} holds binary data or UTF-16 text, not UTF-8 text; save it as CSV (UTF-8)"
-        )
+        raise InputError(f"{name} holds binary data or UTF-16 text; save it as CSV (UTF-8)")
+    found = re.match(rb'(?:[^"\r\n]++|"[^"]*+")*+(\r\n|\n|\r|$)', start)
+    line, end = (found[0], found[1] or b"\n") if found else (start, b"\n")
     if not line.strip():
-        what = "is empty" if not start.strip() else "begins with an empty line"
+        what = "begins with an empty line" if start.strip() else "is empty"
         raise InputError(f"{name} {what}: a table needs a header line with the column names")
     text = _decoded(line, name, 1)
-    mark = _delimiter(text, name, delimiter)
+    marks = [mark for mark in DELIMITERS if mark in re.sub('"[^"]*"', "", text)]
+    if delimiter is not None:
+        marks = [{"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)]
+    if len(marks) > 1 or not DELIMITERS.keys() >= set(marks):
+        raise InputError(
+            f"the header of {name} holds {' and '.join(DELIMITERS[mark] for mark in marks)}; say "
+            "which one is between its fields (--delimiter)"
+            if delimiter is None
+            else f"the delimiter must be one of , ; | or tab, but {delimiter!r} was given"
+        )
+    mark = marks[0] if marks else ","
     try:
-        record = next(_reader(io.StringIO(text, newline=""), mark))
+        names = tuple(next(_reader(io.StringIO(text, newline=""), mark)))
     except csv.Error:
-        record = []
-    if not record or len(line) >= LONGEST_LINE - len(_MARK):
-        raise InputError(f"the header of {name} is too long; is it a text table?")
-    if len(record) > _MOST_COLUMNS:
-        raise InputError(f"{name} has {len(record):,} columns, more than {_MOST_COLUMNS:,}")
-    end = next((end for end in (b"\r\n", b"\n", b"\r") if line.endswith(end)), b"\n")
+        names = ()
+    if not names or len(line) >= LONGEST_LINE - len(_MARK) or len(names) > _MOST_COLUMNS:
+        raise InputError(
+            f"the header of {name} is too long ({len(names):,} columns); at most {_MOST_COLUMNS:,} "
+            "columns are read"
+        )
     if {*re.findall(rb"\r\n|\n|\r", line)} - {end}:
         raise InputError(f"the header of {name} has a line break in a name unlike its line ends")
-    return Header(tuple(record), mark, end)
+    return Header(names, mark, end)
 
 
 def _decoded(chunk: bytes, name: str, line: int) -> str:
@@ -107,33 +109,6 @@ def _decoded(chunk: bytes, name: str, line: int) -> str:
             f"{name} is not UTF-8 text (line {line}); save it as UTF-8, for example with: "
             "iconv -f WINDOWS-1252 -t UTF-8"
         ) from None
-
-
-def _header_end(start: bytes) -> int:
-    """Return where the first line end outside quotation marks ends; 0 where there is none."""
-    place = 0
-    for k, piece in enumerate(start.split(b'"')):
-        found = re.search(rb"\r\n|\n|\r", piece) if k % 2 == 0 else None
-        if found:
-            return place + found.end()
-        place += len(piece) + 1
-    return 0
-
-
-def _delimiter(text: str, name: str, given: str | None) -> str:
-    mark = {"tab": "\t", "\\t": "\t"}.get(given or "", given)
-    if mark is None:
-        outside = "".join(text.split('"')[::2])
-        found = [mark for mark in DELIMITERS if mark in outside]
-        if len(found) > 1:
-            raise InputError(
-                f"the header of {name} holds {' and '.join(DELIMITERS[mark] for mark in found)}; "
-                "say which one is between its fields (--delimiter)"
-            )
-        return found[0] if found else ","
-    if mark not in DELIMITERS:
-        raise InputError(f"the delimiter must be one of , ; | or tab, but {given!r} was given")
-    return mark
 
 
 def _reader(lines: Any, delimiter: str, strict: bool = False) -> Any:
@@ -150,26 +125,23 @@ def count_records(path: Path, name: str, header: Header) -> int:
     tally = _Tally(name, header)
     rest, begin, width = b"", _MARK, len(header.names)
     try:
-        with _opened(path, name) as file:
+        with opened(path, name) as file:
             while block := file.read(_BLOCK):
                 block = rest + block.removeprefix(begin)
                 begin = b""
                 cut = block.rfind(header.end[-1:]) + 1
-                if cut:
-                    tally.add(block[:cut])
+                tally.add(block[:cut])
                 rest = block[cut:]
                 if len(rest) > LONGEST_LINE:
                     raise InputError(f"{name}: line {tally.lines + 1} is longer than 2 MB")
-            if rest:
-                tally.add(rest + header.end)
+            tally.add(rest + header.end if rest else b"")
+        records, right = tally.records, tally.marks == (width - 1) * tally.records
     except _StrayQuoteError:
         widths = [fields for _, fields in _widths(path, name, header, strict=False)]
-        if set(widths) != {width}:
-            raise explain(path, name, header) from None
-        return len(widths) - 1
-    if tally.inside or tally.marks != (width - 1) * tally.records:
+        records, right = len(widths), set(widths) == {width}
+    if tally.inside or not right:
         raise explain(path, name, header)
-    return tally.records - 1
+    return records - 1
 
 
 class _Tally:
@@ -186,9 +158,8 @@ class _Tally:
         if not chunk.isascii():
             _decoded(chunk, self.name, self.lines + 1)
         if b"\0" in chunk:
-            line = self.lines + chunk[: chunk.index(0)].count(self.end[-1:]) + 1
-            raise InputError(f"{self.name} holds binary data (a NUL byte in line {line})")
-        data, size, began = np.frombuffer(chunk, dtype=np.uint8), len(self.end), self.inside
+            raise InputError(f"{self.name} holds binary data after line {self.lines}")
+        data, pair, began = np.frombuffer(chunk, np.uint8), self.end == b"\r\n", self.inside
         ends, marks = data == self.end[-1], data == self.mark
         # The byte of line ends of another kind, or the first one of CRLF.
         second = b"\n" if self.end == b"\r" else b"\r"
@@ -199,34 +170,30 @@ class _Tally:
             ends, other, marks = ends & outside, other & outside, marks & outside
         self.marks += int(np.count_nonzero(marks))
         records = int(np.count_nonzero(ends))
-        pairs = int(np.count_nonzero(ends[1:] & other[:-1])) if size == 2 else 0
-        if int(np.count_nonzero(other)) != pairs or (size == 2 and pairs != records):
-            raise InputError(
-                f"{self.name} mixes line ends (CRLF, LF or CR); write it again with one kind"
-            )
+        pairs = int(np.count_nonzero(ends[1:] & other[:-1])) if pair else 0
+        if int(np.count_nonzero(other)) != pairs or (pair and pairs != records):
+            raise InputError(f"{self.name} mixes line ends (CRLF, LF, CR); write it with one kind")
         self.records += records
         if not self.single and (chunk.startswith(self.end) or self.end * 2 in chunk):
             # Empty lines are no records.
-            empty = np.diff(np.flatnonzero(ends), prepend=-1) == size
+            empty = np.diff(np.flatnonzero(ends), prepend=-1) == len(self.end)
             self.records -= int(np.count_nonzero(empty[int(began) :]))
 
     def _outside(self, data: Any, marks: Any) -> Any:
         """Return which bytes are outside quotation marks."""
         quotes = data == 34
-        inside = np.bitwise_xor.accumulate(quotes)
-        if self.inside:
-            inside = ~inside
+        inside = np.bitwise_xor.accumulate(quotes) ^ self.inside
         # A quotation begins where a field does, after one space perhaps, or doubles a mark.
         stray = (quotes & inside)[1:] & ~(quotes | marks | (data == 10) | (data == 13))[:-1]
         if stray.any() and (stray[0] or (stray[1:] & ~((data[1:-1] == 32) & marks[:-2])).any()):
             raise _StrayQuoteError
-        self.inside = bool(inside[-1])
+        self.inside = bool(inside[-1]) if len(inside) else self.inside
         return ~inside
 
 
 def _widths(path: Path, name: str, header: Header, strict: bool) -> Iterator[tuple[int, int]]:
     """Yield the first line and the number of fields of every record; 0 fields for a fault."""
-    with _opened(path, name) as file:
+    with opened(path, name) as file:
         lines = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
         reader, line = _reader(lines, header.delimiter, strict), 1
         try:
@@ -241,35 +208,33 @@ def _widths(path: Path, name: str, header: Header, strict: bool) -> Iterator[tup
 def explain(path: Path, name: str, header: Header) -> InputError:
     """Return the error for a text file that cannot be read, with the first fault in it."""
     width = len(header.names)
-    for line, fields in _widths(path, name, header, strict=True):
-        if not fields:
-            return InputError(
-                f"{name}, line {line}: a quoted field does not end where its quotation mark does"
-            )
-        if fields != width:
-            return InputError(
-                f"{name}: line {line} has {counted(fields, 'field')}, but the header has {width} "
-                f"(with {DELIMITERS[header.delimiter]} between fields); correct that line, or "
-                "quote the field that holds the mark"
-            )
-    return InputError(f"cannot read {name} as a text table")
+    found = _widths(path, name, header, strict=True)
+    line, fields = next(((line, n) for line, n in found if n != width), (0, width))
+    if not line:
+        return InputError(f"cannot read {name} as a text table")
+    if not fields:
+        return InputError(
+            f"{name}, line {line}: a quoted field does not end where its quotation mark does"
+        )
+    return InputError(
+        f"{name}: line {line} has {counted(fields, 'field')}, but the header has {width} (with "
+        f"{DELIMITERS[header.delimiter]} between fields); correct that line, or quote the field "
+        "that holds the mark"
+    )
 
 
-def read_small(path: Path, header: Header, records: int) -> list[list[str]] | None:
+def read_small(path: Path, header: Header) -> list[list[str | None]] | None:
     """Return the columns of a small file, parsed strictly; None where DuckDB has to decide."""
     if path.stat().st_size > _SMALL or path.suffix.lower() == ".gz":
         return None
-    data = path.read_bytes().removeprefix(_MARK)
-    if b'  "' in data:
-        return None  # after two spaces a quotation mark is text
-    lines = io.StringIO(data.decode("utf-8"), newline="")
+    text, width = path.read_bytes().removeprefix(_MARK).decode("utf-8"), len(header.names)
     try:
-        rows = list(_reader(lines, header.delimiter, strict=True))
+        rows = list(_reader(io.StringIO(text, newline=""), header.delimiter, strict=True))[1:]
     except csv.Error:
         return None
-    rows = [row or [""] for row in rows[1:] if row or len(header.names) == 1]
-    if len(rows) != records or any(len(row) != len(header.names) for row in rows):
+    rows = [row or [""] for row in rows if row or width == 1]
+    # After two spaces a mark is text, and within a field it may be a stray one.
+    odd = '  "' in text or any('"' in cell for row in rows for cell in row)
+    if odd or any(len(row) != width for row in rows):
         return None
-    columns = list(map(list, zip(*rows, strict=True)))
-    # A mark within a field may be a stray one.
-    return columns if not any('"' in cell for cells in columns for cell in cells) else None
+    return [[row[k] or None for row in rows] for k in range(width)]
