@@ -131,7 +131,7 @@ def test_bounds_are_two_numbers_in_order(bounds: Any, message: str) -> None:
 
 
 def test_bounds_must_be_possible_outputs() -> None:
-    with pytest.raises(InputError, match=r"multiples of 1, .* the nearest inside are 1 and 9"):
+    with pytest.raises(InputError, match="multiples of 1, as"):
         check_releasable(job([0, 1], bounds=("0.5", "9.5")))
     assert Postprocess(job(["0.5"], bounds=(Decimal("0.5"), 3))).bounds == (1, 6)
     # Rounded outputs are integers, and so must their bounds be.

@@ -3,10 +3,10 @@
 
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -27,7 +27,7 @@ from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.readback import check_read_back, keep_rate
 from pufferfish.release.report import ReleaseReport
 from pufferfish.release.rows import BoolArray, Columns, Reader, choose_columns
-from pufferfish.release.sinks import Sink, abandon, explained, kept_cells, sink_for
+from pufferfish.release.sinks import abandon, explained, kept_cells, sink_for
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.tables.arrow import one_array
 from pufferfish.tables.frames import raw_cells
@@ -36,9 +36,6 @@ from pufferfish.tables.table import BATCH_ROWS, Table
 
 #: Called with the rows done so far and the rows in all, None while these are not yet known.
 Progress = Callable[[int, int | None], None]
-#: Takes the kept cells and the released values of the usable rows of a batch, and which these are.
-_Write = Callable[[Mapping[str, pa.Array], IntArray, BoolArray], None]
-
 #: What was warned of already, by the mechanism of a plan: once per plan and process.
 _WARNED: dict[int, tuple[weakref.ref[Any], set[int]]] = {}
 
@@ -70,33 +67,57 @@ class Prepared:
         self.post = Postprocess(self.spec)
         check_read_back(self.spec, self.post)
         self._entropy = None if self.seed is None else seeded_entropy(self.seed)
-        self._source = "the array" if self.table is None else self.table.name
+        self.reader = Reader(self.spec, self.columns, self.table)
 
     @property
     def rows(self) -> int:
         """Rows that will be released."""
         return self.report.rows_released
 
+    def read(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        progress: Progress | None = None,
+        total: int | None = None,
+    ) -> Iterator[tuple[pa.RecordBatch, IntArray, BoolArray]]:
+        """Yield each batch with the atoms of its usable rows, and which these are."""
+        self.reader = Reader(self.spec, self.columns, self.table)
+        for batch in batches:
+            yield batch, *self.reader.read(batch)
+            if progress is not None:
+                progress(self.reader.rows, total)
+        self.reader.check_people()
+
+    def draw(self, atoms: IntArray) -> IntArray:
+        """Return released values for atoms."""
+        return self.post.draw(atoms, self._entropy)
+
+    def rehearse(self, progress: Progress | None) -> None:
+        """Make the dry pass: everything is read and checked, and nothing is drawn or written."""
+        with PendingFile(self.target, self.force):
+            pass  # it can be made
+        for _ in self.read(self._batches(), progress):
+            pass
+        self.settle()
+        self.digest = self.reader.digest
+
     def write(self, progress: Progress | None = None) -> ReleaseReport:
         """Write the file; after a dry pass it gets its name only if the rows are the same."""
         total = self.report.rows_read if self.digest else None
-        output = str(self.output)
+        columns, output = self.columns, str(self.output)
         with PendingFile(self.target, self.force) as pending:
             with explained(output):
-                sink = self._sink(pending.file)
-
-            def write(kept: Mapping[str, pa.Array], values: IntArray, usable: BoolArray) -> None:
-                with explained(output):
-                    sink.write(kept, values)
-
+                sink = sink_for(output)(pending.file, columns.written, columns.public, self.post)
             try:
-                reader = self.run(self._batches(), write, progress, total)
+                for batch, atoms, usable in self.read(self._batches(), progress, total):
+                    values = self.draw(atoms)
+                    with explained(output):
+                        sink.write(kept_cells(batch, columns.keep, usable), values)
                 if not self.digest:
-                    self.settle(reader)
-                elif (reader.digest, reader.rows) != (self.digest, total):
-                    raise InputError(
-                        f"{self._source} changed while it was read; nothing was written"
-                    )
+                    self.settle()
+                elif (self.reader.digest, self.reader.rows) != (self.digest, total):
+                    name = self.report.source
+                    raise InputError(f"{name} changed while it was read; nothing was written")
             except BaseException:
                 abandon(sink)
                 raise
@@ -104,43 +125,17 @@ class Prepared:
                 sink.close()
             if progress is not None:
                 # The last moment at which whoever watches can stop the release.
-                progress(reader.rows, reader.rows)
+                progress(self.reader.rows, self.reader.rows)
             with explained(output):
                 pending.publish()
         return self.report
 
-    def rehearse(self, progress: Progress | None) -> None:
-        """Make the dry pass: everything is read and checked, and nothing is drawn or written."""
-        with PendingFile(self.target, self.force):
-            pass  # it can be made
-        reader = self.run(self._batches(), None, progress)
-        self.settle(reader)
-        self.digest = reader.digest
-
-    def run(
-        self,
-        batches: Iterable[pa.RecordBatch],
-        write: _Write | None,
-        progress: Progress | None = None,
-        total: int | None = None,
-    ) -> Reader:
-        """Read all rows, and draw for them and pass all of it on where somebody takes it."""
-        reader = Reader(self.spec, self.columns, self.table)
-        for batch in batches:
-            atoms, usable = reader.read(batch)
-            if write is not None:
-                kept = kept_cells(batch, self.columns.keep, usable)
-                write(kept, self.post.draw(atoms, self._entropy), usable)
-            if progress is not None:
-                progress(reader.rows, total)
-        reader.check_people()
-        return reader
-
-    def settle(self, reader: Reader) -> None:
+    def settle(self) -> None:
         """Make the report, once all that it holds was allowed, and warn of what it means."""
+        reader = self.reader
         unchanged = check_read_back(self.spec, self.post, reader.exact + reader.moved)
         self.report = ReleaseReport(
-            source=self._source,
+            source="the array" if self.table is None else self.table.name,
             output=self.output,
             column=self.columns.public,
             keep=self.columns.keep,
@@ -158,10 +153,6 @@ class Prepared:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return iter(()) if self.table is None else self.table.batches(self.columns.read)
-
-    def _sink(self, file: BinaryIO) -> Sink:
-        columns = self.columns
-        return sink_for(str(self.output))(file, columns.written, columns.public, self.post)
 
 
 def _warn(report: ReleaseReport, columns: Columns, mechanism: object) -> None:
@@ -307,7 +298,7 @@ def release_any(
             f"the unit column {spec.unit!r}"
         )
     name = "x" if spec.coding is None else spec.coding.column
-    cells = raw_cells(list(values) if isinstance(values, range | Iterator) else values)
+    cells = raw_cells(values)
     slices = (cells.slice(start, BATCH_ROWS) for start in range(0, len(cells), BATCH_ROWS))
     batches = (pa.RecordBatch.from_arrays([one_array(part)], names=[name]) for part in slices)
     released, _ = _in_memory(Prepared(spec, Columns(name), None, seed), batches)
@@ -338,10 +329,10 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
 
 def _in_memory(prepared: Prepared, batches: Iterable[pa.RecordBatch]) -> tuple[Any, BoolArray]:
     """Return all that is released of batches, as an array, and which of the rows these are."""
-    parts: list[tuple[IntArray, BoolArray]] = [(np.zeros(0, dtype=np.int64), np.zeros(0, bool))]
-    reader = prepared.run(batches, lambda kept, values, usable: parts.append((values, usable)))
-    prepared.settle(reader)
-    values, usable = (np.concatenate(column) for column in zip(*parts, strict=True))
+    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    drawn = [(prepared.draw(atoms), usable) for _, atoms, usable in prepared.read(batches)]
+    prepared.settle()
+    values, usable = (np.concatenate(parts) for parts in zip(nothing, *drawn, strict=True))
     return prepared.post.numpy(values), usable
 
 

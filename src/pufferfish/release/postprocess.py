@@ -170,12 +170,9 @@ def _in_steps(bounds: tuple[Fraction, Fraction], step: Fraction) -> tuple[int, i
     """Return the bounds in steps; bounds between two lattice points would be a new output."""
     low, high = (bound / step for bound in bounds)
     if low.denominator != 1 or high.denominator != 1:
-        inner = math.ceil(low), math.floor(high)
-        hint = f"{show(step * inner[0])} and {show(step * inner[1])}" if inner[0] < inner[1] else ""
         raise InputError(
             f"the bounds must be multiples of {show(step)}, as the released values are, but "
             f"{show(bounds[0])} and {show(bounds[1])} were given"
-            + (f"; the nearest inside are {hint}" if hint else "")
         )
     return min(max(int(low), INT64_MIN), INT64_MAX), min(max(int(high), INT64_MIN), INT64_MAX)
 

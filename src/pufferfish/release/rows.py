@@ -182,8 +182,6 @@ class Reader:
         hint = ""
         if state[first] == MISSING:
             hint = ", and an array keeps its length; leave it out, or release a dataframe"
-        elif state[first] == UNREADABLE and self._table is not None:
-            hint = "; if it means a missing value, calibrate with --missing TEXT (missing=...)"
         elif state[first] == OUTSIDE and levels and spec.out_of_support == "clamp":
             hint = "; levels cannot be clamped, as none is nearest to another"
         elif state[first] == OUTSIDE and not levels:

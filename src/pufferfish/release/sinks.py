@@ -136,8 +136,6 @@ def explained(output: str) -> Iterator[None]:
 
 
 def kept_cells(batch: pa.RecordBatch, names: Sequence[str], usable: Any) -> dict[str, pa.Array]:
-    """Return the cells of kept columns in the usable rows of a batch, those that it holds."""
-    if not names:
-        return {}
-    rows = batch if usable.all() else batch.filter(arrow(usable))
-    return {name: rows.column(name) for name in names if name in rows.schema.names}
+    """Return the cells of kept columns in the usable rows of a batch."""
+    rows = batch if not names or usable.all() else batch.filter(arrow(usable))
+    return {name: rows.column(name) for name in names}
