@@ -389,3 +389,12 @@ def test_help_is_complete(command: str):
 def test_no_command_shows_the_help():
     assert run().out.startswith("Usage: pufferfish")
     assert run("--version").out == f"pufferfish, version {pf.__version__}\n"
+
+
+def test_a_column_that_is_nearly_unchanged_is_called_that(tmp_path: Path):
+    secrets = {"a": {"0": ".5", "1": ".5"}, "b": {"0": ".3", "1": ".7"}}
+    path = prior_file(tmp_path, secrets)
+    done = run("calibrate", "--prior", path, "--epsilon", ".508")
+    assert "Most values are published as they are with exact" in done.out
+    unchanged = run("calibrate", "--prior", path, "--epsilon", ".52")
+    assert "PUBLISHED UNCHANGED with exact: release needs --allow-unchanged or" in unchanged.out

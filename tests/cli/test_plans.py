@@ -211,7 +211,7 @@ def test_a_plan_for_people_needs_their_column(folder: Path):
     write(folder, "u.csv", rows(*lines, *lines, header="s,x,id"))
     options = (*COLUMNS, "--unit", "id", "--epsilon", 1, "--save", "people.json")
     assert run("calibrate", "u.csv", *options).status == 0
-    assert "by id, are protected together" in run("verify", "people.json", "u.csv").out
+    assert "all rows of a person (by id) together" in run("verify", "people.json", "u.csv").out
     write(folder, "without.csv", rows(*[line.rpartition(",")[0] for line in lines] * 2))
     check_refused(run("verify", "people.json", "without.csv"), "'id'", status=1)
     done = run("release", "u.csv", "--plan", "people.json", "-o", "o.csv")

@@ -25,6 +25,8 @@ _METHODS = {
     "none": "worst cases",
 }
 PRIVATE = "The plan is private: it depends on every row of the table. Keep both together."
+#: From this share of untouched values on the column is called nearly unchanged.
+_NEARLY = 0.95
 NO_SUM = "Losses of several releases do not add up (see pufferfish ledger)."
 
 
@@ -143,9 +145,8 @@ def mechanism_words(mechanism: DiscreteLaplace | Channel) -> str:
     """Return what happens to a value."""
     if isinstance(mechanism, DiscreteLaplace):
         return f"discrete Laplace noise of scale {rounded_up(mechanism.scale, 10)}"
-    sizes = [counted(s.size, "level" if isinstance(s, Levels) else "value")
-             for s in (mechanism.inputs, mechanism.outputs)]  # fmt: skip
-    return f"a channel from {sizes[0]} to {sizes[1]}"
+    kind = "levels" if isinstance(mechanism.outputs, Levels) else "values"
+    return f"a channel from {mechanism.inputs.size} to {mechanism.outputs.size} {kind}"
 
 
 def certificate_words(certificate: Certificate) -> str:
@@ -230,11 +231,13 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
         lines.append(f"Nothing of the column is left with {each}.")
     same = [r for r in results if r.plan.unchanged]
     if same:
+        noise = " or --min-scale" if any(r.plan.channel is None for r in same) else ""
         each = listed(dict.fromkeys(_named(r, results) for r in same))
-        need = "--allow-unchanged or --min-scale" if same[0].plan.channel is None else (
-            "--allow-unchanged"
-        )  # fmt: skip
-        lines.append(f"PUBLISHED UNCHANGED with {each}: release needs {need}.")
+        lines.append(f"PUBLISHED UNCHANGED with {each}: release needs --allow-unchanged{noise}.")
+    nearly = [r for r in results if r not in same and r.untouched > _NEARLY]
+    if nearly:
+        each = listed(f"{_named(r, results)} ({share(r.untouched)})" for r in nearly)
+        lines.append(f"Most values are published as they are with {each}.")
     return lines
 
 
@@ -271,13 +274,15 @@ def _why_survives(result: Result) -> str:
 
 def assumption_words(plan: Plan, from_rows: bool | None = None) -> str:
     """Return what the guarantee of a plan assumes."""
-    said = "The prior is taken as public knowledge."
+    who = "each row as one person's"
+    if plan.unit is not None:
+        who = f"all rows of a person (by {quoted(plan.unit)}) together"
+    said = (
+        f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
+    )
     if plan.from_rows if from_rows is None else from_rows:
-        said += " The plan depends on every row it was computed from: keep it private."
-    who = "Each row is taken as one person's" if plan.unit is None else (
-        f"All rows of one person, by {quoted(plan.unit)}, are protected together"
-    )  # fmt: skip
-    return f"{said} {who}. Losses of several releases do not add up."
+        said += " Keep the plan private: it depends on every row."
+    return said
 
 
 def release_lines(
@@ -296,7 +301,7 @@ def release_lines(
     if isinstance(report.mechanism, DiscreteLaplace) and report.mechanism.scale > (plan.scale or 0):
         how += " (raised by --min-scale)"
     if report.keep_rate is not None:
-        how += f", {share(report.keep_rate)} of the rows expected to stay as they are"
+        how += f", {share(report.keep_rate)} of the rows stay as they are"
     lines.append(f"{plan.mechanism} at epsilon {show_short(plan.epsilon_exact)}: {how}")
     if report.unchanged:
         lines.append("PUBLISHED UNCHANGED: the column can be read back")

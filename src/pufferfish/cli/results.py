@@ -16,6 +16,7 @@ from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import signals
 from pufferfish.errors import PufferfishError
 from pufferfish.estimate.expected import Expected, expected_errors
+from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
@@ -66,6 +67,15 @@ class Result:
         # One constant for everybody, the mean, has an error of the spread.
         kept = self.plan.keep_rate
         return kept is None or kept >= self.constant - 1e-9 or (ratio is not None and ratio < 1)
+
+    @property
+    def untouched(self) -> float:
+        """The share of values that are published as they are."""
+        plan = self.plan
+        if isinstance(plan.applied, DiscreteLaplace):
+            rate = float(plan.applied.step) / plan.applied.scale if plan.applied.scale else math.inf
+            return math.tanh(rate / 2)  # P(noise = 0); theory, section 1
+        return plan.keep_rate or 0.0
 
     @property
     def constant(self) -> float:
