@@ -25,7 +25,6 @@ from pufferfish.errors import InputError, PriorWarning, PufferfishError
 from pufferfish.support import Lattice, Levels, lattice_index, make_lattice
 from pufferfish.tables import classify
 from pufferfish.tables import count as count_module
-from pufferfish.tables.canonical import parse
 from pufferfish.tables.classify import lattice_of_numbers
 from pufferfish.tables.count import count_table
 from pufferfish.tables.report import SetAside, TableReport
@@ -452,11 +451,6 @@ def test_missing_numbers_are_compared_as_numbers(tmp_path: Path, missing: str) -
         assert as_dict(count(comma, missing=[text], decimal=",")) == {"a": {"1.5": 1, "2": 1}}
 
 
-def test_missing_numbers_are_texts_among_levels(tmp_path: Path) -> None:
-    path = write(tmp_path, csv_text([("a", "01"), ("a", "b"), ("a", "1")]))
-    assert as_dict(count(path, missing=["1"], levels=["01", "b"])) == {"a": {"01": 1, "b": 1}}
-
-
 def test_missing_texts_that_no_cell_holds_are_told(tmp_path: Path) -> None:
     path = write(tmp_path, csv_text([("a", "1"), ("a", "?")]))
     notes = count(path, missing=["?", "none"]).report.notes
@@ -767,8 +761,3 @@ def test_tables_with_too_many_combinations(monkeypatch: pytest.MonkeyPatch) -> N
     assert coarse.product.size == 41 * 41
     monkeypatch.setattr(count_module, "MOST_COUNTS", 1000)
     assert "2 secrets times 1,681" in refused(table, public=["x", "z"], step={"x": 100, "z": 100})
-
-
-def test_plain_decimals_alone_are_numbers() -> None:
-    for text in ("1/3", "1 000", "1_000", "0x10", "1,000", "²", "٣", "-", "1e", "01", "--1"):
-        assert parse(text) is None

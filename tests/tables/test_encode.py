@@ -18,10 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError
-from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support, make_lattice
+from pufferfish.support import MISSING_LEVEL, Levels, Support, make_lattice
 from pufferfish.tables import arrow
 from pufferfish.tables import encode as encode_module
-from pufferfish.tables.arrow import Cells
 from pufferfish.tables.canonical import parse
 from pufferfish.tables.count import RowCounts
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, UNREADABLE, Encoder, canonical
@@ -140,21 +139,6 @@ def test_distinct_cells_keep_their_places() -> None:
     ):
         raw, places = arrow.distinct(array)
         assert repr([raw.to_pylist()[k] for k in places]) == repr(array.to_pylist())
-
-
-@pytest.mark.parametrize(
-    "cells, texts",
-    [
-        (pa.array([" a\u00a0", "  ", None]), ["a", "", ""]),
-        (pa.array([True, False, None]), ["true", "false", ""]),
-        (pa.array([1.0, -0.0, 0.1, 1e22, float("nan")]), ["1", "0", "0.1", "1" + "0" * 22, "nan"]),
-        (pa.array([0.1, 3.0], pa.float32()), ["0.1", "3"]),
-        (pa.array([2**64 - 1], pa.uint64()), [str(2**64 - 1)]),
-        (pa.array([Decimal("1.50"), Decimal("1E+3")]), ["1.5", "1000"]),
-    ],
-)
-def test_text_of_cells(cells: pa.Array, texts: list[str]) -> None:
-    assert Cells(cells).texts == texts
 
 
 def codes(support: Support, cells: Any, **options: Any) -> list[tuple[int, int]]:
@@ -474,11 +458,3 @@ def test_arrow_integers_and_surrogates() -> None:
     assert arrow.integers(np.arange(6)[::2]).to_pylist() == [0, 2, 4]
     with pytest.raises(InputError, match="surrogate"):
         arrow.strings(["a", "\udcff"])
-
-
-def test_supports_of_a_million_numbers_are_encoded_quickly() -> None:
-    lattice = Lattice(Fraction(1), 0, np.arange(10**6, dtype=np.int64))
-    encoder = Encoder(Coding("x", lattice))
-    for batch in range(4):
-        cells = pa.array(range(batch * 10**5, (batch + 1) * 10**5))
-        assert (encoder.encode(cells).atoms == np.arange(batch * 10**5, (batch + 1) * 10**5)).all()

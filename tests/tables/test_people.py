@@ -184,14 +184,6 @@ def test_rows_that_lie_far_apart_are_one_persons(tmp_path: Path) -> None:
     assert found.report.people == ((1, 69_900), (2, 100))
 
 
-def test_numbers_of_rows_that_only_some_secrets_have_are_told() -> None:
-    table = pd.DataFrame(
-        [("u", "a", 1), ("u", "a", 2), ("v", "b", 1), ("w", "a", 2)], columns=COLUMNS
-    )
-    notes = count(table, unit="id").report.notes
-    assert any("not every secret has people with 2 rows" in note for note in notes)
-
-
 def test_too_many_sequences_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(f"p{k}", "ab"[k % 2], (k * step) % 11) for k in range(20) for step in (1, 2)]
     monkeypatch.setattr(people, "MOST_COUNTS", 10)

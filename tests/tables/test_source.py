@@ -275,22 +275,6 @@ def test_names_that_are_no_utf8(tmp_path: Path, ending: str) -> None:
         assert len(os.listdir("/proc/self/fd")) == before
 
 
-@pytest.mark.parametrize("name", ["http://host/t.csv", "s3://bucket/t.parquet", "hf://x/t.json"])
-def test_addresses_are_names_of_local_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Nothing is fetched: an address is looked for as a file, and is one where it exists."""
-    monkeypatch.chdir(tmp_path)
-    assert "there is no file" in refused(name)
-    local = tmp_path / name.replace("//", "/")
-    local.parent.mkdir(parents=True)
-    if local.suffix == ".parquet":
-        pq.write_table(pa.table({"s": ["a"], "x": [1]}), str(local))
-    else:
-        local.write_text("s,x\na,1\n" if local.suffix == ".csv" else '{"s":"a","x":1}')
-    assert as_dict(count(name)) == {"a": {"1": 1}}
-
-
 def test_nothing_can_be_downloaded_and_nothing_is_spilled() -> None:
     with source_module._connection() as connection:
         for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):

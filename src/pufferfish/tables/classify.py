@@ -335,12 +335,10 @@ class _Decision:
     def _by_appearance(self, names: Sequence[str]) -> list[str]:
         seen: dict[str, None] = {}
         for batch in self.found.table.batches([self.found.name]):
-            values, places = distinct(batch.column(0))
-            texts = Cells(values).texts
-            first = np.sort(np.unique(places, return_index=True)[1])
-            seen.update(dict.fromkeys(texts[places[k]] for k in first.tolist()))
-        known = set(names)
-        return [*(n for n in seen if n in known), *(n for n in names if n not in seen)]
+            # Distinct cells come in the order of their first appearance.
+            seen.update(dict.fromkeys(Cells(distinct(batch.column(0))[0]).texts))
+        order = {name: k for k, name in enumerate(seen)}
+        return sorted(names, key=lambda name: order.get(name, len(order)))
 
     def _check_declared(self, names: Sequence[str]) -> None:
         known = set(map(canonical, names))
