@@ -25,9 +25,7 @@ WITHOUT_EXAMPLES = frozenset(
     }
 )
 # These must be there, with examples.
-EXPECTED = frozenset(
-    {"README.md", "docs/cli.md", "docs/tutorial.md", "docs/reproduce.md"}
-)
+EXPECTED = frozenset({"README.md", "docs/cli.md", "docs/tutorial.md", "docs/reproduce.md"})
 
 
 def pages() -> list[str]:
