@@ -145,7 +145,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     table = open_table(path)
     honest = source_module.count_records
     monkeypatch.setattr(source_module, "count_records", lambda *given: honest(*given) + 1)
-    monkeypatch.setattr(text_module, "_SMALL", 0)
+    monkeypatch.setattr(text_module, "SMALL", 0)
     with pytest.raises(InputError, match="holds 3 records, but 2 rows were read"):
         table.groups(["s"])
     with pytest.raises(InputError, match="holds 3 records, but 2 rows were read"):
@@ -178,7 +178,7 @@ def test_what_is_read_is_what_a_strict_reader_reads(
     outcomes = []
     for small in (2**20, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(text_module, "_SMALL", small)
+            patch.setattr(text_module, "SMALL", small)
             try:
                 batches = [b.to_pydict() for b in open_table(path).batches(["s", "x"])]
             except InputError:

@@ -6,6 +6,7 @@ error that names the option which decides; nothing is guessed.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -223,8 +224,9 @@ class _Decision:
                 "numbers; for codes give levels (--levels)"
             )
         codes = [k for k in self.present if not cells.typed and CODE.fullmatch(self.texts[k])]
-        plain = {cells.numbers[k] for k in set(self.present).difference(codes)} if codes else set()
-        same = [k for k in codes if cells.numbers[k] in plain]
+        forms = {self.texts[k]: cells.numbers[k] for k in self.present} if codes else {}
+        times = Counter(forms.values())
+        same = [k for k in codes if times[cells.numbers[k]] > 1]
         if same:
             found.warnings.append(
                 f"{counted(len(same), 'text')} of {found.name!r} (first in "

@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +22,7 @@ from pufferfish.tables.arrow import check_type, distinct, integers, one_array, s
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names
 from pufferfish.tables.text import (
+    SMALL,
     Header,
     count_records,
     explain,
@@ -86,23 +88,33 @@ class FileTable(Table):
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        names = self._checked(columns)
-        if self._small is not None:
-            rows = Counter(zip(*(self._small[name] for name in names), strict=True))
-            cells: list[Any] = [strings([row[k] for row in rows]) for k in range(len(names))]
-            counts = integers(list(rows.values()))
-        else:
+        names = [self.column(name) for name in columns]
+        with ThreadPoolExecutor(1) as pool:
+            look = pool.submit(self._look)
+            if self._path.stat().st_size <= SMALL:
+                look.result()
+            if self._small is not None:
+                rows = Counter(zip(*(self._small[name] for name in names), strict=True))
+                cells: list[Any] = [strings([row[k] for row in rows]) for k in range(len(names))]
+                return _grouped(cells, integers(list(rows.values())), names)
             fields = ", ".join(self._fields[name] for name in names)
-            with self._query(f"SELECT {fields}, count(*) FROM {{scan}} GROUP BY ALL") as relation:
-                table = relation.to_arrow_table()
-            cells = [self._raw(table.column(k), name) for k, name in enumerate(names)]
-            counts = table.column(len(names))
+            try:
+                # A large text file is looked at meanwhile.
+                with self._query(f"SELECT {fields}, count(*) FROM {{scan}} GROUP BY ALL") as found:
+                    table = found.to_arrow_table()
+            except InputError:
+                look.result()  # which may know more
+                raise
+            look.result()
+        cells = [self._raw(table.column(k), name) for k, name in enumerate(names)]
+        counts = table.column(len(names))
         self._check(int(to_numpy(one_array(counts)).sum()))
-        return pa.Table.from_arrays([*cells, counts], names=[*names, "count"])
+        return _grouped(cells, counts, names)
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
-        names, found = self._checked(columns), 0
+        names, found = [self.column(name) for name in columns], 0
+        self._look()
         if self._small is not None:
             whole = [strings(self._small[name]) for name in names]
             yield from pa.Table.from_arrays(whole, names=names).to_batches(max_chunksize=rows)
@@ -117,17 +129,17 @@ class FileTable(Table):
                 yield pa.RecordBatch.from_arrays(cells, names=names)
         self._check(found)
 
-    def _checked(self, columns: Sequence[str]) -> list[str]:
-        """Return the names of columns, after a strict look at each new state of a text file."""
-        if self._header is not None:
-            stat = os.stat(self._path)
-            state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-            if state != self._state:
-                self._records = count_records(self._path, self.name, self._header)
-                small = read_small(self._path, self._header)
-                self._small = dict(zip(self.columns, small, strict=True)) if small else None
-                self._state = state
-        return [self.column(name) for name in columns]
+    def _look(self) -> None:
+        """Count the records of a text file, strictly, once for each state of it."""
+        if self._header is None:
+            return
+        stat = os.stat(self._path)
+        state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        if state != self._state:
+            self._records = count_records(self._path, self.name, self._header)
+            small = read_small(self._path, self._header)
+            self._small = dict(zip(self.columns, small, strict=True)) if small else None
+            self._state = state
 
     def _check(self, found: int) -> None:
         if self._records is not None and found != self._records:
@@ -155,6 +167,10 @@ class FileTable(Table):
         what = f"column {name!r} of {self.name}"
         check_type(cells.type, what)
         return self._decode(cells, what) if self._decode else cells
+
+
+def _grouped(cells: Sequence[Any], counts: Any, names: Sequence[str]) -> pa.Table:
+    return pa.Table.from_arrays([*cells, counts], names=[*names, "count"])
 
 
 def open_table(source: Any, *, delimiter: str | None = None) -> Table:

@@ -29,7 +29,7 @@ _MOST_COLUMNS = 20_000
 _BLOCK = 2**20
 _MARK = b"\xef\xbb\xbf"  # of the order of bytes
 #: Up to this size a file is parsed here, which takes less time than to import DuckDB.
-_SMALL = 2**20
+SMALL = 2**20
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def explain(path: Path, name: str, header: Header) -> InputError:
 
 def read_small(path: Path, header: Header) -> list[list[str | None]] | None:
     """Return the columns of a small file, parsed strictly; None where DuckDB has to decide."""
-    if path.stat().st_size > _SMALL or path.suffix.lower() == ".gz":
+    if path.stat().st_size > SMALL or path.suffix.lower() == ".gz":
         return None
     text, width = path.read_bytes().removeprefix(_MARK).decode("utf-8"), len(header.names)
     try:
