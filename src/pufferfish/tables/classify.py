@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
-from pufferfish.numbers import IntArray
+from pufferfish.numbers import IntArray, show
 from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support, make_lattice, nearest_unit
 from pufferfish.tables.arrow import Cells, distinct, is_text
 from pufferfish.tables.canonical import CODE, COMMA, POINT, ZERO_LED, canonical, is_date, parse
-from pufferfish.tables.report import OrderSource
 from pufferfish.tables.rules import Coding, Column, numbers_among
 from pufferfish.tables.table import Table
 
@@ -61,8 +60,6 @@ class Found:
     places: Any
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    order: OrderSource = None
-    rounded: int = 0
 
     @classmethod
     def of(
@@ -117,6 +114,7 @@ class _Decision:
         self.found, self.column, self.decimal = found, column, decimal
         self.what = f"column {found.name!r} of {found.table.name}"
         self.texts = found.cells.texts
+        self.own = False  # whether the order is that of an ordered categorical
         absent = {"", *column.missing}
         self.present = [k for k, text in enumerate(self.texts) if text not in absent]
 
@@ -124,7 +122,7 @@ class _Decision:
         column, found, support = self.column, self.found, self.column.support
         names = support.names if isinstance(support, Levels) else column.levels
         if isinstance(column.order, tuple):
-            names, found.order = column.order, "stated"
+            names = column.order
         if not self.present and not (names and column.missing_as_level):
             raise self._empty()
         lost = [k for k in self.present if self.texts[k] == MISSING_LEVEL]
@@ -242,7 +240,12 @@ class _Decision:
         self._warn_of_far_values(np.array([top / bottom for top, bottom in ratios]))
         if self.column.support is not None:
             return self.column.support
-        lattice, found.rounded = lattice_of_numbers(ratios, self.column.step)
+        lattice, rounded = lattice_of_numbers(ratios, self.column.step)
+        if self.column.step is not None:
+            found.notes.append(
+                f"{counted(rounded, 'distinct value')} of {found.name!r} rounded to multiples of "
+                f"the step {show(self.column.step)}"
+            )
         return lattice
 
     def _warn_of_far_values(self, values: Any) -> None:
@@ -283,7 +286,7 @@ class _Decision:
                 f"names {MISSING_LEVEL!r} too (--order)"
             )
         found.notes.append(f"the order of {found.name!r} is that of its ordered categorical")
-        found.order = "own"
+        self.own = True
         return own
 
     def _levels(self, names: Sequence[str] | None) -> Levels:
@@ -307,9 +310,8 @@ class _Decision:
             )
         found.note_texts("level", set(present))
         if isinstance(column.support, Levels):
-            found.order = "stated" if column.support.ordered else None
             return column.support
-        if found.order is not None:
+        if self.own or isinstance(column.order, tuple):
             if column.levels is None and all(isinstance(parse(text), tuple) for text in present):
                 found.notes.append(
                     f"{found.name!r} holds numbers, but with an order they are levels, released "
@@ -324,8 +326,6 @@ class _Decision:
                 f"{self.what} holds {len(every):,} different texts, more than {MOST_LEVELS:,} "
                 "levels; is it an identifier or free text?"
             )
-        if isinstance(column.order, str):
-            found.order = column.order
         if column.order == "appearance":
             every = self._by_appearance(every)
             found.warnings.append(
@@ -347,18 +347,16 @@ class _Decision:
         lost = [k for k in self.present if self.texts[k] not in known]
         if not lost:
             return
-        shown, _ = self._described(lost)
         # A slip of the pen is in what was given: its near match is a level of the column.
-        unseen = [name for name in names if name not in set(self.texts)]
-        near = next((f": it names {n!r}{m}" for n in unseen if (m := self._near(n, lost))), "")
+        shown = [self.texts[k] for k in lost[:1000] if not self._hidden(k)]
+        near = [(name, did_you_mean(name, shown)) for name in set(names).difference(self.texts)]
+        slip = next((f": it names {name!r}{match}" for name, match in sorted(near) if match), "")
+        what = "order" if isinstance(self.column.order, tuple) else "list of levels"
         raise InputError(
-            f"the {'order' if self.found.order == 'stated' else 'list of levels'} {listed(names)} "
-            f"does not fit {self.what}{near}; the column holds {shown}; name every level, or say "
-            "which texts mean a missing value (--missing)"
+            f"the {what} {listed(names)} does not fit {self.what}{slip}; the column holds "
+            f"{self._described(lost)[0]}; name every level, or say which texts mean a missing "
+            "value (--missing)"
         )
-
-    def _near(self, name: str, lost: Sequence[int]) -> str:
-        return did_you_mean(name, [self.texts[k] for k in lost if not self._hidden(k)][:1000])
 
 
 def lattice_of_numbers(

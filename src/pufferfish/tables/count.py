@@ -110,7 +110,7 @@ def count_table(
         aside,
         tuple(totals.items()),
         missing,
-        tuple(_column_report(axis, int(rows[axis.blank].sum())) for axis in axes),
+        tuple(ColumnReport(axis.found.name, int(rows[axis.blank].sum())) for axis in axes),
         int(rows[used & np.any([a.blank for a in levels], axis=0)].sum()) if levels else None,
         tuple((s.rows, int(s.counts.sum())) for s in strata) if rules.unit else None,
         (
@@ -217,13 +217,6 @@ def _missing(secret: Found, axes: Sequence[_Axis], rules: Rules) -> tuple[Missin
             secret.rows_of(text) if text in ("", *rules.missing) else 0,
         )
         for text in texts
-    )
-
-
-def _column_report(axis: _Axis, missing: int) -> ColumnReport:
-    found, coding = axis.found, axis.coding
-    return ColumnReport(
-        found.name, coding.support, found.order, missing, found.rounded, coding.rounds
     )
 
 

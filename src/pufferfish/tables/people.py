@@ -79,7 +79,7 @@ def _numbered(
     for text, number in zip(cells.texts, cells.numbers, strict=True):
         key = number if by_value and isinstance(number, tuple) else text
         # What is no number marks nobody's rows, in a column of numbers.
-        missing = text in gone or (cells.typed and text == "nan")
+        missing = text in gone or (by_value and cells.typed and text == "nan")
         own.append(-1 if missing else known.setdefault(key, len(known)))
     found: IntArray = np.array(own, dtype=np.int64)[places]
     return found

@@ -6,7 +6,6 @@ from typing import Literal
 
 from pufferfish.errors import PufferfishError
 from pufferfish.numbers import IntArray
-from pufferfish.support import Support
 from pufferfish.tables.rules import Rules
 
 
@@ -31,8 +30,6 @@ class Stratum:
 
 #: Why rows are set aside: no value in a public column, no secret, or an excluded secret.
 Reason = Literal["no public value", "no secret", "secret excluded"]
-#: Where the order of levels comes from ("own": the column's type has it).
-OrderSource = Literal["stated", "appearance", "alphabetical", "own"] | None
 
 
 @dataclass(frozen=True)
@@ -63,28 +60,10 @@ class MissingText:
 
 @dataclass(frozen=True)
 class ColumnReport:
-    """What was found in one public column.
-
-    Attributes
-    ----------
-    name : str
-    support : Lattice or Levels
-    order : "stated", "appearance", "alphabetical", "own" or None
-        Where the order of levels comes from ("own": the column's type has it).
-    rows_missing : int
-        Rows of the whole table without a value in it.
-    rounded : int
-        Distinct values that were moved by rounding them to the step.
-    step : bool
-        Whether values are rounded to the step.
-    """
+    """What was found in one public column: rows of the whole table without a value in it."""
 
     name: str
-    support: Support
-    order: OrderSource = None
-    rows_missing: int = 0
-    rounded: int = 0
-    step: bool = False
+    rows_missing: int
 
 
 @dataclass(frozen=True)
