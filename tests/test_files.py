@@ -12,12 +12,12 @@ import pytest
 from pufferfish import files
 from pufferfish.errors import InputError
 from pufferfish.files import (
+    PRIVATE,
     PendingFile,
     checked_target,
     home_expanded,
     read_strict,
     write_json,
-    write_private,
     write_whole,
 )
 
@@ -171,7 +171,7 @@ def test_private_json_is_for_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     mask = os.umask(0o022)
     try:
-        write_private({"a": "é"}, path, force=False)
+        write_json(path, {"a": "é"}, mode=PRIVATE)
         write_json(tmp_path / "record.json", {"a": 1})
     finally:
         os.umask(mask)
@@ -179,12 +179,12 @@ def test_private_json_is_for_its_owner(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "record.json").stat().st_mode) == 0o644
     assert json.loads(path.read_text(encoding="utf-8")) == {"a": "é"}
     path.chmod(0o644)
-    write_private({}, path, force=True)
+    write_json(path, {}, force=True, mode=PRIVATE)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with pytest.raises(InputError, match="half a character"):
-        write_private({"a": "\ud800"}, tmp_path / "odd", force=False)
+        write_json(tmp_path / "odd", {"a": "\ud800"})
     with pytest.raises(ValueError, match="not JSON compliant"):
-        write_private({"a": float("inf")}, tmp_path / "odd", force=False)
+        write_json(tmp_path / "odd", {"a": float("inf")})
     assert names(tmp_path) == ["plan.json", "record.json"]
 
 

@@ -16,7 +16,6 @@ from pufferfish.numbers import (
     NotFinite,
     float_down,
     float_up,
-    lcm_of_denominators,
     parse_epsilon,
     parse_number,
     parse_text,
@@ -56,16 +55,16 @@ def test_texts_that_are_no_numbers(text: str) -> None:
 @pytest.mark.parametrize(
     "text, fault",
     [
-        *((text, "is not finite") for text in ("inf", "-Infinity", "nan", "NaN", "1e999", "1e309")),
-        *((text, "is not finite") for text in ("1/0", "1e99999999999", f"1{'0' * 400}/1")),
-        *((text, "is too small") for text in ("1e-1001", "-1e-99999999999")),
-        *((text, "is longer than 2000") for text in ("1" * 5000, f"0.{'0' * 2000}1")),
+        *((text, "not a finite") for text in ("inf", "-Infinity", "nan", "NaN", "1e999", "1e309")),
+        *((text, "not a finite") for text in ("1e99999999999", f"1{'0' * 400}/1")),
+        ("1/0", "divides by zero"), ("1e-1001", "too small"), ("-1e-99999999999", "too small"),
+        ("1" * 5000, "too long"), (f"0.{'0' * 2000}1", "too long"),
     ],
-)
+    ids=lambda text: text[:12],
+)  # fmt: skip
 def test_texts_that_are_not_finite(text: str, fault: str) -> None:
-    with pytest.raises(NotFinite) as caught:
+    with pytest.raises(NotFinite, match=fault):
         parse_text(text)
-    assert caught.value.fault.startswith(fault)
 
 
 def test_no_number_that_is_read_is_too_long_to_print() -> None:
@@ -140,11 +139,6 @@ def test_losses_are_shown_rounded_up() -> None:
     assert rounded_up(1e-300, 3) == "1.01e-300"
 
 
-def test_least_common_multiple() -> None:
-    assert lcm_of_denominators([Fraction(1, 4), Fraction(1, 6), Fraction(3)]) == 12
-    assert lcm_of_denominators([]) == 1
-
-
 @pytest.mark.parametrize(
     "value, text",
     [
@@ -158,7 +152,9 @@ def test_values_as_text(value: Any, text: str) -> None:
     assert text_of(value) == text
 
 
-@pytest.mark.parametrize("value", [b"x", [1], {}, (), 10**4000], ids=lambda v: repr(v)[:9])
+@pytest.mark.parametrize(
+    "value", [b"x", [1], {}, (), 10**4000, Fraction(1, 10**4000)], ids=lambda v: repr(v)[:9]
+)
 def test_values_that_are_no_text(value: Any) -> None:
     with pytest.raises(InputError, match="found"):
         text_of(value)

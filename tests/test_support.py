@@ -106,11 +106,9 @@ def test_orders_by_name_and_orders_that_are_none() -> None:
     with pytest.raises(InputError, match="did you mean 'alphabetical'"):
         make_levels(["a"], "alphabetic")
     wrong: Any
-    for wrong in (5, 5.0, True):
+    for wrong in (5, 5.0, True, [], "", "a"):
         with pytest.raises(InputError, match="order must be a list of levels"):
             make_levels(["a"], wrong)
-    with pytest.raises(InputError, match="at least one level"):
-        make_levels(["a"], [])
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(1, 10**12))
@@ -165,7 +163,7 @@ def test_products_are_the_same_by_columns_and_axes() -> None:
 
 @pytest.mark.parametrize(
     "columns, message",
-    [((), "at least one"), (("x", "x"), "'x' is named twice"), (("x", 3), "must be names"),
+    [((), "at least one"), (("x", "x"), "named twice"), (("x", 3), "must be names"),
      (("x", " "), "must be names"), (("x", None), "must be names"), ((" ",), "must be names")],
 )  # fmt: skip
 def test_wrong_columns(columns: Any, message: str) -> None:

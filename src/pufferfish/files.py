@@ -30,30 +30,32 @@ def checked_target(
     It must be none of the inputs, nor a folder or special file, in a folder that exists, and new
     unless ``force`` is set.
     """
+    fault = None
     try:
         target = Path(os.path.realpath(output))
+        known = next((path for path in map(Path, inputs) if _is_file(target, path)), None)
         if source is not None and _is_file(target, source):
-            raise InputError(f"the output {output} is the input itself; give another name")
-        for path in inputs:
-            if _is_file(target, Path(path)):
-                raise InputError(
-                    f"the output {output} is {path}, which the release needs; give another name"
-                )
-        if target.is_dir():
-            raise _folder(output)
-        if not target.parent.is_dir():
-            raise InputError(f"cannot write {output}: the folder {target.parent} does not exist")
-        if target.exists() and not target.is_file():
-            raise InputError(f"cannot write {output}: it is not a plain file")
-        if target.exists() and not force:
+            fault = f"the output {output} is the input itself; give another name"
+        elif known is not None:
+            fault = f"the output {output} is {known}, which the release needs; give another name"
+        elif target.is_dir():
+            fault = f"cannot write {output}: it is a folder"
+        elif not target.parent.is_dir():
+            fault = f"cannot write {output}: the folder {target.parent} does not exist"
+        elif target.exists() and not target.is_file():
+            fault = f"cannot write {output}: it is not a plain file"
+        elif target.exists() and not force:
             raise _exists(output)
     except OSError as error:
         raise cannot_write(output, error) from None
-    except InputError:
-        raise
-    except ValueError as error:  # a name that no file can have
-        raise InputError(f"cannot write {str(output)!r}: {error}") from None
-    return target
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        fault = f"cannot write {str(output)!r}: {error}"  # a name that no file can have
+    else:
+        if fault is None:
+            return target
+    raise InputError(fault)
 
 
 def home_expanded(path: Path) -> Path:
@@ -104,30 +106,31 @@ class PendingFile:
         if not self.force:
             self._name_once()
         elif self.target.is_dir():
-            raise _folder(self.target)
+            raise InputError(f"cannot write {self.target}: it is a folder")
         else:
             os.replace(self._temporary, self.target)
-        _sync_folder(self.target.parent)
+        with contextlib.suppress(OSError):  # the name survives a power cut, where the system can
+            descriptor = os.open(self.target.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _name_once(self) -> None:
-        """Give the file its name in one step that fails where the name is taken."""
+        """Give the file its name in one step that fails where the name is taken.
+
+        Where the file system has no links, an empty file takes the name first. Replacing any file
+        that was not there a moment ago would be simpler, but wrong: another process may have made
+        it in that moment.
+        """
         try:
             os.link(self._temporary, self.target)
         except FileExistsError:
             raise _exists(self.target) from None
         except OSError:
-            self._claim_name()
-
-    def _claim_name(self) -> None:
-        """Do the same where the file system has no links: an empty file takes the name first.
-
-        Replacing any file that was not there a moment ago would be simpler, but wrong: another
-        process may have made it in that moment.
-        """
-        try:
             os.close(_created(self.target, self.mode))
-        except FileExistsError:
-            raise _exists(self.target) from None
+        else:
+            return
         try:
             os.replace(self._temporary, self.target)
         except BaseException:
@@ -154,27 +157,16 @@ def cannot_write(output: str | Path, error: OSError) -> InputError:
 def _created(path: Path, mode: int) -> int:
     """Return the descriptor of a file that did not exist before."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    return os.open(path, flags, mode)
+    try:
+        return os.open(path, flags, mode)
+    except FileExistsError:
+        raise _exists(path) from None
 
 
 def _exists(output: str | Path) -> InputError:
     return InputError(
         f"{output} exists already; give another name, or --force (force=True) to replace it"
     )
-
-
-def _folder(output: str | Path) -> InputError:
-    return InputError(f"cannot write {output}: it is a folder")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def write_whole(
@@ -204,36 +196,30 @@ def write_json(
     write_whole(output, content, force=force, mode=mode)
 
 
-def write_private(data: Mapping[str, Any], path: Path, force: bool) -> None:
-    """Write JSON values into a file that only its owner can read (mode 0600)."""
-    write_json(path, data, force=force, mode=PRIVATE)
-
-
 def read_strict(path: Path, what: str, *, exact: bool = False) -> Any:
     """Read a JSON file; repeated keys, NaN, infinity and all but plain files are refused.
 
     Where it is to be ``exact``, numbers stay the texts that they are written as.
     """
+    fault = text = ""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise InputError(f"{what} {path} cannot be read: it is a folder")
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{what} {path} cannot be read: it is not a plain file")
-        if status.st_size > MOST_BYTES:
-            raise InputError(
-                f"{what} {path} cannot be read: it has {status.st_size:,} bytes, more than "
-                f"{MOST_BYTES:,}"
-            )
-        text = path.read_text(encoding="utf-8-sig")
+            fault = "it is a folder"
+        elif not stat.S_ISREG(status.st_mode):
+            fault = "it is not a plain file"
+        elif status.st_size > MOST_BYTES:
+            fault = f"it has {status.st_size:,} bytes, more than {MOST_BYTES:,}"
+        else:
+            text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InputError(f"{what} {path} cannot be read: {error.strerror or error}") from None
+        fault = error.strerror or str(error)
     except UnicodeDecodeError:
-        raise InputError(f"{what} {path} cannot be read: it is not UTF-8 text") from None
-    except InputError:
-        raise
+        fault = "it is not UTF-8 text"
     except ValueError as error:  # a name that no file can have
         raise InputError(f"{what} {str(path)!r} cannot be read: {error}") from None
+    if fault:
+        raise InputError(f"{what} {path} cannot be read: {fault}")
     numbers: dict[str, Any] = {"parse_float": str, "parse_int": str} if exact else {}
     try:
         return parse_strict(text, **numbers)

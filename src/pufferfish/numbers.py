@@ -6,7 +6,7 @@ import math
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
@@ -44,11 +44,7 @@ _MAX_BITS = (10**MOST_DIGITS).bit_length()
 
 
 class NotFinite(InputError):
-    """A number was meant, but it is none that is read; ``fault`` says why, without its text."""
-
-    def __init__(self, message: str, fault: str = "is not finite") -> None:
-        super().__init__(message)
-        self.fault = fault
+    """A number was meant, but none that is read: not finite, too small, or too long."""
 
 
 def parse_text(text: str) -> Fraction | None:
@@ -61,8 +57,7 @@ def parse_text(text: str) -> Fraction | None:
     if len(stripped) > MAX_LENGTH:
         if stripped.strip("+-.0123456789eE/ "):
             return None
-        fault = f"is longer than {MAX_LENGTH} characters"
-        raise NotFinite(f"a number of {len(stripped)} characters {fault}", fault)
+        raise NotFinite(f"a number of {len(stripped)} characters is too long (above {MAX_LENGTH})")
     if _DECIMAL.fullmatch(stripped):
         return _decimal(stripped)
     match = _FRACTION.fullmatch(stripped)
@@ -90,8 +85,7 @@ def _in_range(value: Fraction, text: str) -> Fraction:
     if abs(value) > _LARGEST:
         raise NotFinite(f"{text!r} is not a finite number")
     if value and abs(value) < SMALLEST:
-        fault = f"is too small (below 1e{SMALLEST_EXPONENT})"
-        raise NotFinite(f"{text!r} {fault}", fault)
+        raise NotFinite(f"{text!r} is too small (below 1e{SMALLEST_EXPONENT})")
     return value
 
 
@@ -101,48 +95,40 @@ def parse_number(value: object, what: str) -> Fraction:
     ``value`` is an int, float, Decimal, Fraction, NumPy scalar, or a string that holds a decimal
     or a fraction; ``what`` says what it is, for the InputError where it is no finite number.
     """
-    if isinstance(value, str):
-        try:
-            parsed = parse_text(value)
-        except NotFinite as error:
-            kind = "a finite number" if "finite" in error.fault else "a number"
-            raise InputError(f"{what} must be {kind}, but {error}") from None
-        if parsed is None:
-            raise InputError(
-                f"{what} must be a number such as 0.5, 1e-3 or 1/3, but {value!r} was given"
-            )
-        return parsed
-    if isinstance(value, bool | np.bool_):
-        raise InputError(f"{what} must be a number, but {value!r} was given")
+    parsed = None
     if isinstance(value, Rational):  # int, Fraction, NumPy integers
-        numerator, denominator = int(value.numerator), int(value.denominator)
-        if max(numerator.bit_length(), denominator.bit_length()) > _MAX_BITS:
-            raise InputError(f"{what} has more than {MOST_DIGITS} digits")
-        return Fraction(numerator, denominator)
-    if isinstance(value, Decimal) and value.is_finite():
-        return parse_number(str(value), what)  # which knows how large and how long it may be
-    try:
-        # str of a NumPy float32 is its own shortest decimal; repr would name the type.
-        text = repr(value) if type(value) is float else str(value)
-        finite = math.isfinite(float(text))
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be a number, but {value!r} was given") from None
-    if not finite:
-        raise InputError(f"{what} must be a finite number, but {text} was given")
-    return parse_number(text, what)
+        parsed = None if isinstance(value, bool) else _rational(value, what)
+    elif not isinstance(value, np.bool_):
+        try:
+            parsed = parse_text(str(value))  # of a NumPy float32 its own shortest decimal
+        except NotFinite as error:
+            raise InputError(f"{what} must be a number, but {error}") from None
+    if parsed is None:
+        raise InputError(
+            f"{what} must be a number such as 0.5, 1e-3 or 1/3, but {value!r} was given"
+        )
+    return parsed
+
+
+def _rational(value: Rational, what: str) -> Fraction:
+    numerator, denominator = int(value.numerator), int(value.denominator)
+    if max(numerator.bit_length(), denominator.bit_length()) > _MAX_BITS:
+        raise InputError(f"{what} has more than {MOST_DIGITS} digits")
+    return Fraction(numerator, denominator)
 
 
 def parse_epsilon(value: object) -> Fraction:
     """Return epsilon exactly: a number from 1e-305, below which scales overflow, to 1e300."""
     epsilon = parse_number(value, "epsilon")
+    limit = ""
     if epsilon <= 0:
-        raise InputError(f"epsilon must be above 0, but {show(epsilon)} was given")
-    if epsilon < Fraction("1e-305"):
-        raise InputError(
-            f"epsilon must be at least 1e-305, or the scale overflows, but {value} was given"
-        )
-    if epsilon > Fraction("1e300"):
-        raise InputError(f"epsilon must be at most 1e300, but {value} was given")
+        limit = "above 0"
+    elif epsilon < Fraction("1e-305"):
+        limit = "at least 1e-305, or the scale overflows"
+    elif epsilon > Fraction("1e300"):
+        limit = "at most 1e300"
+    if limit:
+        raise InputError(f"epsilon must be {limit}, but {value} was given")
     return epsilon
 
 
@@ -160,19 +146,12 @@ def float_down(value: Fraction) -> float:
     return -float_up(-value)
 
 
-def lcm_of_denominators(values: Iterable[Fraction]) -> int:
-    """Return the least common multiple of the denominators."""
-    return math.lcm(1, *{value.denominator for value in values})
-
-
 def show(value: Fraction) -> str:
     """Return an exact number as the decimal that equals it, or as a fraction."""
     if value.denominator == 1:
         return str(value.numerator)
-    twos = fives = 0
-    rest = value.denominator
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
+    twos = (value.denominator & -value.denominator).bit_length() - 1
+    rest, fives = value.denominator >> twos, 0
     while rest % 5 == 0:
         rest, fives = rest // 5, fives + 1
     if rest != 1:
@@ -217,31 +196,18 @@ def text_of(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, float | np.floating):
-        return _float_text(value)
-    if isinstance(value, int | np.integer):
-        # Python refuses to print more than 4,300 digits, and no number of so many is read.
-        if int(value).bit_length() > _MAX_BITS:
-            raise InputError(f"an integer of more than {MOST_DIGITS} digits was found")
-        return str(int(value))
+        # A float that is whole is written as the integer, so that 1.0 and 1 are one level.
+        whole = abs(float(value)) < 2**53 and value == int(value)
+        return str(int(value)) if whole else str(value)
+    if isinstance(value, Rational):
+        return show(_rational(value, "a number that was found"))
     if isinstance(value, Decimal):
         if not value.is_finite():
             return str(value).lower()
         return show(Fraction(value)) if abs(value.adjusted()) < 400 else str(value)
-    if isinstance(value, Fraction):
-        return show(value)
     if isinstance(value, bytes | bytearray | list | tuple | dict | set):
         raise InputError(f"numbers or text are needed, but a {type(value).__name__} was found")
     return str(value).strip()
-
-
-def _float_text(value: Any) -> str:
-    wide = float(value)
-    if not math.isfinite(wide):
-        return str(wide)
-    # A float that is whole is written as the integer, so that 1.0 and 1 are one level.
-    if wide == int(wide) and abs(wide) < 2**53:
-        return str(int(wide))
-    return repr(value) if type(value) is float else str(value)
 
 
 _flint = threading.RLock()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.numbers import IntArray, lcm_of_denominators, show, text_of
+from pufferfish.numbers import IntArray, show, show_short, text_of
 
 #: The level that stands for a missing value (``missing_as_level``).
 MISSING_LEVEL = "(missing)"
@@ -78,11 +78,9 @@ class Levels:
     ordered: bool = False
 
     def __post_init__(self) -> None:
+        if "" in self.names:
+            raise InputError("a level needs a name; an empty cell means a missing value")
         for name in self.names:
-            if not name:
-                raise InputError(
-                    "a level needs a name, but one is empty; an empty cell means a missing value"
-                )
             if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
                 raise InputError(f"a level must be UTF-8 text, but {name!a} was given")
 
@@ -121,9 +119,8 @@ class Product:
         names = self.columns if len(self.columns) > 1 else tuple(filter(None, self.columns))
         if any(not isinstance(name, str) or not name.strip() for name in names):
             raise InputError(f"the columns must be names, but {list(self.columns)} were given")
-        twice = [name for name, times in Counter(names).items() if times > 1]
-        if twice:
-            raise InputError(f"the column {twice[0]!r} is named twice")
+        if len(set(names)) < len(names):
+            raise InputError(f"a column of {listed(map(str, names))} is named twice")
         if self.size > MOST_CELLS:
             raise InputError(
                 f"there are {self.size:,} combinations of values ({self!r}), more than "
@@ -132,9 +129,7 @@ class Product:
 
     def __repr__(self) -> str:
         axes = zip(self.columns, self.axes, strict=True)
-        return ", ".join(
-            f"{axis!r}" if name is None else f"{name}: {axis!r}" for name, axis in axes
-        )
+        return ", ".join(f"{name}: {axis!r}" if name else repr(axis) for name, axis in axes)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -164,13 +159,11 @@ class Product:
         if column in self.columns:
             return self.columns.index(column)
         names = [name for name in self.columns if name is not None]
-        if column is None:
-            raise InputError(
-                f"noise and channels are calibrated for one column at a time: name one of "
-                f"{listed(names)} with column="
-            )
         raise InputError(
-            f"there is no column {column!r}{did_you_mean(str(column), names)}; "
+            "noise and channels are calibrated for one column at a time: name one of "
+            f"{listed(names)} with column="
+            if column is None
+            else f"there is no column {column!r}{did_you_mean(str(column), names)}; "
             f"the prior is on the columns {listed(names)}"
         )
 
@@ -222,16 +215,8 @@ def nearest_unit(numerator: int, denominator: int) -> int:
 
 def lattice_index(values: Sequence[Fraction], step: Fraction) -> list[int]:
     """Return the multiples of the step nearest to the values (ties to the even multiple)."""
-    numerator, denominator = step.numerator, step.denominator
-    if numerator == 1:
-        units = [
-            v.numerator * (denominator // v.denominator)
-            for v in values
-            if denominator % v.denominator == 0
-        ]
-        if len(units) == len(values):
-            return units
-    return [nearest_unit(v.numerator * denominator, v.denominator * numerator) for v in values]
+    up, down = step.denominator, step.numerator
+    return [nearest_unit(value.numerator * up, value.denominator * down) for value in values]
 
 
 def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> Lattice:
@@ -245,27 +230,18 @@ def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> La
     if step is not None and step <= 0:
         raise InputError(f"the step of the lattice must be above 0, but {show(step)} was given")
     if step is None:
-        step = Fraction(1, lcm_of_denominators(distinct))
+        step = Fraction(1, math.lcm(*{value.denominator for value in distinct}))
     units = sorted(set(lattice_index(distinct, step)))
-    cells = units[-1] - units[0]
+    origin, cells = units[0], units[-1] - units[0]
     if cells > MAX_CELLS:
+        # The power of ten of which the range has 10**5 to 10**6.
+        span = step * cells
+        coarser = Fraction(10) ** ((Decimal(span.numerator) / span.denominator).adjusted() - 5)
         raise InputError(
-            f"the values range over {Decimal(cells):.3g} steps of {_brief(step)}, more than 2**53; "
-            f"give a coarser step (--step), for example {_brief(_coarser(step, cells))}"
+            f"the values range over {Decimal(cells):.3g} steps of {show_short(step)}, more than "
+            f"2**53; give a coarser step (--step), for example {show_short(coarser)}"
         )
-    origin = units[0]
     return Lattice(step, origin, np.array([unit - origin for unit in units], dtype=np.int64))
-
-
-def _brief(number: Fraction) -> str:
-    text = show(number)
-    return text if len(text) <= 24 else f"{Decimal(number.numerator) / number.denominator:.0e}"
-
-
-def _coarser(step: Fraction, cells: int) -> Fraction:
-    """Return the power of ten of which the range has 10**5 to 10**6."""
-    span = step * cells
-    return Fraction(10) ** ((Decimal(span.numerator) / span.denominator).adjusted() - 5)
 
 
 def read_order(order: object) -> Order:
@@ -276,27 +252,20 @@ def read_order(order: object) -> Order:
     """
     if order is None:
         return None
-    items: list[object]
+    text = order.strip().lower() if isinstance(order, str) else ""
+    if text == "appearance":
+        return "appearance"
+    if text == "alphabetical":
+        return "alphabetical"
+    items: list[object] = []
     if isinstance(order, str):
-        named = order.strip().lower()
-        if named == "appearance":
-            return "appearance"
-        if named == "alphabetical":
-            return "alphabetical"
-        items = list(order.split(","))
-        if len(items) == 1:
-            raise InputError(
-                "order must be a list of levels, 'appearance' or 'alphabetical', but "
-                f"{order!r} was given{did_you_mean(order, NAMED_ORDERS)}"
-            )
+        items += order.split(",") if "," in order else []
     elif isinstance(order, Iterable):
-        items = list(order)
-        if not items:
-            raise InputError("order needs at least one level, but none was given")
-    else:
+        items += order
+    if not items:
         raise InputError(
             f"order must be a list of levels, 'appearance' or 'alphabetical', but {order!r} was "
-            "given"
+            f"given{did_you_mean(text, NAMED_ORDERS)}"
         )
     stated = tuple(text_of(item) for item in items)
     twice = sorted(name for name, times in Counter(stated).items() if times > 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pufferfish.errors import InputError, PufferfishError, listed_pairs
-from pufferfish.files import parse_strict, read_strict, write_private
+from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.kernel import Mechanism
 from pufferfish.mechanisms.channel import Channel
@@ -231,7 +231,7 @@ class Plan(Guarantee):
         force : bool
             Whether an existing file may be replaced.
         """
-        write_private(schema.values(self), Path(path), force)
+        write_json(path, schema.values(self), force=force, mode=PRIVATE)
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
