@@ -264,8 +264,8 @@ def read_order(order: object) -> Order:
         items += order
     if not items:
         raise InputError(
-            f"order must be a list of levels, 'appearance' or 'alphabetical', but {order!r} was "
-            f"given{did_you_mean(text, NAMED_ORDERS)}"
+            "order must be a list of levels (at least one), 'appearance' or 'alphabetical', but "
+            f"{order!r} was given{did_you_mean(text, NAMED_ORDERS)}"
         )
     stated = tuple(text_of(item) for item in items)
     twice = sorted(name for name, times in Counter(stated).items() if times > 1)
