@@ -343,14 +343,29 @@ def clopper_pearson(count: int, rows: int, tail: mpmath.mpf) -> tuple[mpmath.mpf
 
 
 def quantile(a: int, b: int, tail: mpmath.mpf) -> mpmath.mpf:
-    def missing(p: mpmath.mpf) -> mpmath.mpf:
-        return mpmath.betainc(a, b, 0, p, regularized=True) - tail
-
+    """Return the p below its mean at which the incomplete beta function is the tail."""
     low, high = mpmath.mpf(0), mpmath.mpf(a) / (a + b)
     for _ in range(110):
         middle = (low + high) / 2
-        low, high = (middle, high) if missing(middle) < 0 else (low, middle)
+        low, high = (middle, high) if incomplete_beta(a, b, middle) < tail else (low, middle)
     return low
+
+
+def incomplete_beta(a: int, b: int, p: mpmath.mpf) -> mpmath.mpf:
+    """Return I_p(a, b) for p below a / (a + b): its continued fraction, from the front."""
+    odds = p / (1 - p)
+    log = (
+        mpmath.loggamma(a + b) - mpmath.loggamma(a + 1) - mpmath.loggamma(b)
+        + a * mpmath.log(p) + (b - 1) * mpmath.log(1 - p)
+    )  # fmt: skip
+    # Sum of t_0 = 1, t_k = t_{k-1} odds (b - k) / (a + k): the binomial tail over its first term.
+    total = term = mpmath.mpf(1)
+    for k in range(1, b):
+        term *= odds * (b - k) / (a + k)
+        total += term
+        if term < total * mpmath.mpf(10) ** -DIGITS:
+            break
+    return mpmath.exp(log) * total
 
 
 def main() -> None:
