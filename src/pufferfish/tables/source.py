@@ -148,20 +148,8 @@ class FileTable(Table):
                 "changed meanwhile, or a field holds a line end unlike the others"
             )
 
-    @contextmanager
-    def _query(self, query: str) -> Iterator[Any]:
-        """Run a query; the message of an error may quote rows, and is not passed on."""
-        import duckdb
-
-        with _scanned(self._path, self._scan) as scan, _connection() as connection:
-            try:
-                yield connection.sql(query.replace("{scan}", scan))
-            except (duckdb.Error, pa.ArrowException, OSError) as error:
-                if str(error).startswith("Out of Memory"):
-                    raise InputError(f"{self.name} has too many distinct values") from None
-                if self._header is not None:
-                    raise explain(self._path, self.name, self._header) from None
-                raise _unreadable(self._path) from None
+    def _query(self, query: str) -> Any:
+        return _query(self._path, query.replace("{scan}", self._scan), self._header)
 
     def _raw(self, cells: Any, name: str) -> Any:
         what = f"column {name!r} of {self.name}"
@@ -294,18 +282,28 @@ def _open_json(path: Path, packed: bool) -> FileTable:
 
 def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
     """Return the rows of a small query about a file."""
+    with _query(path, f"SELECT {what} FROM {scan}") as relation:
+        rows: list[Any] = relation.fetchall()
+        return rows
+
+
+@contextmanager
+def _query(path: Path, query: str, header: Header | None = None) -> Iterator[Any]:
+    """Run a query; the message of an error may quote rows, and is not passed on."""
     import duckdb
 
-    with _scanned(path, scan) as here, _connection() as connection:
+    with _scanned(path, query) as scan, _connection() as connection:
         try:
-            return list(connection.sql(f"SELECT {what} FROM {here}").fetchall())
-        except duckdb.Error:
-            raise _unreadable(path) from None
-
-
-def _unreadable(path: Path) -> InputError:
-    kind = "a Parquet file" if path.suffix.lower() in _PARQUET else "JSON"
-    return InputError(f"cannot read {path} as {kind}: it is damaged, or of another kind")
+            yield connection.sql(scan)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            if str(error).startswith("Out of Memory"):
+                raise InputError(f"{_name(path)} has too many distinct values") from None
+            if header is not None:
+                raise explain(path, _name(path), header) from None
+            kind = "a Parquet file" if path.suffix.lower() in _PARQUET else "JSON"
+            raise InputError(
+                f"cannot read {path} as {kind}: it is damaged, or of another kind"
+            ) from None
 
 
 def _from_json(cells: Any, what: str) -> pa.Array:
