@@ -200,7 +200,7 @@ def make_rules(
     ]
     excluded = _texts(exclude_secrets, "exclude_secrets")
     mark: DecimalMark = "," if decimal == "," else "."
-    return Rules(own, tuple(columns), excluded, mark, person, absent.get(str(own), ()))
+    return Rules(own, tuple(columns), excluded, mark, person, absent.get(own or "", ()))
 
 
 def _by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
