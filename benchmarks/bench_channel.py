@@ -29,7 +29,7 @@ def whole(of: pf.Scenario) -> tuple[float, float]:
     """Return the time of everything, and that of the solver alone."""
     start = time.perf_counter()
     solution = channel(of, EPSILON)
-    if not prove(of, {0: (solution.channel,)}, EPSILON).holds:
+    if not prove(of, {0: (solution.mechanism,)}, EPSILON).holds:
         raise SystemExit("the channel is not private")
     return time.perf_counter() - start, solution.seconds
 

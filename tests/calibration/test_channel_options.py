@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from channel_checks import entries, is_private
 from pufferfish.calibration import channel_program
 from pufferfish.calibration.channel import channel
-from pufferfish.calibration.channel_options import (
+from pufferfish.calibration.channel_task import (
     output_alphabet,
     read_costs,
     read_weights,
@@ -58,7 +58,7 @@ def test_what_a_solution_says_of_itself() -> None:
     assert sum(solution.weights) == 1
     assert channel(NUMBERS, HALF, cost=OWN).cost_name == "own"
     assert channel(NUMBERS, HALF, unbiased=True).conditions == ("unbiased",)
-    assert channel(LEVELS, HALF).channel.outputs == Levels(tuple(NAMES))
+    assert channel(LEVELS, HALF).mechanism.outputs == Levels(tuple(NAMES))
 
 
 def test_named_costs() -> None:
@@ -93,8 +93,11 @@ def test_costs_by_value() -> None:
         ([[0, 1]], "5 rows of 5"),
         ([[-1] * 5] * 5, "negative entry -1"),
         ("hammin", "did you mean 'hamming'"),
-        ("squared", "cost squared needs numbers or levels with an ord.*cost hamming"),
-        ("absolute", "cost absolute needs numbers or levels with an order"),
+        (
+            "squared",
+            "cost squared, unlike the cost hamming or a cost matrix, needs numbers or levels",
+        ),
+        ("absolute", "cost absolute, unlike .* needs numbers or levels with an order"),
     ):
         with pytest.raises(InputError, match=message):
             channel(LEVELS, HALF, cost=cost)
@@ -106,12 +109,12 @@ def test_costs_that_span_too_much_are_refused() -> None:
         InputError, match=r"less than a factor of 1e9, .* from 1 to 1600000000; use"
     ):
         channel(far, HALF)
-    assert is_private(far, channel(far, HALF, cost="absolute").channel, HALF)
+    assert is_private(far, channel(far, HALF, cost="absolute").mechanism, HALF)
     huge = {"a": {"0": ".6", "1e200": ".4"}, "b": {"0": ".3", "1e200": ".7"}}
     scenario = Scenario(Prior.from_mapping(huge, step="1e200"))
     for cost in ("hamming", "absolute", "squared"):
         made = channel(scenario, HALF, cost=cost)
-        assert is_private(scenario, made.channel, HALF)
+        assert is_private(scenario, made.mechanism, HALF)
         expected = {"hamming": 1, "absolute": 10**200, "squared": 10**400}[cost]
         assert made.cost == expected * channel(scenario, HALF, cost="hamming").cost
 
@@ -130,10 +133,10 @@ def test_weights_by_value() -> None:
         read_weights(NUMBERS, {0: 1, 1: 1, "1.0": 2, 2: 1, 3: 1, 4: 1})
     wrong: Any
     for wrong, message in (
-        ([1, 2], "5 numbers, one for each value, not 2"),
-        ([0] * 5, "not be negative nor all 0"),
-        ([1, 1, 1, 1, -1], "the least is -1"),
-        (3, "weights must be 5 numbers"),
+        ([1, 2], "5 weights, one for each value, not 2"),
+        ([0] * 5, "not be negative, nor all of them 0"),
+        ([1, 1, 1, 1, -1], "not be negative"),
+        (3, "5 weights"),
         (["a"] * 5, "a weight must be a number"),
     ):
         with pytest.raises(InputError, match=message):
@@ -159,8 +162,8 @@ def test_rows_of_no_weight_are_as_cheap_as_the_others_allow() -> None:
         )
         weights = [1, 0, 1, 1, 0]
         solution = channel(scenario, HALF, cost="hamming", weights=weights)
-        assert is_private(scenario, solution.channel, HALF)
-        idle = sum(1 - solution.channel.matrix[x, x] for x in (1, 4))
+        assert is_private(scenario, solution.mechanism, HALF)
+        idle = sum(1 - solution.mechanism.matrix[x, x] for x in (1, 4))
         assert idle <= least_idle_cost(scenario, weights, float(solution.cost)) + 1e-5
 
 
@@ -190,11 +193,8 @@ def test_finer_outputs() -> None:
         lattice = output_alphabet(support, asked)
         assert isinstance(lattice, Lattice)
         assert lattice.values == (0, 1, 2, 3)
-    for wrong in (0, -1, 1.5, True, "fine:0", "fine", "fine:-1", [1]):
+    for wrong in (0, -1, 1.5, True, "fine:0", "fine", "fine:-1", "3", [1]):
         with pytest.raises(InputError, match="finer outputs"):
-            output_alphabet(support, wrong)
-    for wrong in ("fin:3", "3", "fine=3"):
-        with pytest.raises(InputError, match="did you mean 'fine:3'"):
             output_alphabet(support, wrong)
     with pytest.raises(InputError, match="ask for fewer"):
         output_alphabet(support, 10**9)
@@ -268,7 +268,7 @@ def test_the_largest_min_keep_is_told() -> None:
         found = re.search(r"min_keep (\S+) or less", text)
         assert found
         most = Fraction(found[1])
-        made = channel(scenario, epsilon, min_keep=most, invariant=invariant).channel
+        made = channel(scenario, epsilon, min_keep=most, invariant=invariant).mechanism
         assert is_private(scenario, made, epsilon)
         assert min(entries(made)[x][x] for x in range(5)) >= most
         more = most * (1 + Fraction(1, 500))
@@ -278,7 +278,7 @@ def test_the_largest_min_keep_is_told() -> None:
 
 def test_what_is_asked_too_much() -> None:
     assert "between 0 and 1, but 1.5 was given" in refused(BIT, HALF, min_keep=1.5)
-    assert "unbiased needs numbers" in refused(LEVELS, HALF, unbiased=True)
+    assert "unbiased channel needs numbers" in refused(LEVELS, HALF, unbiased=True)
     assert "larger epsilon or fewer conditions" in refused(BIT, HALF, invariant=True, unbiased=True)
     assert "larger epsilon" not in refused(BIT, Fraction(25), min_keep=1)
     idle = refused(BIT, HALF, min_keep="0.1", invariant=True, weights=[1, 0])

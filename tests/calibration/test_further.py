@@ -50,7 +50,7 @@ def test_nothing_alone_and_everything_together() -> None:
     second = pf.calibrate(XOR, 1, column="z", already=[("x", first)])
     # ln (1 + q^2) / (2 q) is not it: x is out as it is, so z alone has to hide the secret.
     assert second.scale == pytest.approx(1, rel=1e-15)
-    with pytest.raises(CheckFailed, match="nothing, or less"):
+    with pytest.raises(CheckFailed, match="beside"):
         pf.calibrate(XOR, 1, column="z", already=[("x", UNCHANGED), ("z", UNCHANGED)])
 
 
@@ -68,9 +68,9 @@ def test_five_releases_one_after_another_stay_within_the_budget(name: Any) -> No
         assert plan.loss <= plan.epsilon
     if name == "exact":
         assert float(pf.joint_loss(RARE, out)) == pytest.approx(1, abs=1e-9)
-        with pytest.raises(CheckFailed, match="less than a billionth, of epsilon 1"):
+        with pytest.raises(CheckFailed, match="within epsilon 1"):
             pf.calibrate(RARE, 1, name, already=out)
-    with pytest.raises(CheckFailed, match="nothing, or less"):
+    with pytest.raises(CheckFailed, match="beside"):
         pf.calibrate(RARE, float(pf.joint_loss(RARE, out)) / 2, name, already=out)
 
 
@@ -181,7 +181,7 @@ def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
     for mechanism in ("exact", "l1", "channel"):
         with pytest.raises(CheckFailed, match=r"1 previous release with a loss of up to 0\.25"):
             pf.calibrate(known, "0.2", mechanism, already=[noisy], column="x")
-    with pytest.raises(CheckFailed, match="nothing, or less"):
+    with pytest.raises(CheckFailed, match="beside"):
         pf.calibrate_together(known, "0.2", ["x", "x"], already=[noisy])
     few = pf.calibrate(known, "0.3", already=[noisy], column="x")
     assert pf.joint_loss(known, [noisy, ("x", few)]).at_most(Fraction(3, 10))
@@ -191,7 +191,7 @@ def test_a_crumb_that_rounding_left_is_nothing() -> None:
     first = pf.calibrate(PAIR, "0.05", column="x")
     assert (first.scale or 0) > 0
     for mechanism in ("exact", "relaxed", "channel"):
-        with pytest.raises(CheckFailed, match="less than a billionth"):
+        with pytest.raises(CheckFailed, match="no further release"):
             pf.calibrate(PAIR, "0.05", mechanism, column="z", already=[("x", first)])
     # What costs nothing more still fits.
     alone = pf.Prior.from_counts(
@@ -275,7 +275,7 @@ def test_a_channel_beside_noise() -> None:
     plan = pf.calibrate(prior, 1, "channel", already=out)
     assert pf.joint_loss(prior, [*out, plan]).at_most(Fraction(1))
     assert any("epsilon of its own" in note for note in plan.notes)
-    with pytest.raises(CheckFailed, match="nothing, or less"):
+    with pytest.raises(CheckFailed, match="beside"):
         pf.calibrate(prior, "1/5", "channel", already=out)
     free = pf.calibrate(prior, 1, "channel", already=[])
     assert free.cost == pf.calibrate(prior, 1, "channel").cost

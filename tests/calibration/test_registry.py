@@ -34,7 +34,7 @@ def test_names() -> None:
     assert method_named("One_Sided").name == "one-sided"
     with pytest.raises(InputError, match="did you mean 'wasserstein'"):
         method_named("waserstein")
-    with pytest.raises(InputError, match="by name"):
+    with pytest.raises(InputError, match="no mechanism 3"):
         method_named(3)  # type: ignore[arg-type]
 
 

@@ -88,19 +88,19 @@ def test_a_scale_is_rounded_up_and_refused_where_there_is_no_double() -> None:
 def test_a_scale_is_raised_until_it_is_proved_and_by_no_more_than_that() -> None:
     asked: list[float] = []
 
-    def judge(scale: float) -> tuple[str, float]:
+    def judge(scale: float) -> tuple[str, bool, float]:
         asked.append(scale)
-        return "proof", max(0.0, 1 / scale - 1)
+        return "proof", scale >= 1, 1 / scale
 
-    assert raised(1.0, judge) == (1.0, "proof")
+    assert raised(1.0, Fraction(1), judge) == (1.0, "proof")
     assert asked == [1.0]
-    scale, _ = raised(math.nextafter(1.0, 0), judge)
+    scale, _ = raised(math.nextafter(1.0, 0), Fraction(1), judge)
     assert 1 <= scale <= 1 + 4e-16
-    scale, _ = raised(1 - 1e-4, judge)
+    scale, _ = raised(1 - 1e-4, Fraction(1), judge)
     assert 1 <= scale <= 1 + 1e-4
 
 
 @pytest.mark.parametrize("proposal", [0.0, 0.5, 1e308])
 def test_what_is_far_off_is_an_error(proposal: float) -> None:
     with pytest.raises(PufferfishError, match="could be proved"):
-        raised(proposal, lambda scale: (None, math.inf))
+        raised(proposal, Fraction(1), lambda scale: (None, False, math.inf))

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from pufferfish.calibration.exact import exact
-from pufferfish.calibration.further import Further, further_release, least_noises
+from pufferfish.calibration.further import further_release, least_noises
+from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import (
     ChannelMethod,
     MechanismName,
@@ -23,7 +24,7 @@ from pufferfish.loss.composition import Composition, Item, gather
 from pufferfish.loss.proof import prove
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, parse_epsilon, parse_number, show
-from pufferfish.plans.plan import Distortion, Plan
+from pufferfish.plans.plan import Plan
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.postprocess import check_releasable
@@ -138,9 +139,7 @@ def calibrate(
     if own.unit is not None:
         found = further_release(gather(own, ()), 0, budget, method, options)
         return _plan(own, method.name, budget, found)
-    solution = method.calibrate(own, budget, **options)
-    found = Further(solution.channel, None, solution, solution.notes)
-    return _plan(own, method.name, budget, found)
+    return _plan(own, method.name, budget, method.calibrate(own, budget, **options))
 
 
 def calibrate_together(
@@ -190,10 +189,9 @@ def calibrate_together(
     before = gather(scenario, already)
     named = _wanted(columns, before)
     wanted = [(before.position(name), ratio) for name, ratio in named]
-    noises, bound = least_noises(before, wanted, budget)
     return tuple(
-        _plan(scenario.of_column(name), "exact", budget, Further(noise, bound), composed=True)
-        for (name, _), noise in zip(named, noises, strict=True)
+        _plan(scenario.of_column(name), "exact", budget, found, composed=True)
+        for (name, _), found in zip(named, least_noises(before, wanted, budget), strict=True)
     )
 
 
@@ -249,27 +247,34 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
     if scenario.unit is not None and not method.least:
         needed = max(needed, exact(scenario, epsilon).scale)  # for all rows of one person
 
-    def judge(scale: float) -> tuple[Certificate, float]:
-        applied = DiscreteLaplace(scale, noise.step)
-        proof = prove(scenario, {0: (applied,)}, epsilon)
-        return proof, 0.0 if proof.holds else max(proof.loss / float(epsilon) - 1, 1e-16)
+    def judge(scale: float) -> tuple[Certificate, bool, float]:
+        proof = prove(scenario, {0: (DiscreteLaplace(scale, noise.step),)}, epsilon)
+        return proof, proof.holds, proof.loss
 
-    scale, certificate = raised(needed, judge)
+    scale, certificate = raised(needed, epsilon, judge)
     notes: tuple[str, ...] = ()
     if needed > noise.scale:
         notes += ("the scale is above what single rows need, for all rows of one person",)
     if scale > needed * (1 + _UNNOTICED):
         notes += (f"the scale was raised by {scale / needed - 1:.1e} of itself to be proved",)
-    applied = DiscreteLaplace(scale, noise.step)
-    plan = Plan.of(scenario, method.name, applied, epsilon, certificate, notes=notes)
-    return _releasable(plan)
+    found = Proposal(DiscreteLaplace(scale, noise.step), notes=notes)
+    return _plan(scenario, method.name, epsilon, found, certificate)
 
 
 def _plan(
-    scenario: Scenario, name: str, epsilon: Fraction, found: Further, composed: bool = False
+    scenario: Scenario,
+    name: str,
+    epsilon: Fraction,
+    found: Proposal,
+    certificate: Certificate | None = None,
+    composed: bool = False,
 ) -> Plan:
-    """Return the plan of a mechanism that is proved to be private by itself, too."""
-    certificate = prove(scenario, {0: (found.mechanism,)}, epsilon)
+    """Return the plan of a mechanism that is proved to be private by itself, too.
+
+    What a release of a table would refuse is refused now; a given prior is only computed with.
+    """
+    if certificate is None:
+        certificate = prove(scenario, {0: (found.mechanism,)}, epsilon)
     if not certificate.holds and found.bound is not None and found.bound.at_most(epsilon):
         # One release costs no more than all of them.
         loss = min(certificate.loss, found.bound.value, float(epsilon))
@@ -278,31 +283,16 @@ def _plan(
         raise PufferfishError(
             f"what was found could not be proved at epsilon {show(epsilon)}; please report it"
         )
-    solution, distortion = found.solution, None
-    if solution is not None:
-        distortion = Distortion.of(
-            solution.channel,
-            solution.cost,
-            solution.cost_name,
-            solution.weights,
-            solution.gap,
-            solution.conditions,
-        )
     plan = Plan.of(
         scenario,
         name,
         found.mechanism,
         epsilon,
         certificate,
-        distortion=distortion,
+        distortion=found.distortion,
         composition=found.bound if composed else None,
         notes=found.notes,
     )
-    return _releasable(plan)
-
-
-def _releasable(plan: Plan) -> Plan:
-    """Refuse now what a release of the table would refuse; a given prior is only computed with."""
     if plan.coding is not None:
         check_releasable(plan.spec(allow_unchanged=True))
     return plan

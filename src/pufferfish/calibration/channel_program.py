@@ -17,13 +17,13 @@ and the smallest likewise. The multipliers lie between the smallest and the larg
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.calibration.channel_task import Task, exponent
+from pufferfish.calibration.channel_task import Task
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.errors import InputError
 from pufferfish.numbers import FloatArray, IntArray, float_up
@@ -42,82 +42,92 @@ _UNIT, _EACH = 2.0**-53, 10
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
 
+#: For every output y the same sum: coefficients of the blocks of variables, one for each y.
+Terms = Mapping[int, Fraction]
+
 
 @dataclass(frozen=True, eq=False)
 class ChannelProgram:
     """The linear program of a task; ``privacy`` rows first, then for each x that its row sums to 1.
 
     Further variables, those after the n_x * n_y of the channel, lie between 0 and 1 in some
-    solution. ``cost`` is what the channel really costs, but for so many roundings; the solver's
-    favours neglected values.
+    solution. ``cost`` is what the channel really costs; the solver's favours neglected values.
     """
 
+    task: Task
     lp: LinearProgram
-    shape: tuple[int, int]
     privacy: int
     cost: FloatArray
-    roundings: int
-    kept_more: float
 
 
 class _Builder:
-    """Blocks of rows so far, and the number of variables."""
+    """Rows so far, and blocks of variables: block x is M(y|x) for all y, further ones follow."""
 
     def __init__(self, task: Task) -> None:
-        self.size = math.prod(task.shape)
+        self.task = task
+        self.grid = np.arange(math.prod(task.shape)).reshape(task.shape)
+        self.blocks = list(self.grid)
         self.count = 0
         #: A small epsilon needs privacy to a smaller tolerance, and the solver's is absolute.
-        self._magnified = Fraction(2) ** min(_MOST_MAGNIFIED, max(0, -exponent(task.bound - 1)))
+        self._magnified = Fraction(2) ** min(_MOST_MAGNIFIED, max(0, -_exponent(task.bound - 1)))
         self._columns: list[IntArray] = []
         self._values: list[FloatArray] = []
         self._ends: list[tuple[FloatArray, FloatArray]] = []
 
-    def variables(self, count: int) -> IntArray:
-        """Return the numbers of new variables."""
-        self.size += count
-        return np.arange(self.size - count, self.size)
+    def block(self) -> int:
+        """Return the number of a new block of variables."""
+        self.blocks.append(self.blocks[-1] + self.task.shape[1])
+        return len(self.blocks) - 1
 
     def add(
         self,
         columns: IntArray,
         coefficients: Sequence[Fraction],
-        lower: Sequence[Fraction] | None,
-        upper: Sequence[Fraction] | None,
+        ends: Sequence[Fraction],
+        equal: bool = False,
         magnified: Fraction = _ONE,
     ) -> None:
-        """Add rows with the same coefficients, shape (rows, terms), and bounds for each or none."""
-        rows = len(columns)
-        top = max(map(exponent, map(abs, coefficients)), default=0)
-        equal = lower is not None and lower is upper
+        """Add rows of the same coefficients, shape (rows, terms); each equals its end or less."""
+        top = max(map(_exponent, map(abs, coefficients)), default=0)
         shift = Fraction(2) ** (-top if top < _SMALL or (top > 0 and equal) else 0) * magnified
         values = np.array([float(a * shift) for a in coefficients])
+        upper = np.array([float(b * shift) for b in ends])
         self._columns.append(columns)
-        self._values.append(np.tile(values, (rows, 1)))
-        ends = [
-            np.full(rows, none) if bound is None else np.array([float(b * shift) for b in bound])
-            for none, bound in ((-np.inf, lower), (np.inf, upper))
-        ]
-        self._ends.append((ends[0], ends[1]))
-        self.count += rows
+        self._values.append(np.tile(values, (len(columns), 1)))
+        self._ends.append((upper if equal else np.full(len(upper), -np.inf), upper))
+        self.count += len(columns)
 
-    def at_most_zero(self, columns: Sequence[IntArray], coefficients: Sequence[Fraction]) -> None:
-        """Add for each y: coefficients . (columns[0][y], columns[1][y], ...) <= 0."""
-        if coefficients:
-            zeros = [_ZERO] * len(columns[0])
-            self.add(np.stack(columns, axis=1), coefficients, None, zeros, self._magnified)
+    def at_most_zero(
+        self, first: Terms, second: Terms | None = None, factor: Fraction = _ONE
+    ) -> None:
+        """Add for each y: first + factor * second <= 0."""
+        terms = dict(first)
+        for block, a in (second or {}).items():
+            terms[block] = terms.get(block, _ZERO) + factor * a
+        used = sorted(block for block, a in terms.items() if a)
+        if used:
+            columns = np.stack([self.blocks[block] for block in used], axis=1)
+            coefficients, zeros = [terms[block] for block in used], [_ZERO] * len(columns)
+            self.add(columns, coefficients, zeros, magnified=self._magnified)
 
     def program(self, cost: FloatArray, least: FloatArray) -> LinearProgram:
-        """Return the program of all rows."""
+        """Return the program of all rows; further variables cost nothing."""
         lengths = [block.shape[1] for block in self._columns for _ in range(len(block))]
+        further = np.zeros(len(self.blocks) * self.task.shape[1] - self.grid.size)
         return LinearProgram(
-            np.concatenate([cost, np.zeros(self.size - len(cost))]),
-            np.concatenate([least, np.zeros(self.size - len(least))]),
+            np.concatenate([cost.ravel(), further]),
+            np.concatenate([least.ravel(), further]),
             np.cumsum([0, *lengths]),
             np.concatenate([block.ravel() for block in self._columns]),
             np.concatenate([block.ravel() for block in self._values]),
             np.concatenate([lower for lower, _ in self._ends]),
             np.concatenate([upper for _, upper in self._ends]),
         )
+
+
+def _exponent(value: Fraction) -> int:
+    """Return about log2 of a positive number."""
+    return value.numerator.bit_length() - value.denominator.bit_length()
 
 
 def check_size(
@@ -144,117 +154,106 @@ def check_size(
 
 def build(task: Task) -> ChannelProgram:
     """Return the linear program of a task."""
-    builder, grid, privacy = _rows(task)
-    least, chosen = np.zeros(grid.size), task.terms.copy()
+    builder, privacy = _rows(task)
+    least, chosen = np.zeros(task.shape), task.terms.copy()
     if task.conditions.min_keep is not None:
-        least[_kept(task, grid)] = float(min(_ONE, task.conditions.min_keep + task.kept_more))
-    idle = [x for x, w in enumerate(task.weights) if not w and x not in task.averaged]
-    chosen[idle] += _LEAST_WEIGHT * task.prices[idle]
-    lp = builder.program(chosen.ravel(), least)
-    cost = np.concatenate([task.terms.ravel(), np.zeros(len(lp.cost) - grid.size)])
-    roundings = _EACH + len(task.averaged)
-    return ChannelProgram(lp, task.shape, privacy, cost, roundings, float_up(task.kept_more))
+        least[_kept(task)] = float(min(_ONE, task.conditions.min_keep + task.kept_more))
+    chosen[task.idle] += _LEAST_WEIGHT * task.prices[task.idle]
+    lp = builder.program(chosen, least)
+    cost = np.concatenate([task.terms.ravel(), np.zeros(len(lp.cost) - chosen.size)])
+    return ChannelProgram(task, lp, privacy, cost)
 
 
 def most_kept(task: Task) -> LinearProgram:
     """Return the program whose last variable, at most 1, is the largest feasible min_keep."""
-    builder, grid, _ = _rows(task)
-    kept = _kept(task, grid)
-    (last,) = builder.variables(1)
-    builder.at_most_zero([np.full(len(kept), last), kept], [_ONE, -_ONE])
-    cost = np.zeros(builder.size)
-    cost[last] = -1.0
-    return builder.program(cost, np.zeros(builder.size))
+    builder, _ = _rows(task)
+    kept = builder.grid[_kept(task)]
+    last = builder.blocks[builder.block()][-1]
+    columns = np.stack([np.full(len(kept), last), kept], axis=1)
+    builder.add(columns, [_ONE, -_ONE], [_ZERO] * len(kept))
+    program = builder.program(np.zeros(task.shape), np.zeros(task.shape))
+    program.cost[-1] = -1.0
+    return program
 
 
-def _rows(task: Task) -> tuple[_Builder, IntArray, int]:
-    """Return all rows, the variables M(y|x), and how many of the rows are about privacy."""
+def _kept(task: Task) -> tuple[list[int], list[int]]:
+    """Return the places of M(x|x), but for averaged rows."""
+    at = [x for x in range(task.shape[0]) if x not in task.averaged]
+    return at, [task.same[x] for x in at]
+
+
+def _rows(task: Task) -> tuple[_Builder, int]:
+    """Return all rows, and how many of them are about privacy."""
     builder = _Builder(task)
-    grid = np.arange(builder.size).reshape(task.shape)
-    _add_privacy(builder, task, grid)
+    _add_privacy(builder)
     privacy = builder.count
-    ones = [_ONE] * len(grid)
-    builder.add(grid, [_ONE] * grid.shape[1], ones, ones)
-    _add_conditions(builder, task, grid)
-    return builder, grid, privacy
+    builder.add(builder.grid, [_ONE] * task.shape[1], [_ONE] * task.shape[0], True)
+    _add_conditions(builder)
+    return builder, privacy
 
 
-def _kept(task: Task, grid: IntArray) -> IntArray:
-    """Return the variables M(x|x), but for averaged rows."""
-    at = [(x, y) for x, y in enumerate(task.same) if y is not None and x not in task.averaged]
-    return np.array([grid[x, y] for x, y in at], dtype=np.int64)
-
-
-def _add_privacy(builder: _Builder, task: Task, columns: IntArray) -> None:
-    bound, n_y = task.bound, task.shape[1]
+def _add_privacy(builder: _Builder) -> None:
+    task = builder.task
     for own in task.sets:
-        if any(isinstance(s, Region) for s in own):
-            ends = [_region_ends(builder, _as_region(s), columns) for s in own]
+        ends = [_ends(builder, belief) for belief in own]
+        if task.by_ends(own) and len(own) > 2:
+            least = {builder.block(): _ONE}
+            for mass, _ in ends:
+                builder.at_most_zero(least, mass, -_ONE)
+                builder.at_most_zero(mass, least, -task.bound)
+        else:
             for i, j in task.both:
-                builder.at_most_zero([ends[i][0], ends[j][1]], [_ONE, -bound])
-            continue
-        masses = [_masses(s) for s in own]
-        if task.is_all_pairs and len(own) > 2:
-            least = builder.variables(n_y)
-            for mass in masses:
-                terms = [*(columns[x] for x in mass), least]
-                builder.at_most_zero(terms, [*(-p for p in mass.values()), _ONE])
-                builder.at_most_zero(terms, [*mass.values(), -bound])
-            continue
-        for i, j in task.both:
-            difference = dict(masses[i])
-            for x, p in masses[j].items():
-                difference[x] = difference.get(x, _ZERO) - bound * p
-            at = sorted(x for x, d in difference.items() if d)
-            builder.at_most_zero([columns[x] for x in at], [difference[x] for x in at])
+                builder.at_most_zero(ends[i][0], ends[j][1], -task.bound)
 
 
-def _region_ends(builder: _Builder, region: Region, columns: IntArray) -> tuple[IntArray, IntArray]:
-    """Add variables at least (at most) <P, k_y> for every P of a region; return their numbers."""
-    n_y, found = columns.shape[1], []
-    for side in (_ONE, -_ONE):
-        end = builder.variables(n_y)
-        terms = [(end, -side)]
-        least = ((x, mass) for x, mass in enumerate(region.least) if mass)
-        terms += [(columns[x], side * Fraction(mass, region.unit)) for x, mass in least]
-        open_cells = [(x, room) for x, room in enumerate(region.room) if room]
-        if region.spread and open_cells:
-            multiplier = builder.variables(n_y)
-            terms.append((multiplier, side * Fraction(region.spread, region.unit)))
-            for x, room in open_cells:
-                excess = builder.variables(n_y)
-                terms.append((excess, Fraction(room, region.unit)))
+def _ends(builder: _Builder, belief: AmbiguitySet) -> tuple[Terms, Terms]:
+    """Return terms at least (at most) <P, k_y> for every P of a set: for a region new variables."""
+    if isinstance(belief, Point):
+        masses = enumerate(belief.masses.reshape(-1).tolist())
+        point = {x: Fraction(int(mass), belief.total) for x, mass in masses if mass}
+        return point, point
+    high, low = (_region_end(builder, belief, side) for side in (_ONE, -_ONE))
+    return {high: _ONE}, {low: _ONE}
+
+
+def _region_end(builder: _Builder, region: Region, side: Fraction) -> int:
+    """Add variables at least (side 1) or at most (-1) <P, k_y> for every P; return their block."""
+    end, unit = builder.block(), region.unit
+    terms = {x: side * Fraction(mass, unit) for x, mass in enumerate(region.least)}
+    terms[end] = -side
+    if region.spread and any(region.room):
+        multiplier = builder.block()
+        terms[multiplier] = side * Fraction(region.spread, unit)
+        for x, room in enumerate(region.room):
+            if room:
+                excess = builder.block()
+                terms[excess] = Fraction(room, unit)
                 # side (k_x - multiplier) <= t_x
-                builder.at_most_zero([columns[x], multiplier, excess], [side, -side, -_ONE])
-        if region.free:
-            best = builder.variables(n_y)
-            terms.append((best, side * Fraction(region.free, region.unit)))
-            for column in columns:
-                builder.at_most_zero([column, best], [side, -side])
-        builder.at_most_zero([column for column, _ in terms], [a for _, a in terms])
-        found.append(end)
-    return found[0], found[1]
+                builder.at_most_zero({x: side, multiplier: -side, excess: -_ONE})
+    if region.free:
+        best = builder.block()
+        terms[best] = side * Fraction(region.free, unit)
+        for x in range(len(region.room)):
+            builder.at_most_zero({x: side, best: -side})
+    builder.at_most_zero(terms)
+    return end
 
 
-def _add_conditions(builder: _Builder, task: Task, grid: IntArray) -> None:
+def _add_conditions(builder: _Builder) -> None:
+    task, grid = builder.task, builder.grid
     if task.conditions.invariant:
-        targets = [_ZERO] * task.shape[1]
-        for x, y in enumerate(task.same):
-            if y is not None:
-                targets[y] = task.weights[x]
         counting = [x for x, w in enumerate(task.weights) if w]
-        hit = [y for y, target in enumerate(targets) if target]
-        ends = [targets[y] for y in hit]
-        builder.add(grid[np.ix_(counting, hit)].T, [task.weights[x] for x in counting], ends, ends)
-        never = [y for y, target in enumerate(targets) if not target]
-        if never:  # an output of frequency 0 is published for no value
-            builder.add(grid[:, never].T, [_ONE] * len(grid), None, [_ZERO] * len(never))
+        hit = [task.same[x] for x in counting]
+        mu = [task.weights[x] for x in counting]
+        builder.add(grid[np.ix_(counting, hit)].T, mu, mu, True)
+        never = np.delete(grid, hit, axis=1).T  # an output of frequency 0 is published for no value
+        if len(never):
+            builder.add(never, [_ONE] * len(grid), [_ZERO] * len(never))
     if task.conditions.unbiased:
         xs, ys = lattice_of(task.inputs).values, lattice_of(task.outputs).values
         # Values are taken from the middle of the outputs, where numbers are smallest.
         middle = (ys[0] + ys[-1]) / 2
-        means = [value - middle for value in xs]
-        builder.add(grid, [value - middle for value in ys], means, means)
+        builder.add(grid, [value - middle for value in ys], [value - middle for value in xs], True)
 
 
 def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True) -> float:
@@ -265,42 +264,30 @@ def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True)
     the bound holds for every epsilon. A sum of k terms with e roundings each is computed to within
     about (k + e) u of the sum of their sizes; twice that is subtracted.
     """
-    lp, (n_x, n_y) = program.lp, program.shape
-    size, inner = len(lp.cost), slice(program.privacy, program.privacy + n_x)
+    lp, task, shape = program.lp, program.task, program.task.shape
+    size, own, sums = (
+        len(lp.cost),
+        math.prod(shape),
+        slice(program.privacy, program.privacy + shape[0]),
+    )
     y = np.where(np.isfinite(duals), duals, 0.0)
-    y[inner] = 0.0
+    y[sums] = 0.0
     if not private:
         y[: program.privacy] = 0.0
     y[(y > 0) & np.isinf(lp.lower)] = 0.0
-    y[(y < 0) & np.isinf(lp.upper)] = 0.0
     ends = np.where(y > 0, lp.lower, np.where(y < 0, lp.upper, 0.0)) * y
     terms = np.repeat(y, np.diff(lp.start)) * lp.value
     reduced = program.cost - np.bincount(lp.index, terms, size)
     error = np.abs(program.cost) + np.bincount(lp.index, np.abs(terms), size)
     # Each column with its own number of terms, however many: robust ones are tall.
-    slack = (2 * _UNIT) * (np.bincount(lp.index, minlength=size) + program.roundings) * error
-    safe = (reduced - slack)[: n_x * n_y].reshape(n_x, n_y)
+    roundings = _EACH + len(task.averaged)
+    safe = reduced - 2 * _UNIT * (np.bincount(lp.index, minlength=size) + roundings) * error
+    further, safe = np.minimum(safe[own:], 0.0), safe[:own].reshape(shape)
     # The margin of what is kept is ours: it does not count here.
-    held = np.maximum(lp.least[: n_x * n_y].reshape(n_x, n_y) - program.kept_more, 0.0)
+    held = np.maximum(lp.least[:own].reshape(shape) - float_up(task.kept_more), 0.0)
     # What is held of a row, and the rest of it, are each right to as many roundings as its terms.
     left = (1.0 - held.sum(axis=1)) * safe.min(axis=1)
-    further = np.minimum((reduced - slack)[n_x * n_y :], 0.0)
     parts = np.concatenate([(held * safe)[held != 0], left, ends, further])
     sizes = math.fsum(np.abs(parts).tolist()) + math.fsum(np.abs(safe.min(axis=1)).tolist())
     most = np.count_nonzero(held, axis=1).max()
-    return math.fsum(parts.tolist()) - 2 * _UNIT * float(most + program.roundings) * sizes
-
-
-def _masses(point: AmbiguitySet) -> dict[int, Fraction]:
-    """Return the positive probabilities of a point, by value."""
-    assert isinstance(point, Point)
-    masses = enumerate(point.masses.reshape(-1).tolist())
-    return {x: Fraction(int(mass), point.total) for x, mass in masses if mass}
-
-
-def _as_region(belief: AmbiguitySet) -> Region:
-    """Return a point as a region without room."""
-    if isinstance(belief, Region):
-        return belief
-    masses = tuple(int(mass) for mass in belief.masses.reshape(-1))
-    return Region(masses, (0,) * len(masses), 0, 0, belief.total)
+    return math.fsum(parts.tolist()) - 2 * _UNIT * float(most + roundings) * sizes

@@ -16,8 +16,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.calibration.channel_task import Task, exponent
+from pufferfish.calibration.channel_task import Task
 from pufferfish.errors import PufferfishError
+from pufferfish.loss.support_function import column_extremes
 from pufferfish.mechanisms.channel import Channel, places
 from pufferfish.numbers import FloatArray
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
@@ -32,25 +33,26 @@ _MOST_MIXED = 10
 
 def repaired(task: Task, values: FloatArray) -> Channel:
     """Return the private channel of integers next to a solver's, or raise PufferfishError."""
-    bits = 64 + max(0, 1 - exponent(task.bound - 1))  # small epsilons take more to be used up
+    bits = 64 + max(0, math.ceil(-math.log2(task.bound - 1)))  # to be used up by small epsilons
     shares = values[: math.prod(task.shape)].reshape(task.shape)
-    least = 2.0**-_RESIDUE * min(1.0, float(task.bound - 1))
+    shares = np.where(shares >= 2.0**-_RESIDUE * min(1.0, float(task.bound - 1)), shares, 0.0)
     table = np.zeros(task.shape, dtype=object)
     for x, row in enumerate(shares.tolist()):
-        table[x] = _rounded(
-            [math.floor(math.ldexp(v, bits)) if v >= least else 0 for v in row], bits
-        )
+        table[x] = _rounded([math.floor(math.ldexp(v, bits)) for v in row], 1 << bits)
     if task.conditions.invariant:
         table, sums = _invariant(task, table, 1 << bits)
-    elif task.conditions.unbiased and task.shape[1] > 1:
-        table, sums = _unbiased(task, table, 1 << bits)
     else:
         needed = needed_mixture(task, table)
+        _check_mixed(sum(needed), 1 << bits)
         table = table + np.array(needed, dtype=object)
         sums = [(1 << bits) + sum(needed)] * len(table)
-        _check_mixed(sum(needed), 1 << bits)
+        if task.conditions.unbiased and task.shape[1] > 1:
+            table, sums = _unbiased(task, table, sums[0])
     made = _channel(task, table, sums)
-    _check_conditions(task, made)
+    if not _meets(task, made):
+        raise PufferfishError(
+            "the solver's channel is too far from the side conditions to be repaired"
+        )
     return made
 
 
@@ -62,129 +64,85 @@ def needed_mixture(task: Task, likelihoods: ObjectArray) -> list[int]:
     num, den = task.bound.numerator, task.bound.denominator
     needed = [0] * task.shape[1]
     for own in task.sets:
-        ends = [_ends(belief, likelihoods) for belief in own]
-        points = all(isinstance(belief, Point) for belief in own)
-        for y in range(len(needed)):
-            high, low = [end[0][y] for end in ends], [end[1][y] for end in ends]
-            if points and task.is_all_pairs:
-                gaps = [(max(high), min(low))]
-            else:
-                gaps = [(high[i], low[j]) for i, j in task.both]
-            worst = max(den * most - num * least for most, least in gaps)
-            if worst > 0:
-                needed[y] = max(needed[y], math.ceil(worst / (num - den)))
+        both = [_ends(belief, likelihoods) for belief in own]
+        high, low = (np.array(side, dtype=object) for side in zip(*both, strict=True))
+        if task.by_ends(own):
+            gaps = [den * high.max(axis=0) - num * low.min(axis=0)]
+        else:
+            gaps = [den * high[i] - num * low[j] for i, j in task.both]
+        worst = np.max(gaps, axis=0) / (num - den)
+        needed = [max(c, math.ceil(v)) for c, v in zip(needed, worst, strict=True)]
     return needed
 
 
 def _ends(belief: AmbiguitySet, likelihoods: ObjectArray) -> tuple[list[Fraction], list[Fraction]]:
     """Return the largest and the smallest <P, k_y> for every output, over all P of a set."""
     if isinstance(belief, Point):
-        masses = np.array([int(mass) for mass in belief.masses.reshape(-1)], dtype=object)
+        masses = belief.masses.reshape(-1).astype(object)
         at = np.flatnonzero(masses)
-        sums = np.zeros(likelihoods.shape[1], dtype=object)
-        for x in at.tolist():
-            used = np.flatnonzero(likelihoods[x])
-            sums[used] += masses[x] * likelihoods[x, used]
-        values = [Fraction(int(v), belief.total) for v in sums]
+        values = [Fraction(int(v), belief.total) for v in masses[at] @ likelihoods[at]]
         return values, values
-    high: list[Fraction] = []
-    low: list[Fraction] = []
-    for column in likelihoods.T.tolist():
-        # Pour what is to be spread into the cells of the largest (smallest) likelihood first.
-        order = sorted(range(len(column)), key=column.__getitem__)
-        for ends, cells in ((high, order[::-1]), (low, order)):
-            total = sum(mass * k for mass, k in zip(belief.least, column, strict=True) if k)
-            total += belief.free * column[cells[0]]
-            left = belief.spread
-            for x in cells:
-                poured = min(left, belief.room[x])
-                total += poured * column[x]
-                left -= poured
-                if not left:
-                    break
-            ends.append(Fraction(total, belief.unit))
-    return high, low
+    ends = [column_extremes(belief, column) for column in likelihoods.T.tolist()]
+    high, low = zip(*ends, strict=True)
+    return [Fraction(v, belief.unit) for v in high], [Fraction(v, belief.unit) for v in low]
 
 
 def _invariant(task: Task, table: ObjectArray, whole: int) -> tuple[ObjectArray, list[int]]:
     """Return rows whose mixture by mu is mu, exactly, mixed with mu until they are private."""
     common = math.lcm(*(w.denominator for w in task.weights))
-    masses = [int(w * common) for w in task.weights]
-    counting = [x for x, mass in enumerate(masses) if mass]
-    targets = [0] * task.shape[1]
-    for x in counting:
-        y = task.same[x]
-        if y is None:
-            raise PufferfishError("an invariant channel needs every value among its outputs")
-        targets[y] = masses[x]
-    hit = np.array(targets, dtype=object) != 0
-    table[:, ~hit] = 0
+    masses = np.array([int(w * common) for w in task.weights], dtype=object)
+    counting = np.flatnonzero(masses)
+    targets = np.zeros(task.shape[1], dtype=object)
+    targets[task.same] = masses
+    rows = np.where(masses > 0, masses, 1)
+    table[:, targets == 0] = 0
     table[counting] = _transport(
-        table[counting] * np.array([[masses[x]] for x in counting], dtype=object),
-        [masses[x] * whole for x in counting],
-        [target * whole for target in targets],
+        table[counting] * masses[counting, None], masses[counting] * whole, targets * whole
     )
-    for x, mass in enumerate(masses):
-        if not mass:
-            table[x] = _rounded(table[x].tolist(), whole.bit_length() - 1)
+    for x in np.flatnonzero(masses == 0):
+        table[x] = _rounded(table[x].tolist(), whole)
+    factor = math.lcm(*rows)
     # Likelihoods of all rows in one unit, 1 / (whole * factor).
-    factor = math.lcm(*(masses[x] for x in counting))
-    units = np.array([[factor // mass if mass else factor] for mass in masses], dtype=object)
-    needed = needed_mixture(task, table * units)
-    mixed = max(
-        (-(-c // (factor * targets[y])) for y, c in enumerate(needed) if targets[y]), default=0
-    )
+    needed = needed_mixture(task, table * (factor // rows)[:, None])
+    mixed = max(-(-c // (factor * t)) for c, t in zip(needed, targets, strict=True) if t)
     _check_mixed(mixed * common, whole)
-    per_row = np.array([[mass or 1] for mass in masses], dtype=object)
-    table = table + mixed * per_row * np.array([targets], dtype=object)
-    return table, [(mass or 1) * (whole + mixed * common) for mass in masses]
+    table = table + mixed * rows[:, None] * targets
+    return table, list(rows * (whole + mixed * common))
 
 
-def _transport(table: ObjectArray, rows: Sequence[int], columns: Sequence[int]) -> ObjectArray:
+def _transport(table: ObjectArray, rows: ObjectArray, columns: ObjectArray) -> ObjectArray:
     """Return a table of whole numbers with these margins next to one that almost has them."""
-    scale = Fraction(1)
-    for sums, margin in ((table.sum(axis=1), rows), (table.sum(axis=0), columns)):
-        for found, target in zip(sums.tolist(), margin, strict=True):
-            if found > target:
-                scale = min(scale, Fraction(target, found))
+    sums = np.concatenate([table.sum(axis=1), table.sum(axis=0)])
+    margins = zip(np.concatenate([rows, columns]), sums, strict=True)
+    scale = min([Fraction(1), *(Fraction(t, found) for t, found in margins if found > t)])
     table = table * scale.numerator // scale.denominator
-    missing = [r - int(v) for r, v in zip(rows, table.sum(axis=1), strict=True)]
-    open_ = [c - int(v) for c, v in zip(columns, table.sum(axis=0), strict=True)]
+    missing, open_ = rows - table.sum(axis=1), columns - table.sum(axis=0)
     # First where there is something anyway, then from corner to corner.
-    for positive in (True, False):
-        for x, row in enumerate(table):
-            for y in range(len(open_)):
-                if not missing[x]:
-                    break
-                if open_[y] and (row[y] or not positive):
-                    moved = min(missing[x], open_[y])
-                    row[y] += moved
-                    missing[x] -= moved
-                    open_[y] -= moved
+    for x, y in [*np.argwhere(table != 0), *np.ndindex(table.shape)]:
+        moved = min(missing[x], open_[y])
+        table[x, y] += moved
+        missing[x] -= moved
+        open_[y] -= moved
     return table
 
 
-def _unbiased(task: Task, table: ObjectArray, whole: int) -> tuple[ObjectArray, list[int]]:
+def _unbiased(task: Task, table: ObjectArray, sums: int) -> tuple[ObjectArray, list[int]]:
     """Return rows with the values as their means, exactly, and private.
 
-    After the mixture with a constant row, each row x gets p_x and q_x, with the same sum s for all
-    x, at the two outermost outputs a and b. As these lie so far out that p and q alone are private
-    (theory, section 4), a large enough s makes the whole private.
+    Each row x of the private table gets p_x and q_x, with the same sum s for all x, at the two
+    outermost outputs a and b. As these lie so far out that p and q alone are private (theory,
+    section 4), a large enough s makes the whole private.
     """
-    needed = needed_mixture(task, table)
-    table = table + needed
     _, xs, ys = places(task.inputs, task.outputs)
     first, last = int(np.argmin(ys)), int(np.argmax(ys))
-    a, b = int(ys[first]), int(ys[last])
-    sums = whole + sum(needed)
-    missing = [int(x) * sums - int(np.dot(row, ys)) for x, row in zip(xs, table, strict=True)]
-    added = 1 + max(abs(m) // min(int(x) - a, b - int(x)) for x, m in zip(xs, missing, strict=True))
+    a, b = ys[first], ys[last]
+    missing = xs * sums - table @ ys
+    added = 1 + max(abs(missing) // np.minimum(xs - a, b - xs))
     while True:
-        _check_mixed(added, whole)
+        _check_mixed(added, sums)
         made = table * (b - a)
-        for x, m in enumerate(missing):
-            made[x, first] += (b - int(xs[x])) * added - m
-            made[x, last] += (int(xs[x]) - a) * added + m
+        made[:, first] += (b - xs) * added - missing
+        made[:, last] += (xs - a) * added + missing
         if not any(needed_mixture(task, made)):
             return made, [(b - a) * (sums + added)] * len(made)
         added *= 2
@@ -194,58 +152,42 @@ def _channel(task: Task, table: ObjectArray, sums: list[int]) -> Channel:
     """Return the channel of a table, with the rows of values that no protected secret can take."""
     if task.averaged:
         at = [x for x, mass in enumerate(task.average) if mass]
-        factor = math.lcm(*(sums[x] for x in at))
+        factor, total = math.lcm(*(sums[x] for x in at)), sum(task.average)
         masses = np.array([task.average[x] * (factor // sums[x]) for x in at], dtype=object)
         average = masses @ table[at]
-        total = sum(task.average) * factor
         for x, share in task.averaged.items():
-            row = [(share.denominator - share.numerator) * int(v) for v in average]
-            kept = task.same[x]
-            if kept is not None:
-                row[kept] += share.numerator * total
+            row = (share.denominator - share.numerator) * average
+            row[task.same[x]] += share.numerator * total * factor
             shared = math.gcd(*row)
-            table[x] = [v // shared for v in row]
-            sums[x] = share.denominator * total // shared
+            table[x] = row // shared
+            sums[x] = share.denominator * total * factor // shared
     return Channel(task.inputs, task.outputs, table, tuple(sums))
 
 
-def _check_conditions(task: Task, made: Channel) -> None:
-    """Refuse a channel that misses a side condition, by however little."""
+def _meets(task: Task, made: Channel) -> bool:
+    """Whether a channel meets the side conditions exactly."""
     asked = task.conditions
-    right = True
-    if asked.invariant:
-        common = math.lcm(*made.denominators)
-        scales = [w * (common // d) for w, d in zip(task.weights, made.denominators, strict=True)]
-        found = [
-            sum(s * int(v) for s, v in zip(scales, column, strict=True) if v)
-            for column in made.rows.T.tolist()
-        ]
-        targets = [Fraction(0)] * len(found)
-        for x, y in enumerate(made.same):
-            if y is not None:
-                targets[y] += task.weights[x] * common
-        right = found == targets
+    if not asked.names:
+        return True
+    pairs = zip(made.rows.tolist(), made.denominators, strict=True)
+    shares = np.array([[Fraction(v, d) for v in row] for row, d in pairs], dtype=object)
+    weights, targets = np.array(task.weights, dtype=object), np.zeros(task.shape[1], dtype=object)
+    targets[task.same] = weights
+    right = not asked.invariant or bool((weights @ shares == targets).all())
     if asked.unbiased:
-        _, xs, ys = places(made.inputs, made.outputs)
-        rows = zip(xs, made.rows, made.denominators, strict=True)
-        right = right and all(int(np.dot(row, ys)) == int(x) * d for x, row, d in rows)
-    if asked.min_keep is not None:
-        kept = [(x, y) for x, y in enumerate(made.same) if y is not None]
-        right = right and all(made.probability(x, y) >= asked.min_keep for x, y in kept)
-    if not right:
-        raise PufferfishError(
-            "the solver's channel is too far from the side conditions to be repaired"
-        )
+        _, xs, ys = places(task.inputs, task.outputs)
+        right = right and bool((shares @ ys == xs).all())
+    return right and shares[range(len(shares)), task.same].min() >= (asked.min_keep or 0)
 
 
-def _rounded(row: list[int], bits: int) -> list[int]:
-    """Return whole numbers in about the same proportions with the sum 2**bits."""
+def _rounded(row: Sequence[int], whole: int) -> list[int]:
+    """Return whole numbers in about the same proportions with a given sum."""
     total = sum(row)
     if not total:
         raise PufferfishError("the solver's channel has an empty row")
-    row = [(v << bits) // total for v in row]
-    row[max(range(len(row)), key=row.__getitem__)] += (1 << bits) - sum(row)
-    return row
+    rounded = [v * whole // total for v in row]
+    rounded[rounded.index(max(rounded))] += whole - sum(rounded)
+    return rounded
 
 
 def _check_mixed(added: int, whole: int) -> None:

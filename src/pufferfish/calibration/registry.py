@@ -4,12 +4,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
-from pufferfish.calibration.channel import ChannelSolution, channel
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.l1 import l1
 from pufferfish.calibration.one_sided import one_sided
+from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.relaxed import relaxed
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, did_you_mean, listed
@@ -26,16 +26,7 @@ _MOST_VALUES, _MOST_VALUES_ROBUST = 100, 30
 class NoiseMethod:
     """A way to calibrate noise, which needs numbers or an order.
 
-    Attributes
-    ----------
-    name, summary, source : str
-        What it is asked for by, what it computes, and where it comes from.
-    calibrate : callable
-        ``(scenario, epsilon) -> noise``.
-    robust : bool
-        Whether its noise holds for a region of priors.
-    least : bool
-        Whether it is the least noise there is.
+    ``robust``: its noise holds for a region of priors; ``least``: there is no less noise.
     """
 
     name: str
@@ -48,15 +39,19 @@ class NoiseMethod:
 
 @dataclass(frozen=True)
 class ChannelMethod:
-    """A way to calibrate a channel, also for levels without an order.
-
-    ``calibrate`` is ``(scenario, epsilon, **options) -> solution``; the rest is as for noise.
-    """
+    """A way to calibrate a channel, also for levels without an order."""
 
     name: str
     summary: str
     source: str
-    calibrate: Callable[..., ChannelSolution]
+    calibrate: Callable[..., Proposal]
+
+
+def _channel(scenario: Scenario, epsilon: Fraction, **options: Any) -> Proposal:
+    """Return the optimal channel; its program is loaded only where one is asked for."""
+    from pufferfish.calibration.channel import channel
+
+    return channel(scenario, epsilon, **options)
 
 
 Method = NoiseMethod | ChannelMethod
@@ -69,7 +64,7 @@ _METHODS: tuple[Method, ...] = (
     NoiseMethod("relaxed", "every column and row of the coupling on average", _NR, relaxed),
     NoiseMethod("one-sided", "the better side of the coupling", "theory, section 3", one_sided),
     NoiseMethod("exact", "the least Laplace noise", "theory, section 2", exact, True, True),
-    ChannelMethod("channel", "the least expected distortion", "theory, section 4", channel),
+    ChannelMethod("channel", "the least expected distortion", "theory, section 4", _channel),
 )
 
 #: All mechanisms by name: noise from the most to the least, then the channel.
@@ -79,18 +74,8 @@ NOISE = tuple(name for name, method in REGISTRY.items() if isinstance(method, No
 
 
 def method_named(name: str) -> Method:
-    """Return the method of a name (``one_sided`` is also understood).
-
-    Raises
-    ------
-    InputError
-        If there is none; names the nearest.
-    """
-    if not isinstance(name, str):
-        raise InputError(
-            f"a mechanism is asked for by name ({listed(REGISTRY)}), but {name!r} was given"
-        )
-    key = name.strip().casefold().replace("_", "-")
+    """Return the method of a name (``one_sided`` is also understood), or refuse it."""
+    key = str(name).strip().casefold().replace("_", "-")
     if key not in REGISTRY:
         raise InputError(
             f"there is no mechanism {name!r}{did_you_mean(key, REGISTRY)}; "
@@ -124,18 +109,11 @@ def why_not(method: Method, scenario: Scenario) -> str | None:
 
 def applicable(scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the names that ``all`` stands for, and why each other one is left out."""
-    left_out = {}
-    slow = scenario.has_region or scenario.unit is not None
-    most = _MOST_VALUES_ROBUST if slow else _MOST_VALUES
-    for name, method in REGISTRY.items():
-        reason = why_not(method, scenario)
-        if isinstance(method, ChannelMethod) and scenario.support.size > most:
-            reason = (
-                f"its linear program takes long for {scenario.support.size} values; "
-                "ask for it by name"
-            )
-        if reason is not None:
-            left_out[name] = reason
+    reasons = {name: why_not(method, scenario) for name, method in REGISTRY.items()}
+    slow, size = scenario.has_region or scenario.unit is not None, scenario.support.size
+    if size > (_MOST_VALUES_ROBUST if slow else _MOST_VALUES):
+        reasons["channel"] = f"its linear program takes long for {size} values; ask for it by name"
+    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
     return tuple(name for name in REGISTRY if name not in left_out), left_out
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -28,36 +28,29 @@ _FOLLOWED = 4
 _NEAR = 1e-4
 
 T = TypeVar("T")
-W = TypeVar("W")
 
 
-class Loss(Protocol[W]):
+class Loss(Protocol):
     """What the search needs to know of a loss as a function of u."""
 
-    def worst(self, u: float) -> tuple[float, Sequence[W]]:
+    def worst(self, u: float) -> tuple[float, Sequence[Any]]:
         """Return the loss at u, and the witnesses where it is largest, worst first."""
 
-    def at(self, witness: W, u: float) -> tuple[float, float]:
+    def at(self, witness: Any, u: float) -> tuple[float, float]:
         """Return the loss at one witness, and its slope in u."""
 
 
 @dataclass(frozen=True)
-class Found(Generic[W]):
+class Found:
     """The root of F = eps: u, the slope d ln F / d ln u there, and where F is attained."""
 
     u: float
     slope: float
-    witness: W
+    witness: Any
 
 
 def noise_up(scale: Fraction | float, step: Fraction, epsilon: Fraction) -> DiscreteLaplace:
-    """Return noise of the smallest double that is not below a scale.
-
-    Raises
-    ------
-    InputError
-        If the scale lies beyond every double.
-    """
+    """Return noise of the smallest double that is not below a scale; refuse one beyond doubles."""
     rounded = scale if isinstance(scale, float) else float_up(scale)
     if math.isinf(rounded):
         raise InputError(
@@ -67,22 +60,19 @@ def noise_up(scale: Fraction | float, step: Fraction, epsilon: Fraction) -> Disc
     return DiscreteLaplace(rounded, step)
 
 
-def raised(scale: float, judge: Callable[[float], tuple[T, float]]) -> tuple[float, T]:
-    """Return the first scale, at or above a proposal, that is proved to be private.
+def raised(
+    scale: float, epsilon: Fraction, judge: Callable[[float], tuple[T, bool, float]]
+) -> tuple[float, T]:
+    """Return the first scale, at or above a proposal, that is proved to be private, and the proof.
 
-    ``judge`` returns what was proved of a scale, and by which share the proven loss exceeds
-    epsilon; where that is not above 0, the scale is private.
-
-    Raises
-    ------
-    PufferfishError
-        If no scale near the proposal can be proved.
+    ``judge`` returns what was proved of a scale, whether it is private, and the proven loss.
     """
     proposal = scale
     for attempt in range(_TRIES):
-        proof, missing = judge(scale)
-        if missing <= 0:
+        proof, holds, loss = judge(scale)
+        if holds:
             return scale, proof
+        missing = max(loss / float(epsilon) - 1, 1e-16)
         # A rise of the scale lowers the loss by about as much, relative to each; a wrong 0 is no
         # rounding error.
         rise = min(1.5 * missing, 0.01) if math.isfinite(missing) else 0.0
@@ -95,35 +85,31 @@ def raised(scale: float, judge: Callable[[float], tuple[T, float]]) -> tuple[flo
     )
 
 
-class _Relative(Generic[W]):
+@dataclass(frozen=True)
+class _Excess:
     """(F - eps) / eps at u, and at one witness."""
 
-    def __init__(self, loss: Loss[W], epsilon: float) -> None:
-        self.loss, self.epsilon = loss, epsilon
+    loss: Loss
+    epsilon: float
 
-    def worst(self, u: float) -> tuple[float, Sequence[W]]:
+    def worst(self, u: float) -> tuple[float, Sequence[Any]]:
         value, witnesses = self.loss.worst(u)
         return (value - self.epsilon) / self.epsilon, witnesses
 
-    def at(self, witness: W, u: float) -> tuple[float, float]:
+    def at(self, witness: Any, u: float) -> tuple[float, float]:
         value, slope = self.loss.at(witness, u)
         return (value - self.epsilon) / self.epsilon, slope / self.epsilon
 
 
 def find_root(
-    loss: Loss[W], epsilon: float, low: float, start: float, tolerance: float, error: float = 0.0
-) -> Found[W]:
+    loss: Loss, epsilon: float, low: float, start: float, tolerance: float, error: float = 0.0
+) -> Found:
     """Return the u at which the loss reaches epsilon, to a relative tolerance.
 
     ``low`` is a u known to be private, ``start`` a first guess. Losses are known to a relative
     ``error``: no smaller excess over epsilon is asked for, however flat the loss.
-
-    Raises
-    ------
-    PufferfishError
-        If the loss could not be evaluated, so that the search does not come to an end.
     """
-    excess = _Relative(loss, epsilon)
+    excess = _Excess(loss, epsilon)
     u, high, growth = max(start, low), math.inf, 1.001
     for _ in range(_MAX_ROUNDS):
         value, witnesses = excess.worst(u)
@@ -153,18 +139,18 @@ def find_root(
     raise PufferfishError("the search for the least scale did not converge")
 
 
-def _found(excess: _Relative[W], witness: W, u: float, above: float) -> Found[W]:
+def _found(excess: _Excess, witness: Any, u: float, above: float) -> Found:
     """Return the root, moved to the private side by what the excess is above 0."""
     slope = max(excess.at(witness, u)[1] * u, 1e-300)
     return Found(u * (1 - min(above / slope, 0.5)), slope, witness)
 
 
-def _newton(excess: _Relative[W], witness: W, u: float) -> float:
+def _newton(excess: _Excess, witness: Any, u: float) -> float:
     value, slope = excess.at(witness, u)
     return u - value / slope if slope > 0 else 4 * u
 
 
-def _lowest_root(excess: _Relative[W], witnesses: Sequence[W], low: float, u: float) -> float:
+def _lowest_root(excess: _Excess, witnesses: Sequence[Any], low: float, u: float) -> float:
     """Walk down to the lowest root of the worst few witnesses; of the worst one near the end."""
     root = u
     for k, witness in enumerate(witnesses[:_FOLLOWED]):
@@ -175,7 +161,7 @@ def _lowest_root(excess: _Relative[W], witnesses: Sequence[W], low: float, u: fl
     return root
 
 
-def _root_at(excess: _Relative[W], witness: W, low: float, high: float) -> float:
+def _root_at(excess: _Excess, witness: Any, low: float, high: float) -> float:
     """Return the root of one witness's excess in [low, high], from the right side.
 
     Newton's method, kept inside a bracket that shrinks; where it leaves the bracket, bisection.

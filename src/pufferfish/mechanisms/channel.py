@@ -197,7 +197,7 @@ class Channel:
 
         It is rounded down, or up where asked for.
         """
-        masses = _masses(weights, self.inputs.size)
+        masses = whole_weights(weights, self.inputs.size)
         total = 0
         for mass, row, cost, denominator in zip(
             masses, self.rows.tolist(), costs.tolist(), self.denominators, strict=True
@@ -257,7 +257,7 @@ def _whole(values: list[Any]) -> list[int]:
     return whole
 
 
-def _masses(weights: Any, size: int) -> list[int]:
+def whole_weights(weights: Any, size: int) -> list[int]:
     """Return weights as whole numbers in the same proportions."""
     given = [
         parse_number(weight, "a weight") for weight in np.asarray(weights, dtype=object).ravel()
