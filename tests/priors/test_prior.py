@@ -96,7 +96,7 @@ def test_decimals_are_what_they_print_and_fractions_what_they_say() -> None:
     "mapping, message",
     [
         ([0.5, 0.5], "mapping"), ({}, "at least one secret"),
-        ({"a": [0.5, 0.5]}, "values and probabilities"), ({"a": {}}, "sum to 0"),
+        ({"a": [0.5, 0.5]}, "values and probabilities"), ({"a": {}}, "but {} was given"),
         ({"a": {0: 0.97}}, "'a' sum to 0.97"), ({"a": {0: 1.5}}, "'a' sum to 1.5"),
         ({"a": {0: 0, 1: 0}}, "'a' sum to 0"),
         ({"a": {0: -0.1, 1: 1.1}}, "negative probability -0.1"),

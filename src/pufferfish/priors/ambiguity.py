@@ -54,14 +54,12 @@ def region_rule(confidence: object = None, tv_radius: object = None) -> Rule | N
                 f"the confidence must be above 0 and below 1, but {confidence} was given{hint}"
             )
         return Confidence(level)
-    if tv_radius is not None:
-        radius = parse_number(tv_radius, "the total-variation radius")
-        if not 0 <= radius <= 1:
-            raise InputError(
-                f"the total-variation radius must be from 0 to 1, but {tv_radius} was given"
-            )
-        return TVBall(radius) if radius else None
-    return None
+    radius = parse_number(0 if tv_radius is None else tv_radius, "the total-variation radius")
+    if not 0 <= radius <= 1:
+        raise InputError(
+            f"the total-variation radius must be from 0 to 1, but {tv_radius} was given"
+        )
+    return TVBall(radius) if radius else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +106,11 @@ def box_of(counts: Sequence[int], total: int, alpha: Fraction) -> Region:
 
 
 def clopper_pearson(count: int, total: int, alpha: Fraction) -> tuple[int, int]:
-    """Return the equal-tailed Clopper-Pearson interval of a count, rounded outwards.
+    """Return the equal-tailed Clopper-Pearson interval of a count, rounded outwards, times 2**160.
 
-    It may miss with the chance ``alpha``, half of it on each side. The ends are in units of
-    2**-160; 0 for a count of 0, and 2**160 (that is 1) for all rows.
-
-    Notes
-    -----
-    Theory, section 5. The lower end is the p at which ``count`` rows or more have probability
-    alpha / 2, the upper end the p at which ``count`` or fewer have; by symmetry the latter is
-    1 minus the lower end of the other rows.
+    It may miss with the chance ``alpha``, half of it on each side. The lower end is the p at which
+    ``count`` rows or more have probability alpha / 2 (0 for a count of 0); the upper end is 1 minus
+    the lower end of the other rows. Theory, section 5.
     """
     return _lower_end(count, total, alpha / 2), UNIT - _lower_end(total - count, total, alpha / 2)
 
@@ -153,62 +146,61 @@ def _lower_end(count: int, total: int, tail: Fraction) -> int:
 def _tail_sum(count: int, total: int, p: int) -> Any:
     """Return a ball around P(X >= count) / P(X = count) for X binomial, count > 0 above its mean.
 
-    ``p`` is in units of 2**-GRID, with p (total + 1) below count + 1. With b = total - count and w
-    the odds, the continued fraction has e_{2m+1} = -(count + m)(b - m) w / ((count + 2m)
-    (count + 2m + 1)) and e_{2m} = m (total + m) w / ((count + 2m - 1)(count + 2m)). The tail after
-    2m of them is F(m - b, m + 1; count + 2m + 1; -w) / F(m - b, m; count + 2m; -w): the ratio of
-    their j-th terms rises in j, from 1 towards (count + 2m) / m; and at m = b it is 1. As
-    -1 < e_{2m+1} and the tails are positive, no denominator is 0.
+    ``p`` is in units of 2**-GRID, with p (total + 1) below count + 1. With b = total - count, the
+    tail of the continued fraction after 2m of its terms is F(m - b, m + 1; count + 2m + 1; -w) /
+    F(m - b, m; count + 2m; -w): the ratio of their j-th terms rises in j, from 1 towards
+    (count + 2m) / m; and at m = b it is 1.
     """
     from flint import arb
 
     rest = total - count
     odds = arb(p) / (UNIT - p)
-    # Only the time depends on a good first guess of how many it takes.
-    steps = min(8 + 2 * math.isqrt(min(count, rest)), 96)
+    # Only the time depends on a good first guess of how many terms it takes.
+    terms = min(8 + 2 * math.isqrt(min(count, rest)), 96)
     while True:
-        m = min(steps, rest)
+        m = min(terms, rest)
         ends = [arb(1)] if m == rest else [arb(1), arb(count + 2 * m) / m]
-        for k in range(m - 1, -1, -1):
-            at = count + 2 * k
-            down = odds * ((count + k) * (rest - k)) / (at * (at + 1))
-            up = odds * ((k + 1) * (total + k + 1)) / ((at + 1) * (at + 2))
-            inner = [1 + up * end for end in ends]
-            ends = [value / (value - down) for value in inner]
+        ends = _continued(count, total, odds, m, ends)
         found = ends[0].union(ends[-1])
         near = found.rad() < found.mid() * arb((1, -(_NEAR + 16)))
         if m == rest or near or not found.is_finite():
             return found
-        steps += steps // 2
+        terms += terms // 2
+
+
+def _continued(count: int, total: int, odds: Any, m: int, tails: list[Any]) -> list[Any]:
+    """Return the continued fraction of :func:`_tail_sum` in balls or doubles, from its tails.
+
+    With w the odds, e_{2k+1} = -(count + k)(b - k) w / ((count + 2k)(count + 2k + 1)) and e_{2k} =
+    k (total + k) w / ((count + 2k - 1)(count + 2k)). As -1 < e_{2k+1} and the tails are positive,
+    no denominator is 0.
+    """
+    for k in range(m - 1, -1, -1):
+        at = count + 2 * k
+        down = odds * ((count + k) * (total - count - k)) / (at * (at + 1))
+        up = odds * ((k + 1) * (total + k + 1)) / ((at + 1) * (at + 2))
+        tails = [1 / (1 - down / (1 + up * tail)) for tail in tails]
+    return tails
 
 
 def _guess(count: int, total: int, tail: Fraction) -> float:
     """Return roughly the same end in doubles; only the time depends on how good it is."""
     log_tail = math.log(tail.numerator) - math.log(tail.denominator)
+    highest = math.log(count / total) - 1e-18
     # Below the root by P(X >= k) <= (total e p / k)^k; Newton from there, without balls.
-    log_p = min(math.log(count / total) - 1 + log_tail / count, -1e-18)
+    log_p = highest - 1 + log_tail / count
     choose = math.lgamma(total + 1) - math.lgamma(count + 1) - math.lgamma(total - count + 1)
     for _ in range(60):
         p = math.exp(log_p)
         if not 0 < p < 1:
             break
-        sums = _rough_sum(count, total, p / (1 - p))
+        (sums,) = _continued(count, total, p / (1 - p), min(40, total - count), [1.0])
         chance = choose + count * log_p + (total - count) * math.log1p(-p) + math.log(sums)
         step = (log_tail - chance) * sums / count
-        log_p = min(log_p + step, -1e-18)
+        log_p = min(log_p + step, highest)
         if abs(step) < 1e-12:
             break
     return math.exp(log_p)
-
-
-def _rough_sum(count: int, total: int, odds: float) -> float:
-    rest, tail = total - count, 1.0
-    for k in range(min(40, rest) - 1, -1, -1):
-        at = count + 2 * k
-        down = odds * (count + k) * (rest - k) / at / (at + 1)
-        up = 1 + odds * (k + 1) * (total + k + 1) / (at + 1) / (at + 2) * tail
-        tail = up / max(up - down, 1e-9)
-    return tail
 
 
 def _floor(exact: Any) -> int:
