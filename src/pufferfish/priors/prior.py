@@ -66,17 +66,12 @@ class Prior:
     report: TableReport | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.rule is None:
-            return
-        if self.strata:
+        beside = "together with a unit" if self.strata else ""
+        beside = "for several columns together" if len(self.product.axes) > 1 else beside
+        if self.rule is not None and beside:
             raise InputError(
-                "a region (confidence or tv_radius) is not supported together with a unit: what "
-                "the rows of one person reveal is computed for the joint prior as it is"
-            )
-        if len(self.product.axes) > 1:
-            raise InputError(
-                "a region (confidence or tv_radius) is not supported for several columns "
-                "together: what they reveal is computed for the joint prior as it is"
+                f"a region (confidence or tv_radius) is not supported {beside}: what they reveal "
+                "is computed for the joint prior as it is"
             )
         if isinstance(self.rule, Confidence) and not self.from_rows:
             raise InputError(
@@ -110,13 +105,8 @@ class Prior:
     @cached_property
     def probabilities(self) -> FloatArray:
         """P(X | S) as doubles, shape (m, n), each correctly rounded or within one ulp."""
-        rows = [
-            row.astype(np.float64) / float(total)
-            if row.dtype != object
-            else np.array([int(c) / total for c in row], dtype=np.float64)
-            for row, total in zip(self.counts, self.totals, strict=True)
-        ]
-        return np.ascontiguousarray(np.vstack(rows))
+        rows = [row / total for row, total in zip(self.counts, self.totals, strict=True)]
+        return np.array(rows, dtype=np.float64)
 
     def probability(self, secret: str, k: int) -> Fraction:
         """Return P(X = atom k | S = secret), exactly."""
@@ -150,19 +140,16 @@ class Prior:
         if len(shape) == 1:
             return self
         others = tuple(k + 1 for k in range(len(shape)) if k != at)
-        counts = self.counts.reshape(-1, *shape).sum(axis=others)
-        strata = [
-            _merged(stratum, np.unravel_index(stratum.sequences, shape)[at])
-            for stratum in self.strata
-        ]
-        own = self.rules and replace(self.rules, columns=self.rules.columns[at : at + 1])
         return replace(
             self,
             product=Product((self.product.columns[at],), (self.product.axes[at],)),
-            counts=_sealed(counts),
-            rules=own,
+            counts=sealed(self.counts.reshape(-1, *shape).sum(axis=others)),
+            rules=self.rules and replace(self.rules, columns=self.rules.columns[at : at + 1]),
             codings=self.codings[at : at + 1],
-            strata=tuple(strata),
+            strata=tuple(
+                _merged(stratum, np.unravel_index(stratum.sequences, shape)[at])
+                for stratum in self.strata
+            ),
         )
 
     def with_region(
@@ -215,9 +202,8 @@ class Prior:
         Prior
             Its ``notes`` say of rows whose sum is not exactly 1 that they were renormalised.
         """
-        return cls.from_numerators(
-            rows_of_mapping(secrets, order, step), rule=region_rule(tv_radius=tv_radius)
-        )
+        rows = rows_of_mapping(secrets, order, step)
+        return cls.from_numerators(rows, rule=region_rule(tv_radius=tv_radius))
 
     @classmethod
     def from_counts(
@@ -356,16 +342,14 @@ class Prior:
     @classmethod
     def from_numerators(cls, rows: Rows, **attributes: Any) -> "Prior":
         """Return the prior of integers that are in place; each secret's must have a sum above 0."""
-        totals = []
-        for name, row in zip(rows.secrets, rows.numerators, strict=True):
-            total = _exact_sum(row)
-            if total == 0:
-                raise InputError(f"secret {name!r} has no mass: its counts sum to 0")
-            totals.append(total)
+        totals = tuple(map(_exact_sum, rows.numerators))
+        if 0 in totals:
+            raise InputError(
+                f"secret {rows.secrets[totals.index(0)]!r} has no mass: its counts sum to 0"
+            )
         kind = np.int64 if max(totals) < INT64_SAFE else object
-        counts = np.array([np.asarray(row, dtype=kind) for row in rows.numerators], dtype=kind)
-        attributes = {"notes": rows.notes, **attributes}
-        return cls(rows.product, rows.secrets, _sealed(counts), tuple(totals), **attributes)
+        counts = sealed(np.array(list(rows.numerators), dtype=kind))
+        return cls(rows.product, rows.secrets, counts, totals, **{"notes": rows.notes} | attributes)
 
 
 def read_prior_file(
@@ -376,30 +360,26 @@ def read_prior_file(
     Numbers are read as the decimals that they print. The pairs are None where it names none.
     """
     data = read_strict(Path(path), "the prior file", exact=True)
-    shape = '{"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {...}}, "pairs": [["a", "b"]]}'
+    keys, fault = ("secrets", "pairs"), None
+    pairs = data.get("pairs", []) if isinstance(data, dict) else []
+    unknown = [key for key in data if key not in keys] if isinstance(data, dict) else []
     if not isinstance(data, dict) or not isinstance(data.get("secrets"), dict):
-        raise InputError(f"the prior file {path} needs an object 'secrets', as in {shape}")
-    keys = ("secrets", "pairs")
-    unknown = [key for key in data if key not in keys]
-    if unknown:
-        raise InputError(
-            f"the prior file {path} holds the unknown key {unknown[0]!r}"
-            f"{did_you_mean(unknown[0], keys)}; the keys are {listed(keys)}"
-        )
-    pairs = data.get("pairs")
-    if "pairs" in data and not (
-        isinstance(pairs, list)
-        and all(isinstance(p, list) and len(p) == 2 for p in pairs)
-        and all(isinstance(secret, str) for p in pairs for secret in p)
+        fault = "needs an object 'secrets'"
+    elif unknown:
+        fault = f"holds the unknown key {unknown[0]!r}{did_you_mean(unknown[0], keys)}"
+    elif not isinstance(pairs, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(s, str) for s in pair)
+        for pair in pairs
     ):
-        raise InputError(
-            f"the pairs of the prior file {path} must be a list of pairs, as in {shape}"
-        )
+        fault = "needs a list of pairs as its 'pairs'"
+    if fault is not None:
+        shape = '{"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {...}}, "pairs": [["a", "b"]]}'
+        raise InputError(f"the prior file {path} {fault}; it must be like {shape}")
     try:
         prior = Prior.from_mapping(data["secrets"], order=order, step=step)
     except InputError as error:
         raise InputError(f"the prior file {path}: {error}") from None
-    return prior, None if pairs is None else [(p[0].strip(), p[1].strip()) for p in pairs]
+    return prior, [(a.strip(), b.strip()) for a, b in pairs] if "pairs" in data else None
 
 
 def _merged(stratum: Stratum, sequences: IntArray) -> Stratum:
@@ -410,14 +390,15 @@ def _merged(stratum: Stratum, sequences: IntArray) -> Stratum:
     return Stratum(stratum.rows, distinct.astype(np.int64), counts)
 
 
-def _sealed(counts: CountArray) -> CountArray:
+def sealed(counts: CountArray) -> CountArray:
+    """Return an array that cannot be written to any more."""
     counts.setflags(write=False)
     return counts
 
 
 def _exact_sum(row: Sequence[int] | npt.NDArray[Any]) -> int:
     if isinstance(row, np.ndarray) and row.dtype != object:
-        if row.size and int(row.max()) >= INT64_SAFE // max(1, row.size):
-            return sum(row.tolist())
-        return int(row.sum())
-    return sum(int(c) for c in row)
+        if row.sum(dtype=np.float64) < INT64_SAFE:
+            return int(row.sum())
+        row = row.tolist()
+    return sum(map(int, row))

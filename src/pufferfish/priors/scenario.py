@@ -15,7 +15,7 @@ import numpy as np
 from pufferfish.errors import InputError, counted, did_you_mean, listed, listed_pairs
 from pufferfish.numbers import INT64_SAFE, CountArray, IntArray, text_of
 from pufferfish.priors.ambiguity import AmbiguitySet, Confidence, Point, Rule, ball_around, box_of
-from pufferfish.priors.prior import Prior
+from pufferfish.priors.prior import Prior, sealed
 from pufferfish.support import (
     Lattice,
     Levels,
@@ -132,12 +132,10 @@ class Scenario:
     def of_column(self, column: str | None) -> "Scenario":
         """Return the scenario of one of several columns, summed over the others.
 
-        A scenario of one column is returned as it is.
-
         Parameters
         ----------
         column : str or None
-            Its name; None for the only one.
+            Its name; None for the only one, whose scenario is returned as it is.
         """
         self.product.position(column)
         if len(self.product.axes) == 1:
@@ -231,60 +229,56 @@ class Scenario:
         return f"sha256:{h.hexdigest()}"
 
     @property
-    def _by_name(self) -> tuple[int, ...]:
+    def _by_name(self) -> list[int]:
         """The axes by the names of their columns: their order is only a way of writing."""
         columns = self.product.columns
-        return tuple(sorted(range(len(columns)), key=lambda k: columns[k] or ""))
+        return sorted(range(len(columns)), key=lambda k: columns[k] or "")
 
     def _identity(self, prior: Prior) -> bytes:
         """Return what tells a prior from others: its probabilities, region and people."""
         h = hashlib.sha256(self._fingerprint(prior))
-        secrets = sorted(self.protected)
+        own = [prior.row(secret) for secret in sorted(self.protected)]
         h.update(repr(prior.rule).encode())
         if isinstance(prior.rule, Confidence):  # how wide its intervals are depends on the totals
-            h.update(repr([prior.totals[prior.row(secret)] for secret in secrets]).encode())
+            h.update(repr([prior.totals[row] for row in own]).encode())
         for stratum in prior.strata:
-            counts = stratum.counts[[prior.row(secret) for secret in secrets]]
-            used = np.flatnonzero(counts.any(axis=0))
-            sequences = self._renamed(stratum.sequences[used])
+            used = np.flatnonzero(stratum.counts[own].any(axis=0))
+            # Atoms are numbered as where the columns stand in the order of their names.
+            places = np.unravel_index(stratum.sequences[used], self.product.shape)
+            shape = [self.product.shape[k] for k in self._by_name]
+            sequences: Any = np.ravel_multi_index([places[k] for k in self._by_name], shape)
             order = np.lexsort(sequences.T[::-1])
             h.update(f"people {prior.unit!r} {stratum.rows} {len(used)}\n".encode())
-            h.update(np.ascontiguousarray(sequences[order], dtype="<i8").tobytes())
-            h.update(np.ascontiguousarray(counts[:, used[order]], dtype="<i8").tobytes())
+            h.update(_bytes(sequences[order]) + _bytes(stratum.counts[own][:, used[order]]))
         return h.digest()
-
-    def _renamed(self, atoms: IntArray) -> IntArray:
-        """Return atoms as they are numbered where the columns stand in the order of their names."""
-        places = np.unravel_index(atoms, self.product.shape)
-        shape = [self.product.shape[k] for k in self._by_name]
-        renamed: Any = np.ravel_multi_index([places[k] for k in self._by_name], shape)
-        return np.asarray(renamed, dtype=np.int64)
 
     def _fingerprint(self, prior: Prior) -> bytes:
         h = hashlib.sha256()
-        shape = self.product.shape
         for secret in sorted(self.protected):
             row = prior.row(secret)
             counts, total = prior.counts[row], prior.totals[row]
-            counts = counts.reshape(shape).transpose(self._by_name).reshape(-1)
+            counts = counts.reshape(self.product.shape).transpose(self._by_name).reshape(-1)
             # In lowest terms, so that counts and probabilities of the same prior agree.
             divisor = math.gcd(total, int(np.gcd.reduce(counts)))
             lowest = total // divisor
+            # Python prints no decimals of more than 4,300 digits.
+            h.update(f"{secret!r} {lowest:#x}\n".encode())
             if lowest < INT64_SAFE:
-                h.update(f"{secret!r} {lowest}\n".encode())
-                h.update(np.ascontiguousarray(counts // divisor, dtype="<i8").tobytes())
+                h.update(_bytes(counts // divisor))
             else:
-                # Python prints no decimals of more than 4,300 digits.
-                h.update(f"{secret!r} {lowest:#x}\n".encode())
                 h.update(",".join(f"{int(c) // divisor:x}" for c in counts).encode())
         return h.digest()
+
+
+def _bytes(numbers: CountArray) -> bytes:
+    return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
 
 
 def _written(support: Support) -> bytes:
     """Return the support of one column as bytes, for the digest."""
     if isinstance(support, Lattice):
-        index = np.ascontiguousarray(support.index, dtype="<i8").tobytes()
-        return f"lattice {support.step} {support.origin} {support.size}\n".encode() + index
+        head = f"lattice {support.step} {support.origin} {support.size}\n"
+        return head.encode() + _bytes(support.index)
     return f"levels {support.ordered} {support.names!r}\n".encode()
 
 
@@ -310,13 +304,13 @@ def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InputError(f"a pair names two secrets, but {pair!r} was given")
-        first, second = (text_of(secret) for secret in pair)
-        for secret in (first, second):
-            if secret not in known:
-                raise InputError(
-                    f"the pair ({listed((first, second))}) names the unknown secret {secret!r}"
-                    f"{did_you_mean(secret, secrets)}; the secrets are {listed(secrets)}"
-                )
+        first, second = map(text_of, pair)
+        unknown = [secret for secret in (first, second) if secret not in known]
+        if unknown:
+            raise InputError(
+                f"the pair ({listed((first, second))}) names the unknown secret {unknown[0]!r}"
+                f"{did_you_mean(unknown[0], secrets)}; the secrets are {listed(secrets)}"
+            )
         if first == second:
             raise InputError(f"the pair ({listed(pair)}) names the same secret twice")
         checked.setdefault(frozenset((first, second)), (first, second))
@@ -327,57 +321,54 @@ def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
 
 def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
     """Return the priors on the union of their supports, columns and secrets as in the first."""
-    first = priors[0]
+    first, columns = priors[0], priors[0].product.columns
     for other in priors[1:]:
+        theirs = other.product.columns
         if set(other.secrets) != set(first.secrets):
-            raise InputError(
-                "all adversaries' priors need the same secrets, but one has "
-                f"{listed(first.secrets)} and another {listed(other.secrets)}"
-            )
-        if len(other.axes) != len(first.axes) or (
-            len(first.axes) > 1 and set(other.product.columns) != set(first.product.columns)
-        ):
-            raise InputError(
-                "all adversaries' priors need the same columns, but one is on "
-                f"{listed(map(str, first.product.columns))} and another on "
-                f"{listed(map(str, other.product.columns))}"
-            )
+            what, mine, others = "secrets", first.secrets, other.secrets
+        elif len(theirs) != len(columns) or (len(columns) > 1 and set(theirs) != set(columns)):
+            what, mine, others = "columns", tuple(map(str, columns)), tuple(map(str, theirs))
+        else:
+            continue
+        raise InputError(
+            f"all adversaries' priors need the same {what}, but one has {listed(mine)} and "
+            f"another {listed(others)}"
+        )
     if all(p.product.same_as(first.product) and p.secrets == first.secrets for p in priors):
         return priors
-    columns = first.product.columns
     axes, places = [], []
     for name in columns:
-        at = [p.product.position(name) if len(columns) > 1 else 0 for p in priors]
         where = f"column {name!r}: " if len(columns) > 1 else ""
-        union, found = _union([p.axes[k] for p, k in zip(priors, at, strict=True)], where)
+        union, found = _union([p.axes[_axis(p, name)] for p in priors], where)
         axes.append(union)
         places.append(found)
     product = Product(columns, tuple(axes))
     return tuple(
-        _moved(prior, product, first.secrets, [found[rho] for found in places])
-        for rho, prior in enumerate(priors)
+        _moved(prior, product, first.secrets, own)
+        for prior, own in zip(priors, zip(*places, strict=True), strict=True)
     )
+
+
+def _axis(prior: Prior, name: str | None) -> int:
+    return prior.product.position(name) if len(prior.axes) > 1 else 0
 
 
 def _moved(
     prior: Prior, product: Product, secrets: tuple[str, ...], places: Sequence[IntArray]
 ) -> Prior:
     """Return a prior on a larger product; ``places`` are where its atoms lie on each axis."""
-    several = len(product.columns) > 1
-    axes = [prior.product.position(name) if several else 0 for name in product.columns]
+    axes = [_axis(prior, name) for name in product.columns]
     mine = np.unravel_index(np.arange(prior.product.size), prior.product.shape)
-    to: Any = np.ravel_multi_index(
-        [place[mine[k]] for place, k in zip(places, axes, strict=True)], product.shape
-    )
+    at = [place[mine[k]] for place, k in zip(places, axes, strict=True)]
+    to: Any = np.ravel_multi_index(at, product.shape)
     rows = [prior.row(secret) for secret in secrets]
     counts = np.zeros((len(rows), product.size), dtype=prior.counts.dtype)
     counts[:, to] = prior.counts[rows]
-    counts.setflags(write=False)
     return replace(
         prior,
         product=product,
         secrets=secrets,
-        counts=counts,
+        counts=sealed(counts),
         totals=tuple(prior.totals[row] for row in rows),
         codings=tuple(prior.codings[k] for k in axes if prior.codings),
         strata=tuple(
@@ -393,32 +384,28 @@ def _union(supports: Sequence[Support], where: str) -> tuple[Support, list[IntAr
         return supports[0], [np.arange(supports[0].size, dtype=np.int64)] * len(supports)
     lattices = [s for s in supports if isinstance(s, Lattice)]
     levels = [s for s in supports if isinstance(s, Levels)]
-    if not levels:
-        return _union_of_lattices(lattices)
-    if lattices:
+    if lattices and levels:
         raise InputError(f"{where}one adversary's prior is on numbers and another's on levels")
     if any(s.ordered for s in levels):  # and not all are the same
         raise InputError(f"{where}all adversaries' priors need the same order of the same levels")
-    union = make_levels(name for s in levels for name in s.names)
-    named = {name: k for k, name in enumerate(union.names)}
-    return union, [np.array([named[name] for name in s.names], dtype=np.int64) for s in levels]
-
-
-def _union_of_lattices(lattices: Sequence[Lattice]) -> tuple[Lattice, list[IntArray]]:
+    if levels:
+        union = make_levels(name for s in levels for name in s.names)
+        named = {name: k for k, name in enumerate(union.names)}
+        return union, [np.array([named[name] for name in s.names], dtype=np.int64) for s in levels]
     # The coarsest step that holds all of them: a step that was chosen stays.
     step = Fraction(
         math.gcd(*(s.step.numerator for s in lattices)),
         math.lcm(*(s.step.denominator for s in lattices)),
     )
     ratios = [int(s.step / step) for s in lattices]
-    starts = [s.origin * ratio for s, ratio in zip(lattices, ratios, strict=True)]
-    ends = [int(s.index[-1]) * r + a for s, r, a in zip(lattices, ratios, starts, strict=True)]
-    first = min(starts)
-    make_lattice((step * first, step * max(ends)), step)  # refuses a range of too many steps
-    offsets = [
-        s.index * (ratio if s.size > 1 else 0) + (start - first)
-        for s, ratio, start in zip(lattices, ratios, starts, strict=True)
+    units = [
+        [ratio * (s.origin + k) for k in s.index.tolist()]
+        for s, ratio in zip(lattices, ratios, strict=True)
     ]
-    merged = np.sort(np.concatenate(offsets), kind="stable")  # np.unique is far slower
-    index = merged[np.diff(merged, prepend=-1) > 0]
-    return Lattice(step, first, index), [np.searchsorted(index, each) for each in offsets]
+    merged = sorted(set().union(*units))
+    origin = merged[0]
+    make_lattice((step * origin, step * merged[-1]), step)  # refuses a range of too many steps
+    index, *found = (
+        np.array([unit - origin for unit in each], dtype=np.int64) for each in (merged, *units)
+    )
+    return Lattice(step, origin, index), [np.searchsorted(index, each) for each in found]
