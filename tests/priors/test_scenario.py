@@ -252,28 +252,19 @@ def test_a_digest_of_numbers_beyond_what_python_prints() -> None:
     assert Scenario(prior).digest != Scenario(other).digest
 
 
-@given(st.permutations(["a", "b", "c"]), st.permutations(["x", "y", "z"]), st.booleans())
-def test_orders_do_not_change_a_digest(
-    secrets: list[str], columns: list[str], swapped: bool
-) -> None:
+@given(st.permutations(["a", "b", "c"]), st.booleans())
+def test_orders_do_not_change_a_digest(secrets: list[str], swapped: bool) -> None:
     rng = np.random.default_rng(5)
-    cubes = [{s: rng.integers(0, 9, (2, 3, 4)) for s in "abc"} for _ in range(2)]
+    cubes = [{s: rng.integers(0, 9, (2, 3)) for s in "abc"} for _ in range(2)]
 
-    def scenario(secrets: list[str], columns: list[str], turn: int) -> Scenario:
-        support = {"x": [0, 1], "y": [0, 1, 2], "z": ["u", "v", "w", "t"]}
-        axes = ["xyz".index(c) for c in columns]
-        priors = [
-            Prior.from_counts(
-                {s: cube[s].transpose(axes) for s in secrets},
-                support={c: support[c] for c in columns},
-            )
+    def scenario(secrets: list[str], turn: int) -> Scenario:
+        support = {"x": [0, 1], "y": ["u", "v", "w"]}
+        return Scenario([
+            Prior.from_counts({s: cube[s] for s in secrets}, support=support)
             for cube in cubes[::turn]
-        ]
-        return Scenario(priors)
+        ])  # fmt: skip
 
-    assert scenario(secrets, columns, -1 if swapped else 1).digest == (
-        scenario(["a", "b", "c"], ["x", "y", "z"], 1).digest
-    )
+    assert scenario(secrets, -1 if swapped else 1).digest == scenario(["a", "b", "c"], 1).digest
 
 
 def test_rules_have_an_order_of_their_own() -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -352,6 +353,11 @@ class Prior:
         return cls(rows.product, rows.secrets, counts, totals, **{"notes": rows.notes} | attributes)
 
 
+class _PriorFile(msgspec.Struct, forbid_unknown_fields=True):
+    secrets: dict[str, Any]
+    pairs: list[tuple[str, str]] | msgspec.UnsetType = msgspec.UNSET
+
+
 def read_prior_file(
     path: str | Path, *, order: Sequence[Any] | str | None = None, step: Number | None = None
 ) -> tuple[Prior, list[tuple[str, str]] | None]:
@@ -360,26 +366,17 @@ def read_prior_file(
     Numbers are read as the decimals that they print. The pairs are None where it names none.
     """
     data = read_strict(Path(path), "the prior file", exact=True)
-    keys, fault = ("secrets", "pairs"), None
-    pairs = data.get("pairs", []) if isinstance(data, dict) else []
-    unknown = [key for key in data if key not in keys] if isinstance(data, dict) else []
-    if not isinstance(data, dict) or not isinstance(data.get("secrets"), dict):
-        fault = "needs an object 'secrets'"
-    elif unknown:
-        fault = f"holds the unknown key {unknown[0]!r}{did_you_mean(unknown[0], keys)}"
-    elif not isinstance(pairs, list) or not all(
-        isinstance(pair, list) and len(pair) == 2 and all(isinstance(s, str) for s in pair)
-        for pair in pairs
-    ):
-        fault = "needs a list of pairs as its 'pairs'"
-    if fault is not None:
-        shape = '{"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {...}}, "pairs": [["a", "b"]]}'
-        raise InputError(f"the prior file {path} {fault}; it must be like {shape}")
     try:
-        prior = Prior.from_mapping(data["secrets"], order=order, step=step)
+        file = msgspec.convert(data, _PriorFile)
+        prior = Prior.from_mapping(file.secrets, order=order, step=step)
+    except msgspec.ValidationError as error:
+        shape = '{"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {...}}, "pairs": [["a", "b"]]}'
+        raise InputError(f"the prior file {path} is not like {shape}: {error}") from None
     except InputError as error:
         raise InputError(f"the prior file {path}: {error}") from None
-    return prior, [(a.strip(), b.strip()) for a, b in pairs] if "pairs" in data else None
+    if file.pairs is msgspec.UNSET:
+        return prior, None
+    return prior, [(first.strip(), second.strip()) for first, second in file.pairs]
 
 
 def _merged(stratum: Stratum, sequences: IntArray) -> Stratum:

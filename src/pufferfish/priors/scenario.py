@@ -215,24 +215,17 @@ class Scenario:
     def digest(self) -> str:
         """SHA-256 of support, pairs, exact probabilities, regions and the rows of people.
 
-        Equal scenarios have equal digests, in whatever order adversaries, columns and secrets are
-        written. It depends on the counts of the table and is as private as they are.
+        Equal scenarios have equal digests, in whatever order adversaries and secrets are written.
+        It depends on the counts of the table and is as private as they are.
         """
         h = hashlib.sha256()
-        columns, axes = self.product.columns, self.product.axes
-        for k in self._by_name:
-            h.update(f"column {columns[k] if len(columns) > 1 else ''!r}\n".encode())
-            h.update(_written(axes[k]))
+        columns = self.product.columns if len(self.product.columns) > 1 else ("",)
+        for column, axis in zip(columns, self.product.axes, strict=True):
+            h.update(f"column {column!r}\n".encode() + _written(axis))
         h.update(repr(sorted(tuple(sorted(pair)) for pair in self.pairs)).encode())
         for identity in sorted(map(self._identity, self.priors)):
             h.update(identity)
         return f"sha256:{h.hexdigest()}"
-
-    @property
-    def _by_name(self) -> list[int]:
-        """The axes by the names of their columns: their order is only a way of writing."""
-        columns = self.product.columns
-        return sorted(range(len(columns)), key=lambda k: columns[k] or "")
 
     def _identity(self, prior: Prior) -> bytes:
         """Return what tells a prior from others: its probabilities, region and people."""
@@ -242,14 +235,11 @@ class Scenario:
         if isinstance(prior.rule, Confidence):  # how wide its intervals are depends on the totals
             h.update(repr([prior.totals[row] for row in own]).encode())
         for stratum in prior.strata:
-            used = np.flatnonzero(stratum.counts[own].any(axis=0))
-            # Atoms are numbered as where the columns stand in the order of their names.
-            places = np.unravel_index(stratum.sequences[used], self.product.shape)
-            shape = [self.product.shape[k] for k in self._by_name]
-            sequences: Any = np.ravel_multi_index([places[k] for k in self._by_name], shape)
-            order = np.lexsort(sequences.T[::-1])
+            counts = stratum.counts[own]
+            used = np.flatnonzero(counts.any(axis=0))
+            used = used[np.lexsort(stratum.sequences[used].T[::-1])]
             h.update(f"people {prior.unit!r} {stratum.rows} {len(used)}\n".encode())
-            h.update(_bytes(sequences[order]) + _bytes(stratum.counts[own][:, used[order]]))
+            h.update(_bytes(stratum.sequences[used]) + _bytes(counts[:, used]))
         return h.digest()
 
     def _fingerprint(self, prior: Prior) -> bytes:
@@ -257,7 +247,6 @@ class Scenario:
         for secret in sorted(self.protected):
             row = prior.row(secret)
             counts, total = prior.counts[row], prior.totals[row]
-            counts = counts.reshape(self.product.shape).transpose(self._by_name).reshape(-1)
             # In lowest terms, so that counts and probabilities of the same prior agree.
             divisor = math.gcd(total, int(np.gcd.reduce(counts)))
             lowest = total // divisor
