@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pufferfish.estimate.expected import expected_errors
+from pufferfish.estimate.matrix import expected_errors
 from pufferfish.estimate.released import estimate_released
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace

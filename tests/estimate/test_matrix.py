@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pufferfish.estimate.figures import Bounds, figures, one_more
-from pufferfish.estimate.matrix import Inverse, finite_channel
+from pufferfish.estimate.estimate import bounds_of, figures, one_more
+from pufferfish.estimate.matrix import FiniteChannel, Inverse
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseSpec
@@ -52,7 +52,7 @@ def test_the_matrix_is_the_law_of_the_release(
     out_step = Fraction(1) if rounds and step.denominator > 1 else step
     limits = None if bounds is None else (out_step * bounds[0], out_step * bounds[1])
     spec = spec_of(support, DiscreteLaplace(scale, step), round=rounds, bounds=limits)
-    channel = finite_channel(Postprocess(spec), support)
+    channel = FiniteChannel(Postprocess(spec), support)
     assert channel.matrix.sum(axis=1) == pytest.approx(np.ones(support.size))
     for x in range(support.size):
         law = released_law(spec, x)
@@ -127,7 +127,7 @@ def test_a_nearly_singular_channel_is_of_no_use() -> None:
     three = Levels(("a", "b", "c"))
     for tiny, told_apart in ((10**3, True), (10**8, False), (10**30, False)):
         rows = [[tiny + 1, tiny, tiny], [tiny, tiny + 1, tiny], [0, 0, 1]]
-        channel = finite_channel(Postprocess(channel_job(three, rows)), three)
+        channel = FiniteChannel(Postprocess(channel_job(three, rows)), three)
         _, usable = Inverse(channel.matrix).weights(np.eye(3))
         assert usable.tolist() == [told_apart, told_apart, True]
 
@@ -136,7 +136,7 @@ def test_a_nearly_singular_channel_is_of_no_use() -> None:
 def test_bounds_of_the_variance_are_those_of_the_definition(rows: list[list[int]]) -> None:
     matrix = stochastic(rows)
     weights = np.random.default_rng(1).normal(size=(matrix.shape[1], 3))
-    bounds = Bounds.on(weights, matrix)
+    bounds = bounds_of(weights, matrix)
     for k in range(3):
         centred = weights[:, k] - (matrix @ weights[:, k])[:, None]
         variances = (matrix * centred**2).sum(axis=1)
@@ -158,6 +158,6 @@ def test_no_interval_has_zero_width_by_chance() -> None:
     matrix = np.array([[0.9, 0.1], [0.1, 0.9]])
     weights, _ = Inverse(matrix).weights(np.eye(2))
     for figure in figures(
-        np.array([30.0, 0.0]), weights, np.array([1.1, -0.1]), Bounds.on(weights, matrix)
+        np.array([30.0, 0.0]), weights, np.array([1.1, -0.1]), bounds_of(weights, matrix)
     ):
         assert figure.standard_error > 0.01

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pufferfish.errors import InputError
-from pufferfish.estimate import figures, matrix, released
+from pufferfish.estimate import estimate, matrix, released
 from pufferfish.estimate.estimate import Estimate, Figure
 from pufferfish.estimate.released import estimate_released
 from pufferfish.mechanisms.channel import Channel
@@ -267,7 +267,7 @@ def test_far_values_and_many() -> None:
 @pytest.mark.parametrize(
     "spec, values, message",
     [
-        (channel_job(UNORDERED, INVERTIBLE), ["low", "secret"], "none of the released levels"),
+        (channel_job(UNORDERED, INVERTIBLE), ["low", "secret"], "no released level"),
         (channel_job(UNORDERED, INVERTIBLE), ["low", None], "has an empty cell"),
         (channel_job(UNORDERED, INVERTIBLE), ["low", "  "], "has an empty cell"),
         (channel_job(UNORDERED, [[1, 1, 0]] * 3), ["low", "high"], "mechanism never publishes"),
@@ -279,7 +279,7 @@ def test_far_values_and_many() -> None:
         (noisy(numbers(0, 1), 1.0, bounds=(0, 3)), [1, 7], "outside the bounds"),
         (noisy(numbers(0, 1), 0.0, allow_unchanged=True), [1, 7], "mechanism never publishes"),
         (noisy(ORDERED, 1.0), ["low", "mid"], "is no multiple of 1"),
-        (noisy(ORDERED, 1.0, round=True, bounds=(0, 2)), [0, 1], "none of the released levels"),
+        (noisy(ORDERED, 1.0, round=True, bounds=(0, 2)), [0, 1], "no released level"),
         (noisy(numbers(0, 1), 1.0), [], "nothing to estimate from"),
         (noisy(numbers(0, 1), 1.0), np.zeros((2, 2)), "one dimension"),
         (channel_job(ORDERED, INVERTIBLE, min_scale=3), ["low"], "min-scale"),
@@ -374,7 +374,7 @@ def test_estimates_are_unbiased_and_covered_in_thousands(spec: ReleaseSpec, coun
 
 def test_mutants_of_the_estimates_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     spec, counts = COVERED[4]
-    solved, shown = matrix.Inverse.weights, figures.figures
+    solved, shown = matrix.Inverse.weights, estimate.figures
 
     def plain(self: Any, functionals: Any) -> Any:
         _, usable = solved(self, functionals)
@@ -401,5 +401,5 @@ def test_intervals_cover_where_few_rows_change(rare: int, monkeypatch: pytest.Mo
 
     assert coverage() >= 0.92
     if rare == 1:
-        monkeypatch.setattr(figures, "one_more", lambda errors, jumps, rows: errors)
+        monkeypatch.setattr(estimate, "one_more", lambda errors, jumps, rows: errors)
         assert coverage() < 0.92

@@ -20,10 +20,9 @@ from pufferfish.errors import InputError, UnchangedWarning
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.numbers import float_down
-from pufferfish.release import readback
 from pufferfish.release.pipeline import release_any, release_file
-from pufferfish.release.report import ReleaseReport
-from pufferfish.release.spec import ReleaseSpec
+from pufferfish.release.postprocess import Postprocess
+from pufferfish.release.spec import ReleaseReport, ReleaseSpec
 from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support, make_lattice
 from pufferfish.tables.rules import Coding
 from pufferfish.tables.table import BATCH_ROWS
@@ -344,7 +343,7 @@ def test_atoms_of_every_batch_count(tmp_path: Path) -> None:
 
 
 def test_mutants_of_read_back_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = readback._read_back
+    right = Postprocess._read_back
 
     def wrong() -> bool:
         let_through = [
@@ -372,7 +371,7 @@ def test_mutants_of_read_back_are_caught(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert not wrong()
     for mutant in (all_occur, only_unchanged, merged_too):
-        monkeypatch.setattr(readback, "_read_back", mutant)
+        monkeypatch.setattr(Postprocess, "_read_back", mutant)
         assert wrong(), mutant.__name__
 
 

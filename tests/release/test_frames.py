@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from pufferfish.errors import InputError, OutsidePromiseWarning, SeededWarning
-from pufferfish.release import pipeline
 from pufferfish.release import rows as release_rows
 from pufferfish.release.pipeline import release_any, release_file
 from release_cases import job, level_job
@@ -189,11 +188,10 @@ def test_nothing_is_kept_of_a_table_without_the_secret_column(
         assert release_any(frame, spec).columns == ["x"]
 
     # Mutant: a secret that is not there is taken as there.
-    def trusting(table: Any, spec: Any, keep: Any) -> Any:
-        written = tuple(c for c in table.columns if c == "x" or c in keep)
-        return release_rows.Columns("x", None, None, tuple(keep), written)
+    def trusting(self: Any, table: Any, keep: Any) -> None:
+        self.keep, self.written = tuple(keep), ("x", *keep)
 
-    monkeypatch.setattr(pipeline, "choose_columns", trusting)
+    monkeypatch.setattr(release_rows.Reader, "_choose", trusting)
     with pytest.warns(OutsidePromiseWarning):
         assert "k" in release_any(frame, spec, ["k"]).columns
 
@@ -269,6 +267,6 @@ def test_a_person_has_no_more_rows_than_the_plan_knows(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pufferfish.errors.OutsidePromiseWarning")
 def test_mutant_people_that_are_not_checked_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_rows.Reader, "check_people", lambda self: None)
+    monkeypatch.setattr(release_rows.Reader, "_check_people", lambda self: None)
     spec = job([0, 1], TINY, unit="id", rows_per_person=(1,))
     assert release_any(pl.DataFrame(PEOPLE), spec).height == 4

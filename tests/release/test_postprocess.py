@@ -219,8 +219,11 @@ def _other(inputs: Levels) -> ReleaseSpec:
         (channel_job(JOBS, ROWS, round=True), r"--round \(round\) is for numbers, but this chan"),
         (channel_job(ORDERED, ROWS, round=True, bounds=(0, 2)), "--round .* is one of them"),
         (channel_job(JOBS, ROWS, bounds=(0, 2)), r"--bounds \(bounds\) is for numbers"),
-        (_other(Levels(("Private", "Self, not inc", "Unpaid"))), "Unpaid and the support is Pri"),
-        (_other(Levels(JOBS.names, ordered=True)), "in this order and the support is"),
+        (
+            _other(Levels(("Private", "Self, not inc", "Unpaid"))),
+            "its inputs are not those of the support",
+        ),
+        (_other(Levels(JOBS.names, ordered=True)), "only the values that it was made for"),
         (_other(Levels(JOBS.names[::-1])), "only the values that it was made for"),
     ],
 )

@@ -14,7 +14,7 @@ from pufferfish.numbers import rounded_up, show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Confidence, Rule
 from pufferfish.priors.scenario import Scenario
-from pufferfish.release.report import ReleaseReport
+from pufferfish.release.spec import ReleaseReport
 from pufferfish.support import Levels, Support
 from pufferfish.tables.report import TableReport
 

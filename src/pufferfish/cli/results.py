@@ -15,7 +15,7 @@ from pufferfish.calibration.registry import NOISE
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import signals
 from pufferfish.errors import PufferfishError
-from pufferfish.estimate.expected import Expected, expected_errors
+from pufferfish.estimate.matrix import Expected, expected_errors
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray
 from pufferfish.plans.plan import Plan

@@ -5,7 +5,8 @@ Noise beyond the last value tells nothing more than the last output: the likelih
 are in the same proportions there. So one output on each side stands for all beyond it.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -15,12 +16,15 @@ from numpy.typing import NDArray
 
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.release.postprocess import Postprocess
-from pufferfish.support import Support, lattice_of
+from pufferfish.support import Levels, Support, lattice_of
 
 #: More values than this and only sums that need no matrix are estimated.
 MOST_VALUES = 2000
+#: More values than this and the error of a share is not foretold.
+_MOST_FORETOLD = 400
 #: Outputs of noise beyond which neighbouring ones are taken together.
 _MOST_OUTPUTS = 4096
 #: Singular values below this share of the largest one are none.
@@ -33,9 +37,8 @@ _SOLVED = 1e-7
 USELESS = 1e6
 
 
-@dataclass(frozen=True, eq=False)
 class FiniteChannel:
-    """The probabilities of the outputs for each value.
+    """The probabilities of the outputs for each of at most ``MOST_VALUES`` values.
 
     Attributes
     ----------
@@ -43,21 +46,31 @@ class FiniteChannel:
     values : int64 array, shape (n_y,) or (n_y - 1,)
         For a channel the released value of each output, increasing. For noise the least released
         value of each output but the first, which stands for all below.
-    exact : bool
-        Whether it is a channel, which publishes no other values.
     """
 
-    matrix: FloatArray
-    values: IntArray
-    exact: bool
+    def __init__(self, post: Postprocess, support: Support) -> None:
+        mechanism = post.mechanism
+        self._exact = isinstance(mechanism, Channel)
+        if isinstance(mechanism, Channel):
+            self.values, place = np.unique(post.outcomes(), return_inverse=True)
+            self.matrix: FloatArray = np.zeros((support.size, len(self.values)))
+            np.add.at(self.matrix.T, place, mechanism.matrix.T)
+        else:
+            lattice = lattice_of(support)
+            atoms = lattice.index + np.int64(lattice.origin)
+            cuts = _cuts(np.unique(post.finish(atoms)).tolist())
+            if post.bounds is not None:
+                cuts = [cut for cut in cuts if post.bounds[0] < cut <= post.bounds[1]]
+            self.values = np.array(cuts, dtype=np.int64)
+            self.matrix = _noise_matrix([post.edge(cut) for cut in cuts], atoms, mechanism)
 
     def counts(self, released: Mapping[int, int]) -> FloatArray:
         """Return rows by output for rows by released value."""
         shown = np.array(list(released), dtype=np.int64)
-        places = np.searchsorted(self.values, shown, side="left" if self.exact else "right")
+        places = np.searchsorted(self.values, shown, side="left" if self._exact else "right")
         places = np.minimum(places, self.matrix.shape[1] - 1)
         never = self.matrix[:, places].max(axis=0) == 0
-        if self.exact:
+        if self._exact:
             never |= self.values[places] != shown
         if never.any():
             raise InputError(
@@ -65,30 +78,12 @@ class FiniteChannel:
                 "the column released by this plan, with these options?"
             )
         rows = np.array(list(released.values()), dtype=np.float64)
-        counts: FloatArray = np.zeros(self.matrix.shape[1])
-        np.add.at(counts, places, rows)
+        counts: FloatArray = np.bincount(places, rows, self.matrix.shape[1]).astype(np.float64)
         return counts
 
 
-def finite_channel(post: Postprocess, support: Support) -> FiniteChannel:
-    """Return the finite channel of a release from a support of at most ``MOST_VALUES``."""
-    mechanism = post.mechanism
-    if isinstance(mechanism, Channel):
-        shown, place = np.unique(post.outcomes(), return_inverse=True)
-        matrix = np.zeros((support.size, len(shown)))
-        np.add.at(matrix.T, place, mechanism.matrix.T)
-        return FiniteChannel(matrix, shown, True)
-    lattice = lattice_of(support)
-    atoms = lattice.index + np.int64(lattice.origin)
-    cuts = _cuts(post, atoms)
-    edges = np.array([post.edge(cut) for cut in cuts], dtype=np.int64)
-    rate = float(mechanism.step / Fraction(mechanism.scale)) if mechanism.scale else np.inf
-    return FiniteChannel(_noise_matrix(edges, atoms, rate), np.array(cuts, dtype=np.int64), False)
-
-
-def _cuts(post: Postprocess, atoms: IntArray) -> list[int]:
+def _cuts(points: Sequence[int]) -> list[int]:
     """Return the least released value of each output but the first."""
-    points: list[int] = np.unique(post.finish(atoms)).tolist()
     pieces = max(1, _MOST_OUTPUTS // len(points))
     cuts = {points[0], points[-1] + 1}
     for left, right in pairwise(points):
@@ -97,19 +92,18 @@ def _cuts(post: Postprocess, atoms: IntArray) -> list[int]:
             cuts.update(range(left + 1, right + 1))
         else:  # outputs as wide as each other, those of the two values around them
             cuts.update(left + -(-gap * (2 * k + 1) // (2 * pieces)) for k in range(pieces))
-    low, high = post.bounds or (points[0] - 1, points[-1] + 1)
-    return sorted(cut for cut in cuts if low < cut <= high)
+    return sorted(cuts)
 
 
-def _noise_matrix(edges: IntArray, atoms: IntArray, rate: float) -> FloatArray:
+def _noise_matrix(edges: Sequence[int], atoms: IntArray, noise: DiscreteLaplace) -> FloatArray:
     """Return the probabilities of the outputs between edges, shape (n, edges + 1)."""
-    distance = edges[None, :] - atoms[:, None]
+    rate = float(noise.step / Fraction(noise.scale)) if noise.scale else math.inf
+    distance = np.array(edges, dtype=np.int64)[None, :] - atoms[:, None]
     # P(Z >= d) for d > 0, and P(Z <= d - 1) for d <= 0: each on the side where it is small.
-    far = np.where(distance > 0, distance, 1 - distance)
-    tail = np.exp(-rate * far) / (1 + np.exp(-rate))
-    ends = np.ones((len(atoms), 1)), np.zeros((len(atoms), 1))
-    above = np.hstack([ends[0], np.where(distance > 0, tail, 1 - tail), ends[1]])
-    below = np.hstack([ends[1], np.where(distance > 0, 1 - tail, tail), ends[0]])
+    tail = np.exp(-rate * np.where(distance > 0, distance, 1 - distance)) / (1 + math.exp(-rate))
+    one = np.ones((len(atoms), 1))
+    above = np.hstack([one, np.where(distance > 0, tail, 1 - tail), 0 * one])
+    below = np.hstack([0 * one, np.where(distance > 0, 1 - tail, tail), one])
     # An output between two edges: a difference of tails on one side, or 1 less both.
     matrix: FloatArray = np.where(
         above[:, :-1] <= 0.5, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1]
@@ -128,8 +122,9 @@ class Inverse:
 
     def __init__(self, matrix: FloatArray) -> None:
         self._matrix = matrix
-        self._roots = np.sqrt(matrix.mean(axis=0))[:, None]
-        scaled = self._over_roots(matrix.T).T
+        roots = np.sqrt(matrix.mean(axis=0))
+        self._scale = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)[:, None]
+        scaled = matrix * self._scale.T
         squares, self._left = np.linalg.eigh(scaled @ scaled.T)
         if squares[0] > _FULL_RANK * squares[-1]:
             self._right = scaled.T @ (self._left / squares)
@@ -138,17 +133,11 @@ class Inverse:
             clear = singular > _CLEAR * singular[0]
             self._left, self._right = left[:, clear], right[clear].T / singular[clear]
 
-    def _over_roots(self, array: FloatArray) -> FloatArray:
-        positive = np.broadcast_to(self._roots > 0, array.shape)
-        divided: FloatArray = np.divide(
-            array, self._roots, out=np.zeros_like(array), where=positive
-        )
-        return divided
-
     def weights(self, functionals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return w with M w = a for a of shape (n_x, k), and where that is solved and of use."""
-        w = self._over_roots(self._right @ (self._left.T @ functionals))
-        w += self._over_roots(self._right @ (self._left.T @ (functionals - self._matrix @ w)))
+        w = self._scale * (self._right @ (self._left.T @ functionals))
+        rest = functionals - self._matrix @ w
+        w += self._scale * (self._right @ (self._left.T @ rest))
         image = self._matrix @ w
         size = np.abs(functionals).max(axis=0)
         solved = np.abs(image - functionals).max(axis=0) <= _SOLVED * size
@@ -171,3 +160,74 @@ class Inverse:
             groups.append(sorted(group))
             left -= group
         return groups
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Expected errors of a release of so many rows, whose values have these frequencies.
+
+    Attributes
+    ----------
+    constant : float
+        The share of rows that publishing their commonest value for everybody would keep.
+    spread : float or None
+        Standard deviation of the column; None for levels without an order.
+    noise : float or None
+        Root of the mean squared error of a released value.
+    mean_error : float or None
+        Standard error of the mean that is estimated from the release; None where there is no mean
+        or it cannot be estimated.
+    share_error : float or None
+        Root mean square, over the values, of the standard errors of their estimated frequencies;
+        None where these cannot be estimated, or the values are too many to tell.
+    """
+
+    constant: float
+    spread: float | None = None
+    noise: float | None = None
+    mean_error: float | None = None
+    share_error: float | None = None
+
+    @property
+    def noise_to_spread(self) -> float | None:
+        """The noise as a multiple of the column's own spread."""
+        if self.noise is None or self.spread is None:
+            return None
+        return self.noise / self.spread if self.spread else (math.inf if self.noise else 0.0)
+
+
+def expected_errors(
+    support: Support, mechanism: DiscreteLaplace | Channel, frequencies: FloatArray, rows: int
+) -> Expected:
+    """Return what errors to expect of a mechanism on values of given frequencies.
+
+    Without a number of rows (0) there are no errors of a mean or a share.
+    """
+    p = np.asarray(frequencies, dtype=np.float64)
+    p = p / p.sum()
+    functionals, spread, noise, mean = np.eye(len(p)), None, None, None
+    if not (isinstance(support, Levels) and not support.ordered):
+        lattice = lattice_of(support)
+        numbers = lattice.index * float(lattice.step)
+        centred = numbers - p @ numbers  # shares sum to 1, so this only rounds less
+        spread = math.sqrt(p @ centred**2)
+        functionals = np.c_[functionals, centred]
+    if isinstance(mechanism, DiscreteLaplace):
+        noise = mechanism.std
+        mean = noise / math.sqrt(rows) if rows else None
+    elif spread is not None:
+        noise = math.sqrt(mechanism.mse(np.rint(p * 2**40).astype(int).tolist()))
+    share = None
+    if rows and support.size <= _MOST_FORETOLD:
+        if isinstance(mechanism, Channel):
+            matrix = mechanism.matrix
+        else:
+            atoms = lattice_of(support).index
+            matrix = _noise_matrix(_cuts(atoms.tolist()), atoms, mechanism)
+        weights, usable = Inverse(matrix).weights(functionals)
+        variances = (p @ (matrix @ weights**2 - functionals**2)).clip(0.0) / rows
+        if usable[: len(p)].all():
+            share = math.sqrt(variances[: len(p)].mean())
+        if spread is not None and usable[-1]:
+            mean = math.sqrt(variances[-1])
+    return Expected(float(p.max()), spread, noise, mean, share)

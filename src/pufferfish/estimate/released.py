@@ -7,8 +7,9 @@ of options, and is refused.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,20 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
-from pufferfish.estimate.estimate import REACH, Estimate, Figure, Frequency
-from pufferfish.estimate.figures import Bounds, figures, moments
-from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, Inverse, finite_channel
+from pufferfish.estimate.estimate import (
+    Bounds,
+    Estimate,
+    Figure,
+    bounds_of,
+    check_possible,
+    figures,
+    moments,
+)
+from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, Inverse
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray, NotFinite, parse_text, show
-from pufferfish.release.csvtext import guarded, texts, unguarded
 from pufferfish.release.postprocess import Postprocess
+from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Support, lattice_of
 from pufferfish.tables.arrow import Cells, distinct, one_array
@@ -31,10 +39,6 @@ from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
 
-#: Standard errors beyond which an impossible estimate shows that the release was another one.
-_IMPOSSIBLE = 5.0
-#: Less than this outside of what is possible is the rounding of doubles.
-_ROUNDING = 1e-6
 _TEXT_FILES = (".csv", ".tsv", ".txt", ".gz")
 _OTHER = "; was the column released by this plan, with these options?"
 
@@ -49,13 +53,13 @@ def estimate_released(released: Any, spec: ReleaseSpec, *, column: str | None = 
     with its bounds, rounding and least scale; ``column`` the released column of a table, where its
     name is another one.
     """
-    post = Postprocess(spec)
+    post, support = Postprocess(spec), spec.support
     what, cells = _read(released, spec, column)
     rows = _decoded(what, cells, post)
-    support = spec.support
     if support.size <= MOST_VALUES:
-        return _by_matrix(rows, finite_channel(post, support), support)
-    return _by_sums(rows, post, support)
+        return _by_matrix(rows, FiniteChannel(post, support), support)
+    mean, variance = _by_sums(rows, post, support)
+    return Estimate(sum(rows.values()), (), (), mean, variance, too_many_values=True)
 
 
 def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, dict[str, int]]:
@@ -63,33 +67,29 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
     if isinstance(released, pa.RecordBatch):
         released = pa.Table.from_batches([released])
     known = nw.from_native(released, allow_series=True, pass_through=True)
-    text_file = False
-    if isinstance(released, str | Path) or isinstance(known, nw.DataFrame | nw.LazyFrame):
+    file = str(released).lower() if isinstance(released, str | Path) else ""
+    if file or isinstance(known, nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
-        if column is not None:
-            name = table.column(column)
-        elif spec.coding is not None:
-            own = spec.coding.column
-            shown = [own, guarded(texts([own]))[0].as_py()]
-            name = next((n for n in shown if n in table.columns), None) or table.column(own)
-        elif len(table.columns) == 1:
-            name = table.columns[0]
-        else:
+        if column is None and spec.coding is not None:
+            column = spec.coding.column
+            shown = guarded(texts([column]))[0].as_py()  # the name in a text file
+            column = shown if shown in table.columns and column not in table.columns else column
+        if column is None and len(table.columns) > 1:
             raise InputError(
                 f"{table.name} has the columns {listed(table.columns)}, and the plan names none; "
                 "say which one is the released one with --column COL (column=COL)"
             )
+        name = table.columns[0] if column is None else table.column(column)
         what = f"column {name!r} of {table.name}"
         groups = table.groups([name])
         picked, counts = one_array(groups.column(0)), groups.column(1).to_pylist()
-        file = str(released).lower() if isinstance(released, str | Path) else ""
-        text_file = file == "-" or file.endswith(_TEXT_FILES)
     elif column is not None:
         raise InputError("a column can be named of a dataframe or a file, but not of an array")
     else:
         what = "the array"
         picked, places = distinct(raw_cells(released))
         counts = np.bincount(places, minlength=len(picked)).tolist()
+    text_file = file == "-" or file.endswith(_TEXT_FILES)
     rows: dict[str, int] = {}
     for text, count in zip(Cells(picked).texts, counts, strict=True):
         text = unguarded(text) if text_file else text
@@ -103,22 +103,16 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
 
 def _decoded(what: str, cells: dict[str, int], post: Postprocess) -> dict[int, int]:
     """Return rows by released value, in steps or as positions of levels."""
-    places = None
-    if post.levels is not None:
-        places = {canonical(name): k for k, name in enumerate(post.levels.names)}
+    names = () if post.levels is None else post.levels.names
+    places = {canonical(name): k for k, name in enumerate(names)}
     rows: dict[int, int] = {}
     for text, count in cells.items():
-        value = _steps(text, post.step) if places is None else places.get(text)
-        if value is None and post.levels is not None:
-            raise InputError(
-                f"{what} holds a cell that is none of the released levels "
-                f"({listed(post.levels.names)}){_OTHER}"
-            )
+        value = places.get(text) if names else _steps(text, post.step)
         if value is None:
-            raise InputError(
-                f"{what} holds a cell that is no multiple of {show(post.step)}, as released "
-                f"values are{_OTHER}"
-            )
+            kind = f"multiple of {show(post.step)}, as released values are"
+            if names:
+                kind = f"released level ({listed(names)})"
+            raise InputError(f"{what} holds a cell that is no {kind}{_OTHER}")
         rows[value] = rows.get(value, 0) + count
     if post.bounds is not None and not all(post.bounds[0] <= v <= post.bounds[1] for v in rows):
         raise InputError(f"{what} holds values outside the bounds{_OTHER}")
@@ -145,7 +139,7 @@ def _steps(text: str, step: Fraction) -> int | None:
 def _by_matrix(rows: dict[int, int], channel: FiniteChannel, support: Support) -> Estimate:
     """Return estimates by weighted least squares on the finite channel."""
     counts, matrix = channel.counts(rows), channel.matrix
-    inverse = Inverse(matrix)
+    total, inverse = counts.sum(), Inverse(matrix)
     # The frequencies of all values together are 1; nobody needs an estimate of that.
     groups = [g for g in inverse.groups() if len(g) < support.size or support.size == 1]
     indicators = np.zeros((support.size, len(groups)))
@@ -154,30 +148,29 @@ def _by_matrix(rows: dict[int, int], channel: FiniteChannel, support: Support) -
     weights, usable = inverse.weights(indicators)
     groups = [group for group, use in zip(groups, usable.tolist(), strict=True) if use]
     weights = weights[:, usable]
-    bounds = Bounds.on(weights, matrix)
-    shares = figures(counts, weights, counts @ weights / counts.sum(), bounds)
+    bounds = bounds_of(weights, matrix)
+    shares = figures(counts, weights, counts @ weights / total, bounds)
     for share, largest in zip(shares, bounds.largest, strict=True):
-        _check_possible(share, 0.0, 1.0, largest / counts.sum(), len(shares))
-    entries = [
-        Frequency(s.estimate, s.standard_error, s.reach, tuple(map(support.name, group)))
-        for s, group in zip(shares, groups, strict=True)
-    ]
+        check_possible(share, 0.0, 1.0, largest / total, len(shares))
+    labels = [tuple(map(support.name, group)) for group in groups]
+    entries = [replace(share, labels=own) for share, own in zip(shares, labels, strict=True)]
     known = {group[0] for group in groups if len(group) == 1}
     lost = tuple(support.name(x) for x in range(support.size) if x not in known)
     mean, variance = None, None
     if isinstance(support, Lattice) or support.ordered:
         lattice = lattice_of(support)
-        powers, usable = inverse.weights(_scaled(lattice)[:, None] ** np.arange(1, 5))
-        mean, variance = _moments(
-            counts,
-            [powers[:, k] if use else None for k, use in enumerate(usable.tolist())],
-            lambda w: Bounds.on(w, matrix),
-            lattice,
-        )
-    return Estimate(int(counts.sum()), tuple(entries), lost, mean, variance)
+        last = int(lattice.index[-1])
+        # From the middle in half ranges, so that fourth powers lose no digits.
+        t = (2 * lattice.index.astype(np.float64) - last) / max(last, 1)
+        found, usable = inverse.weights(t[:, None] ** np.arange(1, 5))
+        powers = [found[:, k] if usable[k] else None for k in range(4)]
+        mean, variance = moments(counts, powers, partial(bounds_of, matrix=matrix), lattice)
+    return Estimate(int(total), tuple(entries), lost, mean, variance)
 
 
-def _by_sums(rows: dict[int, int], post: Postprocess, support: Support) -> Estimate:
+def _by_sums(
+    rows: dict[int, int], post: Postprocess, support: Support
+) -> tuple[Figure | None, Figure | None]:
     """Return mean and variance in linear time, where neither rounding nor bounds hide the ends.
 
     On all points of the lattice from the first value to the last, the inverse of the finite
@@ -185,92 +178,33 @@ def _by_sums(rows: dict[int, int], post: Postprocess, support: Support) -> Estim
     its second difference times alpha / (1 - alpha)^2, with alpha = exp(-step / scale), and at the
     ends a plus its difference outwards times alpha / (1 - alpha).
     """
-    mean, variance = None, None
     noise = post.mechanism
-    if isinstance(noise, DiscreteLaplace):
-        lattice = lattice_of(support)
-        first, last = lattice.origin, lattice.origin + int(lattice.index[-1])
-        low, high = post.bounds or (first, last)
-        if post.step == lattice.step and low <= first and high >= last:
-            counts, powers, bounded = _sums(rows, noise, lattice)
-            mean, variance = _moments(counts, powers, bounded, lattice)
-    return Estimate(sum(rows.values()), (), (), mean, variance, too_many_values=True)
-
-
-def _sums(
-    rows: dict[int, int], noise: DiscreteLaplace, lattice: Lattice
-) -> tuple[FloatArray, list[FloatArray | None], Callable[[FloatArray], Bounds]]:
-    """Return rows by value, the weights of these for the first four powers, and their bounds."""
+    if not isinstance(noise, DiscreteLaplace):
+        return None, None
+    lattice = lattice_of(support)
     last = int(lattice.index[-1])
-    counts = np.array(list(rows.values()), dtype=np.float64)
-    place = np.array([min(max(v - lattice.origin, 0), last) for v in rows], dtype=np.float64)
+    low, high = post.bounds or (lattice.origin, lattice.origin + last)
+    if post.step != lattice.step or low > lattice.origin or high < lattice.origin + last:
+        return None, None
     if noise.scale == 0 and not np.isin(list(rows), lattice.index + lattice.origin).all():
         raise InputError(f"the released column holds values that no value is published as{_OTHER}")
+    counts = np.array(list(rows.values()), dtype=np.float64)
+    place = np.array([min(max(v - lattice.origin, 0), last) for v in rows], dtype=np.float64)
     rate = float(noise.step / Fraction(noise.scale)) if noise.scale else math.inf
     alpha, rest = math.exp(-rate), -math.expm1(-rate)
-    h = 2 / last
-    t = (2 * place - last) / last
-    second = [np.zeros_like(t), np.full_like(t, 2.0), 6 * t, 12 * t**2 + 2 * h**2]
+    h, t = 2 / last, (2 * place - last) / last
+    second = [0 * t, 2 + 0 * t, 6 * t, 12 * t**2 + 2 * h**2]
     powers: list[FloatArray | None] = []
     for k in (1, 2, 3, 4):
         outwards = -math.expm1(k * math.log1p(-h)) * alpha / rest
         inside = t**k - second[k - 1] * h**2 * alpha / rest**2
-        at_first = (-1) ** k * (1 + outwards)
-        powers.append(np.where(place == 0, at_first, np.where(place == last, 1 + outwards, inside)))
+        powers.append(np.where(np.abs(t) == 1, t**k * (1 + outwards), inside))
     steps = math.sqrt(12 * alpha / rest**2 + 1)  # the root of the noise's fourth moment over second
 
     def bounded(weights: FloatArray) -> Bounds:
-        largest = np.abs(weights).max(axis=0)
         slope = np.abs(np.diff(weights[:, 0]) / np.maximum(np.diff(t), h)).max(initial=0.0)
         most = np.full(1, math.inf if noise.scale else 0.0)
-        return Bounds(largest, np.zeros(1), most, np.full(1, steps * h * slope))
+        jump = np.full(1, steps * h * slope)
+        return Bounds(np.abs(weights).max(axis=0), np.zeros(1), most, jump)
 
-    return counts, powers, bounded
-
-
-def _scaled(lattice: Lattice) -> FloatArray:
-    """Return the values from the middle in half ranges, so that fourth powers lose no digits."""
-    last = int(lattice.index[-1])
-    t: FloatArray = (2 * lattice.index.astype(np.float64) - last) / max(last, 1)
-    return t
-
-
-def _moments(
-    counts: FloatArray,
-    powers: Sequence[FloatArray | None],
-    bounded: Callable[[FloatArray], Bounds],
-    lattice: Lattice,
-) -> tuple[Figure | None, Figure | None]:
-    """Return mean and variance in the units of the data."""
-    mean, variance = moments(counts, powers, bounded)
-    largest = [0.0 if w is None else float(np.abs(w).max()) for w in powers]
-    _check_possible(mean, -1.0, 1.0, largest[0] / counts.sum())
-    _check_possible(variance, 0.0, 1.0, 2 * (largest[0] + largest[1]) / counts.sum())
-    last = int(lattice.index[-1])
-    unit = float(lattice.step * Fraction(max(last, 1), 2))
-    middle = float(lattice.step * (lattice.origin + Fraction(last, 2)))
-    if mean is not None:
-        mean = Figure(middle + unit * mean.estimate, unit * mean.standard_error, unit * mean.reach)
-    if variance is not None:
-        square = (variance.estimate, variance.standard_error, variance.reach)
-        variance = Figure(*(unit**2 * number for number in square))
-    return mean, variance
-
-
-def _check_possible(
-    figure: Figure | None, low: float, high: float, largest: float, among: int = 1
-) -> None:
-    """Refuse an estimate that noise takes so far outside of what is possible hardly ever.
-
-    By Bernstein's inequality with one row's largest effect ``largest``, and for the greatest of
-    ``among`` estimates.
-    """
-    if figure is None:
-        return
-    z = math.sqrt(_IMPOSSIBLE**2 + 2 * math.log(among))
-    reach = z * max(figure.standard_error, figure.reach / REACH) + z**2 * largest + _ROUNDING
-    if figure.estimate < low - reach or figure.estimate > high + reach:
-        raise InputError(
-            f"an estimate lies more than {_IMPOSSIBLE:g} standard errors outside of what is "
-            "possible: was this file released by this plan, with these options?"
-        )
+    return moments(counts, powers, bounded, lattice)

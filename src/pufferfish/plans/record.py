@@ -20,8 +20,7 @@ from pufferfish.plans import schema
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Confidence, Rule
 from pufferfish.release.postprocess import Postprocess
-from pufferfish.release.report import ReleaseReport
-from pufferfish.release.spec import ReleaseSpec
+from pufferfish.release.spec import ReleaseReport, ReleaseSpec
 from pufferfish.support import Levels
 from pufferfish.tables.rules import Coding
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Release: table batches to atoms, through the mechanism, into an array, a frame or a file."""
 
+import contextlib
 import os
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +11,19 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from pufferfish.errors import (
-    InputError,
-    OutsidePromiseWarning,
-    SeededWarning,
-    counted,
-    listed,
-    warn_user,
-)
+from pufferfish.errors import InputError
 from pufferfish.files import PendingFile, checked_target
-from pufferfish.mechanisms.entropy import seeded_entropy
-from pufferfish.numbers import IntArray
-from pufferfish.release.postprocess import Postprocess
-from pufferfish.release.readback import check_read_back, keep_rate
-from pufferfish.release.report import ReleaseReport
-from pufferfish.release.rows import BoolArray, Columns, Reader, choose_columns
-from pufferfish.release.sinks import abandon, explained, kept_cells, sink_for
-from pufferfish.release.spec import ReleaseSpec
-from pufferfish.tables.arrow import one_array
+from pufferfish.release.rows import BoolArray, Progress, Reader
+from pufferfish.release.sinks import explained, sink_for
+from pufferfish.release.spec import ReleaseReport, ReleaseSpec
+from pufferfish.tables.arrow import integers, one_array
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import BATCH_ROWS, Table
-
-#: Called with the rows done so far and the rows in all, None while these are not yet known.
-Progress = Callable[[int, int | None], None]
-#: What was warned of already, by the mechanism of a plan: once per plan and process.
-_WARNED: dict[int, tuple[weakref.ref[Any], set[int]]] = {}
+from pufferfish.tables.table import BATCH_ROWS
 
 
-@dataclass(eq=False)
 class Prepared:
-    """A release of which all is checked that its options say; by :func:`prepare` every row, too.
+    """A release into a file, of which all is checked that needs no row; :func:`prepare` does more.
 
     Attributes
     ----------
@@ -53,152 +34,74 @@ class Prepared:
         still theirs.
     """
 
-    spec: ReleaseSpec
-    columns: Columns
-    table: Table | None
-    seed: int | None
-    output: str | None = None
-    target: Path = Path()
-    force: bool = False
+    report: ReleaseReport
     digest: str = ""
-    report: ReleaseReport = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.post = Postprocess(self.spec)
-        check_read_back(self.spec, self.post)
-        self._entropy = None if self.seed is None else seeded_entropy(self.seed)
-        self.reader = Reader(self.spec, self.columns, self.table)
-
-    @property
-    def rows(self) -> int:
-        """Rows that will be released."""
-        return self.report.rows_released
-
-    def read(
+    def __init__(
         self,
-        batches: Iterable[pa.RecordBatch],
-        progress: Progress | None = None,
-        total: int | None = None,
-    ) -> Iterator[tuple[pa.RecordBatch, IntArray, BoolArray]]:
-        """Yield each batch with the atoms of its usable rows, and which these are."""
-        self.reader = Reader(self.spec, self.columns, self.table)
-        for batch in batches:
-            yield batch, *self.reader.read(batch)
-            if progress is not None:
-                progress(self.reader.rows, total)
-        self.reader.check_people()
+        source: Any,
+        output: str | Path,
+        spec: ReleaseSpec,
+        keep: Sequence[str] = (),
+        *,
+        force: bool = False,
+        seed: int | None = None,
+        inputs: Sequence[str | Path] = (),
+    ) -> None:
+        self._sink, self._output, self._force = sink_for(output), str(output), force
+        for name in (Path(output).name, os.path.basename(os.path.realpath(output))):
+            if seed is not None and "test" not in name.lower():
+                raise InputError(
+                    "a release from a seed is for tests only: the name of its output must contain "
+                    f"'test', but {name} was given"
+                )
+        table = open_table(source)
+        self._target = checked_target(output, table.path, force, inputs)
+        known = nw.from_native(source, pass_through=True)
+        if isinstance(known, nw.LazyFrame):  # its rows must come in one order in both passes
+            table = open_table(known.collect().to_native())
+        self._reader = Reader(spec, table, keep, seed)
 
-    def draw(self, atoms: IntArray) -> IntArray:
-        """Return released values for atoms."""
-        return self.post.draw(atoms, self._entropy)
-
-    def rehearse(self, progress: Progress | None) -> None:
+    def rehearse(self, progress: Progress | None = None) -> None:
         """Make the dry pass: everything is read and checked, and nothing is drawn or written."""
-        with PendingFile(self.target, self.force):
+        with PendingFile(self._target, self._force):
             pass  # it can be made
-        for _ in self.read(self._batches(), progress):
+        for _ in self._reader.read(None, progress):
             pass
-        self.settle()
-        self.digest = self.reader.digest
+        self.report = self._reader.report(self._output)
+        self.digest = self._reader.digest
 
     def write(self, progress: Progress | None = None) -> ReleaseReport:
         """Write the file; after a dry pass it gets its name only if the rows are the same."""
+        reader, output = self._reader, self._output
         total = self.report.rows_read if self.digest else None
-        columns, output = self.columns, str(self.output)
-        with PendingFile(self.target, self.force) as pending:
+        with PendingFile(self._target, self._force) as pending:
             with explained(output):
-                sink = sink_for(output)(pending.file, columns.written, columns.public, self.post)
+                sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
-                for batch, atoms, usable in self.read(self._batches(), progress, total):
-                    values = self.draw(atoms)
+                for batch, atoms, usable in reader.read(None, progress, total):
+                    values = reader.draw(atoms)
+                    if reader.keep and not usable.all():
+                        batch = batch.take(integers(np.flatnonzero(usable)))
                     with explained(output):
-                        sink.write(kept_cells(batch, columns.keep, usable), values)
+                        sink.write({name: batch.column(name) for name in reader.keep}, values)
+                rows = reader.seen["rows_read"]
                 if not self.digest:
-                    self.settle()
-                elif (self.reader.digest, self.reader.rows) != (self.digest, total):
-                    name = self.report.source
-                    raise InputError(f"{name} changed while it was read; nothing was written")
+                    self.report = reader.report(output)
+                elif (reader.digest, rows) != (self.digest, total):
+                    source = self.report.source
+                    raise InputError(f"{source} changed while it was read; nothing was written")
             except BaseException:
-                abandon(sink)
+                with contextlib.suppress(OSError, ValueError, pa.ArrowException):
+                    sink.close()  # the file will be removed
                 raise
             with explained(output):
                 sink.close()
             if progress is not None:
-                # The last moment at which whoever watches can stop the release.
-                progress(self.reader.rows, self.reader.rows)
+                progress(rows, rows)  # the last moment at which whoever watches can stop it
             with explained(output):
                 pending.publish()
         return self.report
-
-    def settle(self) -> None:
-        """Make the report, once all that it holds was allowed, and warn of what it means."""
-        reader = self.reader
-        unchanged = check_read_back(self.spec, self.post, reader.exact + reader.moved)
-        self.report = ReleaseReport(
-            source="the array" if self.table is None else self.table.name,
-            output=self.output,
-            column=self.columns.public,
-            keep=self.columns.keep,
-            mechanism=self.post.mechanism,
-            rows_read=reader.rows,
-            rows_released=reader.released,
-            set_aside=reader.rows - reader.released,
-            clamped=reader.clamped,
-            outside_promise=reader.outside if reader.counts_secrets else None,
-            seeded=self.seed is not None,
-            keep_rate=keep_rate(self.post, reader.exact, reader.moved),
-            unchanged=unchanged,
-        )
-        _warn(self.report, self.columns, self.spec.mechanism)
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        return iter(()) if self.table is None else self.table.batches(self.columns.read)
-
-
-def _warn(report: ReleaseReport, columns: Columns, mechanism: object) -> None:
-    """Warn of what the guarantee does not cover (theory, section 7): once per plan and kind."""
-    owner, known = _WARNED.get(id(mechanism), (None, set()))
-    if owner is None or owner() is not mechanism:
-        known = set()
-        _WARNED[id(mechanism)] = weakref.ref(mechanism), known
-    outside = counted(report.outside_promise or 0, "released row")
-    # The report on a file is given to the user, who reads there what was left out.
-    missing = report.set_aside if report.output is None else 0
-    kinds = (
-        (
-            report.keep,
-            f"with the kept columns ({listed(report.keep)}) beside it the released column is no "
-            "longer protected: together they may reveal the secret, even where each alone does not",
-        ),
-        (
-            columns.absent,
-            f"the secret column {columns.absent!r} is not in the table, so rows outside the "
-            "promise were not counted",
-        ),
-        (
-            report.outside_promise,
-            f"{outside} with a secret that is in no pair: the promise does not cover them",
-        ),
-        (
-            report.clamped,
-            f"{counted(report.clamped, 'released value')} moved to the nearest value of the "
-            "support; the prior gives such values probability 0, so the guarantee does not cover "
-            "these rows",
-        ),
-        (
-            missing,
-            f"{counted(missing, 'row')} left out (no public value); which rows are left out shows "
-            "in the output, and no mechanism covers it",
-        ),
-    )
-    for kind, (what, text) in enumerate(kinds):
-        if what and kind not in known:
-            known.add(kind)
-            warn_user(text, OutsidePromiseWarning)
-    if report.seeded:
-        warn_user(
-            "the release was drawn from a seed: for tests only, it protects nobody", SeededWarning
-        )
 
 
 def prepare(
@@ -206,16 +109,15 @@ def prepare(
     output: str | Path,
     spec: ReleaseSpec,
     *,
-    force: bool = False,
-    seed: int | None = None,
     progress: Progress | None = None,
-    inputs: Sequence[str | Path] = (),
+    **options: Any,
 ) -> Prepared:
     """Read a table once and refuse whatever can be refused, for a charge before it is written.
 
-    No further column can be kept: nothing could be charged for that.
+    ``options`` are ``force``, ``seed`` and ``inputs``. No further column can be kept: nothing
+    could be charged for that.
     """
-    prepared = _opened(source, output, spec, (), force, seed, inputs)
+    prepared = Prepared(source, output, spec, (), **options)
     prepared.rehearse(progress)
     return prepared
 
@@ -235,35 +137,8 @@ def release_file(
 
     ``inputs`` are further files, such as a plan, which the output must not be.
     """
-    return _opened(source, output, spec, keep, force, seed, inputs).write(progress)
-
-
-def _opened(
-    source: Any,
-    output: str | Path,
-    spec: ReleaseSpec,
-    keep: Sequence[str],
-    force: bool,
-    seed: int | None,
-    inputs: Sequence[str | Path],
-) -> Prepared:
-    """Return a release into a file, after every check that needs no row."""
-    sink_for(output)
-    for name in (Path(output).name, os.path.basename(os.path.realpath(output))):
-        if seed is not None and "test" not in name.lower():
-            raise InputError(
-                "a release from a seed is for tests only: the name of its output must contain "
-                f"'test', but {name} was given"
-            )
-    path = source if isinstance(source, str | Path) else getattr(source, "path", None)
-    path = Path(path) if isinstance(path, str | Path) and str(path) != "-" else None
-    target = checked_target(output, path, force, inputs)
-    known = nw.from_native(source, pass_through=True)
-    if isinstance(known, nw.LazyFrame):
-        source = known.collect().to_native()  # its rows must come in one order in both passes
-    table = open_table(source)
-    columns = choose_columns(table, spec, keep)
-    return Prepared(spec, columns, table, seed, str(output), target, force)
+    prepared = Prepared(source, output, spec, keep, force=force, seed=seed, inputs=inputs)
+    return prepared.write(progress)
 
 
 def release_any(
@@ -297,11 +172,10 @@ def release_any(
             "an array does not say which rows are one person's; release a dataframe or a file with "
             f"the unit column {spec.unit!r}"
         )
-    name = "x" if spec.coding is None else spec.coding.column
-    cells = raw_cells(values)
+    reader, cells = Reader(spec, seed=seed), raw_cells(values)
     slices = (cells.slice(start, BATCH_ROWS) for start in range(0, len(cells), BATCH_ROWS))
-    batches = (pa.RecordBatch.from_arrays([one_array(part)], names=[name]) for part in slices)
-    released, _ = _in_memory(Prepared(spec, Columns(name), None, seed), batches)
+    batches = (pa.RecordBatch.from_arrays([one_array(part)], names=["x"]) for part in slices)
+    released, _ = _in_memory(reader, batches)
     if isinstance(known, nw.Series):
         return _series(known.name, released, known).to_native()
     return released
@@ -310,16 +184,15 @@ def release_any(
 def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int | None) -> Any:
     eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     table = open_table(eager.to_native())
-    columns = choose_columns(table, spec, keep)
-    prepared = Prepared(spec, columns, table, seed)
+    reader = Reader(spec, table, keep, seed)
     # Kept columns need not become Arrow arrays.
-    released, usable = _in_memory(prepared, table.batches(columns.counted))
+    released, usable = _in_memory(reader, table.batches(reader.counted))
     names = dict(zip(table.columns, eager.columns, strict=True))
-    answer = _series(names[columns.public], released, eager)
-    if columns.keep:
-        kept = eager.select([names[name] for name in columns.keep]).filter(usable.tolist())
+    answer = _series(names[reader.public], released, eager)
+    if reader.keep:
+        kept = eager.select([names[name] for name in reader.keep]).filter(usable.tolist())
         wide = nw.maybe_reset_index(kept).with_columns(answer)
-        answer = wide.select([names[name] for name in columns.written])
+        answer = wide.select([names[name] for name in reader.written])
     else:
         answer = answer.to_frame()
     if isinstance(frame, nw.LazyFrame):
@@ -327,13 +200,13 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     return answer.to_native()
 
 
-def _in_memory(prepared: Prepared, batches: Iterable[pa.RecordBatch]) -> tuple[Any, BoolArray]:
+def _in_memory(reader: Reader, batches: Iterable[pa.RecordBatch]) -> tuple[Any, BoolArray]:
     """Return all that is released of batches, as an array, and which of the rows these are."""
-    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
-    drawn = [(prepared.draw(atoms), usable) for _, atoms, usable in prepared.read(batches)]
-    prepared.settle()
-    values, usable = (np.concatenate(parts) for parts in zip(nothing, *drawn, strict=True))
-    return prepared.post.numpy(values), usable
+    parts = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))]
+    parts += [(reader.draw(atoms), usable) for _, atoms, usable in reader.read(batches)]
+    reader.report()
+    values, usable = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return reader.post.numpy(values), usable
 
 
 def _series(name: Any, values: Any, like: Any) -> Any:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError, UnchangedWarning, warn_user
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import Entropy
-from pufferfish.numbers import FloatArray, IntArray, show
+from pufferfish.numbers import FloatArray, IntArray, float_down, show
 from pufferfish.release.spec import ReleaseSpec
-from pufferfish.support import Lattice, Levels, Support, lattice_of
+from pufferfish.support import Lattice, Levels, lattice_of
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 #: Integers up to here are doubles, and so a quotient of two of them is rounded once.
@@ -36,8 +36,6 @@ class Postprocess:
     ----------
     mechanism : DiscreteLaplace or Channel
         The mechanism in force: noise with its scale raised to ``min_scale``, or the channel.
-    outputs : Lattice or Levels
-        Where draws lie; sums with noise may lie beyond its ends.
     step : Fraction
         The step of the released numbers; 1 for integers and for levels.
     levels : Levels or None
@@ -48,29 +46,29 @@ class Postprocess:
     """
 
     def __init__(self, spec: ReleaseSpec) -> None:
-        self.mechanism = spec.mechanism
-        scale = 0.0
+        self.spec, self.mechanism, self.levels = spec, spec.mechanism, None
+        scale, outputs = 0.0, spec.support
         if isinstance(spec.mechanism, Channel):
             _check_channel(spec, spec.mechanism)
-            self.outputs: Support = spec.mechanism.outputs
+            outputs = spec.mechanism.outputs
         else:
-            self.outputs = lattice_of(spec.support)
-            noise = spec.mechanism
-            if noise.step != self.outputs.step:
+            outputs = lattice_of(spec.support)
+            if spec.mechanism.step != outputs.step:
                 raise InputError(
-                    f"the noise has the step {show(noise.step)}, but the support has "
-                    f"{show(self.outputs.step)}; noise belongs on the lattice of the support"
+                    f"the noise has the step {show(spec.mechanism.step)}, but the support has "
+                    f"{show(outputs.step)}; noise belongs on the lattice of the support"
                 )
-            scale = max(noise.scale, spec.min_scale or 0.0)
-            self.mechanism = replace(noise, scale=scale)
-        self.levels = self.outputs if isinstance(self.outputs, Levels) else None
-        self._fine = Fraction(1) if isinstance(self.outputs, Levels) else self.outputs.step
+            scale = max(spec.mechanism.scale, spec.min_scale or 0.0)
+            self.mechanism = replace(spec.mechanism, scale=scale)
+        self._fine = outputs.step if isinstance(outputs, Lattice) else Fraction(1)
         self._rounds = spec.round and self._fine.denominator != 1
         self.step = Fraction(1) if self._rounds else self._fine
         self.bounds = None if spec.bounds is None else _in_steps(spec.bounds, self.step)
-        if isinstance(self.outputs, Lattice):
-            _check_reach(self.outputs, scale, self.step)
-            self._units = self.outputs.index + np.int64(self.outputs.origin)
+        if isinstance(outputs, Lattice):
+            _check_reach(outputs, scale, self.step)
+            self._units = outputs.index + np.int64(outputs.origin)
+        else:
+            self._units, self.levels = np.arange(outputs.size), outputs
         if isinstance(spec.support, Levels) and self.levels is None and spec.round and spec.bounds:
             low, high = spec.bounds
             self.levels = spec.support if low >= 0 and high < spec.support.size else None
@@ -78,10 +76,15 @@ class Postprocess:
     def draw(self, atoms: IntArray, entropy: Entropy | None = None) -> IntArray:
         """Return released values for atoms, in steps or as positions among ``levels``."""
         if isinstance(self.mechanism, Channel):
-            drawn = self.mechanism.draw(atoms, entropy)
-            return self.finish(self._units[drawn] if isinstance(self.outputs, Lattice) else drawn)
-        noise = self.mechanism.noise(len(atoms), entropy)
-        return self.finish(_sums(self._units[atoms], noise))
+            return self.finish(self._units[self.mechanism.draw(atoms, entropy)])
+        units, noise = self._units[atoms], self.mechanism.noise(len(atoms), entropy)
+        total: IntArray = units + noise
+        # Where a sum went round, both operands have one sign and it has the other.
+        if bool((((units ^ total) & (noise ^ total)) < 0).any()):
+            raise InputError(
+                "a released value would lie beyond 64 bits; it is refused, not wrapped"
+            )
+        return self.finish(total)
 
     def finish(self, values: IntArray) -> IntArray:
         """Round draws (in steps of the outputs) where asked for, then move them into bounds."""
@@ -89,15 +92,9 @@ class Postprocess:
             values = rounded(values, self._fine)
         return values if self.bounds is None else np.clip(values, *self.bounds)
 
-    @property
-    def reshapes(self) -> bool:
-        """Whether anything is done to a draw."""
-        return self._rounds or self.bounds is not None
-
     def outcomes(self) -> IntArray:
         """Return what each output of a channel is published as."""
-        positions = np.arange(self.outputs.size, dtype=np.int64)
-        return self.finish(self._units if isinstance(self.outputs, Lattice) else positions)
+        return self.finish(self._units)
 
     def edge(self, value: int) -> int:
         """Return the least draw, in steps of the outputs, that is rounded to ``value`` or above."""
@@ -114,6 +111,58 @@ class Postprocess:
             return values if self.step == 1 else values * np.int64(self.step.numerator)
         return to_doubles(values, self.step)
 
+    def check_read_back(self, rows: IntArray | None = None) -> bool:
+        """Return whether the column can be read back: refuse that unless allowed, else warn.
+
+        ``rows`` are the released rows by input of a channel. Before any row is read there are
+        none: then noise of scale 0 is refused, and a channel that keeps every value, and nobody
+        is warned.
+        """
+        channel = self.mechanism
+        if not isinstance(channel, Channel):
+            found, what = channel.scale == 0, "the scale is 0: the column is published unchanged"
+            more = ", or give --min-scale T (min_scale=T)"
+        else:
+            found = channel.unchanged if rows is None else self._read_back(channel, rows)
+            what, more = "the channel keeps every value: the column is published unchanged", ""
+            if found and not channel.unchanged:
+                what = (
+                    "the channel always publishes every value that occurs in the table as one of "
+                    "its own: the column can be read back as if it were published unchanged"
+                )
+        if found and not self.spec.allow_unchanged:
+            raise InputError(
+                f"{what}; if that is wanted say so with --allow-unchanged (allow_unchanged=True)"
+                f"{more}"
+            )
+        if found and rows is not None:
+            warn_user(what, UnchangedWarning)
+        return found
+
+    def _read_back(self, channel: Channel, rows: IntArray) -> bool:
+        """Return whether every input that occurs is always published as one value of its own.
+
+        Where a single input occurs and another one would surely be published as the same, nothing
+        shows which of them it was.
+        """
+        shown = self.outcomes().tolist()
+        results = [{v for v, part in zip(shown, row, strict=True) if part} for row in channel.rows]
+        own = [results[x] for x in np.flatnonzero(rows)]
+        merged = len(set().union(*own)) < len(own) or (len(own) == 1 and results.count(own[0]) > 1)
+        return bool(own) and all(len(result) == 1 for result in own) and not merged
+
+    def keep_rate(self, exact: IntArray, moved: IntArray) -> float | None:
+        """Return which share of the rows a channel publishes as they are, on average, rounded down.
+
+        ``exact`` are the rows by input, ``moved`` those that were clamped there. None for noise,
+        where no row is as it was, and where rounding or bounds change what is published.
+        """
+        rows = int(exact.sum())
+        if not isinstance(self.mechanism, Channel) or not rows or self._rounds or self.bounds:
+            return None
+        share = Fraction(rows, rows + int(moved.sum()))
+        return float_down(Fraction(self.mechanism.keep_rate(exact)) * share)
+
 
 def check_releasable(spec: ReleaseSpec) -> None:
     """Refuse a release whose options or results cannot be, whatever rows a table holds.
@@ -126,37 +175,32 @@ def check_releasable(spec: ReleaseSpec) -> None:
 def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:
     if not channel.inputs.same_as(spec.support):
         raise InputError(
-            "a channel releases only the values that it was made for, but its inputs are "
-            f"{_named(channel.inputs)} and the support is {_named(spec.support)}"
+            "a channel releases only the values that it was made for, but its inputs are not "
+            "those of the support"
         )
     if spec.min_scale is not None:
         raise InputError(
             "--min-scale (min_scale) raises the scale of noise, but a channel has no scale; for "
             "more protection calibrate with a smaller epsilon"
         )
-    for name, given in (("round", spec.round), ("bounds", spec.bounds is not None)):
-        if given and isinstance(channel.outputs, Levels):
-            raise InputError(
-                f"--{name} ({name}) is for numbers, but this channel publishes levels, and every "
-                "released value is one of them already"
-            )
-
-
-def _named(support: Support) -> str:
-    ordered = "" if isinstance(support, Lattice) or not support.ordered else ", in this order"
-    return listed(support.name(k) for k in range(support.size)) + ordered
+    if isinstance(channel.outputs, Levels) and (spec.round or spec.bounds is not None):
+        name = "round" if spec.round else "bounds"
+        raise InputError(
+            f"--{name} ({name}) is for numbers, but this channel publishes levels, and every "
+            "released value is one of them already"
+        )
 
 
 def _check_reach(outputs: Lattice, scale: float, step: Fraction) -> None:
     """Refuse draws that could leave 64 bits, or numbers beyond what can show them."""
     reach = math.ceil(_REACH * Fraction(scale) / outputs.step)
-    least, greatest = outputs.origin - reach, outputs.origin + int(outputs.index[-1]) + reach
-    shown = [end * outputs.step for end in (least, greatest)]
-    if step.denominator == 1:
-        fits = shown[0] >= INT64_MIN and shown[1] <= INT64_MAX
-    else:
-        fits = max(map(abs, shown)) <= sys.float_info.max
-    if least < INT64_MIN or greatest > INT64_MAX or not fits:
+    ends = outputs.origin - reach, outputs.origin + int(outputs.index[-1]) + reach
+    low, high = INT64_MIN, INT64_MAX
+    if step.denominator > 1:
+        low, high = int(-sys.float_info.max), int(sys.float_info.max)
+    if any(
+        not (INT64_MIN <= end <= INT64_MAX and low <= end * outputs.step <= high) for end in ends
+    ):
         raise InputError(
             f"noise of scale {scale:.6g} on the step {show(outputs.step)} would lead beyond 64 "
             "bits; such results are refused, not wrapped: take a larger epsilon or a coarser step"
@@ -177,14 +221,6 @@ def _in_steps(bounds: tuple[Fraction, Fraction], step: Fraction) -> tuple[int, i
     return min(max(int(low), INT64_MIN), INT64_MAX), min(max(int(high), INT64_MIN), INT64_MAX)
 
 
-def _sums(units: IntArray, noise: IntArray) -> IntArray:
-    total: IntArray = units + noise
-    # Where a sum went round, both operands have one sign and it has the other.
-    if bool((((units ^ total) & (noise ^ total)) < 0).any()):
-        raise InputError("a released value would lie beyond 64 bits; it is refused, not wrapped")
-    return total
-
-
 def rounded(units: IntArray, step: Fraction) -> IntArray:
     """Return the integers nearest to ``step * units``, ties to the even one."""
     nearest: IntArray = _by_distinct(units, lambda u: round(u * step), np.int64)
@@ -194,8 +230,8 @@ def rounded(units: IntArray, step: Fraction) -> IntArray:
 def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
     """Return the doubles nearest to ``step * units``."""
     p, q = step.numerator, step.denominator
-    most = max(-int(units.min(initial=0)), int(units.max(initial=0)))
-    if most * p <= _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
+    most = float(np.abs(units.astype(np.float64)).max(initial=0.0))
+    if most * p < _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
         doubles: FloatArray = (units * np.int64(p)).astype(np.float64) / np.float64(q)
         return doubles
     nearest: FloatArray = _by_distinct(units, lambda u: u * p / q, np.float64)

@@ -1,105 +1,193 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sinks: files that released rows go into, batch by batch; a new format is one more entry here."""
+"""Sinks: files that released rows go into, batch by batch; a new format is one more entry here.
+
+Cells of text files are exact decimals, in quotes where they must be, and guarded against
+spreadsheet formulas.
+"""
 
 import contextlib
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
 from pufferfish.files import cannot_write
 from pufferfish.numbers import IntArray
-from pufferfish.release.csvtext import arrow, as_text, decimals, guarded, lines, quoted, texts
-from pufferfish.release.postprocess import Postprocess
+from pufferfish.release.postprocess import Postprocess, to_doubles
+from pufferfish.tables.arrow import integers, is_text, strings
+
+#: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
+_FORMULA = r"\A'*[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs are the point
+#: Digits, marks between them, an exponent: a number in any country, and never a formula.
+_NUMBER = r"(?i)\A[+-]?(?:[.,]?\d[\d.,]*(?:e[+-]?\d+)?%?|inf|infinity|nan) *\z"
 
 
-class Sink(Protocol):
-    """Takes batches of released rows."""
-
-    def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
-        """Write a batch: the kept columns by name, and the released values."""
-
-    def close(self) -> None:
-        """Write what a complete file needs at its end; the file itself stays open."""
+def arrow(values: npt.NDArray[Any]) -> pa.Array:
+    """Return int64 or float64 as an Arrow array, without the import of pandas."""
+    kind = pa.float64() if values.dtype.kind == "f" else pa.int64()
+    return pa.Array.from_buffers(
+        kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))]
+    )
 
 
+def texts(names: Sequence[str]) -> pa.LargeStringArray:
+    """Return texts as an array of the type that may hold more than 2 GiB."""
+    return strings(names).cast(pa.large_string())
+
+
+def joined(*cells: pa.LargeStringArray | str, separator: str = "") -> pa.LargeStringArray:
+    """Return the texts of every row, end to end or with a separator; a missing one is empty."""
+    parts = [texts([c])[0] if isinstance(c, str) else c for c in (*cells, separator)]
+    return pc.binary_join_element_wise(*parts, null_handling="replace", null_replacement="")
+
+
+def guarded(cells: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Put an apostrophe before text that a spreadsheet would take for a formula.
+
+    Text that begins with ``=``, ``+``, ``-``, ``@``, a tabulator or a line end is changed, and so
+    is such text behind apostrophes, so that :func:`unguarded` knows what was there. Numbers such
+    as -3.2, +5 and 1e-3 are not.
+    """
+    risky = pc.match_substring_regex(cells, _FORMULA)
+    if not pc.any(risky).as_py():
+        return cells
+    # Where a cell is missing, so is the condition, and the result.
+    harmful = pc.and_not(risky, pc.match_substring_regex(cells, _NUMBER))
+    return pc.if_else(harmful, joined("'", cells), cells)
+
+
+def unguarded(text: str) -> str:
+    """Return the text that :func:`guarded` was given."""
+    bare = text.removeprefix("'")
+    return bare if guarded(texts([bare]))[0].as_py() == text else text
+
+
+def as_text(column: pa.Array) -> pa.LargeStringArray:
+    """Return a kept column as text, not yet quoted; what was text before is guarded."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    cells = column.cast(pa.large_string())
+    return guarded(cells) if is_text(column.type) else cells
+
+
+def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> memoryview:
+    """Return the bytes of a batch of rows; missing cells are empty.
+
+    What holds a separator, a double quote or a line end is put in double quotes.
+    """
+    cells = []
+    for column in columns:
+        needs = pc.match_substring_regex(column, f'[{separator}"\r\n]')
+        if pc.any(needs).as_py():
+            inside = pc.replace_substring(column, '"', '""')
+            column = pc.if_else(needs, joined('"', inside, '"'), column)
+        cells.append(column)
+    ended = joined(joined(*cells, separator=separator), "\n")
+    # The texts of an Arrow array lie end to end: with line ends they are the file.
+    _, offsets, data = ended.buffers()
+    if len(ended) == 0 or data is None:
+        return memoryview(b"")
+    ends = memoryview(offsets).cast("q")
+    return memoryview(data)[ends[ended.offset] : ends[ended.offset + len(ended)]]
+
+
+def decimals(units: IntArray, step: Fraction) -> pa.LargeStringArray:
+    """Return ``step * units`` as text: integers, or exact decimals of equal length.
+
+    Where no decimal equals the step (1/3), the shortest text of the nearest double is returned.
+    """
+    q = step.denominator
+    places = next((k for k in range(q.bit_length()) if pow(10, k, q) == 0), None)
+    if places is None:
+        return arrow(to_doubles(units, step)).cast(pa.large_string())
+    if step == 1:
+        return integers(units).cast(pa.large_string())
+
+    def text(numerator: int) -> str:
+        digits = f"{abs(numerator):0{places + 1}d}"
+        cut = len(digits) - places
+        return "-" * (numerator < 0) + digits[:cut] + "." * bool(places) + digits[cut:]
+
+    distinct, at = np.unique(units, return_inverse=True)
+    factor = int(step * 10**places)
+    return texts([text(u * factor) for u in distinct.tolist()]).take(integers(at))
+
+
+@dataclass
 class TextSink:
     """CSV or TSV: exact decimals, line ends of one character, UTF-8; compressed if asked for."""
 
-    def __init__(
-        self,
-        file: BinaryIO,
-        columns: Sequence[str],
-        public: str,
-        post: Postprocess,
-        separator: str = ",",
-        compress: bool = False,
-    ) -> None:
-        self._columns, self._public, self._post = columns, public, post
-        self._separator, self._compress = separator, compress
-        # Neither the temporary name nor the time of day belongs in the output.
-        self._file: Any = (
-            gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if compress else file
-        )
-        names = [quoted(guarded(texts([name])), separator) for name in columns]
-        self._file.write(lines(names, separator))
+    file: Any
+    columns: Sequence[str]
+    public: str
+    post: Postprocess
+    separator: str = ","
+    compress: bool = False
+
+    def __post_init__(self) -> None:
+        if self.compress:
+            # Neither the temporary name nor the time of day belongs in the output.
+            self.file = gzip.GzipFile("", "wb", compresslevel=6, fileobj=self.file, mtime=0)
+        self.file.write(lines([guarded(texts([name])) for name in self.columns], self.separator))
 
     def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
-        """Write a batch of rows."""
-        if self._post.levels is None:
-            released = decimals(values, self._post.step)
+        """Write a batch of rows: the kept columns by name, and the released values."""
+        if self.post.levels is None:
+            released = decimals(values, self.post.step)
         else:
-            released = guarded(texts(self._post.levels.names)).take(arrow(values))
-        cells = [
-            released if name == self._public else as_text(kept[name]) for name in self._columns
-        ]
-        separated = [quoted(column, self._separator) for column in cells]
-        self._file.write(lines(separated, self._separator))
+            released = guarded(texts(self.post.levels.names)).take(integers(values))
+        cells = [released if c == self.public else as_text(kept[c]) for c in self.columns]
+        self.file.write(lines(cells, self.separator))
 
     def close(self) -> None:
-        """Write the end of a compressed file."""
-        if self._compress:
-            self._file.close()
+        """Write the end of a compressed file; the file itself stays open."""
+        if self.compress:
+            self.file.close()
 
 
+@dataclass
 class ParquetSink:
     """Parquet: released values as int64, double or string; kept columns keep their types."""
 
-    def __init__(
-        self, file: BinaryIO, columns: Sequence[str], public: str, post: Postprocess
-    ) -> None:
-        self._file, self._columns, self._public, self._post = file, list(columns), public, post
-        self._writer: Any = None
+    file: Any
+    columns: Sequence[str]
+    public: str
+    post: Postprocess
+    writer: Any = None
 
     def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
         """Write a batch of rows as a row group."""
-        if self._post.levels is None:
-            released = arrow(self._post.numpy(values))
+        if self.post.levels is None:
+            released = arrow(self.post.numpy(values))
         else:
-            released = texts(self._post.levels.names).cast(pa.string()).take(arrow(values))
-        arrays = [released if name == self._public else kept[name] for name in self._columns]
-        batch = pa.RecordBatch.from_arrays(arrays, names=self._columns)
-        if self._writer is None:
+            released = strings(self.post.levels.names).take(integers(values))
+        arrays = [released if name == self.public else kept[name] for name in self.columns]
+        batch = pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
+        if self.writer is None:
             import pyarrow.parquet as pq
 
-            self._writer = pq.ParquetWriter(self._file, batch.schema)
-        self._writer.write_batch(batch.cast(self._writer.schema))
+            self.writer = pq.ParquetWriter(self.file, batch.schema)
+        self.writer.write_batch(batch.cast(self.writer.schema))
 
     def close(self) -> None:
         """Write the footer; of no rows at all a table with a header all the same."""
-        if self._writer is None:
-            nothing = {name: pa.nulls(0, pa.string()) for name in self._columns}
+        if self.writer is None:
+            nothing = dict.fromkeys(self.columns, pa.nulls(0, pa.string()))
             self.write(nothing, np.empty(0, dtype=np.int64))
-        self._writer.close()
+        self.writer.close()
 
 
 #: What the name of an output may end in, and what writes it.
-SINKS: dict[str, Callable[[BinaryIO, Sequence[str], str, Postprocess], Sink]] = {
+SINKS: dict[str, Callable[..., TextSink | ParquetSink]] = {
     ".csv": TextSink,
     ".tsv": partial(TextSink, separator="\t"),
     ".csv.gz": partial(TextSink, compress=True),
@@ -108,34 +196,20 @@ SINKS: dict[str, Callable[[BinaryIO, Sequence[str], str, Postprocess], Sink]] = 
 }
 
 
-def sink_for(output: str | Path) -> Callable[[BinaryIO, Sequence[str], str, Postprocess], Sink]:
+def sink_for(output: str | Path) -> Callable[..., TextSink | ParquetSink]:
     """Return what writes an output, by the ending of its name."""
     name = Path(output).name.lower()
     for ending, sink in SINKS.items():
         if name.endswith(ending) and name != ending:
             return sink
-    *others, last = SINKS
-    raise InputError(
-        f"cannot write {output}: the name of the output must end in {', '.join(others)} or {last}"
-    )
-
-
-def abandon(sink: Sink) -> None:
-    """Let go of a file that will be removed."""
-    with contextlib.suppress(OSError, ValueError, pa.ArrowException):
-        sink.close()
+    endings = ", ".join(SINKS)
+    raise InputError(f"cannot write {output}: the name must end in one of {endings}")
 
 
 @contextlib.contextmanager
-def explained(output: str) -> Iterator[None]:
+def explained(output: str | Path) -> Iterator[None]:
     """Turn a failure of the disk into one line."""
     try:
         yield
     except OSError as error:
         raise cannot_write(output, error) from None
-
-
-def kept_cells(batch: pa.RecordBatch, names: Sequence[str], usable: Any) -> dict[str, pa.Array]:
-    """Return the cells of kept columns in the usable rows of a batch."""
-    rows = batch if not names or usable.all() else batch.filter(arrow(usable))
-    return {name: rows.column(name) for name in names}

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ReleaseSpec: all that a release needs to know, and nothing of how it was calibrated."""
+"""ReleaseSpec is all that a release needs to know; ReleaseReport is what it did."""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from pufferfish.errors import InputError, did_you_mean
+from pufferfish.errors import InputError, PufferfishError, did_you_mean
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import float_up, parse_number, parse_text, show
@@ -72,27 +72,79 @@ class ReleaseSpec:
             object.__setattr__(self, "min_scale", _checked_min_scale(self.min_scale))
 
 
+@dataclass(frozen=True)
+class ReleaseReport:
+    """Where the rows went: ``rows_read = rows_released + set_aside``, always.
+
+    Attributes
+    ----------
+    source : str
+        The file, or the kind of dataframe.
+    output : str or None
+        The file that was written; None for a dataframe.
+    column : str
+        Name of the released column.
+    keep : tuple of str
+        The kept columns.
+    mechanism : DiscreteLaplace or Channel
+        The mechanism in force.
+    rows_read, rows_released, set_aside : int
+        Rows of the table; those that were released; those without a public value.
+    clamped : int
+        Released rows whose value was no atom and was moved to the nearest one.
+    outside_promise : int or None
+        Released rows whose secret is in no pair; None where nobody could count them.
+    seeded : bool
+        Whether it was drawn from a seed, for tests only.
+    keep_rate : float or None
+        For a channel the expected share of the released rows that are published as they are,
+        rounded down; as private as the table. None for noise, and where no row was released.
+    unchanged : bool
+        Whether the column can be read back from what was published, as was allowed.
+    """
+
+    source: str
+    output: str | None
+    column: str
+    keep: tuple[str, ...]
+    mechanism: DiscreteLaplace | Channel
+    rows_read: int
+    rows_released: int
+    set_aside: int = 0
+    clamped: int = 0
+    outside_promise: int | None = None
+    seeded: bool = False
+    keep_rate: float | None = None
+    unchanged: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rows_read != self.rows_released + self.set_aside:
+            raise PufferfishError(
+                f"rows were lost in {self.source}: {self.rows_read} read, {self.rows_released} "
+                f"released, {self.set_aside} set aside; please report this"
+            )
+
+
 def _checked_bounds(bounds: Any, support: Support) -> tuple[Fraction, Fraction]:
+    """Return exact bounds; in the place of its code may stand the name of an ordered level."""
+    names = support.names if isinstance(support, Levels) else ()
+
+    def number(bound: Any, what: str) -> Fraction:
+        name = bound.strip() if isinstance(bound, str) else ""
+        named = name in names and parse_text(name) is None
+        return parse_number(names.index(name) if named else bound, what)
+
     try:
-        low, high = (_code(bound, support) for bound in bounds)
+        low, high = bounds
     except (TypeError, ValueError):
         raise InputError(f"bounds are two numbers LO HI, but {bounds!r} was given") from None
-    lower, upper = parse_number(low, "the lower bound"), parse_number(high, "the upper bound")
+    lower, upper = number(low, "the lower bound"), number(high, "the upper bound")
     if lower >= upper:
         raise InputError(
             f"the lower bound must be below the upper one, but {show(lower)} and {show(upper)} "
             "were given"
         )
     return lower, upper
-
-
-def _code(bound: Any, support: Support) -> Any:
-    """Return the code in the place of a level's name; what is a number is a code already."""
-    if isinstance(support, Levels) and isinstance(bound, str):
-        name = bound.strip()
-        if name in support.names and parse_text(name) is None:
-            return support.names.index(name)
-    return bound
 
 
 def _checked_min_scale(given: Any) -> float:
