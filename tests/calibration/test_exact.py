@@ -18,8 +18,7 @@ import pufferfish.calibration.exact as module
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.root import find_root
 from pufferfish.errors import PriorWarning, PufferfishError
-from pufferfish.loss.doubles import RateLoss
-from pufferfish.loss.evaluators import Attained
+from pufferfish.loss.doubles import Attained, RateLoss
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 
 N = 12_000

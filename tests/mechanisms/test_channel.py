@@ -119,37 +119,28 @@ def test_probabilities_are_the_integers() -> None:
 
 def test_rows_are_kept_apart_from_what_was_given() -> None:
     rows = np.array([[1, 2], [3, 4]])
-    channel = Channel(numbers(2), numbers(2), rows, (3, np.int64(7)))  # type: ignore[arg-type]
+    channel = Channel(numbers(2), numbers(2), rows)
     rows[0, 0] = 9
     assert channel.rows.tolist() == [[1, 2], [3, 4]]
     assert {type(v) for v in (*channel.rows.ravel(), *channel.denominators)} == {int}
 
 
 @pytest.mark.parametrize(
-    "rows, denominators, message",
+    "rows, message",
     [
-        ([[0.5, 0.5]], (1,), "whole numbers, but 0.5"),
-        ([[1.0, 2.0]], (3,), "whole numbers, but 1.0"),
-        ([["1", 2]], (3,), "whole numbers, but '1'"),
-        ([[1, 2]], (3.0,), "whole numbers, but 3.0"),
-        ([[-1, 4]], (3,), "row 1 of the channel has the negative entry -1"),
-        ([[1, 2]], (4,), "row 1 of the channel sums to 3"),
-        ([[0, 0]], (0,), "above 0"),
-        ([[1, 2]], (3, 3), "2 denominators"),
-        ([[1, 2, 3]], (6,), r"rows of shape \(1, 3\)"),
-        ([[1, 2], [1, 2]], (3, 3), r"rows of shape \(2, 2\)"),
+        ([[0.5, 0.5]], "whole numbers, but 0.5"),
+        ([[1.0, 2.0]], "whole numbers, but 1.0"),
+        ([["1", 2]], "whole numbers, but '1'"),
+        ([[-1, 4]], "negative"),
+        ([[0, 0]], "all of a row 0"),
+        ([[1, 2, 3]], r"rows of shape \(1, 3\)"),
+        ([[1, 2], [1, 2]], r"rows of shape \(2, 2\)"),
+        ([1, 2], r"rows of shape \(2,\)"),
     ],
 )
-def test_wrong_channels_are_refused(rows: Any, denominators: Any, message: str) -> None:
+def test_wrong_channels_are_refused(rows: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Channel(numbers(1), numbers(2), rows, denominators)
-
-
-def test_rows_of_no_shape_are_refused() -> None:
-    with pytest.raises(InputError, match="rows of integers"):
-        Channel.of(numbers(1), numbers(2), [1, 2])
-    with pytest.raises(InputError, match="whole numbers"):
-        Channel.of(numbers(1), numbers(2), [[0.5, 0.5]])
+        Channel.of(numbers(1), numbers(2), rows)
 
 
 @pytest.mark.parametrize("atoms", [[0, 2], [-1], [[0, 1]], [0.0], ["0"], [True]])

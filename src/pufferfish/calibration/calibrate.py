@@ -10,8 +10,8 @@ from pufferfish.calibration.exact import exact
 from pufferfish.calibration.further import further_release, least_noises
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import (
-    ChannelMethod,
     MechanismName,
+    Method,
     NoiseMethod,
     default_for,
     method_named,
@@ -110,9 +110,9 @@ def calibrate(
     -----
     Theory, sections 2 to 6 and 8.
     """
-    scenario = _checked(scenario)
+    before = gather(scenario, () if already is None else already)
     budget = parse_epsilon(epsilon)
-    own = scenario.of_column(column)
+    own = before.scenario.of_column(column)
     method = method_named(default_for(own) if mechanism is None else mechanism)
     reason = why_not(method, own)
     if reason is not None:
@@ -125,21 +125,19 @@ def calibrate(
         "min_keep": min_keep,
         "weights": weights,
     }
-    _check_options(method.name, options, isinstance(method, ChannelMethod))
+    _check_options(method, options)
     if already is not None:
-        if scenario.has_region:
+        if before.scenario.has_region:
             raise InputError(_NO_REGION)
-        before = gather(scenario, already)
         found = further_release(before, before.position(column), budget, method, options)
         return _plan(own, method.name, budget, found, composed=True)
-    if len(scenario.product.axes) > 1:
-        gather(scenario, ())  # warns of rows without a value in one of the columns
     if isinstance(method, NoiseMethod):
         return _noise_plan(own, budget, method)
     if own.unit is not None:
-        found = further_release(gather(own, ()), 0, budget, method, options)
-        return _plan(own, method.name, budget, found)
-    return _plan(own, method.name, budget, method.calibrate(own, budget, **options))
+        found = further_release(Composition(own, {}), 0, budget, method, options)
+    else:
+        found = method.calibrate(own, budget, **options)
+    return _plan(own, method.name, budget, found)
 
 
 def calibrate_together(
@@ -182,52 +180,39 @@ def calibrate_together(
     -----
     Theory, section 6: the joint loss never rises with the factor.
     """
-    scenario = _checked(scenario)
-    budget = parse_epsilon(epsilon)
-    if scenario.has_region:
-        raise InputError(_NO_REGION)
     before = gather(scenario, already)
+    budget = parse_epsilon(epsilon)
+    if before.scenario.has_region:
+        raise InputError(_NO_REGION)
     named = _wanted(columns, before)
     wanted = [(before.position(name), ratio) for name, ratio in named]
     return tuple(
-        _plan(scenario.of_column(name), "exact", budget, found, composed=True)
+        _plan(before.scenario.of_column(name), "exact", budget, found, composed=True)
         for (name, _), found in zip(named, least_noises(before, wanted, budget), strict=True)
     )
 
 
-def _checked(scenario: Scenario | Prior) -> Scenario:
-    if isinstance(scenario, Prior):
-        return Scenario(scenario)
-    if not isinstance(scenario, Scenario):
-        raise InputError(
-            f"calibrate needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
-        )
-    return scenario
-
-
-def _check_options(name: str, options: Mapping[str, Any], of_channel: bool) -> None:
+def _check_options(method: Method, options: Mapping[str, Any]) -> None:
     """Refuse options of channels for noise, and flags that are none."""
     for flag in ("invariant", "unbiased"):
         if not isinstance(options[flag], bool):
             raise InputError(f"{flag} must be True or False, but {options[flag]!r} was given")
     given = [key for key, value in options.items() if value is not None and value is not False]
-    if given and not of_channel:
-        raise InputError(f"{listed(given)}: for the mechanism channel only, not for {name}")
+    if given and isinstance(method, NoiseMethod):
+        raise InputError(f"{listed(given)}: for the mechanism channel only, not for {method.name}")
 
 
 def _wanted(
     columns: int | Sequence[str | tuple[str, Number]] | Mapping[str, Number], before: Composition
 ) -> list[tuple[str | None, Fraction]]:
     """Return the column of each release that is asked for, and the ratio of its scale."""
-    if isinstance(columns, bool | str) or not isinstance(columns, int | Iterable):
-        raise InputError(f"columns must be a number of releases or a list, not {columns!r}")
-    if isinstance(columns, int):
-        if len(before.scenario.product.axes) > 1 or columns < 1:
-            raise InputError(
-                "a number of releases, at least 1, is for a scenario of one column; name the "
-                "column of each release"
-            )
-        return [(None, Fraction(1))] * columns
+    if isinstance(columns, int) and len(before.scenario.product.axes) == 1:
+        columns = [(None, 1)] * (0 if columns is True else columns)  # type: ignore[list-item]
+    if isinstance(columns, int | str) or not isinstance(columns, Iterable):
+        raise InputError(
+            "columns must be the column of each release, or for a scenario of one column the "
+            f"number of releases, not {columns!r}"
+        )
     found: list[tuple[str | None, Fraction]] = []
     for item in columns.items() if isinstance(columns, Mapping) else columns:
         name, given = (item, 1) if isinstance(item, str) else item
@@ -236,7 +221,7 @@ def _wanted(
             raise InputError(f"the ratio of the scale of {name!r} must be above 0, not {given}")
         found.append((name, ratio))
     if not found:
-        raise InputError("no release was asked for: columns is empty")
+        raise InputError("no release was asked for: columns is empty, or a number below 1")
     return found
 
 

@@ -70,9 +70,7 @@ class _Builder:
         self.count = 0
         #: A small epsilon needs privacy to a smaller tolerance, and the solver's is absolute.
         self._magnified = Fraction(2) ** min(_MOST_MAGNIFIED, max(0, -_exponent(task.bound - 1)))
-        self._columns: list[IntArray] = []
-        self._values: list[FloatArray] = []
-        self._ends: list[tuple[FloatArray, FloatArray]] = []
+        self._rows: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
 
     def block(self) -> int:
         """Return the number of a new block of variables."""
@@ -92,9 +90,8 @@ class _Builder:
         shift = Fraction(2) ** (-top if top < _SMALL or (top > 0 and equal) else 0) * magnified
         values = np.array([float(a * shift) for a in coefficients])
         upper = np.array([float(b * shift) for b in ends])
-        self._columns.append(columns)
-        self._values.append(np.tile(values, (len(columns), 1)))
-        self._ends.append((upper if equal else np.full(len(upper), -np.inf), upper))
+        lower = upper if equal else np.full(len(upper), -np.inf)
+        self._rows.append((columns, np.tile(values, (len(columns), 1)), lower, upper))
         self.count += len(columns)
 
     def at_most_zero(
@@ -112,17 +109,16 @@ class _Builder:
 
     def program(self, cost: FloatArray, least: FloatArray) -> LinearProgram:
         """Return the program of all rows; further variables cost nothing."""
-        lengths = [block.shape[1] for block in self._columns for _ in range(len(block))]
-        further = np.zeros(len(self.blocks) * self.task.shape[1] - self.grid.size)
-        return LinearProgram(
-            np.concatenate([cost.ravel(), further]),
-            np.concatenate([least.ravel(), further]),
-            np.cumsum([0, *lengths]),
-            np.concatenate([block.ravel() for block in self._columns]),
-            np.concatenate([block.ravel() for block in self._values]),
-            np.concatenate([lower for lower, _ in self._ends]),
-            np.concatenate([upper for _, upper in self._ends]),
+        columns, *rows = zip(*self._rows, strict=True)
+        index, lengths = (
+            [c.ravel() for c in columns],
+            [np.full(len(c), c.shape[1]) for c in columns],
         )
+        values, lower, upper = (np.concatenate([part.ravel() for part in parts]) for parts in rows)
+        further = np.zeros(len(self.blocks) * self.task.shape[1] - self.grid.size)
+        cost, least = (np.concatenate([part.ravel(), further]) for part in (cost, least))
+        start = np.cumsum(np.concatenate([[0], *lengths]))
+        return LinearProgram(cost, least, start, np.concatenate(index), values, lower, upper)
 
 
 def _exponent(value: Fraction) -> int:
@@ -168,9 +164,8 @@ def most_kept(task: Task) -> LinearProgram:
     """Return the program whose last variable, at most 1, is the largest feasible min_keep."""
     builder, _ = _rows(task)
     kept = builder.grid[_kept(task)]
-    last = builder.blocks[builder.block()][-1]
-    columns = np.stack([np.full(len(kept), last), kept], axis=1)
-    builder.add(columns, [_ONE, -_ONE], [_ZERO] * len(kept))
+    last = np.full(len(kept), builder.blocks[builder.block()][-1])
+    builder.add(np.stack([last, kept], axis=1), [_ONE, -_ONE], [_ZERO] * len(kept))
     program = builder.program(np.zeros(task.shape), np.zeros(task.shape))
     program.cost[-1] = -1.0
     return program
@@ -264,14 +259,10 @@ def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True)
     the bound holds for every epsilon. A sum of k terms with e roundings each is computed to within
     about (k + e) u of the sum of their sizes; twice that is subtracted.
     """
-    lp, task, shape = program.lp, program.task, program.task.shape
-    size, own, sums = (
-        len(lp.cost),
-        math.prod(shape),
-        slice(program.privacy, program.privacy + shape[0]),
-    )
+    lp, (n_x, n_y) = program.lp, program.task.shape
+    size = len(lp.cost)
     y = np.where(np.isfinite(duals), duals, 0.0)
-    y[sums] = 0.0
+    y[program.privacy : program.privacy + n_x] = 0.0
     if not private:
         y[: program.privacy] = 0.0
     y[(y > 0) & np.isinf(lp.lower)] = 0.0
@@ -280,14 +271,15 @@ def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True)
     reduced = program.cost - np.bincount(lp.index, terms, size)
     error = np.abs(program.cost) + np.bincount(lp.index, np.abs(terms), size)
     # Each column with its own number of terms, however many: robust ones are tall.
-    roundings = _EACH + len(task.averaged)
+    roundings = _EACH + len(program.task.averaged)
     safe = reduced - 2 * _UNIT * (np.bincount(lp.index, minlength=size) + roundings) * error
-    further, safe = np.minimum(safe[own:], 0.0), safe[:own].reshape(shape)
+    own, further = safe[: n_x * n_y].reshape(n_x, n_y), np.minimum(safe[n_x * n_y :], 0.0)
     # The margin of what is kept is ours: it does not count here.
-    held = np.maximum(lp.least[:own].reshape(shape) - float_up(task.kept_more), 0.0)
+    least = lp.least[: n_x * n_y].reshape(n_x, n_y)
+    held = np.maximum(least - float_up(program.task.kept_more), 0.0)
+    left = (1.0 - held.sum(axis=1)) * own.min(axis=1)
+    parts = np.concatenate([(held * own)[held != 0], left, ends, further]).tolist()
     # What is held of a row, and the rest of it, are each right to as many roundings as its terms.
-    left = (1.0 - held.sum(axis=1)) * safe.min(axis=1)
-    parts = np.concatenate([(held * safe)[held != 0], left, ends, further])
-    sizes = math.fsum(np.abs(parts).tolist()) + math.fsum(np.abs(safe.min(axis=1)).tolist())
-    most = np.count_nonzero(held, axis=1).max()
-    return math.fsum(parts.tolist()) - 2 * _UNIT * float(most + roundings) * sizes
+    roundings += int(np.count_nonzero(held, axis=1).max())
+    sizes = [*map(abs, parts), *np.abs(own.min(axis=1)).tolist()]
+    return math.fsum(parts) - 2 * _UNIT * roundings * math.fsum(sizes)

@@ -40,19 +40,18 @@ def repaired(task: Task, values: FloatArray) -> Channel:
     for x, row in enumerate(shares.tolist()):
         table[x] = _rounded([math.floor(math.ldexp(v, bits)) for v in row], 1 << bits)
     if task.conditions.invariant:
-        table, sums = _invariant(task, table, 1 << bits)
+        table = _invariant(task, table, 1 << bits)
     else:
         needed = needed_mixture(task, table)
         _check_mixed(sum(needed), 1 << bits)
         table = table + np.array(needed, dtype=object)
-        sums = [(1 << bits) + sum(needed)] * len(table)
         if task.conditions.unbiased and task.shape[1] > 1:
-            table, sums = _unbiased(task, table, sums[0])
-    made = _channel(task, table, sums)
-    if not _meets(task, made):
-        raise PufferfishError(
-            "the solver's channel is too far from the side conditions to be repaired"
-        )
+            table = _unbiased(task, table)
+    _average(task, table)
+    made = Channel(task.inputs, task.outputs, table)
+    least = min(made.probability(x, y) for x, y in enumerate(task.same))
+    if least < (task.conditions.min_keep or 0):
+        raise PufferfishError("the solver's channel is too far from min_keep to be repaired")
     return made
 
 
@@ -87,7 +86,7 @@ def _ends(belief: AmbiguitySet, likelihoods: ObjectArray) -> tuple[list[Fraction
     return [Fraction(v, belief.unit) for v in high], [Fraction(v, belief.unit) for v in low]
 
 
-def _invariant(task: Task, table: ObjectArray, whole: int) -> tuple[ObjectArray, list[int]]:
+def _invariant(task: Task, table: ObjectArray, whole: int) -> ObjectArray:
     """Return rows whose mixture by mu is mu, exactly, mixed with mu until they are private."""
     common = math.lcm(*(w.denominator for w in task.weights))
     masses = np.array([int(w * common) for w in task.weights], dtype=object)
@@ -106,8 +105,8 @@ def _invariant(task: Task, table: ObjectArray, whole: int) -> tuple[ObjectArray,
     needed = needed_mixture(task, table * (factor // rows)[:, None])
     mixed = max(-(-c // (factor * t)) for c, t in zip(needed, targets, strict=True) if t)
     _check_mixed(mixed * common, whole)
-    table = table + mixed * rows[:, None] * targets
-    return table, list(rows * (whole + mixed * common))
+    table += mixed * rows[:, None] * targets
+    return table
 
 
 def _transport(table: ObjectArray, rows: ObjectArray, columns: ObjectArray) -> ObjectArray:
@@ -126,7 +125,7 @@ def _transport(table: ObjectArray, rows: ObjectArray, columns: ObjectArray) -> O
     return table
 
 
-def _unbiased(task: Task, table: ObjectArray, sums: int) -> tuple[ObjectArray, list[int]]:
+def _unbiased(task: Task, table: ObjectArray) -> ObjectArray:
     """Return rows with the values as their means, exactly, and private.
 
     Each row x of the private table gets p_x and q_x, with the same sum s for all x, at the two
@@ -135,49 +134,30 @@ def _unbiased(task: Task, table: ObjectArray, sums: int) -> tuple[ObjectArray, l
     """
     _, xs, ys = places(task.inputs, task.outputs)
     first, last = int(np.argmin(ys)), int(np.argmax(ys))
-    a, b = ys[first], ys[last]
+    a, b, sums = ys[first], ys[last], sum(table[0])
     missing = xs * sums - table @ ys
     added = 1 + max(abs(missing) // np.minimum(xs - a, b - xs))
     while True:
         _check_mixed(added, sums)
-        made = table * (b - a)
+        made: ObjectArray = table * (b - a)
         made[:, first] += (b - xs) * added - missing
         made[:, last] += (xs - a) * added + missing
         if not any(needed_mixture(task, made)):
-            return made, [(b - a) * (sums + added)] * len(made)
+            return made
         added *= 2
 
 
-def _channel(task: Task, table: ObjectArray, sums: list[int]) -> Channel:
-    """Return the channel of a table, with the rows of values that no protected secret can take."""
+def _average(task: Task, table: ObjectArray) -> None:
+    """Set the rows of values that no protected secret can take."""
     if task.averaged:
-        at = [x for x, mass in enumerate(task.average) if mass]
-        factor, total = math.lcm(*(sums[x] for x in at)), sum(task.average)
-        masses = np.array([task.average[x] * (factor // sums[x]) for x in at], dtype=object)
-        average = masses @ table[at]
+        masses, sums = np.array(task.average, dtype=object), table.sum(axis=1)
+        at = np.flatnonzero(masses)
+        factor = math.lcm(*sums[at])
+        average = (masses[at] * (factor // sums[at])) @ table[at]
         for x, share in task.averaged.items():
             row = (share.denominator - share.numerator) * average
-            row[task.same[x]] += share.numerator * total * factor
-            shared = math.gcd(*row)
-            table[x] = row // shared
-            sums[x] = share.denominator * total * factor // shared
-    return Channel(task.inputs, task.outputs, table, tuple(sums))
-
-
-def _meets(task: Task, made: Channel) -> bool:
-    """Whether a channel meets the side conditions exactly."""
-    asked = task.conditions
-    if not asked.names:
-        return True
-    pairs = zip(made.rows.tolist(), made.denominators, strict=True)
-    shares = np.array([[Fraction(v, d) for v in row] for row, d in pairs], dtype=object)
-    weights, targets = np.array(task.weights, dtype=object), np.zeros(task.shape[1], dtype=object)
-    targets[task.same] = weights
-    right = not asked.invariant or bool((weights @ shares == targets).all())
-    if asked.unbiased:
-        _, xs, ys = places(task.inputs, task.outputs)
-        right = right and bool((shares @ ys == xs).all())
-    return right and shares[range(len(shares)), task.same].min() >= (asked.min_keep or 0)
+            row[task.same[x]] += share.numerator * masses.sum() * factor
+            table[x] = row // math.gcd(*row)
 
 
 def _rounded(row: Sequence[int], whole: int) -> list[int]:

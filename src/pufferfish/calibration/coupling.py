@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from pufferfish.errors import PufferfishError
-from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, float_down, float_up
+from pufferfish.numbers import INT64_SAFE, CountArray, IntArray, float_down, float_up
 from pufferfish.priors.scenario import PairView, Scenario
 
 #: Quotients of products of totals below this are found in doubles and mended in 64 bits.
@@ -120,7 +120,7 @@ def _quotients(ends: CountArray, factor: int, divisor: int) -> tuple[CountArray,
 
 
 def scale_of_sides(
-    scenario: Scenario, epsilon: Fraction, choose: Callable[[float, float], float]
+    scenario: Scenario, epsilon: Fraction, choose: Callable[[list[float]], float]
 ) -> float:
     """Return the largest scale, over adversaries and pairs, of the chosen one of the two sides.
 
@@ -134,19 +134,16 @@ def scale_of_sides(
         strict = float_up(coupling.largest_distance * view.step / epsilon)
         if strict <= scale:
             continue
-        both = (Side(coupling, second=True, epsilon=below), Side(coupling, False, below))
-        if scale > 0:
-            # One look at the scale that other pairs need already is cheaper than two roots.
-            u = float(view.step / Fraction(scale)) * (1 + _MARGIN)
-            if choose(*(0.0 if side.allows(u) else 1.0 for side in both)) == 0:
-                continue
-        needed = [_scale(view.step, side.largest_rate()) for side in both]
-        scale = max(scale, min(strict, choose(*needed)))
+        # A side that allows the scale that other pairs need already need not be solved.
+        start = float(view.step / Fraction(scale)) * (1 + 3 * _MARGIN) if scale else math.inf
+        needed = []
+        for second in (True, False):
+            rate = Side(coupling, second, below).largest_rate(start)
+            needed.append(0.0 if math.isinf(rate) else float_up(view.step / Fraction(rate)))
+            if choose is min and needed[0] <= scale:
+                break
+        scale = max(scale, min(strict, choose(needed)))
     return scale
-
-
-def _scale(step: Fraction, rate: float) -> float:
-    return 0.0 if math.isinf(rate) else float_up(step / Fraction(rate))
 
 
 class Side:
@@ -171,33 +168,22 @@ class Side:
         lines = (view.counts_second if second else view.counts_first)[self.line]
         other = view.total_first if second else view.total_second
         mass = coupling.mass[moved]
+        # No share is taken to be less than a double can hold: more mass needs more noise.
         if mass.dtype == object:
-            self.log_share, self.share = _exact_shares(mass, lines.astype(object) * other)
+            share = (mass / (lines.astype(object) * other)).astype(np.float64)
         else:
-            self.share = mass / (lines * float(other))
-            self.log_share = np.log(self.share)
+            share = mass / (lines * float(other))
+        self.share = np.maximum(share, 1e-300)
 
-    def allows(self, u: float) -> bool:
-        """Whether every line is satisfied at u."""
-        if not len(self.line):
-            return True
-        with np.errstate(over="ignore", invalid="ignore"):
-            du = self.distance * u
-            terms = np.exp(du + (self.log_share - self.epsilon)) * -np.expm1(-du)
-        return bool((np.add.reduceat(terms, _starts(self.line)) <= self.room).all())
-
-    def largest_rate(self) -> float:
+    def largest_rate(self, start: float = math.inf) -> float:
         """Return the largest u at which every line is satisfied, from below; inf where all are.
 
-        Raises
-        ------
-        PufferfishError
-            If no root was found: an iterate from the unsafe side is no answer.
+        Or a ``start`` that is not above it. An iterate from the unsafe side is never an answer.
         """
         if not len(self.line):
             return math.inf
-        u, d, line = self._start(), self.distance, self.line
-        exponents = self.log_share - self.epsilon
+        u, d, line = min(start, self._start()), self.distance, self.line
+        exponents = np.log(self.share) - self.epsilon
         for _ in range(_MAX_STEPS):
             starts = _starts(line)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -228,21 +214,10 @@ class Side:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             mean = np.add.reduceat(self.share * self.distance, _starts(self.line))
             room = self.epsilon + math.log(self.room)
-            alone = np.logaddexp(0.0, room - self.log_share) / self.distance
+            alone = np.logaddexp(0.0, room - np.log(self.share)) / self.distance
             return min(float((self.epsilon / mean).min()), float(alone.min()))
 
 
 def _starts(line: IntArray) -> IntArray:
     """Return where each run of equal lines begins."""
     return np.flatnonzero(np.diff(line, prepend=-1))
-
-
-def _exact_shares(mass: CountArray, lines: CountArray) -> tuple[FloatArray, FloatArray]:
-    """Return logarithms and values of ratios of Python integers, each rounded once."""
-    pairs = list(zip(mass.tolist(), lines.tolist(), strict=True))
-    shares = np.array([m / line for m, line in pairs], dtype=np.float64)
-    logs = [
-        math.log(s) if s > 1e-300 else math.log(m) - math.log(line)
-        for s, (m, line) in zip(shares.tolist(), pairs, strict=True)
-    ]
-    return np.array(logs, dtype=np.float64), shares

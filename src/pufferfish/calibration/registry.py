@@ -31,7 +31,6 @@ class NoiseMethod:
 
     name: str
     summary: str
-    source: str
     calibrate: Callable[[Scenario, Fraction], DiscreteLaplace]
     robust: bool = False
     least: bool = False
@@ -43,7 +42,6 @@ class ChannelMethod:
 
     name: str
     summary: str
-    source: str
     calibrate: Callable[..., Proposal]
 
 
@@ -57,14 +55,13 @@ def _channel(scenario: Scenario, epsilon: Fraction, **options: Any) -> Proposal:
 Method = NoiseMethod | ChannelMethod
 MechanismName = Literal["l1", "wasserstein", "relaxed", "one-sided", "exact", "channel"]
 
-_SWC, _NR = "arXiv 1603.03977, arXiv 2201.07388", "arXiv 2601.06385"
 _METHODS: tuple[Method, ...] = (
-    NoiseMethod("l1", "range of the values over epsilon", "sensitivity", l1),
-    NoiseMethod("wasserstein", "largest distance of the coupling over epsilon", _SWC, wasserstein),
-    NoiseMethod("relaxed", "every column and row of the coupling on average", _NR, relaxed),
-    NoiseMethod("one-sided", "the better side of the coupling", "theory, section 3", one_sided),
-    NoiseMethod("exact", "the least Laplace noise", "theory, section 2", exact, True, True),
-    ChannelMethod("channel", "the least expected distortion", "theory, section 4", _channel),
+    NoiseMethod("l1", "range of the values over epsilon", l1),
+    NoiseMethod("wasserstein", "largest distance of the coupling over epsilon", wasserstein),
+    NoiseMethod("relaxed", "every column and row of the coupling on average", relaxed),
+    NoiseMethod("one-sided", "the better side of the coupling", one_sided),
+    NoiseMethod("exact", "the least Laplace noise", exact, True, True),
+    ChannelMethod("channel", "the least expected distortion", _channel),
 )
 
 #: All mechanisms by name: noise from the most to the least, then the channel.

@@ -66,7 +66,7 @@ def solve(program: LinearProgram) -> Optimum:
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(program.cost), len(program.lower)
     lp.col_cost_, lp.col_lower_ = program.cost, program.least
-    lp.col_upper_ = np.ones(len(program.cost))
+    lp.col_upper_ = np.ones(lp.num_col_)
     lp.row_lower_, lp.row_upper_ = program.lower, program.upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_ = program.start.astype(np.int32)

@@ -4,7 +4,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -36,14 +36,13 @@ class Channel:
     outputs : Lattice or Levels
         The alphabet of what is published; n_y outputs.
     rows : array of integers, shape (n_x, n_y)
-        None negative. Kept as Python integers in an array that cannot be written to.
-    denominators : tuple of int
-        The sum of each row, above 0.
+        None negative, not all of a row 0. Kept as Python integers in an array that cannot be
+        written to; ``denominators`` are the sums of its rows.
 
     Raises
     ------
     InputError
-        If shapes disagree, an entry is negative or no integer, or a row has another sum.
+        If shapes disagree, an entry is negative or no integer, or a row is all 0.
 
     Notes
     -----
@@ -53,40 +52,29 @@ class Channel:
     inputs: Support
     outputs: Support
     rows: NDArray[np.object_]
-    denominators: tuple[int, ...]
+    denominators: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         shape = self.inputs.size, self.outputs.size
         given = np.asarray(self.rows, dtype=object)
-        if given.shape != shape or len(self.denominators) != shape[0] or 0 in shape:
+        if given.shape != shape or 0 in shape:
             raise InputError(
-                f"a channel from {shape[0]} values to {shape[1]} outputs needs a row and a "
-                f"denominator for each value, and an entry for each output, but rows of shape "
-                f"{given.shape} and {len(self.denominators)} denominators were given"
+                f"a channel from {shape[0]} values to {shape[1]} outputs needs that many rows and "
+                f"entries of each, but rows of shape {given.shape} were given"
             )
         rows = np.empty(shape, dtype=object)
         rows[:] = [_whole(row) for row in given.tolist()]
         rows.setflags(write=False)
-        denominators = tuple(_whole(list(self.denominators)))
-        for x, (row, denominator) in enumerate(zip(rows.tolist(), denominators, strict=True)):
-            if min(row) < 0:
-                raise InputError(f"row {x + 1} of the channel has the negative entry {min(row)}")
-            if sum(row) != denominator or denominator == 0:
-                raise InputError(
-                    f"row {x + 1} of the channel sums to {sum(row)}, but it must sum to its "
-                    f"denominator, here {denominator}, above 0"
-                )
+        denominators = tuple(map(sum, rows.tolist()))
+        if min(map(min, rows)) < 0 or 0 in denominators:
+            raise InputError("a channel's entries must not be negative, nor all of a row 0")
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "denominators", denominators)
 
     @classmethod
     def of(cls, inputs: Support, outputs: Support, rows: Any) -> "Channel":
         """Return the channel of some rows of integers; each row's sum is its denominator."""
-        given = np.asarray(rows, dtype=object)
-        if given.ndim != 2:
-            raise InputError(f"a channel needs rows of integers, but the shape is {given.shape}")
-        sums = tuple(sum(_whole(row)) for row in given.tolist())
-        return cls(inputs, outputs, given, sums)
+        return cls(inputs, outputs, rows)
 
     def draw(self, atoms: NDArray[np.int64], entropy: Entropy | None = None) -> NDArray[np.int64]:
         """Return one independent output for each value, exactly by the integers of its row.
@@ -110,15 +98,9 @@ class Channel:
         """
         at = np.asarray(atoms)
         if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
-            raise InputError(
-                "values are drawn for a one-dimensional array of positions, but one of type "
-                f"{at.dtype} and shape {at.shape} was given"
-            )
-        if at.size and (int(at.min()) < 0 or int(at.max()) >= self.inputs.size):
-            raise InputError(
-                f"positions must be at least 0 and below {self.inputs.size}, but they range from "
-                f"{at.min()} to {at.max()}"
-            )
+            raise InputError("values are drawn for a one-dimensional array of integer positions")
+        if at.size and not 0 <= at.min() <= at.max() < self.inputs.size:
+            raise InputError(f"positions must be at least 0 and below {self.inputs.size}")
         at = at.astype(np.int64, copy=False)
         source = system_entropy if entropy is None else entropy
         outputs = np.empty(at.size, dtype=np.int64)
@@ -251,8 +233,7 @@ def _whole(values: list[Any]) -> list[int]:
             whole.append(int(operator.index(value)))
         except TypeError:
             raise InputError(
-                "a channel's entries and denominators must be whole numbers, but "
-                f"{value!r} was given"
+                f"a channel's entries must be whole numbers, but {value!r} was given"
             ) from None
     return whole
 
