@@ -67,6 +67,7 @@ def test_a_channel_that_lacks_a_value() -> None:
 def test_bounds_are_compared_exactly(upper: Fraction) -> None:
     bound = LossBound(upper, 0.0)
     assert bound.at_most(upper)
+    assert bound.at_most(str(upper))
     assert not LossBound(upper + Fraction(1, 10**60), 0.0).at_most(upper)
     assert Fraction(float(bound)) >= upper
     assert not LossBound(None, 0.0).at_most(upper)

@@ -9,28 +9,26 @@ comparison is made on midpoints: Python's ``<`` between balls is true only if it
 points; where balls overlap, results are widened to hold both.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
+from functools import reduce
+from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
-from flint import arb, arb_poly, arb_series, ctx, fmpq, fmpz_poly
+from flint import arb, ctx, fmpq
 
 from pufferfish.loss.kernel import Axis, Problem, Where
 from pufferfish.loss.support_function import Extreme, extremes, still_extremes
 from pufferfish.numbers import precision
 from pufferfish.priors.ambiguity import Point, Region
 
-Row = list[arb]
+#: An array of balls, and the largest of each two.
+Balls = Any
+_MAX: Any = np.frompyfunc(arb.max, 2, 1)
 
 #: Exponents t below 2**59 are left to FLINT; its own exp gives up somewhere beyond 2**64.
 _LARGE = 59
-#: Evenly spaced supports go through FLINT's power series, their holes filled with zeros. A place
-#: costs about half as much there as an atom in the plain recursion, hence at most this many.
-_PLACES_PER_ATOM = 2
 
 
 def exp_minus(t: Fraction) -> arb:
@@ -68,129 +66,81 @@ def enclose(problem: Problem, bits: int) -> tuple[arb | None, Where]:
     secret is not compared with itself, for its own region may hold two very different
     distributions.
     """
-    with _at(problem, bits):
-        lines = [(at, _Line(axis)) for at, axis in problem.noises]
+    with precision(bits):
+        passes = _passes(problem)
         where, largest, middle = Where(0, problem.pairs[0], 0), arb(1), arb(1)
         for rho, beliefs in enumerate(problem.adversaries):
-            ends = [_ends(problem, lines, own) for own in beliefs]
-            cells = zip(
-                zip(*(top for top, _ in ends), strict=True),
-                zip(*(bottom for _, bottom in ends), strict=True),
-                strict=True,
-            )
-            for cell, (tops, bottoms) in enumerate(cells):
-                for high, i, j in _opponents(problem, tops):
-                    low = bottoms[j]
-                    if high.is_zero():
-                        continue
-                    if low.is_zero():
-                        return None, Where(cell, (i, j), rho)
-                    ratio = high / low
-                    if ratio < largest:
-                        continue
-                    if not ratio.is_finite():
-                        # A ball reaches 0: nothing is known at this precision.
-                        return ratio, Where(cell, (i, j), rho)
-                    largest = ratio.max(largest)
-                    if ratio.mid() > middle:
-                        middle, where = ratio.mid(), Where(cell, (i, j), rho)
+            tops, lows = zip(*(_ends(problem, passes, own) for own in beliefs), strict=True)
+            highs = _highest(problem, tops)
+            for cell, j in product(range(problem.cells), range(len(lows))):
+                high, low = highs[j][cell], lows[j][cell]
+                if high.is_zero():
+                    continue
+                ratio = None if low.is_zero() else high / low
+                if ratio is not None and ratio < largest:
+                    continue
+                i = max(problem.rivals[j], key=lambda k: tops[k][cell].mid())
+                if ratio is None or not ratio.is_finite():
+                    # Where a ball reaches 0, nothing is known at this precision.
+                    return ratio, Where(cell, (i, j), rho)
+                largest = ratio.max(largest)
+                if ratio.mid() > middle:
+                    middle, where = ratio.mid(), Where(cell, (i, j), rho)
         return largest, where
 
 
 def log_ratio(problem: Problem, bits: int, rho: int, pair: tuple[int, int], cell: int) -> arb:
     """Return the logarithm of the ratio of two secrets at one output."""
-    with _at(problem, bits):
-        lines = [(at, _Line(axis)) for at, axis in problem.noises]
-        sets = problem.adversaries[rho]
-        (top, _), (_, bottom) = (_ends(problem, lines, sets[k]) for k in pair)
-        return (top[cell] / bottom[cell]).log()
+    with precision(bits):
+        passes, sets = _passes(problem), problem.adversaries[rho]
+        (top, _), (_, bottom) = (_ends(problem, passes, sets[k]) for k in pair)
+        ratio: arb = top[cell] / bottom[cell]
+        return ratio.log()
 
 
-def _at(problem: Problem, bits: int) -> AbstractContextManager[None]:
-    longest = max(len(axis.atoms) for axis in problem.axes)
-    return precision(bits, terms=_PLACES_PER_ATOM * longest)
+def _highest(problem: Problem, tops: Sequence[Balls]) -> list[Balls]:
+    """Return for every secret balls around the largest tops of its rivals."""
+    if problem.all_pairs:
+        # The largest before and the largest after each secret: linear in the secrets.
+        before: list[Balls] = list(accumulate(tops, _MAX))
+        after: list[Balls] = list(accumulate(tops[::-1], _MAX))[::-1]
+        return [after[1], *map(_MAX, before[:-2], after[2:]), before[-2]]
+    return [reduce(_MAX, [tops[i] for i in own]) for own in problem.rivals]
 
 
-def _opponents(problem: Problem, tops: Sequence[arb]) -> Iterator[tuple[arb, int, int]]:
-    """Yield for every secret j the largest top of those it is paired with, and whose that is."""
-    if not problem.all_pairs:
-        for i, j in problem.pairs:
-            yield tops[i], i, j
-            yield tops[j], j, i
-        return
-    # The largest before and the largest after each secret: linear in the secrets.
-    after = [(tops[-1], len(tops) - 1)]
-    for k in range(len(tops) - 2, 0, -1):
-        after.append(_larger((tops[k], k), after[-1]))
-    before = (tops[0], 0)
-    yield (*after[-1], 0)
-    for j in range(1, len(tops) - 1):
-        yield (*_larger(before, after[-1 - j]), j)
-        before = _larger(before, (tops[j], j))
-    yield (*before, len(tops) - 1)
-
-
-def _larger(one: tuple[arb, int], other: tuple[arb, int]) -> tuple[arb, int]:
-    """Return a ball around the larger of two values, and whose it is by midpoints."""
-    if one[0] > other[0]:
-        return one
-    if one[0] < other[0]:
-        return other
-    return one[0].max(other[0]), one[1] if one[0].mid() >= other[0].mid() else other[1]
+def _passes(problem: Problem) -> list[tuple[int, "_Pass"]]:
+    return [(at, _Pass(axis)) for at, axis in problem.noises]
 
 
 def _ends(
-    problem: Problem, lines: Sequence[tuple[int, "_Line"]], belief: Point | Region
-) -> tuple[Row, Row]:
+    problem: Problem, passes: Sequence[tuple[int, "_Pass"]], belief: Point | Region
+) -> tuple[Balls, Balls]:
     """Return the largest and the smallest likelihood of every output, flat on the grid."""
     if isinstance(belief, Point):
-        row = _point(lines, belief)
-        return row, row
+        values = _balls(belief.masses) * (1 / arb(belief.total))
+        for at, noise in passes:
+            values = np.moveaxis(noise.passed(np.moveaxis(values, at, 0)), 0, at)
+        return (values.reshape(-1),) * 2
     axis = problem.axes[0]
-    if lines:
-        both = extremes(belief, axis.places)
-        top, bottom = (lines[0][1].extreme(own) for own in both)
+    if passes:
+        top, bottom = (passes[0][1].extreme(own) for own in extremes(belief, axis.places))
         return top, bottom
-    sides = still_extremes(belief, axis.columns)
-    unit = arb(belief.unit * axis.unit)
-    top, bottom = ([arb(v) / unit if v else arb(0) for v in side] for side in sides)
+    unit = 1 / arb(belief.unit * axis.unit)
+    top, bottom = (_balls(side) * unit for side in still_extremes(belief, axis.columns))
     return top, bottom
 
 
-def _point(lines: Sequence[tuple[int, "_Line"]], point: Point) -> Row:
-    """Pass the noise over one axis after the other."""
-    scale = 1 / arb(point.total)
-    whole = point.masses.reshape(-1).tolist()
-    values: Row = []
-    if not lines:
-        return [arb(mass) * scale if mass else arb(0) for mass in whole]
-    for at, line in lines:
-        order = np.moveaxis(np.arange(len(whole)).reshape(point.masses.shape), at, -1)
-        cells: list[list[int]] = order.reshape(-1, line.size).tolist()
-        passed = [arb(0)] * len(whole)
-        for own in cells:
-            if values:
-                done = line.passed([values[cell] for cell in own], None)
-            else:
-                done = line.passed([whole[cell] for cell in own], scale)
-            for cell, value in zip(own, done, strict=True):
-                passed[cell] = value
-        values = passed
-    return values
+def _balls(numbers: Any) -> Balls:
+    return np.frompyfunc(arb, 1, 1)(np.asarray(numbers, dtype=object))
 
 
-class _Line:
-    """Laplace noise along one axis."""
+class _Pass:
+    """Laplace noise along one axis, the first one of arrays of balls."""
 
     def __init__(self, axis: Axis) -> None:
-        self.rate, self.size = axis.rate, len(axis.places)
-        self.places: list[int] = axis.places.tolist()
+        self.rate, self.places = axis.rate, axis.places.tolist()
         self.known: dict[int, arb] = {}
-        gaps = [b - a for a, b in pairwise(self.places)]
-        common = math.gcd(*gaps) or 1
-        self.factors = [self.decay(gap) for gap in gaps]
-        self.ratio = self.decay(common)
-        self.slots = [place // common for place in self.places]
+        self.factors = [self.decay(gap) for gap in np.diff(axis.places).tolist()]
 
     def decay(self, steps: int) -> arb:
         """Return e^-(steps * rate); each is worked out once."""
@@ -199,47 +149,35 @@ class _Line:
             value = self.known[steps] = exp_minus(steps * self.rate)
         return value
 
-    def passed(self, masses: Sequence[Any], scale: arb | None) -> Row:
-        """Return the likelihoods at all atoms, for balls, or for whole numbers times a scale."""
-        if all(mass == 0 for mass in masses):
-            return [arb(0)] * self.size
-        n, r = self.slots[-1] + 1, self.ratio
-        if n > _PLACES_PER_ATOM * self.size:
-            weights = masses if scale is None else [mass * scale for mass in masses]
-            left, right = self._sides(weights)
-            beyond = [b * factor for b, factor in zip(right[1:], self.factors, strict=True)]
-            return [a + b for a, b in zip(left, [*beyond, arb(0)], strict=True)]
-        filled = [0] * n
-        for slot, mass in zip(self.slots, masses, strict=True):
-            filled[slot] = mass
-        poly = arb_poly(filled) if scale is None else arb_poly(fmpz_poly(filled)) * scale
-        # As power series the passes are divisions by 1 - r x and, from the high end, by x - r:
-        # FLINT divides by two terms with the very recursion, at a fraction of Python's cost.
-        series = arb_series(poly, prec=n) / arb_series([1, -r], prec=n)
-        row = (series + arb_series((poly // arb_poly([-r, 1])) * r, prec=n)).coeffs()
-        return [row[slot] for slot in self.slots]
+    def sides(self, masses: Balls) -> tuple[Balls, Balls]:
+        """Return the sums of mass * e^-distance to the left and to the right, each with y."""
+        left, right = masses.copy(), masses.copy()
+        for k, factor in enumerate(self.factors, 1):
+            left[k] += left[k - 1] * factor
+        for k, factor in zip(range(len(right) - 2, -1, -1), self.factors[::-1], strict=True):
+            right[k] += right[k + 1] * factor
+        return left, right
 
-    def _sides(self, weights: Sequence[arb]) -> tuple[Row, Row]:
-        """Return the sums of weight * e^-distance to the left and to the right, each with y."""
-        left, right = [weights[0]], [weights[-1]]
-        for k in range(1, self.size):
-            left.append(left[-1] * self.factors[k - 1] + weights[k])
-            right.append(right[-1] * self.factors[-k] + weights[-1 - k])
-        return left, right[::-1]
+    def passed(self, masses: Balls) -> Balls:
+        """Return the likelihoods at all atoms."""
+        left, right = self.sides(masses)
+        for k, factor in enumerate(self.factors):
+            left[k] += right[k + 1] * factor
+        return left
 
-    def extreme(self, extreme: Extreme) -> Row:
+    def extreme(self, extreme: Extreme) -> Balls:
         """Return <P, k_y> at all outputs, for the extreme P of each."""
         region, places, row = extreme.region, self.places, []
-        room = [arb(mass) for mass in region.room]
-        left, right = self._sides(room)
-        least = self.passed(region.least, arb(1))
+        room = _balls(region.room)
+        left, right = self.sides(room)
+        least = self.passed(_balls(region.least))
         cuts = (extreme.first, extreme.last, extreme.shell, extreme.distance, extreme.target)
         each = zip(*(own.tolist() for own in cuts), strict=True)
         for y, (first, last, shell, distance, target) in enumerate(each):
             part = arb(0)
             if first > 0:
                 part += left[first - 1] * self.decay(places[y] - places[first - 1])
-            if last < self.size:
+            if last < len(places):
                 part += right[last] * self.decay(places[last] - places[y])
             if extreme.largest:
                 part = left[y] + right[y] - room[y] - part if first < last else arb(0)

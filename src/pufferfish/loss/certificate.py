@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from pufferfish.numbers import float_up, show_short
+from pufferfish.numbers import Number, float_up, parse_number, show_short
 
 Kind = Literal["joint loss", "joint loss + worst cases", "worst-case sum"]
 
@@ -76,9 +76,9 @@ class LossBound:
     def __float__(self) -> float:
         return self.value
 
-    def at_most(self, epsilon: Fraction) -> bool:
+    def at_most(self, epsilon: Number) -> bool:
         """Whether the loss was proved to be at most epsilon, compared exactly."""
-        return self.upper is not None and self.upper <= epsilon
+        return self.upper is not None and self.upper <= parse_number(epsilon, "epsilon")
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,10 +11,11 @@ at most c e^(sum w_l) sum_x P_i(x) k_R(y|x), and c sum_x P_j(x) k_R(y|x) is at m
 With k rows of one person every release is k of them, and its worst case counts k times.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from pufferfish.loss.certificate import LossBound
 from pufferfish.loss.kernel import GridTooLarge, Mechanism
 from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
 from pufferfish.loss.proof import loss_bound
-from pufferfish.loss.worst_case import worst_case
+from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import IntArray
@@ -31,33 +32,8 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Lattice, Support
 
-
-class PlanLike(Protocol):
-    """What is read of a plan: see :class:`pufferfish.Plan`."""
-
-    @property
-    def applied(self) -> Mechanism:
-        """What happens to every value."""
-
-    @property
-    def support(self) -> Support:
-        """Where the value can lie."""
-
-    @property
-    def coding(self) -> Any:
-        """Name and cleaning of the column, or None."""
-
-    @property
-    def unit(self) -> str | None:
-        """The column whose equal values mark the rows of one person."""
-
-    @property
-    def rows_per_person(self) -> tuple[int, ...]:
-        """How many rows one person may have."""
-
-
-#: One release: a plan, or the column and what was applied to it.
-Item = PlanLike | tuple[str, PlanLike | Mechanism]
+#: One release: a plan, or the column and the plan or mechanism that was applied to it.
+Item = Any
 
 
 class Other(NamedTuple):
@@ -198,12 +174,12 @@ def compose(
         return LossBound(Fraction(0), 0.0)
     bound = _worst_sum(terms, max(known))
     mixed = _mixture(scenario, terms, max(known), limit)
-    if mixed is not None and _rank(mixed.upper) <= _rank(bound.upper):
+    if mixed is not None and rank(mixed.upper) <= rank(bound.upper):
         bound = mixed
     unknown = max(set(rows) - known, default=0)
     if unknown:
         worst = _worst_sum(_terms_of(scenario, releases, others, True), unknown)
-        bound = max(bound, worst, key=lambda found: _rank(found.upper))
+        bound = max(bound, worst, key=lambda found: rank(found.upper))
     return bound
 
 
@@ -217,10 +193,7 @@ class _Term(NamedTuple):
 
 
 def _terms_of(
-    scenario: Scenario,
-    releases: Releases,
-    others: Sequence[Other],
-    everywhere: bool,
+    scenario: Scenario, releases: Releases, others: Iterable[Other], everywhere: bool
 ) -> list[_Term]:
     """Return all releases, with worst cases over what pairs can have, or over whole supports."""
     terms = []
@@ -231,11 +204,9 @@ def _terms_of(
         column = scenario.product.columns[at] or "the column"
         for made in mechanisms:
             sets = ends if isinstance(made, DiscreteLaplace) else [atoms]
-            worst = max((worst_case(made, support, own) for own in sets), key=_rank)
+            worst = max((worst_case(made, support, own) for own in sets), key=rank)
             terms.append(_Term(column, worst, at, made))
-    for column, made, support in others:
-        terms.append(_Term(column, worst_case(made, support), None, made))
-    return terms
+    return terms + [_Term(o.column, worst_case(o[1], o[2]), None, o.mechanism) for o in others]
 
 
 def _reach(scenario: Scenario, at: int) -> tuple[list[Any], IntArray]:
@@ -253,19 +224,6 @@ def _reach(scenario: Scenario, at: int) -> tuple[list[Any], IntArray]:
     return [np.array(pair, dtype=np.int64) for pair in ends], np.flatnonzero(everything)
 
 
-def _units(terms: Sequence[_Term]) -> list[list[_Term]]:
-    """Return what is left out together, smallest worst cases first: noises of a column merge.
-
-    Leaving out only some of them makes no grid smaller.
-    """
-    units: dict[object, list[_Term]] = {}
-    for number, term in enumerate(terms):
-        if term.at is not None:
-            noise = isinstance(term.mechanism, DiscreteLaplace)
-            units.setdefault(("noise", term.at) if noise else number, []).append(term)
-    return sorted(units.values(), key=lambda unit: _rank(_added(_named(unit))))
-
-
 def worst_sum(others: Iterable[Other], rows: int = 1) -> LossBound:
     """Return the sum of all worst cases, for so many rows of one person."""
     return _worst_sum([_Term(o[0], worst_case(o[1], o[2]), None, o[1]) for o in others], rows)
@@ -273,70 +231,59 @@ def worst_sum(others: Iterable[Other], rows: int = 1) -> LossBound:
 
 def _worst_sum(terms: Sequence[_Term], rows: int) -> LossBound:
     named = _named(terms, rows)
-    return LossBound(_added(named), 0.0, "worst-case sum", "none", (), named, rows)
+    return LossBound(_sum(named), 0.0, "worst-case sum", "none", (), named, rows)
 
 
 def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) -> LossBound | None:
     """Return the joint loss with the fewest worst cases; None where no grid fits."""
-    units = _units(terms)
+    # What is left out together, smallest worst cases first: leaving out only some of the noises of
+    # a column makes no grid smaller.
+    merged: dict[object, list[_Term]] = {}
+    for number, term in enumerate(terms):
+        if term.at is not None:
+            noise = isinstance(term.mechanism, DiscreteLaplace)
+            merged.setdefault(("noise", term.at) if noise else number, []).append(term)
+    units = sorted(merged.values(), key=lambda unit: rank(_sum(_named(unit))))
     if scenario.has_region and len(units) > 1:
         return None  # a robust loss is that of one channel, or of the noises of one column
-    for many in _fitting(scenario, units, limit):
-        inside = [term for unit in units[many:] for term in unit]
+
+    def fits(many: int) -> bool:
         try:
-            joint = loss_bound(scenario, _releases(inside), limit)
+            problems_of(scenario, _releases(units[many:]), limit)
+        except GridTooLarge:
+            return False
+        return True
+
+    # More releases hardly ever make a smaller grid.
+    first = bisect_left(range(1, len(units)), True, key=fits) + 1
+    for many in [0, *range(first, len(units))] if units else []:
+        try:
+            joint = loss_bound(scenario, _releases(units[many:]), limit)
         except GridTooLarge:  # small enough to be worked out, but not to be proved
             continue
         left = [term for unit in units[:many] for term in unit]
         named = _named([*left, *(term for term in terms if term.at is None)], rows)
-        upper, added = joint.upper, _added(named)
-        return replace(
-            joint,
-            upper=None if upper is None or added is None else upper + added,
-            kind="joint loss + worst cases" if named else joint.kind,
-            within=tuple(term.column for term in inside),
-            terms=named,
-        )
+        upper = added([joint.upper, *(worst for _, worst in named)])
+        kind = "joint loss + worst cases" if named else joint.kind
+        within = tuple(term.column for unit in units[many:] for term in unit)
+        return replace(joint, upper=upper, kind=kind, within=within, terms=named)
     return None
 
 
-def _fitting(scenario: Scenario, units: list[list[_Term]], limit: int) -> Iterator[int]:
-    """Yield how many units to leave out until the grid fits, from the fewest."""
-    if units:
-        yield 0
-    few, many = 0, len(units)
-    while many - few > 1:  # more releases hardly ever make a smaller grid
-        middle = (few + many) // 2
-        try:
-            problems_of(scenario, _releases(t for unit in units[middle:] for t in unit), limit)
-            many = middle
-        except GridTooLarge:
-            few = middle
-    yield from range(max(1, many), len(units))
-
-
-def _releases(terms: Iterable[_Term]) -> dict[int, list[Mechanism]]:
+def _releases(units: Iterable[Iterable[_Term]]) -> dict[int, list[Mechanism]]:
     """Return the releases of columns that the scenario knows."""
     found: dict[int, list[Mechanism]] = {}
-    for term in terms:
-        if term.at is not None:
-            found.setdefault(term.at, []).append(term.mechanism)
+    for term in (term for unit in units for term in unit if term.at is not None):
+        found.setdefault(int(term.at or 0), []).append(term.mechanism)
     return found
 
 
 def _named(terms: Iterable[_Term], rows: int = 1) -> tuple[tuple[str, Fraction | None], ...]:
-    return tuple((t.column, None if t.worst is None else rows * t.worst) for t in terms)
+    return tuple((term.column, added([term.worst], rows)) for term in terms)
 
 
-def _added(named: Iterable[tuple[str, Fraction | None]]) -> Fraction | None:
-    """Return the sum of worst cases; None: infinite."""
-    values = [worst for _, worst in named]
-    finite = [worst for worst in values if worst is not None]
-    return sum(finite, Fraction(0)) if len(finite) == len(values) else None
-
-
-def _rank(upper: Fraction | None) -> tuple[bool, Fraction]:
-    return upper is None, upper or Fraction(0)
+def _sum(named: Iterable[tuple[str, Fraction | None]]) -> Fraction | None:
+    return added(worst for _, worst in named)
 
 
 def _read(
@@ -353,19 +300,18 @@ def _read(
             f"release {number} must be a plan, or (column, mechanism), but a "
             f"{type(item).__name__} was given"
         )
-    plan = cast(PlanLike, item)
-    if plan.unit is not None and plan.unit != unit:
+    if item.unit is not None and item.unit != unit:
         about = "is about single rows" if unit is None else f"has the unit {unit!r}"
         raise InputError(
             f"the plan of release {number} is for the rows of one person together (unit "
-            f"{plan.unit!r}), but the scenario {about}: count the table with unit={plan.unit!r}"
+            f"{item.unit!r}), but the scenario {about}: count the table with unit={item.unit!r}"
         )
-    own = None if plan.coding is None else plan.coding.column
+    own = None if item.coding is None else item.coding.column
     if column is not None and own is not None and column != own:
         raise InputError(
             f"release {number} is given for the column {column!r}, but its plan is for {own!r}"
         )
-    return column if own is None else own, plan.applied, plan.support, plan.rows_per_person
+    return column if own is None else own, item.applied, item.support, item.rows_per_person
 
 
 def _check_fits(made: Mechanism, support: Support | None, axis: Support, number: int) -> None:

@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RateLoss: the loss for searching, as a function of the rate of further noise; unproved."""
+"""RateLoss: the loss for searching, as a function of the rate of further noise; unproved.
+
+One column of points with noise alone is passed in plain numbers, in cache-sized pieces. All others
+go in logarithms: joint problems axis by axis, regions by their extreme distributions, which do not
+depend on the rate. The proof shares the whole numbers of kernel and problem with this search, and
+no arithmetic, with one exception: losses too small for doubles are searched in balls.
+"""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pufferfish.loss.balls import enclose, log_ratio
-from pufferfish.loss.evaluators import Attained, Found, Line, Logs, in_doubles
 from pufferfish.loss.exact import loses_nothing
 from pufferfish.loss.kernel import Mechanism, Problem
-from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
-from pufferfish.loss.recursion import LARGEST_U
+from pufferfish.loss.passes import FLOOR, LARGEST_U, ExtremePass, PlainPass, noise_pass, quotients
+from pufferfish.loss.problem import Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, error_bound
-from pufferfish.loss.worst_case import worst_case
+from pufferfish.loss.support_function import extremes, still_extremes
+from pufferfish.loss.worst_case import added, worst_case
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray
+from pufferfish.numbers import FloatArray, IntArray
+from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
@@ -33,19 +41,99 @@ _BITS = 128
 _NEAR = Fraction(1, 1 << 24)
 #: Rates are cut here: doubles hold no more.
 _LARGE = Fraction(2) ** 1000
+#: Losses beyond this are worked out in logarithms.
+_LARGE_LOSS = 300.0
+#: Atoms from which a witness is looked at within 60 theta only: the rest weighs below 1e-26.
+_LONG = 5000
+_WINDOW = 60.0
 
 
-class _Part(NamedTuple):
+class Attained(NamedTuple):
+    """Where a loss is attained: secret ``first`` is likelier at that output than ``second``.
+
+    The position of the problem in its RateLoss; adversary, secrets and output (its position on the
+    grid, in C order) in that problem.
+    """
+
+    problem: int
+    adversary: int
+    first: int
+    second: int
+    cell: int
+
+
+def largest(
+    tops: FloatArray,
+    bottoms: FloatArray,
+    rivals: Sequence[Sequence[int]],
+    over: Callable[..., Any] = np.subtract,
+) -> tuple[float, int, int, int]:
+    """Return the largest ``over(tops[i], bottoms[j])`` of all j and rivals i of j; i, j and cell.
+
+    Both have shape (m, cells). What is not a number (0/0) is skipped.
+    """
+    # The region of one secret may hold two very different distributions; a point is just itself.
+    alike = tops is bottoms and all(len(own) == len(tops) - 1 for own in rivals)
+    value, j, cell = -math.inf, 0, 0
+    for k, own in enumerate(rivals[:1] if alike else rivals):
+        high = tops.max(axis=0) if alike else tops[own].max(axis=0)
+        gap = over(high, bottoms.min(axis=0) if alike else bottoms[k])
+        at = int(np.argmax(gap))
+        if math.isnan(gap[at]):
+            gap = np.where(np.isnan(gap), -math.inf, gap)
+            at = int(np.argmax(gap))
+        if gap[at] > value:
+            value, j, cell = float(gap[at]), k, at
+    if alike:
+        j = int(bottoms[:, cell].argmin())
+    return value, max(rivals[j], key=lambda i: float(tops[i, cell])), j, cell
+
+
+def in_doubles(point: Point) -> FloatArray:
+    """Return the probabilities of a point."""
+    if point.masses.dtype == object:
+        flat = quotients(point.masses.reshape(-1).tolist(), point.total)
+        return flat.reshape(point.masses.shape)
+    probabilities: FloatArray = point.masses / float(point.total)
+    return probabilities
+
+
+#: A point by its masses on the grid; the largest and smallest likelihoods of a region by its
+#: extreme distributions or, without noise, as they are.
+_Belief = FloatArray | tuple[ExtremePass | FloatArray, ExtremePass | FloatArray]
+
+
+class _Part:
     """One problem, with the rates of its noisy axes as base + factor * u."""
 
-    problem: Problem
-    evaluator: Line | Logs
-    bases: tuple[Fraction, ...]
-    factors: tuple[Fraction, ...]
+    def __init__(
+        self, number: int, problem: Problem, bases: Sequence[Fraction], factors: Sequence[Fraction]
+    ) -> None:
+        self.number, self.problem, self.bases, self.factors = number, problem, bases, factors
+        self.rivals, self.small = problem.rivals, False
+        self.beliefs = [[self._belief(own) for own in row] for row in problem.adversaries]
+        self.passes: list[PlainPass] = []
+        if problem.pure_noise and len(problem.axes) == 1 and not problem.regions:
+            places: Any = problem.axes[0].places
+            self.passes = [PlainPass(places, np.stack(own)) for own in self.beliefs]  # type: ignore[arg-type]
 
-    def rates(self, u: float) -> FloatArray:
+    def _belief(self, own: Point | Region) -> _Belief:
+        if isinstance(own, Point):
+            masses = in_doubles(own)
+            # Masses might vanish in doubles.
+            self.small |= not masses[own.masses != 0].min(initial=1.0) > _LEAST_MASS
+            return masses
+        axis = self.problem.axes[0]
+        if axis.noisy:
+            top, bottom = extremes(own, axis.places)
+            return ExtremePass(top, axis.places), ExtremePass(bottom, axis.places)
+        high, low = still_extremes(own, axis.columns)
+        unit = own.unit * axis.unit
+        return quotients(high, unit), quotients(low, unit)
+
+    def rates(self, u: float) -> list[float]:
         pairs = zip(self.bases, self.factors, strict=True)
-        return np.array([float(min(base, _LARGE)) + float(factor) * u for base, factor in pairs])
+        return [float(min(base, _LARGE)) + float(factor) * u for base, factor in pairs]
 
     def at_rate(self, u: float | Fraction) -> Problem:
         """Return the problem at an exact u, for ball arithmetic."""
@@ -53,6 +141,92 @@ class _Part(NamedTuple):
         axes = self.problem.axes
         changed = tuple(replace(a, rate=next(exact)) if a.noisy else a for a in axes)
         return replace(self.problem, axes=changed)
+
+    def on(self, atoms: IntArray, starts: IntArray, places: IntArray) -> "_Part":
+        """Return the same on some atoms of its only axis, gathered from each start to the next."""
+        axis = self.problem.axes[0]
+        sets = tuple(
+            tuple(
+                Point(np.add.reduceat(own.masses[atoms], starts), own.total)
+                for own in self.problem.points(rho)
+            )
+            for rho in range(len(self.problem.adversaries))
+        )
+        axes = (replace(axis, atoms=axis.atoms[atoms][starts], places=places),)
+        smaller = replace(self.problem, axes=axes, adversaries=sets)
+        return _Part(self.number, smaller, self.bases, self.factors)
+
+    def worst(self, u: float) -> list[tuple[float, Attained]]:
+        """Return the worst witness of each adversary, or of each piece of the support."""
+        rates, found = self.rates(u), []
+        for rho, own in enumerate(self.passes):
+            for start, piece in own.pieces(rates[0]):
+                ratio, i, j, cell = largest(piece, piece, self.rivals, np.divide)
+                found.append((math.log(ratio), Attained(self.number, rho, i, j, start + cell)))
+        if found and max(found)[0] <= _LARGE_LOSS:
+            return found
+        found = []
+        for rho, beliefs in enumerate(self.beliefs):
+            ends = [self._ends(own, rates) for own in beliefs]
+            tops = np.stack([top for top, _ in ends])
+            bottoms = np.stack([low for _, low in ends]) if self.problem.regions else tops
+            value, *where = largest(tops, bottoms, self.rivals)
+            found.append((value, Attained(self.number, rho, *where)))
+        return found
+
+    def _ends(self, own: _Belief, rates: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """Return ln of the largest and the smallest likelihood of every output, flat."""
+        if isinstance(own, tuple):
+            high, low = (
+                side.logs(rates[0]) if isinstance(side, ExtremePass) else np.log(side)
+                for side in own
+            )
+            return high, low
+        logs = np.log(own)
+        for (at, axis), u in zip(self.problem.noises, rates, strict=True):
+            lines = np.ascontiguousarray(np.moveaxis(logs, at, -1))
+            logs = np.moveaxis(noise_pass(axis.places, lines, u), -1, at)
+        flat = logs.reshape(-1)
+        return flat, flat
+
+    def at(self, witness: Attained, u: float, window: float = _WINDOW) -> tuple[float, float]:
+        """Return the log-ratio at a witness and its slope in u, in one look at the masses."""
+        place: list[Any] = list(np.unravel_index(witness.cell, self.problem.shape))
+        noises, rates, far = self.problem.noises, self.rates(u), []
+        for (at, axis), rate in zip(noises, rates, strict=True):
+            y, cut = axis.places[place[at]], slice(None)
+            if len(axis.places) >= _LONG:
+                ends = [y - window / rate, y + window / rate]
+                cut = slice(*np.searchsorted(axis.places, ends).tolist())
+            far.append(np.abs(axis.places[cut] - float(y)))
+            place[at] = cut
+        rows = []
+        for side, k in enumerate((witness.first, witness.second)):
+            own = self.beliefs[witness.adversary][k]
+            chosen = own[side] if isinstance(own, tuple) else own
+            if isinstance(chosen, ExtremePass):
+                masses = chosen.extreme.masses_at(noises[0][1].places, witness.cell)
+                chosen = quotients(masses, chosen.extreme.region.unit)
+            rows.append(chosen[tuple(place)].reshape([len(own) for own in far]))
+        steps = np.meshgrid(*far, indexing="ij", sparse=True)
+        exponents = [own * -rate for own, rate in zip(steps, rates, strict=True)]
+        exponent = reduce(np.add, exponents) if exponents else np.zeros(())
+        weights, tops = np.exp(exponent), [0.0, 0.0]
+        sums = [float(np.vdot(own, weights)) for own in rows]
+        if min(sums) < FLOOR:
+            if window < math.inf:
+                return self.at(witness, u, math.inf)
+            logs = [np.log(own) + exponent for own in rows]
+            tops = [float(own.max()) for own in logs]
+            rows = [np.exp(own - top) for own, top in zip(logs, tops, strict=True)]
+            weights = np.ones_like(weights)
+            sums = [float(own.sum()) for own in rows]
+        slope = 0.0
+        for own, factor in zip(steps, self.factors, strict=True):
+            moved = weights * own
+            first, second = (float(np.vdot(r, moved)) / s for r, s in zip(rows, sums, strict=True))
+            slope += (second - first) * float(factor)
+        return tops[0] - tops[1] + math.log(sums[0]) - math.log(sums[1]), slope
 
 
 class RateLoss:
@@ -70,8 +244,6 @@ class RateLoss:
     bits : int
         0: doubles. Otherwise ball arithmetic of that precision, for losses that doubles cannot
         tell from 0; small grids only. Masses too small for doubles are evaluated in balls anyway.
-    limit : int
-        Cells that the grid of single rows may have; GridTooLarge where it has more.
     """
 
     def __init__(
@@ -80,55 +252,49 @@ class RateLoss:
         columns: Mapping[int, Fraction],
         previous: Releases | None = None,
         bits: int = 0,
-        limit: int = LARGEST_GRID,
     ) -> None:
         lattices = {c: lattice_of(scenario.product.axes[c]) for c in columns}
         applied: dict[int, list[Mechanism]] = {c: list(m) for c, m in (previous or {}).items()}
+        # Worst cases of so many rows are linear in u.
+        out = [worst_case(m, scenario.product.axes[c]) for c, own in applied.items() for m in own]
         for c, lattice in lattices.items():
             # Noise of theta = 1 stands for the further one.
             applied.setdefault(c, []).append(DiscreteLaplace(1.0, lattice.step))
-        problems, rows = problems_of(scenario, applied, limit)
+        problems, rows = problems_of(scenario, applied)
+        base = added(out, rows)
+        slope = sum(int(own.index[-1]) * float(columns[c]) for c, own in lattices.items())
+        self._linear = (math.inf if base is None else float(base)), rows * slope
         self.bits = bits
         self._parts: list[_Part] = []
         for problem in problems:
-            if not loses_nothing(problem):
-                noisy = [axis for _, axis in problem.noises]
-                factors = tuple(Fraction(columns.get(axis.column, 0)) for axis in noisy)
-                bases = tuple(
-                    axis.rate - (lattices[axis.column].step if axis.column in columns else 0)
-                    for axis in noisy
-                )
-                evaluator = _evaluator(len(self._parts), problem)
-                self._parts.append(_Part(problem, evaluator, bases, factors))
-                if _is_small(problem):
-                    self.bits = max(self.bits, _BITS)
-        # Worst cases of so many rows are linear in u.
-        self._linear = (0.0, 0.0)
-        if rows:
-            out = [
-                (m, scenario.product.axes[c]) for c, own in (previous or {}).items() for m in own
+            if loses_nothing(problem):
+                continue
+            noisy = [axis for _, axis in problem.noises]
+            factors = [Fraction(columns.get(axis.column, 0)) for axis in noisy]
+            bases = [
+                axis.rate - (lattices[axis.column].step if axis.column in columns else 0)
+                for axis in noisy
             ]
-            worst = [worst_case(mechanism, support) for mechanism, support in out]
-            base = sum(math.inf if term is None else float(term) for term in worst)
-            slope = sum(int(own.index[-1]) * float(columns[c]) for c, own in lattices.items())
-            self._linear = rows * base, rows * slope
+            with np.errstate(all="ignore"):
+                self._parts.append(_Part(len(self._parts), problem, bases, factors))
+        if any(part.small for part in self._parts):
+            self.bits = max(self.bits, _BITS)
 
     def worst(self, u: float) -> tuple[float, list[Attained]]:
         """Return the loss at u, and the worst witnesses that were met, worst first."""
-        found: Found = []
-        if self._linear != (0.0, 0.0):
-            value = self._linear[0] + self._linear[1] * u
-            found.append((value, Attained(-1, 0, 0, 0, 0)))
         if not u <= LARGEST_U:
             return math.inf, []
-        for number, part in enumerate(self._parts):
+        found = []
+        if self._linear != (0.0, 0.0):
+            found.append((self._linear[0] + self._linear[1] * u, Attained(-1, 0, 0, 0, 0)))
+        for part in self._parts:
             if not self.bits:
                 with np.errstate(all="ignore"):
-                    found += part.evaluator.worst(part.rates(u))
+                    found += part.worst(u)
                 continue
             ratio, (cell, pair, rho) = enclose(part.at_rate(u), self.bits)
             value = math.inf if ratio is None else float(ratio.log().mid())
-            found.append((value, Attained(number, rho, *pair, cell)))
+            found.append((value, Attained(part.number, rho, *pair, cell)))
         found.sort(key=lambda pair: -pair[0])
         return (found[0][0] if found else 0.0), [witness for _, witness in found]
 
@@ -144,8 +310,7 @@ class RateLoss:
             )
             return float(here.mid()), float((there - here).mid()) / (u * float(_NEAR))
         with np.errstate(all="ignore"):
-            value, slopes = part.evaluator.at(witness, part.rates(u))
-        return value, float(slopes @ np.array([float(factor) for factor in part.factors]))
+            return part.at(witness, u)
 
     @property
     def size(self) -> int:
@@ -167,35 +332,29 @@ class RateLoss:
 
         It answers where theta is many atoms wide. None unless one column has noise alone.
         """
-        return self._smaller(lambda line: line.gathered(atoms))
+
+        def gathered(places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+            width = max(1, int(places[-1]) // atoms)
+            starts = np.flatnonzero(np.diff(places // width, prepend=-1))
+            return np.arange(len(places)), starts, places[starts] // width * width
+
+        return self._smaller(gathered)
 
     def local(self, stretches: int = 8, atoms: int = 1024) -> "RateLoss | None":
         """Return the loss on some runs of neighbouring atoms: where theta is few atoms wide."""
-        return self._smaller(lambda line: line.stretches(stretches, atoms))
 
-    def _smaller(self, smaller: Callable[[Line], Line]) -> "RateLoss | None":
-        lines = [part.evaluator for part in self._parts]
-        if len(lines) != 1 or self.bits or not isinstance(lines[0], Line):
+        def runs(places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+            firsts = np.linspace(0, len(places) - atoms, stretches).astype(np.int64)
+            chosen = np.unique((firsts[:, None] + np.arange(atoms)).ravel())
+            return chosen, np.arange(len(chosen)), places[chosen]
+
+        return self._smaller(runs)
+
+    def _smaller(
+        self, chosen: Callable[[IntArray], tuple[IntArray, IntArray, IntArray]]
+    ) -> "RateLoss | None":
+        if self.bits or len(self._parts) != 1 or not self._parts[0].passes:
             return None
-        other = copy(self)
-        other._parts = [self._parts[0]._replace(evaluator=smaller(lines[0]))]
+        other, [part] = copy(self), self._parts
+        other._parts = [part.on(*chosen(part.problem.axes[0].places))]
         return other
-
-
-def _evaluator(number: int, problem: Problem) -> Line | Logs:
-    if problem.regions or len(problem.axes) > 1 or not problem.pure_noise:
-        with np.errstate(all="ignore"):
-            return Logs(number, problem)
-    sets = range(len(problem.adversaries))
-    masses = [np.stack([in_doubles(own) for own in problem.points(rho)]) for rho in sets]
-    return Line(number, problem.axes[0].places, masses, problem.pairs, problem.all_pairs)
-
-
-def _is_small(problem: Problem) -> bool:
-    """Whether there are masses that might vanish in doubles."""
-    points = [own for rho in range(len(problem.adversaries)) for own in problem.points(rho)]
-    return any(
-        own.masses.dtype == object
-        and not in_doubles(own)[own.masses != 0].min(initial=1.0) > _LEAST_MASS
-        for own in points
-    )

@@ -179,6 +179,15 @@ class Problem:
         return len(self.secrets) > 2 and len(self.pairs) == math.comb(len(self.secrets), 2)
 
     @property
+    def rivals(self) -> list[list[int]]:
+        """For each secret those that it is paired with."""
+        found: list[list[int]] = [[] for _ in self.secrets]
+        for i, j in self.pairs:
+            found[i].append(j)
+            found[j].append(i)
+        return found
+
+    @property
     def linked(self) -> Sequence[tuple[int, int]]:
         """Pairs that are all equal, in whatever is transitive, if and only if all pairs are."""
         chain = [(k, k + 1) for k in range(len(self.secrets) - 1)]

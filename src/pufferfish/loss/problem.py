@@ -17,9 +17,10 @@ import numpy as np
 
 from pufferfish.errors import InputError
 from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, Problem, axis_of
-from pufferfish.numbers import INT64_SAFE, CountArray, IntArray
+from pufferfish.numbers import INT64_SAFE, CountArray
 from pufferfish.priors.ambiguity import Point, Region
-from pufferfish.priors.scenario import Scenario
+from pufferfish.priors.scenario import Pair, Scenario
+from pufferfish.tables.report import Stratum
 
 #: The mechanisms that are applied to each column, by its position on the scenario's product.
 Releases = Mapping[int, Sequence[Mechanism]]
@@ -30,8 +31,6 @@ LARGEST_GRID = 1 << 24
 LARGEST_STRATUM = 1 << 22
 #: The same where channels have to be multiplied out in whole numbers.
 _CHANNELS = 1 << 20
-#: The sequences of people's atoms, and for each secret that has such people how many.
-_Stratum = tuple[IntArray, dict[str, CountArray]]
 
 
 def problems_of(
@@ -40,7 +39,7 @@ def problems_of(
     """Return the problem of single rows, then those of one person's rows; none for no releases.
 
     The second answer is the largest number of rows of which only worst cases over the whole support
-    are known (:func:`unknown_rows`, or their grid is too large); 0: none.
+    are known (some secret of a pair has no such people, or their grid is too large); 0: none.
 
     Raises GridTooLarge where the grid of single rows has more cells than ``limit``, or where noise
     and channels of one column are to be proved together for a region.
@@ -48,30 +47,22 @@ def problems_of(
     applied = {c: tuple(own) for c, own in sorted(releases.items()) if own}
     if not applied:
         return [], 0
-    problems, bounded = [_rows_problem(scenario, applied, limit)], unknown_rows(scenario)
-    for (number, rows), known in _people(scenario).items():
-        if any(a in known[1] and b in known[1] for a, b in scenario.pairs):
-            try:
-                problems.append(_stratum_problem(scenario, applied, limit, number, known))
-            except GridTooLarge:
-                bounded = max(bounded, rows)
-    return problems, bounded
-
-
-def unknown_rows(scenario: Scenario) -> int:
-    """Return the largest number of rows that people have, but not under both secrets of a pair.
-
-    Nothing is known of such people but worst cases over the whole support, once for each row; 0
-    where there are none.
-    """
-    people = _people(scenario)
-    unknown = [0]
-    for rows in {k for _, k in people}:
-        for number in range(len(scenario.priors)):
-            _, counts = people.get((number, rows), (None, {}))
-            if not all(a in counts and b in counts for a, b in scenario.pairs):
-                unknown.append(rows)
-    return max(unknown)
+    problems, unknown = [_rows_problem(scenario, applied, limit)], 0
+    for rows in sorted({stratum.rows for strata in scenario.strata for stratum in strata}):
+        for number, prior in enumerate(scenario.priors):
+            pairs: list[Pair] = []
+            for own in (own for own in prior.strata if own.rows == rows):
+                have = {s for s in scenario.protected if own.counts[prior.row(s)].any()}
+                pairs = [pair for pair in scenario.pairs if have.issuperset(pair)]
+                try:
+                    if pairs:
+                        args = scenario, applied, limit, number, own, pairs
+                        problems.append(_stratum_problem(*args))
+                except GridTooLarge:
+                    pairs = []
+            if len(pairs) < len(scenario.pairs):
+                unknown = max(unknown, rows)
+    return problems, unknown
 
 
 def _rows_problem(scenario: Scenario, applied: Releases, limit: int) -> Problem:
@@ -148,31 +139,23 @@ def _behind(own: Point | Region, axes: Sequence[Axis]) -> Point | Region:
     return Point(array, total)
 
 
-def _people(scenario: Scenario) -> dict[tuple[int, int], _Stratum]:
-    """Return the people of protected secrets by the adversary and their number of rows."""
-    found = {}
-    for number, prior in enumerate(scenario.priors):
-        for stratum in prior.strata:
-            counts = {s: stratum.counts[prior.row(s)] for s in scenario.protected}
-            have = {s: own for s, own in counts.items() if own.any()}
-            if have:
-                found[number, stratum.rows] = stratum.sequences, have
-    return found
-
-
 def _stratum_problem(
-    scenario: Scenario, applied: Releases, limit: int, number: int, known: _Stratum
+    scenario: Scenario,
+    applied: Releases,
+    limit: int,
+    number: int,
+    stratum: Stratum,
+    pairs: Sequence[Pair],
 ) -> Problem:
     """Return the problem of the people with one number of rows, under one adversary."""
-    sequences, counts = known
-    pairs = [(a, b) for a, b in scenario.pairs if a in counts and b in counts]
     secrets = tuple(s for s in scenario.protected if any(s in pair for pair in pairs))
-    used = np.any([counts[s] != 0 for s in secrets], axis=0)
-    each = np.unravel_index(sequences[used], scenario.product.shape)
+    counts = [stratum.counts[scenario.priors[number].row(s)] for s in secrets]
+    used = np.any(counts, axis=0)
+    each = np.unravel_index(stratum.sequences[used], scenario.product.shape)
     limit = min(limit, LARGEST_STRATUM // len(secrets))
     axes: list[Axis] = []
     flat = np.zeros(int(used.sum()), dtype=np.int64)
-    for row in range(sequences.shape[1]):
+    for row in range(stratum.rows):
         for c, own in applied.items():
             atoms, where = np.unique(each[c][:, row], return_inverse=True)
             axes.append(axis_of(c, scenario.product.axes[c], own, atoms))
@@ -181,8 +164,8 @@ def _stratum_problem(
             flat = flat * len(atoms) + where.reshape(-1)
     shape = tuple(len(axis.atoms) for axis in axes)
     points = []
-    for s in secrets:
-        masses = np.zeros(math.prod(shape), dtype=np.int64)
-        np.add.at(masses, flat, counts[s][used])
-        points.append(Point(masses.reshape(shape), int(counts[s].sum())))
-    return _problem(secrets, pairs, axes, [points], (number,), sequences.shape[1], limit)
+    for masses in counts:
+        grid = np.zeros(math.prod(shape), dtype=np.int64)
+        np.add.at(grid, flat, masses[used])
+        points.append(Point(grid.reshape(shape), int(masses.sum())))
+    return _problem(secrets, pairs, axes, [points], (number,), stratum.rows, limit)

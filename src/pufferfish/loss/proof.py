@@ -8,7 +8,7 @@ mass travels over theta with epsilon (theory, section 8).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ from pufferfish.loss.exact import farthest, loses_nothing
 from pufferfish.loss.kernel import GridTooLarge, Mechanism, Problem
 from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles
-from pufferfish.loss.worst_case import worst_case
+from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import (
@@ -109,7 +109,7 @@ def certify(
     return prove(known, {0: [mechanism]}, exact)
 
 
-def privacy_loss(scenario: Scenario | Prior, *, scale: Number) -> float:
+def privacy_loss(scenario: Scenario | Prior, scale: Number) -> float:
     """Return the privacy loss of Laplace noise, as a double that is not below it.
 
     Parameters
@@ -152,7 +152,7 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
     Where a grid does not fit, worst cases take its place.
     """
     found = _solved(scenario, releases, epsilon, LARGEST_GRID, anyway=True)
-    worst, lower = max(found, key=_rank), _lower(found)
+    worst, (lower, rounded) = _worst(found), _lower(found)
     holds = epsilon is not None and worst.upper is not None and worst.upper <= epsilon
     loss = math.inf if worst.upper is None else float_up(worst.upper)
     if epsilon is not None and holds:
@@ -161,14 +161,14 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
     return Certificate(
         method=worst.method,
         loss=loss,
-        loss_at_least=_float_down(lower),
+        loss_at_least=rounded,
         epsilon=epsilon,
         holds=holds,
         decided=holds or (epsilon is not None and lower > epsilon),
         witness=worst.witness,
         precision=max((own.bits for own in found if own.bits is not None), default=None),
         error_bound=worst.error,
-        rows=tuple(sorted({s.rows for strata in scenario.strata for s in strata})),
+        rows=_rows(scenario),
     )
 
 
@@ -179,10 +179,10 @@ def loss_bound(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID
     worst cases.
     """
     found = _solved(scenario, releases, None, limit, anyway=False)
-    worst = max(found, key=_rank)
+    worst = _worst(found)
     return LossBound(
         upper=worst.upper,
-        lower=_float_down(_lower(found)),
+        lower=_lower(found)[1],
         kind="worst-case sum" if worst.method == "none" else "joint loss",
         method=worst.method,
         rows=worst.rows,
@@ -190,19 +190,16 @@ def loss_bound(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID
     )
 
 
-def _lower(found: Sequence[_Found]) -> Fraction | float:
-    """Return a lower bound of the largest loss; infinite where one was seen to be."""
+def _worst(found: Iterable[_Found]) -> _Found:
+    return max(found, key=lambda own: rank(own.upper))
+
+
+def _lower(found: Sequence[_Found]) -> tuple[Fraction | float, float]:
+    """Return a lower bound of the largest loss, and rounded down; infinite where one is."""
     if any(own.upper is None and own.method != "none" for own in found):
-        return math.inf
-    return max(own.lower for own in found)
-
-
-def _float_down(lower: Fraction | float) -> float:
-    return lower if isinstance(lower, float) else float_down(lower)
-
-
-def _rank(found: _Found) -> tuple[bool, Fraction]:
-    return found.upper is None, found.upper or Fraction(0)
+        return math.inf, math.inf
+    lower = max(own.lower for own in found)
+    return lower, float_down(lower)
 
 
 def _solved(
@@ -212,35 +209,33 @@ def _solved(
     found = [_Found(Fraction(0), Fraction(0), "exact")]
     try:
         problems, bounded = problems_of(scenario, releases, limit)
-        for problem in problems:
-            try:
-                own = _solve(problem, epsilon)
-            except GridTooLarge:
-                if problem.rows == 1 and not anyway:
-                    raise
-                own = _worst_cases(scenario, releases, problem.rows)
-            if not all(axis.exact for axis in problem.axes):
-                # Something was replaced by what tells more: the loss itself may be smaller.
-                method = "none" if own.upper is None else own.method
-                own = replace(own, lower=Fraction(0), witness=None, method=method)
-            found.append(replace(own, rows=problem.rows))
-        if bounded:
-            found.append(_worst_cases(scenario, releases, bounded))
     except GridTooLarge:
         if not anyway:
             raise
-        most = max([s.rows for strata in scenario.strata for s in strata], default=1)
-        found.append(_worst_cases(scenario, releases, most))
+        problems, bounded = [], max([1, *_rows(scenario)])
+    for problem in problems:
+        try:
+            own = _solve(problem, epsilon)
+        except GridTooLarge:
+            if problem.rows == 1 and not anyway:
+                raise
+            bounded = max(bounded, problem.rows)
+            continue
+        if not all(axis.exact for axis in problem.axes):
+            # Something was replaced by what tells more: the loss itself may be smaller.
+            method = "none" if own.upper is None else own.method
+            own = replace(own, lower=Fraction(0), witness=None, method=method)
+        found.append(replace(own, rows=problem.rows))
+    if bounded:
+        # The sum of all worst cases over the whole support.
+        axes = scenario.product.axes
+        terms = [worst_case(m, axes[c]) for c, made in releases.items() for m in made]
+        found.append(_Found(Fraction(0), added(terms, bounded), "none", rows=bounded))
     return found
 
 
-def _worst_cases(scenario: Scenario, releases: Releases, rows: int) -> _Found:
-    """Return the sum of all worst cases over the whole support, for so many rows."""
-    axes = scenario.product.axes
-    terms = [worst_case(m, axes[c]) for c, own in releases.items() for m in own]
-    finite = [term for term in terms if term is not None]
-    upper = rows * sum(finite, Fraction(0)) if len(finite) == len(terms) else None
-    return _Found(Fraction(0), upper, "none", rows=rows)
+def _rows(scenario: Scenario) -> tuple[int, ...]:
+    return tuple(sorted({s.rows for strata in scenario.strata for s in strata}))
 
 
 def _solve(problem: Problem, epsilon: Fraction | None) -> _Found:
@@ -260,7 +255,7 @@ def _solve(problem: Problem, epsilon: Fraction | None) -> _Found:
     apart = problem.work * len(problem.secrets) <= _LAST_BALL_CELLS
     if epsilon is not None and apart and len(problem.pairs) * len(problem.numbers) > 1:
         # One pair may be decided by its ball, another one by the distance.
-        return max((_solve(one, epsilon) for one in _by_pairs(problem)), key=_rank)
+        return _worst(_solve(one, epsilon) for one in _by_pairs(problem))
     return found
 
 

@@ -62,8 +62,7 @@ alpha = 9 k N eta comes together. Every Lh that is compared is at least `LOW`, o
 refused; what underflowed then matters less than kappa = 2.02 alpha / LOW, less than u / 2 for
 N < 2^40.
 
-On a single axis with noise alone only atoms of a pair itself are compared: elsewhere its ratio is
-no larger (theory, section 2). On larger grids all outputs are.
+**Search and proof** share the whole numbers of kernel and problem, and no arithmetic.
 """
 
 import math
@@ -71,7 +70,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.loss.evaluators import in_doubles, largest
 from pufferfish.loss.kernel import Axis, Problem, Where
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point
@@ -132,17 +130,15 @@ def _units(size: int) -> int:
 def _adversary(problem: Problem, rho: int) -> tuple[float, int, int, int]:
     """Return the largest computed ratio, its secrets, likelier first, and its cell."""
     points = problem.points(rho)
-    single = problem.pure_noise and len(problem.axes) == 1
     causes = np.stack([own.masses != 0 for own in points])
-    for at, _ in [] if single else problem.noises:
+    for at, _ in problem.noises:
         # Noise reaches every place.
         causes = np.asarray(causes.any(axis=at + 1, keepdims=True))
     causes = np.broadcast_to(causes, (len(points), *problem.shape)).reshape(len(points), -1)
-    if not single:
-        for i, j in problem.linked:
-            if bool((differ := causes[i] != causes[j]).any()):
-                cell = int(differ.argmax())
-                return (math.inf, i, j, cell) if causes[i, cell] else (math.inf, j, i, cell)
+    for i, j in problem.linked:
+        if bool((differ := causes[i] != causes[j]).any()):
+            cell = int(differ.argmax())
+            return (math.inf, i, j, cell) if causes[i, cell] else (math.inf, j, i, cell)
     rows = _likelihoods(problem, points)
     groups = [range(len(points))] if problem.all_pairs else problem.pairs
     best = (1.0, *problem.pairs[0], 0)
@@ -152,22 +148,35 @@ def _adversary(problem: Problem, rho: int) -> tuple[float, int, int, int]:
         chosen = rows if whole else rows[group][:, compared]
         if not float(chosen.min()) >= LOW:
             raise TooExtreme
-        pairs = problem.pairs if problem.all_pairs else [(0, 1)]
-        ratio, i, j, at = largest(chosen, chosen, pairs, problem.all_pairs, np.divide)
+        ratio, i, j, at = _largest(chosen)
         cell = at if whole else int(np.flatnonzero(compared)[at])
         best = max(best, (ratio, group[i], group[j], cell))
     return best
 
 
+def _largest(rows: FloatArray) -> tuple[float, int, int, int]:
+    """Return the largest ratio of any two rows, these two, and where."""
+    ratios = rows.max(axis=0) / rows.min(axis=0)
+    at = int(ratios.argmax())
+    return float(ratios[at]), int(rows[:, at].argmax()), int(rows[:, at].argmin()), at
+
+
 def _likelihoods(problem: Problem, points: list[Point]) -> FloatArray:
     """Return the likelihoods of all secrets on the grid, flat."""
-    array = np.stack([in_doubles(point) for point in points])
+    array = np.stack([_rounded(point) for point in points])
     for own, point in zip(array, points, strict=True):
         if not float(own[point.masses != 0].min()) >= _LEAST_MASS:
             raise TooExtreme
     for at, axis in problem.noises:
         array = _noise(array, at + 1, axis)
     return array.reshape(len(array), -1)
+
+
+def _rounded(point: Point) -> FloatArray:
+    """Return the masses over their total: three roundings at most."""
+    if point.masses.dtype != object:
+        return np.asarray(point.masses / float(point.total))
+    return np.asarray(np.vectorize(lambda mass: int(mass) / point.total, [float])(point.masses))
 
 
 def _rate(axis: Axis) -> float:

@@ -6,6 +6,7 @@ stands against a positive chance (theory, section 6). Diameters over scales stay
 times a tenth is one.
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -42,3 +43,15 @@ def worst_case(
     ratio = max(Fraction(max(column), min(column)) for column in columns)
     with precision(_BITS):
         return log_ends(arb(fmpq(ratio.numerator, ratio.denominator)))[1]
+
+
+def added(terms: Iterable[Fraction | None], rows: int = 1) -> Fraction | None:
+    """Return the sum of worst cases, for so many rows of one person; None: infinite."""
+    found = list(terms)
+    finite = [term for term in found if term is not None]
+    return rows * sum(finite, Fraction(0)) if len(finite) == len(found) or not rows else None
+
+
+def rank(upper: Fraction | None) -> tuple[bool, Fraction]:
+    """Return what upper bounds compare by; None: infinite."""
+    return upper is None, upper or Fraction(0)

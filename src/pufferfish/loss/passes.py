@@ -31,13 +31,19 @@ _PIECE = 2**15
 _LOST = 1e-4
 
 
+def _padded(index: IntArray, masses: FloatArray, fill: float) -> tuple[IntArray, FloatArray]:
+    """Return places and masses with some more atoms, so that they are whole blocks."""
+    unit = min(_LARGEST_BLOCK, 1 << max(0, len(index) - 1).bit_length())
+    padding = (0, -len(index) % unit)
+    return np.pad(index, padding, "edge"), np.pad(masses, ((0, 0), padding), constant_values=fill)
+
+
 def _block_size(index: IntArray, u: float) -> int:
     """Return the largest power of two for which every block spans little enough."""
-    size = min(_LARGEST_BLOCK, 1 << max(0, int(len(index) - 1).bit_length()))
+    size = min(_LARGEST_BLOCK, len(index))
     while size > 1:
-        starts = index[::size]
-        last = np.minimum(np.arange(size - 1, len(index) + size - 1, size), len(index) - 1)
-        span = float((index[last[: len(starts)]] - starts).max()) * u
+        places = index.reshape(-1, size)
+        span = float((places[:, -1] - places[:, 0]).max()) * u
         if span <= _SPAN_GOAL or (span <= _SPAN_LIMIT and size <= _SMALLEST_GOOD_BLOCK):
             break
         size //= 2
@@ -70,15 +76,11 @@ class PlainPass:
 
     def __init__(self, index: IntArray, masses: FloatArray) -> None:
         self.size = len(index)
-        unit = min(_LARGEST_BLOCK, 1 << max(0, (self.size - 1).bit_length()))
-        padding = -self.size % unit
-        self.index = np.concatenate([index, np.full(padding, index[-1])]) if padding else index
-        zeros = np.zeros((len(masses), padding))
-        self.masses = np.concatenate([masses, zeros], axis=1) if padding else masses
+        self.index, self.masses = _padded(index, masses, 0.0)
 
     def pieces(self, u: float) -> Iterator[tuple[int, FloatArray]]:
         """Yield the first atom of a piece, and L at its atoms up to a factor of each, (m, k)."""
-        size = _block_size(self.index[: self.size], u)
+        size = _block_size(self.index, u)
         places = self.index.reshape(-1, size)
         starts = places[:, 0]
         grown: FloatArray = np.exp((places - starts[:, None]) * u)
@@ -118,27 +120,32 @@ def _plain(
 
 
 def _one_way(index: IntArray, logs: FloatArray, u: float) -> FloatArray:
-    """Return ln of sum_{j <= k} exp(l_j - (x_k - x_j) u), along the last axis of (lines, n)."""
-    n = len(index)
-    size = _block_size(index, u)
-    padding = -n % size
-    places = np.concatenate([index, np.full(padding, index[-1])]).reshape(-1, size)
+    """Return ln of sum_{j <= k} exp(l_j - (x_k - x_j) u), along the last axis of (..., n)."""
+    n, lines = len(index), logs.reshape(-1, len(index))
+    index, lines = _padded(index, lines, -np.inf)
+    places = index.reshape(-1, _block_size(index, u))
     fore = (places - places[:, :1]) * u
-    if padding:
-        logs = np.concatenate([logs, np.full((len(logs), padding), -np.inf)], axis=1)
-    blocks = logs.reshape(len(logs), -1, size)
+    blocks = lines.reshape(-1, *places.shape)
     top = blocks.max(axis=2, keepdims=True)
     top[top == -np.inf] = 0.0
     sums = np.log(np.cumsum(np.exp(blocks - top + fore), axis=2)) + top
     carry = _carries(places[:, 0], sums[:, :, -1], u)
     passed: FloatArray = np.logaddexp(sums, carry[:, :, None]) - fore
-    return passed.reshape(len(logs), -1)[:, :n]
+    return passed.reshape(len(lines), -1)[:, :n].reshape(logs.shape)
 
 
 def both_ways(index: IntArray, logs: FloatArray, u: float) -> tuple[FloatArray, FloatArray]:
     """Return the passes from the left and from the right, each with an atom's own mass."""
-    right = _one_way((index[-1] - index)[::-1], logs[:, ::-1], u)[:, ::-1]
+    right = _one_way((index[-1] - index)[::-1], logs[..., ::-1], u)[..., ::-1]
     return _one_way(index, logs, u), right
+
+
+def _joined(left: FloatArray, right: FloatArray, index: IntArray, u: float) -> FloatArray:
+    """Return what both passes give together: each atom counts once."""
+    whole = left.copy()
+    beyond = right[..., 1:] - np.diff(index) * u
+    whole[..., :-1] = np.logaddexp(left[..., :-1], beyond)
+    return whole
 
 
 def noise_pass(index: IntArray, logs: FloatArray, u: float) -> FloatArray:
@@ -151,9 +158,8 @@ def noise_pass(index: IntArray, logs: FloatArray, u: float) -> FloatArray:
     passed = np.empty_like(lines)
     step = max(1, _PIECE // len(index))
     for at in range(0, len(lines), step):
-        left, right = both_ways(index, lines[at : at + step], u)
-        left[:, :-1] = np.logaddexp(left[:, :-1], right[:, 1:] - np.diff(index) * u)
-        passed[at : at + step] = left
+        cut = slice(at, at + step)
+        passed[cut] = _joined(*both_ways(index, lines[cut], u), index, u)
     return passed.reshape(logs.shape)
 
 
@@ -174,16 +180,14 @@ class ExtremePass:
     def logs(self, u: float) -> FloatArray:
         """Return it, shape (n,)."""
         index, extreme = self.index, self.extreme
-        (left,), (right,) = both_ways(index, self.room[None, :], u)
-        first, last = extreme.first, extreme.last
-        before = left[first - 1] - (index - index[first - 1]) * u
-        before[first == 0] = -np.inf
-        after = np.append(right, -np.inf)[last] - (np.append(index, 0)[last] - index) * u
+        left, right = both_ways(index, self.room, u)
+        # What lies before the first atom of the slice, and after its last one.
+        first, last = extreme.first - 1, np.minimum(extreme.last, len(index) - 1)
+        before = np.where(first < 0, -np.inf, left[first] - (index - index[first]) * u)
+        after = np.where(extreme.last > last, -np.inf, right[last] - (index[last] - index) * u)
         part = np.logaddexp(before, after)
         if extreme.largest:
-            whole = left.copy()
-            whole[:-1] = np.logaddexp(left[:-1], right[1:] - np.diff(index) * u)
-            part = self._inside(whole, part, u)
+            part = self._inside(_joined(left, right, index, u), part, u)
         moved = self.free - np.abs(index - index[extreme.target]) * u
         terms = (part, self.shell - extreme.distance * u, noise_pass(index, self.least, u), moved)
         return np.asarray(np.logaddexp.reduce(terms))
