@@ -13,7 +13,7 @@ from typing import Any
 
 from pufferfish.cli import main
 
-COMMAND = [sys.executable, "-m", "pufferfish.cli"]
+COMMAND = [sys.executable, "-c", "import sys; from pufferfish.cli import main; sys.exit(main())"]
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ def test_10_a_secret_with_one_row_warns(tmp_path: Path) -> None:
         ('{"0": "1", "1": "0.5"}', ["'a'", "1.5"]),
         ('{"0": "0", "1": "0"}', ["'a'", "0"]),
         ('{"0": "-.5", "1": "1.5"}', ["'a'", "negative"]),
-        ("{}", ["'a'", "0"]),
+        ("{}", ["'a'", "values"]),
     ],
 )
 def test_12_priors_that_are_none(tmp_path: Path, row: str, parts: list[str]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cli_runner import check_refused, rows, run, write
 from pufferfish.cli import app
-from pufferfish.cli.messages import Messages
+from pufferfish.cli.process import Messages
 from pufferfish.errors import PriorWarning
 
 TABLE = rows("no,0", "no,1", "yes,1", "yes,2", header="higher,romantic")

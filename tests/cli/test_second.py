@@ -187,6 +187,12 @@ def test_23_an_unreleased_table_is_no_release(tmp_path: Path) -> None:
     check_refused(run("estimate", path, "--plan", plan), "released by this plan")
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal on which no line is wrapped."""
+    monkeypatch.setenv("COLUMNS", "1000")
+
+
 def credit(folder: Path) -> Path:
     """Few rows of many levels, as in a table of loans: they allow far more than they say."""
     lines = [f"{s},{'abcdefghij'[(k * k + (s == 'm')) % 10]}" for k in range(40) for s in "fm"]

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from pufferfish import __version__
-from pufferfish.cli import signals
-from pufferfish.cli.messages import Messages
+from pufferfish.cli import process
+from pufferfish.cli.process import Messages
 from pufferfish.errors import PufferfishError
 
 #: The subcommands in the order of their use. A module is imported when its command is used, so
@@ -26,7 +26,8 @@ _COMMANDS = {
     "ledger": "Account for all releases of a dataset.",
     "reproduce": "Compute the paper's table again.",
 }
-WRONG_INPUT, FAULT, INTERRUPTED, TERMINATED = 2, 70, 130, 143
+WRONG_INPUT, FAULT = 2, 70
+_ENDINGS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
 
 
 class _OutputClosed(Exception):
@@ -48,9 +49,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        found: click.Command = getattr(
-            importlib.import_module(f"pufferfish.cli.{cmd_name}"), cmd_name
-        )
+        module = importlib.import_module(f"pufferfish.cli.{cmd_name}")
+        found: click.Command = getattr(module, cmd_name)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -88,64 +88,58 @@ def run(arguments: list[str], last: bool = False) -> int:
         if hasattr(stream, "reconfigure"):  # a name that the terminal lacks is no reason to fail
             stream.reconfigure(errors="backslashreplace")
     try:
-        with signals.listening(last), messages.showing_warnings():
-            status = cli.main(
-                arguments, prog_name="pufferfish", standalone_mode=False, obj=messages
-            )
+        with process.listening(last), messages.showing_warnings():
+            status = cli.main(arguments, "pufferfish", standalone_mode=False, obj=messages)
             if sys.stdout is not None:
                 sys.stdout.flush()
-            signals.check()
+            process.check()
             if last:
-                signals.ignore()
+                process.ignore()
             messages.finish()
             return status if isinstance(status, int) else 0
     except (_OutputClosed, BrokenPipeError):
         _silence_output()
         messages.finish()
         return 0
-    except (signals.Stopped, KeyboardInterrupt, click.exceptions.Abort) as error:
-        return _stopped(messages, error)
+    except (process.Stopped, KeyboardInterrupt, click.exceptions.Abort) as error:
+        return _stopped(error, messages)
     except Exception as error:
         if os.environ.get("PUFFERFISH_DEBUG", "0") not in ("", "0"):
             traceback.print_exc()
         # What a library said of a signal is not what happened.
-        if signals.received() is not None:
-            return _stopped(messages, error)
-        return _explain(error, messages)
+        return (_explain if process.received() is None else _stopped)(error, messages)
 
 
-def _stopped(messages: Messages, error: BaseException) -> int:
+def _stopped(error: BaseException, messages: Messages) -> int:
     """Say that a signal ended the command, and return the exit status."""
-    terminated = signals.received() == signal.SIGTERM
-    messages.error("terminated" if terminated else "interrupted", error)
-    return TERMINATED if terminated else INTERRUPTED
+    status, word = _ENDINGS[signal.Signals(process.received() or signal.SIGINT)]
+    messages.error(word, error)
+    return status
 
 
 def _explain(error: Exception, messages: Messages) -> int:
     """Print the one line of an error and return its exit status."""
+    status = WRONG_INPUT
     if isinstance(error, PufferfishError):
-        messages.error(str(error), error)
-        return error.exit_status
-    if isinstance(error, click.ClickException):
+        text, status = str(error), error.exit_status
+    elif isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
         where = "" if context is None else f" (see '{context.command_path} --help')"
-        messages.error(f"{error.format_message().strip().rstrip('.')}{where}")
-        return WRONG_INPUT
-    if isinstance(error, OSError):
-        name = error.filename
-        if name is None:
+        text = f"{error.format_message().strip().rstrip('.')}{where}"
+    elif isinstance(error, OSError):
+        what = "write standard output"
+        if error.filename is None:
             _silence_output()
-        what = f"cannot use {os.fsdecode(name)}" if name else "cannot write standard output"
-        messages.error(f"{what}: {error.strerror or error}", error)
-        return WRONG_INPUT
-    if isinstance(error, MemoryError):
-        messages.error("there is not enough memory for this")
-        return FAULT
-    messages.error(
-        f"this is a fault of pufferfish, please report it: {type(error).__name__}: {error} "
-        "(PUFFERFISH_DEBUG=1 shows where)"
-    )
-    return FAULT
+        else:
+            what = f"use {os.fsdecode(error.filename)}"
+        text = f"cannot {what}: {error.strerror or error}"
+    elif isinstance(error, MemoryError):
+        text, status = "there is not enough memory for this", FAULT
+    else:
+        what = f"{type(error).__name__}: {error} (PUFFERFISH_DEBUG=1 shows where)"
+        text, status = f"this is a fault of pufferfish, please report it: {what}", FAULT
+    messages.error(text, error)
+    return status
 
 
 def _silence_output() -> None:

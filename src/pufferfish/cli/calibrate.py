@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
+import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
-from pufferfish.calibration.registry import REGISTRY
-from pufferfish.cli import describe, signals
-from pufferfish.cli.messages import Messages
+from pufferfish.calibration.calibrate import calibrate as calibrate_alone
+from pufferfish.calibration.l1 import l1
+from pufferfish.calibration.registry import NOISE, REGISTRY
+from pufferfish.calibration.wasserstein import wasserstein
+from pufferfish.cli import describe, process
 from pufferfish.cli.options import (
+    FORCE,
     channel_arguments,
     channel_options,
     check_one,
@@ -21,41 +26,24 @@ from pufferfish.cli.options import (
     epsilons,
     format_option,
     mechanisms,
+    option,
     resolve,
     scenario_of,
     source_options,
 )
-from pufferfish.cli.output import (
-    at_most,
-    brief,
-    print_csv,
-    print_json,
-    print_lines,
-    print_table,
-    share,
-)
-from pufferfish.cli.results import Result, compare
-from pufferfish.errors import InputError
+from pufferfish.cli.output import print_csv, print_json, print_lines
+from pufferfish.cli.process import Messages
+from pufferfish.cli.results import Result, print_results, survival_lines, verdict_lines
+from pufferfish.errors import InputError, PufferfishError
+from pufferfish.estimate.matrix import expected_errors
 from pufferfish.files import checked_target
-from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import rounded_up, show
+from pufferfish.numbers import FloatArray, show
+from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
 
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--save", "--format", "--force", "--explain", "--show-channel")
-#: What --explain prints of a result, by its name in JSON.
-_DETAILS = {
-    "mechanism": "mechanism",
-    "loss": "loss",
-    "loss_at_95": "loss at\n95 %",
-    "mse": "mse",
-    "std": "std",
-    "cost": "cost",
-    "robustness_radius": "radius",
-    "robustness_radius_at_double": "radius\nat twice",
-    "reduction_vs_l1": "% below\nl1",
-}
 
 
 class _WithMechanisms(click.Command):
@@ -69,30 +57,28 @@ class _WithMechanisms(click.Command):
 @click.command(cls=_WithMechanisms)
 @click.argument("table", required=False)
 @source_options
-@click.option(
-    "--epsilon", multiple=True, metavar="E1,E2,...",
-    help="The largest loss: one number or several, such as 0.1,0.5,1 or 1/3.",
+@option(
+    "--epsilon E1,E2,...", "The largest loss: one number or several, such as 0.1,0.5,1 or 1/3.",
+    multiple=True,
 )  # fmt: skip
-@click.option(
-    "--mechanism", multiple=True, metavar="M1,M2,...|all",
-    help="Mechanisms to compute; by default 'exact', or 'channel' for levels without an order. "
-    "'all': every one that applies.",
+@option(
+    "--mechanism M1,M2,...|all", "Mechanisms to compute; by default 'exact', or 'channel' for "
+    "levels without an order. 'all': every one that applies.", multiple=True,
 )  # fmt: skip
 @channel_options
-@click.option("--explain", is_flag=True, help="Print all that is known.")
+@option("--explain", "Print all that is known.")
 @format_option("table", "json", "csv")
-@click.option(
-    "--save", metavar="FILE",
-    help="Save the plan, readable by you alone; takes one epsilon and one mechanism.",
+@option("--save FILE", "Save the plan, readable by you alone; takes one epsilon and one mechanism.")
+@option(
+    "--ledger BOOKS", "Calibrate the next release of TABLE: epsilon bounds its joint loss with all "
+    "that is charged in this ledger, and is by default the budget.",
 )  # fmt: skip
-@click.option(
-    "--ledger", "books", metavar="BOOKS",
-    help="Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is "
-    "charged in this ledger, and is by default the budget.",
-)  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace a plan file that exists.")
+@FORCE
 @click.pass_obj
-def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
+def calibrate(
+    messages: Messages, /, table: str | None, epsilon: tuple[str, ...], mechanism: tuple[str, ...],
+    ledger: str | None, save: str | None, form: str, explain: bool, force: bool, **options: Any,
+) -> None:  # fmt: skip
     """Compute the least noise, or the cheapest channel, that keeps every pair within epsilon.
 
     TABLE is a CSV, TSV, Parquet or JSON file, or - for CSV on standard input. What the public
@@ -107,78 +93,126 @@ def calibrate(messages: Messages, /, table: str | None, **options: Any) -> None:
           --missing "?" --epsilon 0.5 --save plan.json
       pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    wanted, beside = options["epsilon"], {}
-    if options["books"] is not None:
-        from pufferfish.ledger.calibrate import calibrate_beside
-        from pufferfish.ledger.ledger import Ledger
-
-        if table is None or options["secret"] is None:
-            raise InputError("--ledger is about tables: give a TABLE with --secret COL")
-        ledger = Ledger.open(options["books"], waiting=signals.check)
-        wanted = wanted or (show(ledger.budget(table, options["secret"])),)
-        beside = {"method": partial(calibrate_beside, ledger, table)}
-    (texts, hint), names = epsilons(wanted), mechanisms(options["mechanism"])
-    target = options["save"]
-    if target is not None:
+    method: Callable[..., Plan] = calibrate_alone
+    priors = options["priors"]
+    if ledger is not None:
+        method, budget = _beside(ledger, table, options["secret"])
+        epsilon = epsilon or (budget,)
+        messages.note("with all that is charged the joint loss stays within epsilon and the budget")
+    (texts, hint), names = epsilons(epsilon), mechanisms(mechanism)
+    if save is not None:
         check_one(texts, hint, names)
-        source = None if table in (None, "-") else Path(str(table))
-        checked_target(target, source, options["force"], options["priors"])
+        checked_target(save, None if table in (None, "-") else Path(str(table)), force, priors)
+    if options["show_channel"] and form == "csv":
+        raise InputError("--show-channel is for --format table or json, but csv was asked for")
     scenario = scenario_of(table, options)
     found, left_out = resolve(names, scenario)
     arguments = channel_arguments(options, found)
-    results, failed = compare(scenario, texts, found, arguments, "all" in names, **beside)
-    shown = options["show_channel"]
-    if shown and options["form"] == "csv":
-        raise InputError("--show-channel is for --format table or json, but csv was asked for")
-    if target is not None:
+    results, failed = compare(scenario, texts, found, arguments, "all" in names, method)
+    if save is not None:
         plan = results[0].plan
-        if options["priors"] and options["public"] is not None:
+        if priors and options["public"] is not None:
             plan = plan.with_columns(**columns_of(options))
-        signals.check()
-        plan.save(target, force=options["force"])
-        messages.note(f"the plan is saved as {target}{'; it is private' * plan.from_rows}")
+        process.check()
+        plan.save(save, force=force)
+        messages.note(f"the plan is saved as {save}{'; it is private' * plan.from_rows}")
     if hint:
-        messages.note(hint)
-    if beside:
-        messages.note("with all that is charged the joint loss stays within epsilon and the budget")
+        messages.note(hint.strip(" ()"))
     for name, why in {**left_out, **failed}.items():
         messages.note(f"'all' leaves out {name}: {why}")
+    source = " and ".join(priors) or str(table)
     command = _command_for_a_sample(messages.arguments, results, bool(arguments))
-    verdict = describe.verdict_lines(results, scenario, command)
-    where = " and ".join(options["priors"]) or str(table)
-    rows = [_result_to_dict(r) for r in results]
-    if options["form"] == "table":
-        print_lines([*describe.scenario_lines(scenario, where, options["explain"]), ""])
-        _print_results(results)
-        for r in results if shown else ():
-            _print_channel(r)
-        if options["explain"]:
-            _print_details(results, rows)
-        print_lines(["", *verdict])
+    verdict = verdict_lines(results, scenario, command)
+    if form == "table":
+        print_lines([*describe.scenario_lines(scenario, source, explain), ""], True)
+        print_results(results, options["show_channel"], explain)
+        print_lines(["", *verdict], True)
         return
-    for line in describe.survival_lines(results):
+    for line in survival_lines(results):
         messages.warning(line)
-    if options["form"] == "csv":
-        print_csv(tuple(rows[0]), rows)
+    rows = [r.to_dict(options["show_channel"]) for r in results]
+    if form == "csv":
+        print_csv(rows)
         return
-    for row, r in zip(rows, results, strict=True):
-        if shown and r.plan.channel is not None:
-            row["channel"] = _channel_to_dict(r.plan.channel)
-    risks = [r.loss_at_95 for r in results if r.loss_at_95 is not None]
-    print_json(
-        {
-            "scenario": _scenario_to_dict(scenario, where),
-            "results": rows,
-            "verdict": {
-                "certified": all(r.plan.certificate.holds for r in results),
-                "if_a_sample": max(risks, default=None),
-                "command_for_a_sample": command or None,
-                "survives": any(r.survives for r in results),
-                "private": any(r.plan.from_rows for r in results),
-                "text": verdict,
-            },
-        }
-    )
+    facts = {
+        "certified": all(r.plan.certificate.holds for r in results),
+        "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
+        "command_for_a_sample": command or None,
+        "survives": any(r.survives for r in results),
+        "private": any(r.plan.from_rows for r in results),
+        "text": verdict,
+    }
+    told = _scenario_to_dict(scenario, source)
+    print_json({"scenario": told, "results": rows, "verdict": facts})
+
+
+def _beside(books: str, table: str | None, secret: str | None) -> tuple[Callable[..., Plan], str]:
+    """Return how to calibrate beside all that is charged to the dataset of a table; its budget."""
+    from pufferfish.ledger.calibrate import calibrate_beside
+    from pufferfish.ledger.ledger import Ledger
+
+    if table is None or secret is None:
+        raise InputError("--ledger is about tables: give a TABLE with --secret COL")
+    ledger = Ledger.open(books, waiting=process.check)
+    return partial(calibrate_beside, ledger, table), show(ledger.budget(table, secret))
+
+
+def compare(
+    scenario: Scenario,
+    epsilons: Sequence[str],
+    names: Sequence[str],
+    arguments: Mapping[str, Any],
+    by_all: bool,
+    method: Callable[..., Plan],
+) -> tuple[list[Result], dict[str, PufferfishError]]:
+    """Calibrate every mechanism for every epsilon; return results, and why others cannot be had.
+
+    One that only 'all' asked for and that fails does not hinder the others.
+    """
+    results: list[Result] = []
+    failed: dict[str, PufferfishError] = {}
+    report, weights = scenario.priors[0].report, _frequencies(scenario)
+    # Both scales are a distance over epsilon: epsilon 1 gives the distance.
+    distances: list[Fraction] = []
+    if not (scenario.has_region or scenario.unit) and set(names) & set(NOISE):
+        distances = [Fraction(f(scenario, Fraction(1)).scale) for f in (wasserstein, l1)]
+    for epsilon in epsilons:
+        for name in names:
+            process.check()
+            try:
+                plan = method(scenario, epsilon, name, **({} if name in NOISE else arguments))
+            except PufferfishError as error:
+                if not by_all:
+                    raise
+                failed[f"{name} at {epsilon}"] = error
+                continue
+            plan = plan.with_sensitivity(scenario)
+            rows = 0 if report is None else report.rows_used
+            expected = expected_errors(scenario.support, plan.applied, weights, rows)
+            below = [_reduction(plan, distance) for distance in distances] or [None, None]
+            results.append(Result(epsilon, plan, expected, *below))
+    if not results:
+        raise next(iter(failed.values()))
+    return results, failed
+
+
+def _frequencies(scenario: Scenario) -> FloatArray:
+    """Return how frequent the values are: pooled rows, or the mean of the distributions given."""
+    total = np.zeros(scenario.support.size)
+    for prior in scenario.priors:
+        for secret in prior.secrets if prior.from_rows else scenario.protected:
+            counts = prior.counts[prior.row(secret)].reshape(-1).astype(np.float64)
+            total += counts if prior.from_rows else counts / counts.sum()
+    return np.asarray(total / total.sum())
+
+
+def _reduction(plan: Plan, distance: Fraction) -> float | None:
+    """Return by how many per cent a scale is below a distance over epsilon."""
+    if plan.scale is None or not distance or not math.isfinite(plan.scale):
+        return None
+    saved = 1 - Fraction(plan.scale) * plan.epsilon_exact / distance
+    # The last bit of a scale that was rounded up is no reduction, and no increase either.
+    return float(100 * saved) if abs(saved) > Fraction(1, 10**12) else 0.0
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:
@@ -198,123 +232,25 @@ def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], a
     return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95"])
 
 
-def _print_results(results: Sequence[Result]) -> None:
-    """Print the table: how strong each mechanism is, and how good a release will be."""
-    headers = ["epsilon", "mechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
-               "error of\nthe mean", "error of\na share", "below\nwasserstein"]  # fmt: skip
-    rows = []
-    for r in results:
-        plan, expected, below = r.plan, r.expected, r.below_wasserstein
-        size = f"{share(plan.keep_rate or 0.0)} ({share(r.constant)})"
-        numbers = (expected.noise_to_spread, expected.mean_error)
-        error = expected.share_error
-        rows.append(
-            [
-                r.epsilon,
-                plan.mechanism,
-                size if plan.scale is None else rounded_up(plan.scale, 8),
-                *("-" if v is None else brief(v) for v in numbers),
-                "-" if error is None else ">1" if error > 1 else brief(error),
-                "-" if below is None else f"{below:.1f} %",
-            ]
-        )
-    marked = [k for k, r in enumerate(results) if r.plan.unchanged or not r.survives]
-    one = len({r.epsilon for r in results}) == 1
-    print_table(headers[one:], [row[one:] for row in rows], [1 - one], marked)
-
-
-def _print_details(results: Sequence[Result], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print what else is known of each result."""
-    cells = [
-        [_detail(row[key], r.plan.epsilon_exact, 8 if key == "loss" else 5) for key in _DETAILS]
-        for row, r in zip(rows, results, strict=True)
-    ]
-    print_lines([""])
-    print_table(
-        ["epsilon", *_DETAILS.values()],
-        [[r.epsilon, *line] for line, r in zip(cells, results, strict=True)],
-        [1],
-    )
-    print_lines(
-        line
-        for r in results
-        for line in ("", f"{r.plan.mechanism} at {r.epsilon}:", *describe.plan_lines(r.plan))
-    )
-    print_lines(["", "radius: how wrong the prior may be (total variation) before the loss passes "
-                 "epsilon; cost: what the channel minimises"])  # fmt: skip
-
-
-def _detail(value: Any, epsilon: Fraction, digits: int) -> str:
-    if value is None or isinstance(value, str):
-        return value or "-"
-    return at_most(value, epsilon, digits) if value >= 0 else f"{value:.5g}"
-
-
-def _print_channel(result: Result) -> None:
-    """Print a channel: a line for each value, a column for each output."""
-    channel = result.plan.channel
-    if channel is not None:
-        print_lines(["", f"channel at epsilon {result.epsilon}: chance of each output by value"])
-        rows = [
-            # No chance that is not 0 or 1 is printed as if it were.
-            [channel.inputs.name(x), *(f"{p:.0f}" if p in (0, 1) else
-             f"{min(max(p, 0.0001), 0.9999):.4f}" for p in chances)]
-            for x, chances in enumerate(channel.matrix.tolist())
-        ]  # fmt: skip
-        outputs = (channel.outputs.name(y) for y in range(channel.outputs.size))
-        print_table(["value", *outputs], rows, [0])
-
-
-def _channel_to_dict(channel: Channel) -> dict[str, Any]:
-    ends = {"inputs": channel.inputs, "outputs": channel.outputs}
-    names: dict[str, Any] = {
-        end: list(s.names) if isinstance(s, Levels) else [s.value(k) for k in range(s.size)]
-        for end, s in ends.items()
-    }
-    return names | {"rows": channel.matrix.tolist()}
-
-
-def _result_to_dict(result: Result) -> dict[str, Any]:
-    plan, expected = result.plan, result.expected
-    # A radius is about the loss of this release, and epsilon here about that of several.
-    risk = plan.sensitivity if plan.composition is None else None
-    own = ("epsilon", "mechanism", "scale", "loss", "mse", "std", "unchanged", "cost", "keep_rate")
-    return {name: getattr(plan, name) for name in own} | {
-        "certified": plan.certificate.holds,
-        "certified_by": plan.certificate.method,
-        "reduction_vs_wasserstein": result.below_wasserstein,
-        "reduction_vs_l1": result.below_l1,
-        "keep_rate_of_a_constant": result.constant,
-        "spread": expected.spread,
-        "noise_to_spread": expected.noise_to_spread,
-        "error_of_mean": expected.mean_error,
-        "error_of_share": expected.share_error,
-        "survives": result.survives,
-        "loss_at_95": result.loss_at_95,
-        "robustness_radius": None if risk is None else risk.radius,
-        "robustness_radius_at_double": None if risk is None else risk.radius_at_double,
-        "robust": bool(plan.regions),
-        "repair": None if plan.distortion is None else plan.distortion.gap,
-    }
-
-
 def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
     """Return a scenario as JSON values; the digest is private and not among them."""
     report, support = scenario.priors[0].report, scenario.support
-    values: dict[str, Any] = {"kind": describe.kind_words(support), "size": support.size}
+    values: dict[str, Any] = {"kind": "numbers", "levels": None, "step": None}
     coding = None
-    if isinstance(support, Levels):
-        values |= {"levels": support.names}
-        coding = {name: k for k, name in enumerate(support.names)} if support.ordered else None
+    if not isinstance(support, Levels):
+        ends = {"least": support.values[0], "greatest": support.values[-1]}
+        values |= {"step": support.step, **ends}
+    elif support.ordered:
+        values |= {"kind": "ordered levels", "levels": support.names}
+        coding = {name: k for k, name in enumerate(support.names)}
     else:
-        least, greatest = support.value(0), support.value(support.size - 1)
-        values |= {"step": support.step, "least": least, "greatest": greatest}
+        values |= {"kind": "unordered levels", "levels": support.names}
     data = {
         "source": source,
-        "secret": None if report is None else report.rules.secret,
+        "secret": report and report.rules.secret,
         "public": scenario.product.columns[0],
         "unit": scenario.unit,
-        "support": {"step": None, "levels": None, **values},
+        "support": {"size": support.size, **values},
         "secrets": scenario.priors[0].secrets,
         "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),
@@ -324,15 +260,7 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
     }
     if report is None:
         return data | dict.fromkeys(("rows", "set_aside", "missing", "people", "warnings"))
-    return data | {
-        "rows": {
-            "read": report.rows_read,
-            "used": report.rows_used,
-            "set_aside": report.rows_set_aside,
-            "by_secret": dict(report.secrets),
-        },
-        "set_aside": [vars(aside) for aside in report.set_aside],
-        "missing": [vars(text) for text in report.missing],
-        "people": report.people,
-        "warnings": report.warnings,
-    }
+    rows = {"read": report.rows_read, "used": report.rows_used, "set_aside": report.rows_set_aside}
+    more = ("set_aside", "missing", "people", "warnings")
+    data["rows"] = rows | {"by_secret": dict(report.secrets)}
+    return data | {name: getattr(report, name) for name in more}

@@ -9,20 +9,23 @@ from typing import Any
 
 import click
 
-from pufferfish.cli import describe, describe_ledger, signals
-from pufferfish.cli.messages import Messages
-from pufferfish.cli.options import CLAMP, DELIMITER, format_option
-from pufferfish.cli.output import print_json, print_lines, print_table
-from pufferfish.errors import CheckFailed, counted
+from pufferfish.cli import process
+from pufferfish.cli.describe import joined
+from pufferfish.cli.options import CLAMP, DELIMITER, format_option, option
+from pufferfish.cli.output import at_most, print_json, print_lines, print_table
+from pufferfish.cli.process import Messages
+from pufferfish.errors import CheckFailed, counted, quoted
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.ledger.store import parse_budget
-from pufferfish.numbers import float_down, float_up
+from pufferfish.ledger.pricing import Price
+from pufferfish.ledger.store import Dataset, parse_budget
+from pufferfish.ledger.verify import Difference
+from pufferfish.loss.certificate import LossBound
+from pufferfish.numbers import float_down, float_up, rounded_up, show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.source import open_table
 
 _FORMAT = format_option("table", "json")
-#: Options of release that change what is charged.
-_CHARGED = ("out_of_support", "bounds", "min_scale", "allow_unchanged")
+_GIVEN = "As it will be given to release."
 
 
 @click.group(invoke_without_command=True)
@@ -50,60 +53,56 @@ def ledger(ctx: click.Context) -> None:
 @ledger.command("open")
 @click.argument("books")
 @click.argument("table")
-@click.option("--dataset", metavar="NAME", required=True, help="Name of the dataset.")
-@click.option("--secret", metavar="COL", required=True, help="Column that holds the secret.")
-@click.option(
-    "--budget", metavar="E", required=True,
-    help="What the joint loss of all releases may be at most; it is never changed.",
+@option("--dataset NAME", "Name of the dataset.", required=True)
+@option("--secret COL", "Column that holds the secret.", required=True)
+@option(
+    "--budget E", "What the joint loss of all releases may be at most; it is never changed.",
+    required=True,
 )  # fmt: skip
-@click.option(
-    "--other-people", is_flag=True,
-    help="The people of TABLE are others than those of the datasets that BOOKS has about the "
-    "secret.",
+@option(
+    "--other-people", "The people of TABLE are others than those of the datasets that BOOKS has "
+    "about the secret.",
 )  # fmt: skip
 @DELIMITER
 @click.pass_obj
-def open_dataset(messages: Messages, /, books: str, table: str, **options: Any) -> None:
+def open_dataset(
+    messages: Messages, /, books: str, table: str, dataset: str, delimiter: str | None,
+    **options: Any,
+) -> None:  # fmt: skip
     """Open a dataset for TABLE in BOOKS, which is made if there is no such file."""
     parse_budget(options["budget"])  # before a file is made
-    source = open_table(table, delimiter=options["delimiter"])
+    source = open_table(table, delimiter=delimiter)
     source.column(options["secret"])
-    made = not os.path.lexists(Path(books).expanduser())
-    if made:
-        Ledger.create(books, waiting=signals.check)
-    found = _opened(books, messages).dataset(
-        options["dataset"], source,
-        **{name: options[name] for name in ("secret", "budget", "other_people")},
-    )  # fmt: skip
-    lines = [f"{books}: made, readable by you alone"] if made else []
-    print_lines([*lines, describe_ledger.dataset_words(found)])
+    if not os.path.lexists(Path(books).expanduser()):
+        Ledger.create(books, waiting=process.check)
+        print_lines([f"{books}: made, readable by you alone"])
+    print_lines([_dataset_words(_opened(books, messages).dataset(dataset, source, **options))])
 
 
 @ledger.command("price")
 @click.argument("books")
 @click.argument("table")
-@click.option("--plan", "plan_file", metavar="FILE", required=True, help="Plan of calibrate.")
+@option("--plan FILE", "Plan of calibrate.", "plan_file", required=True)
 @CLAMP
-@click.option("--bounds", nargs=2, metavar="LO HI", help="As it will be given to release.")
-@click.option("--min-scale", metavar="T", help="As it will be given to release.")
-@click.option("--allow-unchanged", is_flag=True, help="As it will be given to release.")
+@option("--bounds LO HI", _GIVEN)
+@option("--min-scale T", _GIVEN)
+@option("--allow-unchanged", _GIVEN)
 @DELIMITER
 @_FORMAT
 @click.pass_obj
-def price(messages: Messages, /, books: str, table: str, **options: Any) -> None:
+def price(
+    messages: Messages, /, books: str, table: str, plan_file: str, delimiter: str | None,
+    form: str, **options: Any,
+) -> None:  # fmt: skip
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
-    opened, plan = _opened(books, messages), Plan.load(options["plan_file"])
-    source = open_table(table, delimiter=options["delimiter"])
-    found = opened.price(source, plan, **{name: options[name] for name in _CHARGED})
-    if options["form"] == "table":
-        dataset = describe_ledger.dataset_words(found.dataset)
-        print_lines([f"{table}: {dataset}", *describe_ledger.price_lines(found)])
+    opened, plan = _opened(books, messages), Plan.load(plan_file)
+    found = opened.price(open_table(table, delimiter=delimiter), plan, **options)
+    if form == "table":
+        print_lines([f"{table}: {_dataset_words(found.dataset)}", *_price_lines(found)])
         return
-    print_json(
-        vars(found)
-        | {"dataset": vars(found.dataset), "bound": found.bound.kind, "fits": found.fits}
-        | {"joint_loss": found.loss, "left": float_down(found.left)}
-    )
+    left = float_down(found.left)
+    more = {"bound": found.bound.kind, "fits": found.fits, "joint_loss": found.loss, "left": left}
+    print_json(vars(found) | more)
 
 
 @ledger.command("show")
@@ -117,35 +116,30 @@ def show_books(messages: Messages, /, books: str, form: str) -> None:
     or was ended: it counts all the same.
     """
     found = _opened(books, messages).show()
-    spent = [
-        (dataset, len(own), own[-1].bound if own else Fraction(0))
-        for dataset in found.datasets
-        for own in [[r for r in found.releases if r.dataset == dataset.name]]
-    ]
+    # Releases are in the order of their charges: the last bound is of them all.
+    own = {d.name: [r for r in found.releases if r.dataset == d.name] for d in found.datasets}
+    spent = {name: charged[-1].bound if charged else Fraction(0) for name, charged in own.items()}
     if form == "json":
-        rows = [vars(r) | {"plan": None, "joint_loss": _double(r.bound)} for r in found.releases]
         datasets = [
-            vars(dataset) | {"releases": releases, "joint_loss": _double(upper)}
-            for dataset, releases, upper in spent
+            vars(d) | {"releases": len(own[d.name]), "joint_loss": _double(spent[d.name])}
+            for d in found.datasets
         ]
-        print_json(
-            {"notice": found.notice, "private": not found.exposed, "datasets": datasets,
-             "releases": rows}
-        )  # fmt: skip
+        rows = [vars(r) | {"plan": None, "joint_loss": _double(r.bound)} for r in found.releases]
+        facts = {"notice": found.notice, "private": not found.exposed}
+        print_json(facts | {"datasets": datasets, "releases": rows})
         return
-    lines = [
-        f"{books}: {counted(len(spent), 'dataset')}, {counted(len(found.releases), 'release')}"
-    ]
-    for dataset, releases, upper in spent:
-        loss = describe_ledger.spent_words(upper, dataset.budget)
-        lines.append(f"{describe_ledger.dataset_words(dataset)}; {counted(releases, 'release')}, "
-                     f"joint loss at most {loss}")  # fmt: skip
-    print_lines(lines)
+    print_lines([f"{books}: {counted(len(own), 'dataset')}, "
+                 f"{counted(len(found.releases), 'release')}"])  # fmt: skip
+    print_lines(
+        f"{_dataset_words(d)}; {counted(len(own[d.name]), 'release')}, joint loss at most "
+        f"{_spent_words(spent[d.name], d.budget)}"
+        for d in found.datasets
+    )
     if found.releases:
-        budgets = {dataset.name: dataset.budget for dataset in found.datasets}
+        budgets = {d.name: d.budget for d in found.datasets}
         cells = [
-            [r.id, r.time[:16], r.dataset, r.column,
-             describe_ledger.spent_words(r.bound, budgets[r.dataset]), r.kind, r.state]
+            [r.id, r.time[:16], r.dataset, r.column, _spent_words(r.bound, budgets[r.dataset]),
+             r.kind, r.state]
             for r in found.releases
         ]  # fmt: skip
         headers = ["id", "time", "dataset", "column", "joint loss", "bound", "state"]
@@ -164,22 +158,21 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
     Exit status 1 says that something is not as it should be.
     """
     source = None if table is None else open_table(table, delimiter=delimiter)
-    found = _opened(books, messages).verify(source, signals.check)
+    found = _opened(books, messages).verify(source, process.check)
     if found.differences:
         raise CheckFailed(
             f"{books} is not as it should be: {counted(len(found.differences), 'fault')}: "
-            f"{describe.joined(map(describe_ledger.difference_words, found.differences))}"
+            f"{joined(map(_difference_words, found.differences))}"
         )
     how = f"{found.recounted} joint losses computed again from {table}"
     how = "budgets and worst cases" if table is None else how
-    print_lines(
-        [f"{books}: {counted(found.releases, 'release')} checked ({how}); all as it should be"]
-    )
+    checked = counted(found.releases, "release")
+    print_lines([f"{books}: {checked} checked ({how}); all as it should be"])
 
 
 def _opened(books: str, messages: Messages) -> Ledger:
     """Return a ledger; warn of one that others can read."""
-    found = Ledger.open(books, waiting=signals.check)
+    found = Ledger.open(books, waiting=process.check)
     if found.store.exposed:
         messages.warning(
             f"others can read or write the ledger {books}; make it private with: chmod 600 {books}"
@@ -189,3 +182,69 @@ def _opened(books: str, messages: Messages) -> Ledger:
 
 def _double(value: Fraction | None) -> float:
     return math.inf if value is None else float_up(value)
+
+
+def _spent_words(upper: Fraction | None, budget: Fraction) -> str:
+    """Return a joint loss, rounded up but never above a budget that it is within."""
+    if upper is None:
+        return "infinity"
+    exact = show(upper)
+    if len(exact) <= 10:
+        return exact
+    return at_most(float_up(upper), budget) if upper <= budget else rounded_up(float_up(upper))
+
+
+def _bound_words(bound: LossBound, budget: Fraction) -> str:
+    """Return a bound of the joint loss, and how it is known."""
+    return f"at most {_spent_words(bound.upper, budget)} ({bound.kind})"
+
+
+def _dataset_words(dataset: Dataset) -> str:
+    """Return what a dataset of a ledger is."""
+    others = ", other people than before" if dataset.other_people else ""
+    return (
+        f"dataset {quoted(dataset.name)}, {counted(dataset.rows, 'row')}, secret "
+        f"{quoted(dataset.secret)}, budget {show_short(dataset.budget)}{others}"
+    )
+
+
+def price_words(price: Price) -> str:
+    """Return what is spent after a release."""
+    budget = price.dataset.budget
+    return (
+        f"joint loss of the {counted(price.releases + 1, 'release')} of {price.dataset.name}: "
+        f"{_bound_words(price.bound, budget)}; budget {show_short(budget)}"
+    )
+
+
+def _price_lines(price: Price) -> list[str]:
+    """Return what a release would cost."""
+    budget, before = price.dataset.budget, "none"
+    if price.releases:
+        spent = _spent_words(price.before, budget)
+        before = f"{counted(price.releases, 'release')}, joint loss at most {spent}"
+    left = math.floor(price.left * 10**6) / 10**6
+    fits = f"fits the budget {show_short(budget)}, and leaves {left}"
+    if not price.fits:
+        fits = f"DOES NOT FIT the budget {show_short(budget)}: the release would be refused"
+    lines = [
+        f"charged already: {before}",
+        f"with this release of {quoted(price.column)}: {_bound_words(price.bound, budget)}",
+        fits,
+    ]
+    if not price.own:
+        lines.append("the plan is for other counts than those of this table: worst cases")
+    if price.incomplete:
+        rows = counted(price.incomplete, "row")
+        lines.append(f"{rows} lack a value in some of the released columns: worst cases")
+    if price.rows > 1:
+        lines.append(f"one person may have {price.rows} rows: worst cases as often")
+    return lines
+
+
+def _difference_words(difference: Difference) -> str:
+    """Return what is not as it should be in a ledger."""
+    bounds = [b for b in (difference.recorded, difference.computed) if b is not None]
+    said = f" ({' against '.join(map(show_short, bounds))})" if bounds else ""
+    why = f": {difference.reason}" if difference.reason else ""
+    return f"{difference.dataset}, release {difference.release}: {difference.fault}{said}{why}"

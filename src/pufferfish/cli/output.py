@@ -5,7 +5,7 @@ Digits are printed on the side that promises less: what is lost goes up, what is
 """
 
 import csv
-import decimal
+import dataclasses
 import io
 import json
 import math
@@ -18,20 +18,25 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.messages import one_line
+from pufferfish.cli.process import one_line
 from pufferfish.errors import InputError
 from pufferfish.numbers import rounded_up, show
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of text, wrapped between words on a terminal and not at all elsewhere."""
-    seen = _stdout().isatty()
+def print_lines(lines: Iterable[str], wrap: bool = False) -> None:
+    """Print lines of text, on a terminal wrapped between words, and with ``wrap`` everywhere.
+
+    A line that is indented is a command to be copied, and stays whole.
+    """
+    wrap, width = _stdout().isatty() or wrap, shutil.get_terminal_size().columns
     for line in lines:
-        indent = " " * (len(line) - len(line.lstrip(" ")))
-        text = indent + one_line(line)
-        if seen and text:
-            width = shutil.get_terminal_size().columns
-            text = textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False)
+        text = one_line(line)
+        if line.startswith("  "):
+            text = f"  {text}"
+        elif wrap:
+            text = textwrap.fill(
+                text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
         click.echo(text)
 
 
@@ -47,15 +52,15 @@ def print_table(
     height = max(map(len, tops))
     lines = [
         *zip(*([""] * (height - len(top)) + top for top in tops), strict=True),
-        *([one_line(cell) for cell in row] for row in rows),
+        *(tuple(map(one_line, row)) for row in rows),
     ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for k, line in enumerate(lines):
-        if k == height:
+    for k, line in enumerate(lines, -height):
+        if k == 0:
             click.echo("─" * (sum(widths) + 2 * len(widths) - 2))
         cells = [f"{cell:{'<' if at in left else '>'}{widths[at]}}" for at, cell in enumerate(line)]
         text = "  ".join(cells).rstrip()
-        click.echo(click.style(text, fg="red", bold=True) if k - height in marked else text)
+        click.echo(click.style(text, fg="red", bold=True) if k in marked else text)
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -63,28 +68,33 @@ def print_json(data: Mapping[str, Any]) -> None:
     _stdout().write(json.dumps(jsonable(data), indent=1, allow_nan=False) + "\n")
 
 
-def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows with a header."""
-    _stdout().write(csv_text(columns, rows))
+    _stdout().write(csv_text(rows))
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows with a header; doubles to their last digit, infinity as inf, None as nothing."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(rows[0])
     for row in rows:
-        cells = [jsonable(row[name]) for name in columns]
+        cells = map(jsonable, row.values())
         writer.writerow([str(c).lower() if isinstance(c, bool) else c for c in cells])
     return buffer.getvalue()
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value with infinities as text, exact numbers as doubles, tuples as lists."""
+    """Return what JSON can hold: infinity as text, fractions as numbers that print as they are."""
     if isinstance(value, Fraction):
-        return exact_number(value)
+        if value.denominator == 1:
+            return value.numerator
+        double = value.numerator / value.denominator
+        return double if Fraction(repr(double)) == value else show(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
+        return str(value)
+    if dataclasses.is_dataclass(value):
+        value = vars(value)
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -92,27 +102,11 @@ def jsonable(value: Any) -> Any:
     return value
 
 
-def exact_number(value: Fraction) -> int | float | str:
-    """Return the JSON number that prints the exact value, or its text where none does."""
-    if value.denominator == 1:
-        return value.numerator
-    double = value.numerator / value.denominator
-    return double if Fraction(repr(double)) == value else show(value)
-
-
-def rounded_down(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits, none of them above the number itself."""
-    context = decimal.Context(prec=digits, rounding=decimal.ROUND_FLOOR)
-    return f"{context.create_decimal_from_float(value):g}"
-
-
-def at_most(value: float, limit: Fraction | None, digits: int = 8) -> str:
+def at_most(value: float, limit: Fraction, digits: int = 8) -> str:
     """Return a number rounded up, with as many digits more as keep it within a limit.
 
     The double nearest to the limit stands for the limit, which is shown itself if it is short.
     """
-    if limit is None:
-        return rounded_up(value, digits)
     exact = show(limit)
     within = math.isfinite(value) and (Fraction(value) <= limit or value == float(limit))
     for count in range(digits, 18):
@@ -124,18 +118,17 @@ def at_most(value: float, limit: Fraction | None, digits: int = 8) -> str:
     return exact
 
 
-def brief(value: float, digits: int = 3) -> str:
+def brief(value: float | None, digits: int = 3) -> str:
     """Return a number to the nearest with so many digits."""
-    return f"{float(f'{value:.{digits}g}'):g}"
+    return "-" if value is None else f"{float(f'{value:.{digits}g}'):g}"
 
 
-def share(value: float) -> str:
+def share(value: float | None) -> str:
     """Return a share in per cent with one decimal, cut off: none but a whole one is 100 %."""
+    value = value or 0.0
     if value == 1:
         return "100 %"
-    if value >= 0.999:
-        return ">99.9 %"
-    return f"{math.floor(1000 * value + 1e-9) / 10:.1f} %"
+    return ">99.9 %" if value >= 0.999 else f"{math.floor(1000 * value + 1e-9) / 10:.1f} %"
 
 
 def _stdout() -> Any:

@@ -1,29 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of ``calibrate``: a plan for each epsilon and mechanism, and what is known of it."""
+"""Results of ``calibrate``: a plan for each epsilon and mechanism, its table and the verdict."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
-import numpy as np
-
-from pufferfish.calibration.calibrate import calibrate
-from pufferfish.calibration.l1 import l1
-from pufferfish.calibration.registry import NOISE
-from pufferfish.calibration.wasserstein import wasserstein
-from pufferfish.cli import signals
-from pufferfish.errors import PufferfishError
-from pufferfish.estimate.matrix import Expected, expected_errors
+from pufferfish.cli import describe
+from pufferfish.cli.output import at_most, brief, print_lines, print_table, share
+from pufferfish.errors import listed, quoted
+from pufferfish.estimate.matrix import Expected
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray
+from pufferfish.numbers import rounded_up
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
+from pufferfish.support import Levels
 
 #: Noise of so many times the column's spread leaves nothing of it: fewer than 4 % of the variance
 #: of a released value is the column's own.
 _NOTHING = 5.0
+#: From this share of untouched values on the column is called nearly unchanged.
+_NEARLY = 0.95
+_HEADERS = ("epsilon", "mechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
+            "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
+_RADIUS = ("robustness radius: how wrong the prior may be (total variation) before the loss passes "
+           "epsilon; cost: what the channel minimises")  # fmt: skip
+#: What programs are told of a plan, and of its result.
+_OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate")
+_OF_RESULT = ("reduction_vs_wasserstein", "reduction_vs_l1", "keep_rate_of_a_constant", "survives",
+              "loss_at_95")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,15 +45,15 @@ class Result:
         The calibrated mechanism, with its sensitivity where it has one.
     expected : Expected
         The errors to expect of a release.
-    below_wasserstein, below_l1 : float or None
+    reduction_vs_wasserstein, reduction_vs_l1 : float or None
         By how many per cent the scale is below theirs; None where that means nothing.
     """
 
     epsilon: str
     plan: Plan
     expected: Expected
-    below_wasserstein: float | None = None
-    below_l1: float | None = None
+    reduction_vs_wasserstein: float | None
+    reduction_vs_l1: float | None
 
     @property
     def loss_at_95(self) -> float | None:
@@ -59,104 +66,205 @@ class Result:
     @property
     def survives(self) -> bool:
         """Whether a released value tells anything of its own row."""
-        ratio = self.expected.noise_to_spread
-        if self.plan.channel is None:
+        plan, ratio = self.plan, self.expected.noise_to_spread
+        if plan.channel is None:
             return ratio is None or ratio < _NOTHING or self.expected.spread == 0
-        if len(used_outputs(self.plan)) == 1:
-            return self.plan.support.size == 1
+        if len(describe.used_outputs(plan.channel)) == 1:
+            return plan.support.size == 1
         # One constant for everybody, the mean, has an error of the spread.
-        kept = self.plan.keep_rate
-        return kept is None or kept >= self.constant - 1e-9 or (ratio is not None and ratio < 1)
+        kept = plan.keep_rate
+        return (
+            kept is None
+            or kept >= self.keep_rate_of_a_constant - 1e-9
+            or (ratio is not None and ratio < 1)
+        )
 
     @property
     def untouched(self) -> float:
         """The share of values that are published as they are."""
-        plan = self.plan
-        if isinstance(plan.applied, DiscreteLaplace):
-            rate = float(plan.applied.step) / plan.applied.scale if plan.applied.scale else math.inf
-            return math.tanh(rate / 2)  # P(noise = 0); theory, section 1
-        return plan.keep_rate or 0.0
+        noise = self.plan.applied
+        if isinstance(noise, DiscreteLaplace):  # P(noise = 0); theory, section 1
+            return math.tanh(float(noise.step) / noise.scale / 2) if noise.scale else 1.0
+        return self.plan.keep_rate or 0.0
 
     @property
-    def constant(self) -> float:
+    def keep_rate_of_a_constant(self) -> float:
         """The share of rows that one constant for everybody keeps."""
         found = self.plan.distortion
         return self.expected.constant if found is None else found.baseline
 
+    def to_dict(self, channel: bool = False) -> dict[str, Any]:
+        """Return what programs are told, with ``channel`` also the channel itself."""
+        plan, expected = self.plan, self.expected
+        # A radius is about the loss of this release, and epsilon here about that of several.
+        risk = plan.sensitivity if plan.composition is None else None
+        data = {name: getattr(plan, name) for name in _OF_PLAN}
+        data |= {name: getattr(self, name) for name in _OF_RESULT}
+        if channel and plan.channel is not None:
+            data["channel"] = _channel_to_dict(plan.channel)
+        return data | {
+            "std": getattr(plan.applied, "std", None),  # a channel has none
+            "certified": plan.certificate.holds,
+            "certified_by": plan.certificate.method,
+            "spread": expected.spread,
+            "noise_to_spread": expected.noise_to_spread,
+            "error_of_mean": expected.mean_error,
+            "error_of_share": expected.share_error,
+            "robustness_radius": risk and risk.radius,
+            "robustness_radius_at_double": risk and risk.radius_at_double,
+            "robust": bool(plan.regions),
+            "repair": plan.distortion and plan.distortion.gap,
+        }
 
-def used_outputs(plan: Plan) -> list[int]:
-    """Return the outputs that a channel publishes at all."""
-    if plan.channel is None:
+
+def _channel_to_dict(channel: Channel) -> dict[str, Any]:
+    ends = {"inputs": channel.inputs, "outputs": channel.outputs}
+    names = {end: s.names if isinstance(s, Levels) else s.values for end, s in ends.items()}
+    return {**names, "rows": channel.matrix.tolist()}
+
+
+def print_results(results: Sequence[Result], channels: bool, explain: bool) -> None:
+    """Print the table: how strong each mechanism is, and how good a release will be."""
+    one = len({r.epsilon for r in results}) == 1
+    rows = []
+    for r in results:
+        plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
+        size = f"{share(plan.keep_rate)} ({share(r.keep_rate_of_a_constant)})"
+        if plan.scale is not None:
+            size = rounded_up(plan.scale, 8)
+        numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
+        saved = "-" if below is None else f"{below:.1f} %"
+        rows.append([r.epsilon, plan.mechanism, size, *map(brief, numbers), saved][one:])
+    marked = [k for k, r in enumerate(results) if r.plan.unchanged or not r.survives]
+    print_table(_HEADERS[one:], rows, [1 - one], marked)
+    for r in results:
+        if channels and r.plan.channel is not None:
+            print_lines(["", f"channel at epsilon {r.epsilon}: chance of each output by value"])
+            _print_channel(r.plan.channel)
+    if explain:
+        for r in results:
+            print_lines(["", *_details(r)], True)
+        print_lines(["", _RADIUS], True)
+
+
+def _print_channel(channel: Channel) -> None:
+    """Print a channel: a line for each value, a column for each output."""
+    rows = [
+        # No chance that is not 0 or 1 is printed as if it were.
+        [channel.inputs.name(x), *(brief(min(p, 0.9999) if p < 1 else p, 4) for p in chances)]
+        for x, chances in enumerate(channel.matrix.tolist())
+    ]
+    print_table(["value", *map(channel.outputs.name, range(channel.outputs.size))], rows, [0])
+
+
+def _details(result: Result) -> list[str]:
+    """Return what else is known of a result, for --explain."""
+    plan, told = result.plan, result.to_dict()
+    known = [
+        f"{name.replace('_', ' ')} {at_most(told[name], plan.epsilon_exact, digits)}"
+        for name, digits in (("loss", 8), ("loss_at_95", 5), ("mse", 5), ("std", 5), ("cost", 5))
+        if told[name] is not None
+    ]
+    known += [
+        f"{name.replace('_', ' ')} {math.floor(1e5 * told[name]) / 1e5:g}"
+        for name in ("robustness_radius", "robustness_radius_at_double")
+        if told[name] is not None
+    ]
+    head = f"{plan.mechanism} at {result.epsilon}: {', '.join(known)}"
+    return [head, *describe.plan_lines(plan)]
+
+
+def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
+    """Return the verdict on results of ``calibrate``, in plain words."""
+    return [
+        _proved(results, scenario),
+        *_if_a_sample(results, command),
+        *(survival_lines(results) or [_why_survives(r) for r in results if len(results) == 1]),
+        *([describe.PRIVATE] if any(r.plan.from_rows for r in results) else []),
+        describe.NO_SUM,
+    ]
+
+
+def _proved(results: Sequence[Result], scenario: Scenario) -> str:
+    """Return what was proved, and on which condition."""
+    failed = [r.plan.mechanism for r in results if not r.plan.certificate.holds]
+    if failed:
+        return f"NOT PROVED: {listed(dict.fromkeys(failed))} may exceed epsilon."
+    every = "each is" if len(results) > 1 else "the loss is"
+    said = f"Proved: {every} within epsilon {listed(dict.fromkeys(r.epsilon for r in results))}"
+    report, region = scenario.priors[0].report, describe.region_words(scenario.rules)
+    if region:
+        return f"{said} for every prior within {region}."
+    if report is not None:
+        return f"{said}, if these {report.rows_used} rows are all there is."
+    return f"{said}, if the given prior is the true one."
+
+
+def _if_a_sample(results: Sequence[Result], command: str) -> list[str]:
+    """Return what the results may cost if the rows are a sample, and the command that holds."""
+    known = [(r.loss_at_95, r) for r in results if r.loss_at_95 is not None]
+    if not known:
         return []
-    return [y for y, column in enumerate(plan.channel.rows.T.tolist()) if any(column)]
+    each = [
+        f"{rounded_up(loss, 3)} ({_named([worst], results)})"
+        for _, group in groupby(known, key=lambda pair: pair[1].epsilon)
+        for loss, worst in [max(group, key=lambda pair: pair[0])]
+    ]
+    infinite = any(loss == math.inf for loss, _ in known)
+    why = " (inf: too few rows show that an output occurs for every secret)" if infinite else ""
+    said = f"If they are a sample it may cost {describe.joined(each, 4)} at 95 %{why}"
+    return [f"{said}; what holds then too:", f"  {command}"] if command else [f"{said}."]
 
 
-def rows_of(scenario: Scenario) -> int:
-    """Return the rows of the table that the prior was counted from; 0 where there is none."""
-    report = scenario.priors[0].report
-    return 0 if report is None else report.rows_used
+def survival_lines(results: Sequence[Result]) -> list[str]:
+    """Return where nothing of the column is left, and where it is published as it is."""
+    lost = [r for r in results if not r.survives]
+    if len(lost) == len(results):
+        least = min(lost, key=lambda r: r.expected.noise_to_spread or 0.0)
+        return [f"NOTHING OF THE COLUMN IS LEFT: {_why_lost(least)}. A larger epsilon keeps more."]
+    same = [r for r in results if r.plan.unchanged]
+    noise = " or --min-scale" if any(r.plan.channel is None for r in same) else ""
+    nearly = [r for r in results if not r.plan.unchanged and r.untouched > _NEARLY]
+    lines = (
+        (lost, "Nothing of the column is left with {}."),
+        (same, f"PUBLISHED UNCHANGED with {{}}: release needs --allow-unchanged{noise}."),
+        (
+            nearly,
+            f"More than {100 * _NEARLY:.0f} % of the values are published as they are with {{}}.",
+        ),
+    )
+    return [line.format(_named(which, results)) for which, line in lines if which]
 
 
-def compare(
-    scenario: Scenario,
-    epsilons: Sequence[str],
-    names: Sequence[str],
-    arguments: Mapping[str, Any],
-    by_all: bool,
-    *,
-    method: Callable[..., Plan] = calibrate,
-) -> tuple[list[Result], dict[str, str]]:
-    """Calibrate every mechanism for every epsilon; return results, and why others cannot be had.
-
-    One that only 'all' asked for and that fails does not hinder the others.
-    """
-    results: list[Result] = []
-    failed: dict[str, PufferfishError] = {}
-    weights, distances = frequencies(scenario), _distances(scenario, names)
-    rows = rows_of(scenario)
-    for epsilon in epsilons:
-        for name in names:
-            signals.check()
-            options = {} if name in NOISE else arguments
-            try:
-                plan = method(scenario, epsilon, name, **options)
-            except PufferfishError as error:
-                if not by_all:
-                    raise
-                failed[f"{name} at {epsilon}"] = error
-                continue
-            plan = plan.with_sensitivity(scenario)
-            expected = expected_errors(scenario.support, plan.applied, weights, rows)
-            below = [_reduction(plan, distance) for distance in distances]
-            results.append(Result(epsilon, plan, expected, *below))
-    if not results:
-        raise next(iter(failed.values()))
-    return results, {what: str(error) for what, error in failed.items()}
+def _named(which: Iterable[Result], results: Sequence[Result]) -> str:
+    several = len({r.epsilon for r in results}) > 1
+    return listed(f"{r.plan.mechanism}{f' at {r.epsilon}' * several}" for r in which)
 
 
-def frequencies(scenario: Scenario) -> FloatArray:
-    """Return how frequent the values are: pooled rows, or the mean of the distributions given."""
-    total = np.zeros(scenario.support.size)
-    for prior in scenario.priors:
-        for secret in prior.secrets if prior.from_rows else scenario.protected:
-            row = prior.row(secret)
-            counts = np.asarray(prior.counts[row].astype(np.float64)).reshape(-1)
-            total += counts if prior.from_rows else counts / counts.sum()
-    return np.asarray(total / total.sum())
+def _why_lost(result: Result) -> str:
+    """Return why nothing of a column is left."""
+    plan = result.plan
+    if plan.channel is None:
+        return f"the noise is {brief(result.expected.noise_to_spread, 2)} times its spread"
+    first, *others = describe.used_outputs(plan.channel)
+    if not others:
+        return f"every row becomes {quoted(plan.channel.outputs.name(first))}"
+    kept, constant = share(plan.keep_rate), share(result.keep_rate_of_a_constant)
+    return f"it keeps {kept} of the rows, and one constant for everybody would keep {constant}"
 
 
-def _distances(scenario: Scenario, names: Sequence[str]) -> list[Fraction | None]:
-    """Return what wasserstein and l1 divide by epsilon, or None where they do not apply."""
-    noise = any(name in NOISE for name in names)
-    if not noise or scenario.has_region or scenario.unit is not None:
-        return [None, None]
-    # Both scales are a distance over epsilon: epsilon 1 gives the distance.
-    return [Fraction(f(scenario, Fraction(1)).scale) for f in (wasserstein, l1)]
-
-
-def _reduction(plan: Plan, distance: Fraction | None) -> float | None:
-    if plan.scale is None or not distance or not math.isfinite(plan.scale):
-        return None
-    saved = 1 - Fraction(plan.scale) * plan.epsilon_exact / distance
-    # The last bit of a scale that was rounded up is no reduction, and no increase either.
-    return float(100 * saved) if abs(saved) > Fraction(1, 10**12) else 0.0
+def _why_survives(result: Result) -> str:
+    """Return how much of a column is left."""
+    plan, expected = result.plan, result.expected
+    if plan.keep_rate is not None:
+        words = f"{share(plan.keep_rate)} of the rows stay as they are"
+        return (
+            f"The column survives: {words} (one constant: {share(result.keep_rate_of_a_constant)})."
+        )
+    ratio = expected.noise_to_spread or 0.0
+    words = f"the noise is {brief(ratio, 2)} times its spread"
+    if ratio < 1:
+        return f"The column survives: {words}."
+    mean = brief(expected.mean_error, 2)
+    left = f"; what is left is their mean, to about {mean}" if expected.mean_error else ""
+    return f"Single values drown, {words}{left}."

@@ -3,8 +3,8 @@
 
 import click
 
-from pufferfish.cli import describe, signals
-from pufferfish.cli.options import DELIMITER, PRIOR
+from pufferfish.cli import describe, process
+from pufferfish.cli.options import DELIMITER, PRIOR, option
 from pufferfish.cli.output import print_lines
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
@@ -16,10 +16,7 @@ from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
 @click.argument("table", required=False)
 @PRIOR
 @DELIMITER
-@click.option(
-    "--other-prior", is_flag=True,
-    help="Judge the plan under a prior that is not the one it was computed from.",
-)  # fmt: skip
+@option("--other-prior", "Judge the plan under a prior that is not the one it was computed from.")
 def verify(
     plan: str, table: str | None, priors: tuple[str, ...], delimiter: str | None, other_prior: bool
 ) -> None:
@@ -37,15 +34,13 @@ def verify(
       pufferfish verify plan.json other.csv --other-prior
     """  # noqa: D301  # \b keeps click from wrapping the examples
     if (table is None) == (not priors):
-        raise InputError(
-            "verify needs the prior: give a TABLE or --prior FILE"
-            + (", not both" if priors else "")
-        )
+        both = ", not both" if priors else ""
+        raise InputError(f"verify needs the prior: give a TABLE or --prior FILE{both}")
     loaded = Plan.load(plan)
-    if table is not None:
-        scenario = scenario_of_table(loaded, table, delimiter=delimiter)
-    else:
+    if table is None:
         scenario = scenario_of_priors(loaded, priors)
-    signals.check()
+    else:
+        scenario = scenario_of_table(loaded, table, delimiter=delimiter)
+    process.check()
     certificate = loaded.verify(scenario, other_prior=other_prior)
     print_lines(describe.verified_lines(plan, loaded, scenario, certificate))

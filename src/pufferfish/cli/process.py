@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process: signals that end it, its lines on standard error, and how far its work has come.
+
+A signal becomes an exception, but compiled code may drop it: DuckDB and pyarrow do. So it is
+remembered too, and :func:`check`, called after every batch of rows and before a file gets its
+name, raises again.
+"""
+
+import contextlib
+import itertools
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import click
+
+from pufferfish.errors import PufferfishWarning
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: The signals that arrived while the command ran; a process has only one place for them.
+_received: list[int] = []
+
+
+class Stopped(BaseException):
+    """The process was asked to end: files in progress are removed on the way out."""
+
+
+def received() -> int | None:
+    """Return the first signal that arrived while the command ran, or None."""
+    return _received[0] if _received else None
+
+
+def check(*_: object) -> None:
+    """Stop here if a signal arrived."""
+    if _received:
+        raise Stopped
+
+
+def ignore() -> None:
+    """Ignore signals from now on: the work is done, and only the interpreter's own end remains."""
+    if threading.current_thread() is threading.main_thread():
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def listening(last: bool) -> Iterator[None]:
+    """Listen while a command runs; ``last``: the process ends afterwards."""
+    _received.clear()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # A signal that the parent told us to ignore stays ignored.
+    heard = [n for n in _SIGNALS if signal.getsignal(n) not in (signal.SIG_IGN, None)]
+    before = [(number, signal.signal(number, _handle)) for number in heard]
+    hook = sys.unraisablehook
+
+    def unraisable(found: "sys.UnraisableHookArgs") -> None:
+        # Raised where nothing can be raised, and remembered: no reason for a traceback.
+        if not issubclass(found.exc_type, Stopped):
+            hook(found)
+
+    sys.unraisablehook = unraisable
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before:
+            signal.signal(number, signal.SIG_IGN if last else handler)
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    _received.append(number)
+    raise Stopped
+
+
+@contextlib.contextmanager
+def progress(after: float = 1.0) -> Iterator[Callable[[int, int | None], None]]:
+    """Give a callback for rows done, and rows in all: it checks for signals and draws a bar.
+
+    The bar appears on a terminal alone, and only where the work lasts so many seconds.
+    """
+    start, bars = time.monotonic(), list[Any]()
+    with contextlib.ExitStack() as stack:
+
+        def step(rows: int, total: int | None) -> None:
+            check()
+            late = time.monotonic() - start >= after
+            if not bars and late and sys.stderr is not None and sys.stderr.isatty():
+                rows_all = itertools.count()
+                bar = click.progressbar(rows_all, total, "rows", show_pos=True, file=sys.stderr)
+                bars.append(stack.enter_context(bar))
+            for bar in bars:
+                bar.update(rows - bar.pos)
+
+        yield step
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without characters that a terminal would obey."""
+    blanked = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in blanked)
+
+
+class Messages:
+    """Notes and warnings of a command, each printed once on standard error, when its work is done.
+
+    A command that fails prints one line, the error, and what remains in spite of it.
+    """
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.arguments = arguments
+        self._waiting: dict[str, None] = {}
+
+    def note(self, text: str) -> None:
+        """Say what was done, where nothing is wrong with it."""
+        self._waiting[f"note: {text}"] = None
+
+    def warning(self, text: str) -> None:
+        """Say what the user should look at."""
+        self._waiting[f"warning: {text}"] = None
+
+    def error(self, text: str, error: BaseException | None = None) -> None:
+        """Print why the command failed, and what remains in spite of it (the notes of an error)."""
+        remains = getattr(error, "__notes__", ())
+        self._waiting = {f"error: {'; '.join([text, *remains])}": None}
+        self.finish()
+
+    def finish(self) -> None:
+        """Print what was said."""
+        for line in self._waiting:
+            if sys.stderr is not None:
+                with contextlib.suppress(OSError, ValueError):  # nobody listens
+                    print(f"pufferfish: {one_line(line)}", file=sys.stderr, flush=True)
+        self._waiting.clear()
+
+    @contextlib.contextmanager
+    def showing_warnings(self) -> Iterator[None]:
+        """Show Python's warnings like any other message while a command runs."""
+
+        def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+            known = issubclass(category, PufferfishWarning)
+            self.warning(str(message) if known else f"{category.__name__}: {message}")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", PufferfishWarning)
+            warnings.showwarning = show
+            yield
