@@ -63,10 +63,9 @@ def test_what_a_plan_tells(plan: pf.Plan, channel: pf.Plan) -> None:
     assert plan.mechanism == "exact"
     a = math.exp(-1 / plan.scale)
     assert plan.mse == pytest.approx(2 * a / (1 - a) ** 2, rel=1e-12)
-    assert plan.std == pytest.approx(math.sqrt(plan.mse or 0), rel=1e-12)
     assert (plan.channel, plan.cost, plan.keep_rate) == (None, None, None)
     assert not plan.from_rows
-    assert (channel.scale, channel.std) == (None, None)
+    assert channel.scale is None
     assert channel.distortion is not None
     assert 0 < channel.distortion.baseline <= 1
     assert channel.cost == channel.mse == channel.distortion.cost
@@ -266,7 +265,7 @@ def cleaning(**changes: Any) -> dict[str, Any]:
         ({"regions": [{"tv_radius": "0"}]}, "tv_radius above 0"),
         ({"regions": [{}]}, "confidence, or by its tv_radius"),
         ({"regions": [{"tv_radius": "0.1", "confidence": "0.9"}]}, "both were given"),
-        ({"regions": [{"radius": "0.1"}]}, "unknown field"),
+        ({"regions": [{"radius": "0.1"}]}, r"\$\.regions"),
         ({"regions": [None]}, "empty list"),
         ({"support": {"kind": "x"}}, r"\$\.support"),
         ({"support": []}, r"\$\.support"),
@@ -307,7 +306,7 @@ def test_broken_plans(plan: pf.Plan, tmp_path: Path, changes: dict[str, Any], me
     "change, message",
     [
         ({"rows": [[[0, "0x1"]]]}, "needs 3 rows"),
-        ({"rows": [[[0, "0x1"]], [[1, "0x1"]], []]}, "sums to 0"),
+        ({"rows": [[[0, "0x1"]], [[1, "0x1"]], []]}, r"row 0|sums to 0"),
         ({"rows": [[[0, "1"]], [[1, "0x1"]], [[2, "0x1"]]]}, r"\$\.channel\.rows"),
         ({"rows": [[[0, "-0x1"]], [[1, "0x1"]], [[2, "0x1"]]]}, r"\$\.channel\.rows"),
         ({"rows": [[[3, "0x1"]], [[1, "0x1"]], [[2, "0x1"]]]}, "of its outputs"),
@@ -382,13 +381,13 @@ def test_several_tables_must_be_read_in_one_way() -> None:
     assert (plan.coding.column, plan.coding.missing) == ("x", ("?",))
     renamed = learnt(SECOND.rename(columns={"x": "y"}), public="y", missing=["?"])
     cases = [
-        (learnt(SECOND, missing=["-"]), "missing texts"),
-        (learnt(SECOND), "missing texts"),
-        (renamed, "columns"),
-        (learnt(SECOND, missing=["?"], step=1), "steps"),
+        (learnt(SECOND, missing=["-"]), "missing"),
+        (learnt(SECOND), "missing"),
+        (renamed, "name"),
+        (learnt(SECOND, missing=["?"], step=1), "step"),
     ]
     for other, message in cases:
-        with pytest.raises(InputError, match=f"read with different {message}; a release"):
+        with pytest.raises(InputError, match=rf"different options \({message}\); a release"):
             pf.calibrate(pf.Scenario([one, other]), 1)
         with pytest.raises(InputError, match="a release can follow only one"):
             pf.calibrate(pf.Scenario([other, one]), 1)

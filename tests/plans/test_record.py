@@ -14,7 +14,7 @@ import pytest
 import pufferfish as pf
 from pufferfish.errors import InputError
 from pufferfish.plans import record
-from pufferfish.plans.record import public_record, read_record, write_record
+from pufferfish.plans.record import read_record, write_record
 from pufferfish.release.pipeline import release_file
 
 #: 7301 and 7309 are numbers that nothing else in a record looks like.
@@ -48,6 +48,13 @@ def released(
         warnings.simplefilter("ignore")
         report = release_file(source, output, spec, keep, force=True, seed=seed)
     return plan, report, spec
+
+
+def public_record(plan: pf.Plan, report: Any, spec: Any, **publish: bool) -> dict[str, Any]:
+    path = Path(report.output).with_suffix(".record")
+    write_record(path, plan, report, spec, force=True, **publish)
+    told: dict[str, Any] = json.loads(path.read_text())
+    return told
 
 
 def test_what_a_record_says(tmp_path: Path) -> None:

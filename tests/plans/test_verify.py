@@ -158,7 +158,7 @@ def test_regions_of_several_adversaries() -> None:
     with pytest.raises(CheckFailed, match=r"2 adversaries with regions of their own"):
         mixed.verify(pf.Scenario([one, one]), other_prior=True)
     for priors in ([one], [other, one, one]):
-        with pytest.raises(CheckFailed, match=r"2 adversaries with regions of their own"):
+        with pytest.raises(CheckFailed, match=rf"2 regions were given for {len(priors)} priors"):
             mixed.verify(pf.Scenario(priors))
     sure = pf.calibrate(one.with_region(confidence=0.9), 0.5)
     with pytest.raises(CheckFailed, match="region does not fit the prior: confidence needs counts"):

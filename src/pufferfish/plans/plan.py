@@ -4,25 +4,25 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from pufferfish.errors import InputError, PufferfishError, listed_pairs
+from pufferfish.errors import InputError, PufferfishError, listed, listed_pairs
 from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.kernel import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, float_up, parse_number, rounded_up, show
+from pufferfish.numbers import Number, float_up, parse_epsilon, parse_number, rounded_up, show
 from pufferfish.plans import schema
 from pufferfish.plans.sensitivity import Sensitivity, sensitivity_of
 from pufferfish.plans.verify import Guarantee, own_column, verify, with_regions
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.spec import ReleaseSpec
-from pufferfish.support import Lattice, Levels
+from pufferfish.support import Lattice
 from pufferfish.tables.rules import Coding, Rules, make_rules
 
 
@@ -53,13 +53,13 @@ class Distortion:
         ordered = all(isinstance(end, Lattice) or end.ordered for end in ends)
         mse = channel.mse(weights) if ordered else math.inf
         return cls(
-            cost_name=cost_name,
-            cost=float_up(cost),
-            keep_rate=channel.keep_rate(weights),
-            baseline=float_up(max(weights) / sum(weights)),
-            mse=mse if math.isfinite(mse) else None,
-            gap=gap,
-            conditions=tuple(conditions),
+            cost_name,
+            float_up(cost),
+            channel.keep_rate(weights),
+            float_up(max(weights) / sum(weights)),
+            mse if math.isfinite(mse) else None,
+            gap,
+            tuple(conditions),
         )
 
 
@@ -91,8 +91,8 @@ class Plan(Guarantee):
     digest : str
         SHA-256 of the scenario; as private as the counts.
     certificate : Certificate
-        The proof that the loss is at most epsilon; in a loaded plan only a claim of the file, which
-        :meth:`verify` proves again.
+        The proof that the loss is at most epsilon; in a loaded plan (``loaded``) only a claim of
+        the file, which :meth:`verify` proves again.
     from_rows : bool
         Whether a prior was counted from rows of a table, every one of which the plan depends on.
     distortion : Distortion or None
@@ -103,8 +103,6 @@ class Plan(Guarantee):
         Earlier releases this plan composes with; epsilon bounds their joint loss.
     notes : tuple of str
         What the user should know of how prior and mechanism came about.
-    loaded : bool
-        Whether it was read from a file.
     """
 
     mechanism: str
@@ -133,16 +131,19 @@ class Plan(Guarantee):
         """
         rules, coding = _common_coding(scenario)
         notes = dict.fromkeys(note for prior in scenario.priors for note in prior.notes)
+        if rules is not None:
+            claims |= {
+                "coding": coding,
+                "secret": rules.secret,
+                "exclude_secrets": rules.exclude_secrets,
+                "secret_missing": rules.missing,
+            }
         return cls(
             mechanism=mechanism,
             applied=applied,
             epsilon_exact=epsilon,
             certificate=certificate,
             support=scenario.support,
-            coding=coding,
-            secret=None if rules is None else rules.secret,
-            exclude_secrets=() if rules is None else rules.exclude_secrets,
-            secret_missing=() if rules is None else rules.missing,
             unit=scenario.unit,
             rows_per_person=certificate.rows if scenario.unit else (),
             secrets=scenario.priors[0].secrets,
@@ -169,11 +170,6 @@ class Plan(Guarantee):
         if isinstance(self.applied, DiscreteLaplace):
             return self.applied.mse
         return None if self.distortion is None else self.distortion.mse
-
-    @property
-    def std(self) -> float | None:
-        """Standard deviation of the released noise; None for a channel."""
-        return self.applied.std if isinstance(self.applied, DiscreteLaplace) else None
 
     @property
     def cost(self) -> float | None:
@@ -264,14 +260,21 @@ class Plan(Guarantee):
     @classmethod
     def _of_values(cls, data: Any) -> "Plan":
         file = schema.read_plan_file(data)
-        claims: dict[str, Any] = {
-            "certificate": schema.claim(Certificate, file.certificate)
-            or Certificate("none", math.inf, 0.0),
-            "distortion": schema.claim(Distortion, file.distortion),
-            "sensitivity": schema.claim(Sensitivity, file.sensitivity),
-            "composition": schema.claim(LossBound, file.composition),
-        }
-        return cls(**schema.attributes(file), **claims, loaded=True)
+        own = {each.name: getattr(file, each.name, None) for each in fields(cls)}
+        own |= {name: schema.claim(kind, own[name]) for name, kind in _CLAIMS.items()}
+        support = schema.support_of(file.support)
+        return cls(
+            **own
+            | {
+                "applied": schema.applied_of(file.scale, file.channel, support),
+                "epsilon_exact": parse_epsilon(file.epsilon),
+                "support": support,
+                "coding": schema.coding_of(file.cleaning, support),
+                "regions": schema.rules_of(file.regions),
+                "certificate": own["certificate"] or Certificate("none", math.inf, 0.0),
+                "loaded": True,
+            }
+        )
 
     def with_columns(
         self,
@@ -306,7 +309,15 @@ class Plan(Guarantee):
             )
         rules = make_rules(secret=secret, public=public, missing=missing, decimal=decimal)
         if step is not None:
-            _check_step(parse_number(step, "--step (step=...)"), self)
+            own = self.support.step if isinstance(self.support, Lattice) else None
+            given = parse_number(step, "--step (step=...)")
+            if own is None:
+                raise InputError("a step is for numbers, but the plan is for levels")
+            if given != own:
+                raise InputError(
+                    f"--step must be {show(own)} (step={show(own)!r}), the step of the plan, but "
+                    f"{show(given)} was given"
+                )
         column = rules.columns[0]
         coding = Coding(
             column.name,
@@ -462,14 +473,13 @@ class Plan(Guarantee):
         return estimate_released(released, spec, column=column)
 
 
-def _check_step(step: Fraction, plan: Plan) -> None:
-    if isinstance(plan.support, Levels):
-        raise InputError("a step is for numbers, but the plan is for levels")
-    if step != plan.support.step:
-        raise InputError(
-            f"--step must be {show(plan.support.step)} (step={show(plan.support.step)!r}), the "
-            f"step of the plan, but {show(step)} was given"
-        )
+#: What a file claims, and is no input to anything.
+_CLAIMS: dict[str, type[Any]] = {
+    "certificate": Certificate,
+    "distortion": Distortion,
+    "sensitivity": Sensitivity,
+    "composition": LossBound,
+}
 
 
 def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:
@@ -477,17 +487,15 @@ def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:
     rules = [prior.rules for prior in scenario.priors if prior.rules is not None]
     if len(rules) < len(scenario.priors):
         return None, None
-    for what, found in (
-        ("columns", {(each.secret, each.columns[0].name, each.unit) for each in rules}),
-        ("missing texts", {(each.missing, each.columns[0].missing) for each in rules}),
-        ("missing values as a level", {each.columns[0].missing_as_level for each in rules}),
-        ("secrets excluded", {each.exclude_secrets for each in rules}),
-        ("steps", {each.columns[0].step for each in rules}),
-        ("decimal marks", {each.decimal for each in rules}),
-    ):
-        if len(found) > 1:
-            raise InputError(
-                f"the tables of the priors were read with different {what}; a release can follow "
-                "only one, so read all tables in the same way"
-            )
+    ways = [
+        vars(own := each.columns[0]) | vars(each) | {"missing": (each.missing, own.missing)}
+        for each in rules
+    ]
+    what = ("name", "secret", "unit", "missing", "missing_as_level", "exclude_secrets", "step")
+    differ = [name for name in (*what, "decimal") if any(w[name] != ways[0][name] for w in ways)]
+    if differ:
+        raise InputError(
+            f"the tables of the priors were read with different options ({listed(differ)}); a "
+            "release can follow only one, so read all tables in the same way"
+        )
     return rules[0], replace(scenario.priors[0].codings[0], support=scenario.support)

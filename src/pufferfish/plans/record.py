@@ -14,7 +14,6 @@ import msgspec
 
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict, write_json
-from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import parse_number, show, show_short
 from pufferfish.plans import schema
 from pufferfish.plans.plan import Plan
@@ -26,11 +25,6 @@ from pufferfish.tables.rules import Coding
 
 #: Version of the record.
 FORMAT = 2
-NOTICE = (
-    "PUBLIC. What those who receive the released data may know of how they were made. It holds no "
-    "count, no prior, no path and no digest; the plan and the ledger are private. It is a "
-    "statement by whoever released the data, not a proof."
-)
 
 
 def write_record(
@@ -43,37 +37,22 @@ def write_record(
     publish_channel: bool = False,
     force: bool = False,
 ) -> None:
-    """Write the public record of a release that was made, whole or not at all."""
-    record = public_record(
-        plan, report, spec, publish_scale=publish_scale, publish_channel=publish_channel
-    )
-    write_json(path, record, force=force)
-
-
-def public_record(
-    plan: Plan,
-    report: ReleaseReport,
-    spec: ReleaseSpec,
-    *,
-    publish_scale: bool = False,
-    publish_channel: bool = False,
-) -> dict[str, Any]:
-    """Return the public record of a release as JSON values.
+    """Write the public record of a release that was made, whole or not at all.
 
     With ``publish_scale`` or ``publish_channel`` it also tells the mechanism in force and its
     values, from which :func:`read_record` makes what estimates need. A mechanism that was computed
     from rows depends on every one of them.
     """
-    published = publish_scale or publish_channel
-    if published and publish_channel is not isinstance(plan.applied, Channel):
-        own, other = ("scale", "channel") if plan.channel is None else ("channel", "scale")
+    noise, published = plan.channel is None, publish_scale or publish_channel
+    if publish_channel if noise else publish_scale:
+        own, other = ("scale", "channel") if noise else ("channel", "scale")
         raise InputError(f"the plan has no {other} to publish; give --publish-{own}")
     if spec.mechanism is not plan.applied or not spec.support.same_as(plan.support):
         raise InputError("the options are those of a release by another plan")
     why_not = _why_no_certificate(plan, report, spec)
     promised = not (report.seeded or report.keep)
     record: dict[str, Any] = {
-        "notice": NOTICE,
+        "notice": _SAID["notice"],
         "format": FORMAT,
         "column": report.column,
         "kept_columns": list(report.keep),
@@ -81,29 +60,32 @@ def public_record(
         "unit": plan.unit,
         "pairs": sorted(sorted(pair) for pair in plan.pairs),
         "epsilon": show(plan.epsilon_exact),
-        "mechanism": "discrete Laplace noise" if plan.channel is None else "channel",
-        "conditions": [] if plan.distortion is None else list(plan.distortion.conditions),
+        "mechanism": "discrete Laplace noise" if noise else "channel",
+        "conditions": list(plan.distortion.conditions) if plan.distortion else [],
         "values": _values(plan, spec, published),
         "rounded": spec.round,
-        "bounds": None if spec.bounds is None else [show(bound) for bound in spec.bounds],
+        "bounds": spec.bounds and [show(bound) for bound in spec.bounds],
         "certificate": {
             "claimed": why_not is None,
-            "statement": why_not or _CERTIFIED + _COMPOSED * (plan.composition is not None),
+            "statement": f"No certificate is claimed: {why_not}."
+            if why_not
+            else _SAID["certified"] + _SAID["composed"] * (plan.composition is not None),
         },
-        "promise": _PROMISE.format(whom="row" if plan.unit is None else "person")
+        "promise": _SAID["promise"].format(whom="row" if plan.unit is None else "person")
         if promised
         else None,
         "assumptions": _assumptions(plan, published) if promised else [],
         "not_covered": _not_covered(plan, spec),
     }
     if published:
+        applied: Any = report.mechanism
         record["support"] = schema.to_json_values(schema.support_file(plan.support))
-        applied = report.mechanism
-        if isinstance(applied, Channel):
-            record["channel"] = schema.to_json_values(schema.channel_file(applied))
-        else:
-            record["scale"] = applied.scale
-    return record
+        record |= (
+            {"scale": applied.scale}
+            if noise
+            else {"channel": schema.to_json_values(schema.channel_file(applied))}
+        )
+    write_json(path, record, force=force)
 
 
 class _Published(msgspec.Struct, frozen=True):
@@ -129,13 +111,12 @@ def read_record(path: str | Path) -> ReleaseSpec:
                 "--publish-scale or --publish-channel"
             )
         support = schema.support_of(file.support)
-        applied = schema.applied_of(file.scale, file.channel, support)
-        bounds = file.bounds and tuple(parse_number(b, "a bound") for b in file.bounds)
+        low, high = (parse_number(b, "a bound") for b in file.bounds or ("0", "0"))
         return ReleaseSpec(
             Coding(file.column, support),
             support,
-            applied,
-            bounds=(bounds[0], bounds[1]) if bounds else None,
+            schema.applied_of(file.scale, file.channel, support),
+            bounds=(low, high) if file.bounds else None,
             round=file.rounded,
             allow_unchanged=True,
         )
@@ -148,12 +129,10 @@ def _values(plan: Plan, spec: ReleaseSpec, published: bool) -> dict[str, Any]:
     post = Postprocess(spec)
     told = published or not plan.from_rows
     codes = plan.support if isinstance(plan.support, Levels) else None
-    kind, named = "numbers", post.levels or codes
-    if named is not None:
-        kind = "levels" if post.levels else "codes of levels"
+    named = post.levels or codes
     shows = post.levels is None and (told or plan.channel is None)  # sums show their lattice
     return {
-        "kind": kind,
+        "kind": "levels" if post.levels else "codes of levels" if codes else "numbers",
         "levels": list(named.names) if named is not None and told else None,
         "step": show(post.step) if shows else None,
     }
@@ -162,34 +141,29 @@ def _values(plan: Plan, spec: ReleaseSpec, published: bool) -> dict[str, Any]:
 def _why_no_certificate(plan: Plan, report: ReleaseReport, spec: ReleaseSpec) -> str | None:
     """Return why the plan's certificate is not about what was released; None where it is."""
     if report.seeded:
-        why = "the release was drawn from a seed, for tests only, and protects nobody"
-    elif report.keep:
-        why = (
+        return "the release was drawn from a seed, for tests only, and protects nobody"
+    if report.keep:
+        return (
             f"the kept columns ({listed(report.keep)}) are not in the prior, and together with "
             "them the released column may give the secret away"
         )
-    elif not plan.certificate.holds:
-        why = "the plan has none that holds"
-    elif spec.min_scale is not None:
-        why = (
-            "the plan's is about its own scale, and more noise was asked for (which never reveals "
-            "more)"
-        )
-    elif spec.out_of_support == "clamp":
-        why = "values that the prior holds impossible are moved to possible ones"
-    else:
-        return None
-    return f"No certificate is claimed: {why}."
+    if not plan.certificate.holds:
+        return "the plan has none that holds"
+    if spec.min_scale is not None:
+        return "more noise was asked for than the plan's (which never reveals more)"
+    if spec.out_of_support == "clamp":
+        return "values that the prior holds impossible are moved to possible ones"
+    return None
 
 
 def _assumptions(plan: Plan, published: bool) -> list[str]:
     """Return under which assumptions the promise holds, regions first."""
-    said = [_REGION.format(_described(rule)) for rule in plan.regions if rule is not None]
-    said.append(_PRIOR)
+    said = [_SAID["region"].format(_described(rule)) for rule in plan.regions if rule is not None]
+    said.append(_SAID["prior"])
     if plan.from_rows:
         what = "scale of the noise" if plan.channel is None else "channel"
-        said.append((_FROM_ROWS + (_PUBLISHED if published else _HIDDEN)).format(what=what))
-    said.append(_INDEPENDENT if plan.unit is None else _PEOPLE.format(unit=plan.unit))
+        said.append((_SAID["rows"] + _SAID["published" if published else "hidden"]).format(what))
+    said.append(_SAID["independent" if plan.unit is None else "people"].format(plan.unit))
     return list(dict.fromkeys(said))
 
 
@@ -202,62 +176,49 @@ def _described(rule: Rule) -> str:
 
 def _not_covered(plan: Plan, spec: ReleaseSpec) -> list[str]:
     """Return what the promise does not cover."""
-    said = [_NO_SUM, _NO_PAIR]
-    if plan.coding is None or not plan.coding.missing_as_level:
-        said.append(_LEFT_OUT)
-    if spec.out_of_support == "clamp":
-        said.append(_CLAMPED)
-    if plan.unit is not None:
-        said.append(_HOW_MANY)
-    return said
+    cases = {
+        "sum": True,
+        "pair": True,
+        "left out": plan.coding is None or not plan.coding.missing_as_level,
+        "clamped": spec.out_of_support == "clamp",
+        "how many": plan.unit is not None,
+    }
+    return [_SAID[case] for case, holds in cases.items() if holds]
 
 
-# What a record says, for readers who know nothing of the package.
-_PROMISE = (
-    "Whatever is released for a {whom}, its chance is the same for both secrets of a pair up to a "
-    "factor of e**epsilon: nobody learns more than that about which of the two the {whom} has."
-)
-_CERTIFIED = (
-    "When the plan was made its privacy loss was proved to be at most epsilon; whoever has the "
-    "plan and the prior can prove it again (pufferfish verify)."
-)
-_COMPOSED = (
-    " epsilon is for this release together with the other releases of the same rows that were "
-    "taken into account; verify judges this release alone."
-)
-_PRIOR = (
-    "The promise is against those whose prior (what they know beforehand of how the column depends "
-    "on the secret) is one of the priors that were taken into account; these are taken as public "
-    "knowledge."
-)
-_REGION = (
-    "The prior need not be exact: the promise holds for all priors in a region around it ({})."
-)
-_FROM_ROWS = (
-    "A prior was counted from rows of a table, and the {what} was computed from it, so that it "
-    "depends on every one of these rows: from the {what} somebody who knows all rows but one may "
-    "learn the secret of that one. "
-)
-_HIDDEN = "That is why the {what} is not in this record."
-_PUBLISHED = "It is in this record because whoever released the data decided so."
-_INDEPENDENT = "Rows are independent of one another given the prior, and each is its own person."
-_PEOPLE = (
-    "The rows with the same {unit!r} are one person's, and the promise is for all of them "
-    "together; people are independent of one another given the prior."
-)
-_NO_SUM = (
-    "Losses of several releases about the same people do not add up; two releases that each keep "
-    "a promise may together break any."
-)
-_NO_PAIR = (
-    "Rows whose secret is in none of the pairs are released like the others, and nothing is "
-    "promised for them."
-)
-_LEFT_OUT = (
-    "Rows without a value are left out; that they are missing shows, and no mechanism covers it."
-)
-_CLAMPED = (
-    "A value that the prior holds impossible is moved to the nearest possible one first; nothing "
-    "is promised for such a row."
-)
-_HOW_MANY = "How many rows a person has shows to whoever can tell whose they are."
+#: What a record says, for readers who know nothing of the package.
+_SAID = {
+    "notice": "PUBLIC. What those who receive the released data may know of how they were made. It "
+    "holds no count, no prior, no path and no digest; the plan and the ledger are private. It is a "
+    "statement by whoever released the data, not a proof.",
+    "promise": "Whatever is released for a {whom}, its chance is the same for both secrets of a "
+    "pair up to a factor of e**epsilon: nobody learns more than that about which of the two the "
+    "{whom} has.",
+    "certified": "When the plan was made its privacy loss was proved to be at most epsilon; "
+    "whoever has the plan and the prior can prove it again (pufferfish verify).",
+    "composed": " epsilon is for this release together with the other releases of the same rows "
+    "that were taken into account; verify judges this release alone.",
+    "prior": "The promise is against those whose prior (what they know beforehand of how the "
+    "column depends on the secret) is one of the priors that were taken into account; these are "
+    "taken as public knowledge.",
+    "region": "The prior need not be exact: the promise holds for all priors in a region around "
+    "it ({}).",
+    "rows": "A prior was counted from rows of a table, and the {0} was computed from it, so that "
+    "it depends on every one of these rows: from the {0} somebody who knows all rows but one may "
+    "learn the secret of that one. ",
+    "hidden": "That is why the {0} is not in this record.",
+    "published": "It is in this record because whoever released the data decided so.",
+    "independent": "Rows are independent of one another given the prior, and each is its own "
+    "person.",
+    "people": "The rows with the same {!r} are one person's, and the promise is for all of them "
+    "together; people are independent of one another given the prior.",
+    "sum": "Losses of several releases about the same people do not add up; two releases that "
+    "each keep a promise may together break any.",
+    "pair": "Rows whose secret is in none of the pairs are released like the others, and nothing "
+    "is promised for them.",
+    "left out": "Rows without a value are left out; that they are missing shows, and no mechanism "
+    "covers it.",
+    "clamped": "A value that the prior holds impossible is moved to the nearest possible one "
+    "first; nothing is promised for such a row.",
+    "how many": "How many rows a person has shows to whoever can tell whose they are.",
+}

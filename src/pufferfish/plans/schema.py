@@ -19,7 +19,7 @@ from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_epsilon, parse_number, show
-from pufferfish.priors.ambiguity import Rule, region_rule
+from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
 from pufferfish.support import MAX_CELLS, MOST_CELLS, Lattice, Levels, Support
 from pufferfish.tables.rules import Coding
 
@@ -40,6 +40,7 @@ _Some = Annotated[tuple[_T, ...], msgspec.Meta(min_length=1)]
 _Position = Annotated[int, msgspec.Meta(ge=0)]
 _Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"\A0x[0-9a-f]{1,4096}\Z")]
 _Scale = Annotated[float, msgspec.Meta(ge=0.0, le=1.7976931348623157e308)]
+_Rule = dict[Literal["confidence", "tv_radius"], Fraction]  # one of the two
 _Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9_-]{0,39}\Z")]  # printed as it stands
 
 
@@ -82,13 +83,6 @@ class Matrix(_Entry, frozen=True):
     rows: tuple[tuple[tuple[_Position, _Hexadecimal], ...], ...]
 
 
-class RuleFile(_Entry, frozen=True, omit_defaults=True):
-    """The rule of a region: one of the two."""
-
-    confidence: Fraction | None = None
-    tv_radius: Fraction | None = None
-
-
 class PlanFile(_Entry, frozen=True, kw_only=True):
     """All entries of a plan file, in their order."""
 
@@ -107,7 +101,7 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     rows_per_person: tuple[int, ...] = ()
     secrets: _Some[str]
     pairs: _Some[tuple[str, str]]
-    regions: tuple[RuleFile | None, ...] = ()
+    regions: tuple[_Rule | None, ...] = ()
     support: Numbers | LevelNames
     cleaning: Cleaning | None = None
     digest: str
@@ -116,13 +110,6 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     sensitivity: Any = None
     composition: Any = None
     notes: tuple[str, ...] = ()
-
-
-#: Entries that are attributes of the plan as they stand.
-_SAME = (
-    "mechanism", "from_rows", "secret", "exclude_secrets", "secret_missing", "unit",
-    "rows_per_person", "secrets", "pairs", "digest", "notes",
-)  # fmt: skip
 
 
 def read_plan_file(data: Any) -> PlanFile:
@@ -136,51 +123,37 @@ def read_plan_file(data: Any) -> PlanFile:
     file = converted(data, PlanFile)
     if (file.scale is None) == (file.channel is None):
         raise InputError("it must have a scale or a channel, and the other one must be null")
-    secrets = set(file.secrets)
-    if len(secrets) < len(file.secrets):
-        raise InputError("its secrets must name each secret once")
-    if any(a == b or a not in secrets or b not in secrets for a, b in file.pairs):
-        raise InputError("its pairs must be of two different of its secrets each")
-    if len({(a, b) if a < b else (b, a) for a, b in file.pairs}) < len(file.pairs):
-        raise InputError("its pairs must name each pair once")
+    known = set(file.secrets)
+    fault = ""
+    if len(known) < len(file.secrets):
+        fault = "secrets must name each secret once"
+    elif any(a == b or a not in known or b not in known for a, b in file.pairs):
+        fault = "pairs must be of two different of its secrets each"
+    elif len({(a, b) if a < b else (b, a) for a, b in file.pairs}) < len(file.pairs):
+        fault = "pairs must name each pair once"
+    if fault:
+        raise InputError(f"its {fault}")
     return file
 
 
 def values(plan: Any) -> dict[str, Any]:
     """Return a plan as JSON values, the scale under the key ``scale`` and nowhere else."""
     own = {name: getattr(plan, name) for name in PlanFile.__struct_fields__ if hasattr(plan, name)}
-    cleaning = None
-    if plan.coding is not None:
-        cleaning = Cleaning(**{n: getattr(plan.coding, n) for n in Cleaning.__struct_fields__})
+    coding, epsilon = plan.coding, plan.epsilon_exact
     own |= {
         "notice": _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR,
         "format": FORMAT,
-        "epsilon": plan.epsilon_exact,
-        "channel": None if plan.channel is None else channel_file(plan.channel),
+        "epsilon": epsilon,
+        "channel": plan.channel and channel_file(plan.channel),
         "regions": tuple(map(_rule_file, plan.regions)),
         "support": support_file(plan.support),
-        "cleaning": cleaning,
+        "cleaning": coding
+        and Cleaning(**{name: getattr(coding, name) for name in Cleaning.__struct_fields__}),
     }
     written: dict[str, Any] = to_json_values(PlanFile(**own))
-    nearest = float(plan.epsilon_exact)  # a JSON number where that is epsilon itself
-    if Fraction(repr(nearest)) == plan.epsilon_exact:
-        written["epsilon"] = nearest
+    if parse_epsilon(float(epsilon)) == epsilon:  # then a JSON number
+        written["epsilon"] = float(epsilon)
     return written
-
-
-def attributes(file: PlanFile) -> dict[str, Any]:
-    """Return the attributes of the plan that a file stands for, but for its claims."""
-    support = support_of(file.support)
-    coding = None
-    if file.cleaning is not None:
-        coding = Coding(support=support, **msgspec.structs.asdict(file.cleaning))
-    return {name: getattr(file, name) for name in _SAME} | {
-        "applied": applied_of(file.scale, file.channel, support),
-        "epsilon_exact": parse_epsilon(file.epsilon),
-        "support": support,
-        "coding": coding,
-        "regions": _rules_of(file.regions),
-    }
 
 
 def converted(data: Any, kind: type[_T]) -> _T:
@@ -265,17 +238,21 @@ def applied_of(
     return Channel.of(support, outputs, rows)
 
 
-def _rule_file(rule: Rule | None) -> RuleFile | None:
-    ends = getattr(rule, "level", None), getattr(rule, "radius", None)
-    return None if rule is None else RuleFile(*ends)
+def coding_of(file: Cleaning | None, support: Support) -> Coding | None:
+    """Return the coding that an entry stands for."""
+    return None if file is None else Coding(support=support, **msgspec.structs.asdict(file))
 
 
-def _rules_of(file: Sequence[RuleFile | None]) -> tuple[Rule | None, ...]:
+def _rule_file(rule: Rule | None) -> _Rule | None:
+    if isinstance(rule, Confidence):
+        return {"confidence": rule.level}
+    return None if rule is None else {"tv_radius": rule.radius}
+
+
+def rules_of(file: Sequence[_Rule | None]) -> tuple[Rule | None, ...]:
     """Return the rules that entries stand for, one for each adversary; none where all are exact."""
-    rules = tuple(
-        None if each is None else region_rule(each.confidence, each.tv_radius) for each in file
-    )
-    if any(rule is None for rule, each in zip(rules, file, strict=True) if each is not None):
+    rules = tuple(None if each is None else region_rule(**each) for each in file)
+    if any(rule is None and each is not None for rule, each in zip(rules, file, strict=True)):
         raise InputError("a region is given by its confidence, or by its tv_radius above 0")
     if rules and not any(rules):
         raise InputError("its regions must be an empty list where every prior is exact")

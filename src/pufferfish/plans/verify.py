@@ -12,14 +12,13 @@ from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.proof import prove
 from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import rounded_up, show
 from pufferfish.priors.ambiguity import Rule
 from pufferfish.priors.prior import Prior, read_prior_file
 from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.support import Lattice, Levels, Support, lattice_of
 from pufferfish.tables.rules import Coding, Rules
-
-_OTHERWISE = "to judge the plan under them all the same use --other-prior (other_prior=True)"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -69,14 +68,14 @@ def verify(
     if promised.digest != promise.digest and not other_prior:
         raise CheckFailed(
             "this is another scenario: the prior, its region, the pairs or the rows of people are "
-            f"not those that the plan was computed from; {_OTHERWISE}"
+            "not those that the plan was computed from; to judge the plan under them all the same "
+            "use --other-prior (other_prior=True)"
         )
-    _check_support(promise, scenario, other_prior)
+    _check_support(promise, scenario.support, other_prior)
     if promise.unit is not None and not any(scenario.strata):
         raise CheckFailed(
             f"the plan is for the rows of one person together (by column {promise.unit!r}), but "
-            "the prior does not say which rows these are; verify it with a table that has this "
-            "column"
+            "the prior does not say which rows these are"
         )
     certificate = _proved(promise, promised)
     if scenario.has_region and scenario.rules != promised.rules:
@@ -91,27 +90,24 @@ def own_column(promise: Guarantee, scenario: Scenario) -> Scenario:
 
 def with_regions(promise: Guarantee, scenario: Scenario) -> Scenario:
     """Return the scenario with the regions that a plan is to hold for, and no others."""
-    count = len(scenario.priors)
-    rules = promise.regions or (None,)
-    if len(set(rules)) == 1:
-        rules = rules[:1] * count
+    count, rules = len(scenario.priors), promise.regions or (None,)
+    alike = len(set(rules)) == 1
     try:
-        if len(rules) == count:
-            promised = scenario.with_rules(rules)
-            # Which region is whose is known only by the order of the priors it was made for.
-            if len(set(rules)) == 1 or promised.digest == promise.digest:
-                return promised
+        promised = scenario.with_rules(rules[:1] * count if alike else rules)
     except InputError as error:
         raise CheckFailed(f"the plan's region does not fit the prior: {error}") from None
+    # Which region is whose is known only by the order of the priors it was made for.
+    if alike or promised.digest == promise.digest:
+        return promised
     raise CheckFailed(
         f"the plan holds for {len(rules)} adversaries with regions of their own, and it cannot be "
         "told which of them belongs to which of the priors given"
     )
 
 
-def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) -> None:
+def _check_support(promise: Guarantee, theirs: Support, other_prior: bool) -> None:
     """Check that a release codes values as the loss that is recomputed has it."""
-    mine, theirs = promise.support, scenario.support
+    mine = promise.support
     exact = isinstance(promise.applied, Channel) or not other_prior
     if exact or isinstance(mine, Levels) or isinstance(theirs, Levels):
         if not mine.same_as(theirs):
@@ -119,7 +115,7 @@ def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) ->
                 "the support of the plan is not that of the prior: a release would code values "
                 "in another way than the one whose loss is recomputed"
             )
-    elif (theirs.step / lattice_of(mine).step).denominator != 1:
+    elif (theirs.step / mine.step).denominator != 1:
         raise CheckFailed(
             f"the values lie on a lattice of step {show(theirs.step)}, but the plan's noise on "
             f"one of step {show(mine.step)}"
@@ -128,26 +124,22 @@ def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) ->
 
 def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
     certificate = prove(scenario, {0: (promise.applied,)}, promise.epsilon_exact)
-    epsilon = show(promise.epsilon_exact)
-    if not certificate.holds:
-        what = "of the channel"
-        if not isinstance(promise.applied, Channel):
-            what = f"at scale {promise.applied.scale!r}"
+    applied, limit = promise.applied, show(promise.epsilon_exact)
+    what = "of the channel"
+    if isinstance(applied, DiscreteLaplace):
+        what = f"at scale {applied.scale!r}"
+    unknown = [str(k) for k in promise.rows_per_person if k not in certificate.rows]
+    if not certificate.holds and certificate.decided:
         where = " for some prior of the region" if scenario.has_region else ""
+        loss = rounded_up(certificate.loss, 5)
+        raise CheckFailed(f"the loss {what} is {loss}{where}, above epsilon {limit}")
+    if not certificate.holds:
+        raise CheckFailed(f"the loss {what} could not be proved to be at most epsilon {limit}")
+    if promise.unit is not None and (unknown or not promise.rows_per_person):
         raise CheckFailed(
-            f"the loss {what} is {rounded_up(certificate.loss, 5)}{where}, above epsilon {epsilon}"
-            if certificate.decided
-            else f"the loss {what} could not be proved to be at most epsilon {epsilon}"
+            f"the plan lets people with {listed(unknown) or 'any number of'} rows pass, of whom "
+            "the prior knows nothing"
         )
-    if promise.unit is not None:
-        unknown = [k for k in promise.rows_per_person if k not in certificate.rows]
-        if unknown or not promise.rows_per_person:
-            raise CheckFailed(
-                "the plan lets people with any number of rows pass"
-                if not promise.rows_per_person
-                else f"the plan lets people with {listed(map(str, unknown))} rows pass, of whom "
-                "the prior knows nothing"
-            )
     return certificate
 
 
@@ -187,9 +179,8 @@ def scenario_of_priors(promise: Guarantee, paths: Iterable[str | Path]) -> Scena
             raise CheckFailed(f"the prior does not fit the plan: {error}") from None
 
     found = scenario(None)
-    if found.digest == promise.digest or not isinstance(mine, Lattice):
-        return found
-    if not isinstance(found.support, Lattice) or found.support.step == mine.step:
-        return found
-    rounded = scenario(mine.step)  # the plan's step may be one that the values were rounded to
-    return rounded if rounded.digest == promise.digest else found
+    numbers = isinstance(mine, Lattice) and isinstance(found.support, Lattice)
+    if numbers and found.digest != promise.digest:
+        rounded = scenario(lattice_of(mine).step)  # one that the values may have been rounded to
+        found = rounded if rounded.digest == promise.digest else found
+    return found

@@ -160,6 +160,8 @@ class Scenario:
         rules : sequence of (Confidence, TVBall or None)
             In the order of :attr:`rules`.
         """
+        if len(rules) != len(self.priors):
+            raise InputError(f"{len(rules)} regions were given for {len(self.priors)} priors")
         at = dict(zip(self._order, rules, strict=True))
         priors = [replace(prior, rule=at[rho]) for rho, prior in enumerate(self.priors)]
         return Scenario(priors, self.pairs)
