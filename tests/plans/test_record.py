@@ -2,8 +2,6 @@
 """The public record tells the custodian's choices, and nothing that depends on the rows."""
 
 import json
-import os
-import stat
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -150,15 +148,6 @@ def test_mutant_a_record_that_counts_is_noticed(
     told = [public_record(*each) for each in given]
     assert not all(each == told[0] for each in told)
     assert honest(*given[0][::2]) == told[0]["not_covered"]
-
-
-def test_epsilon_is_exact_and_pairs_have_no_order(tmp_path: Path) -> None:
-    source = table(tmp_path)
-    prior = pf.Prior.from_table(source, secret="health", public="place")
-    for pair in (("well", "ill"), ("ill", "well")):
-        plan = pf.calibrate(pf.Scenario(prior, [pair]), "1/3")
-        told = public_record(*released(plan, source))
-        assert (told["epsilon"], told["pairs"]) == ("1/3", [["ill", "well"]])
 
 
 @pytest.mark.parametrize(
@@ -333,21 +322,3 @@ def test_plan_and_options_must_belong_together(tmp_path: Path) -> None:
         public_record(other, report, spec)
     with pytest.raises(InputError, match="by another plan"):
         public_record(plan, report, other.spec())
-
-
-def test_it_is_written_like_any_file_once_and_whole(tmp_path: Path) -> None:
-    plan, report, spec = released(planned(tmp_path), table(tmp_path))
-    path = tmp_path / "record.json"
-    mask = os.umask(0o022)
-    try:
-        write_record(path, plan, report, spec)
-    finally:
-        os.umask(mask)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    assert json.loads(path.read_text()) == public_record(plan, report, spec)
-    before = path.read_bytes()
-    with pytest.raises(InputError, match="exists already"):
-        write_record(path, plan, report, spec, publish_scale=True)
-    assert path.read_bytes() == before
-    write_record(path, plan, report, spec, publish_scale=True, force=True)
-    assert json.loads(path.read_text())["scale"] == plan.scale

@@ -16,7 +16,7 @@ from pufferfish.errors import InputError
 from pufferfish.numbers import show
 from pufferfish.priors.ambiguity import Confidence, TVBall
 from pufferfish.priors.prior import Prior, read_prior_file
-from pufferfish.support import Lattice, Levels, lattice_of
+from pufferfish.support import Lattice, Levels
 
 
 def values_of(prior: Prior) -> tuple[Fraction, ...]:
@@ -66,12 +66,6 @@ def test_keys_that_are_not_all_numbers_are_levels() -> None:
     assert truth.support == Levels(("false", "true"))
 
 
-def test_a_step_gathers_values() -> None:
-    prior = Prior.from_mapping({"a": {"0.1": ".25", "0.2": ".25", "0.9": ".5"}}, step=1)
-    assert values_of(prior) == (0, 1)
-    assert prior.probability("a", 0) == Fraction(1, 2)
-
-
 def test_a_sum_within_a_millionth_is_renormalised_and_said_so() -> None:
     prior = Prior.from_mapping({"a": {0: "0.5", 1: "0.4999999"}, "b": {0: "1"}})
     assert sum(prior.probability("a", k) for k in range(2)) == 1
@@ -108,26 +102,6 @@ def test_decimals_are_what_they_print_and_fractions_what_they_say() -> None:
 def test_wrong_mappings(mapping: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Prior.from_mapping(mapping)
-
-
-@pytest.mark.parametrize(
-    "order, names",
-    [
-        ("alphabetical", ("high", "low", "mid")),
-        ("appearance", ("low", "mid", "high")),
-        ("high,mid,low", ("high", "mid", "low")),
-        (("high", "mid", "low"), ("high", "mid", "low")),
-    ],
-)
-def test_orders_of_levels(order: Any, names: tuple[str, ...]) -> None:
-    mapping = {"a": {"low": ".5", "mid": ".5"}, "b": {"high": "1"}}
-    prior = Prior.from_mapping(mapping, order=order)
-    assert prior.support == Levels(names, ordered=True)
-    counts = Prior.from_counts(
-        {"a": [1, 1, 0], "b": [0, 0, 2]}, support=["low", "mid", "high"], order=order
-    )
-    assert counts.support == prior.support
-    assert counts.probabilities.tolist() == prior.probabilities.tolist()
 
 
 def test_order_and_step_where_they_do_not_belong() -> None:
@@ -279,27 +253,14 @@ def test_joint_counts_of_any_size() -> None:
     assert near.marginal("x").counts.tolist() == [[2**63]]
 
 
-def test_three_columns_and_one() -> None:
-    cube = np.arange(24).reshape(2, 3, 4)
-    support = {"x": [0, 1], "y": [0, 1, 2], "z": [0, 1, 2, 3]}
-    prior = Prior.from_counts({"a": cube.tolist(), "b": cube + 1}, support=support)
-    assert prior.counts.reshape(2, 2, 3, 4).tolist() == [cube.tolist(), (cube + 1).tolist()]
-    assert prior.marginal("y").counts[0].tolist() == cube.sum(axis=(0, 2)).tolist()
-    one = Prior.from_counts({"a": [1, 2]}, support={"x": [3, 5]}, step=3)
-    assert one.product.columns == ("x",)
-    assert lattice_of(one.support).step == 3
-
-
 @pytest.mark.parametrize(
     "counts, given, message",
     [
         ({"a": [[1, 2]]}, {}, r"shape \(1, 2\), but .* shape \(2, 2\): 2 of x, 2 of z"),
         ({"a": [1, 2, 3, 4]}, {}, "4 counts, but the support"),
-        ({"a": [[1, 2], [3]]}, {}, "no such shape"),
-        ({"a": 5}, {}, "no such shape"),
+        ({"a": [[1, 2], [3]]}, {}, "no such shape"), ({"a": 5}, {}, "no such shape"),
         ({"a": [[1, -2], [3, 4]]}, {}, "negative count -2"),
-        ({"a": [[1, 0.5], [3, 4]]}, {}, "whole numbers"),
-        ({"a": [[0, 0], [0, 0]]}, {}, "no mass"),
+        ({"a": [[1, 0.5], [3, 4]]}, {}, "whole numbers"), ({"a": [[0, 0], [0, 0]]}, {}, "no mass"),
         ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, "0.0"], "z": [0, 1]}}, "column 'x'.*twice"),
         ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "z": []}}, "column 'z'.*empty"),
         ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "x ": [0, 1]}}, "named twice"),

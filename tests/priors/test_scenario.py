@@ -56,15 +56,11 @@ def test_chosen_pairs_are_cleaned_and_counted_once() -> None:
 @pytest.mark.parametrize(
     "pairs, message",
     [
-        ([("a", "x")], "unknown secret 'x'"),
-        ([("a", "a")], "same secret twice"),
-        ([("a",)], "names two secrets"),
-        (["ab"], "names two secrets"),
-        ([], "no pair"),
-        ("some", "'all' or a list"),
-        (3, "'all' or a list"),
+        ([("a", "x")], "unknown secret 'x'"), ([("a", "a")], "same secret twice"),
+        ([("a",)], "names two secrets"), (["ab"], "names two secrets"), ([], "no pair"),
+        ("some", "'all' or a list"), (3, "'all' or a list"),
     ],
-)
+)  # fmt: skip
 def test_wrong_pairs(pairs: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Scenario(THREE, pairs=pairs)
