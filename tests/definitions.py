@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, combinations, pairwise, permutations, product
-from math import gcd, lcm
 from typing import Any
 
 from mpmath import MPContext
@@ -107,13 +106,6 @@ def atoms(prior: Prior, pair: Pair) -> list[Fraction]:
     return sorted({x for secret in pair for x, p in prior[secret].items() if p > 0})
 
 
-def lattice_step(prior: Prior) -> Fraction:
-    """The largest number that divides 1 and every value of the prior."""
-    values = {x for distribution in prior.values() for x in distribution} | {Fraction(1)}
-    denominator = lcm(*(x.denominator for x in values))
-    return Fraction(gcd(*(int(x * denominator) for x in values)), denominator)
-
-
 def _each(priors: Priors, pairs: Iterable[Pair] | None) -> list[tuple[Prior, Pair]]:
     """Every prior with every pair; no pairs given means all."""
     several: Sequence[Prior] = [priors] if isinstance(priors, Mapping) else priors
@@ -187,31 +179,6 @@ def dense_loss(priors: Priors, pairs: Iterable[Pair] | None, theta: Any, between
         (loss_at(p, q, theta, dense_outputs(p, q, between)) for p, q in _each(priors, pairs)),
         default=M.mpf(0),
     )
-
-
-def discrete_loss(
-    priors: Priors, pairs: Iterable[Pair] | None, theta: Any, step: Fraction, beyond: int = 5
-) -> Real:
-    """Privacy loss of discrete Laplace noise on `step` times the integers.
-
-    Every lattice point between the atoms and `beyond` points outside on either side is an output;
-    the probability mass is written out in full, with its normalising constant.
-    """
-    a = M.exp(-real(step) / real(theta))
-    constant = (1 - a) / (1 + a)
-    largest = M.mpf(0)
-    for prior, pair in _each(priors, pairs):
-        points = atoms(prior, pair)
-        cells = [(x - points[0]) / step for x in points]
-        if any(cell.denominator != 1 for cell in cells):
-            raise ValueError(f"step {step} does not divide the gaps between the atoms")
-        index = [int(cell) for cell in cells]
-        first, second = ([real(prior[s].get(x, Fraction(0))) for x in points] for s in pair)
-        for y in range(-beyond, index[-1] + beyond + 1):
-            noise = [constant * a ** abs(y - k) for k in index]
-            ratio = _absolute_log_ratio(M.fdot(first, noise), M.fdot(second, noise))
-            largest = max(largest, ratio)
-    return largest
 
 
 # --- Mechanisms (theory, section 3)

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 import definitions
 from definitions import M, real
+from loss_cases import noise, package_releases, package_scenario, true_joint_loss
 from pufferfish.errors import InputError
 from pufferfish.loss import balls, kernel, problem, proof, rounding, support_function
-from pufferfish.loss.certificate import Certificate, LossBound
+from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.proof import certify, loss_bound, privacy_loss, prove
 from pufferfish.loss.worst_case import worst_case
@@ -45,10 +46,6 @@ def scenario_of(*priors: dict, pairs: object = "all") -> Scenario:
 
 def scenario_of_case(case: Case) -> Scenario:
     return Scenario([Prior.from_mapping(prior) for prior in case.priors], pairs=case.pairs)
-
-
-def noise(scale: float, step: Fraction = ONE) -> DiscreteLaplace:
-    return DiscreteLaplace(scale, step)
 
 
 def assert_encloses(lower: float, upper: float, truth: object, digits: int = 40) -> None:
@@ -358,51 +355,8 @@ def test_relabelling_and_shifting_change_nothing(
 # Several releases ---------------------------------------------------------------------------------
 
 
-def prior_of_joint(rows: dict, columns: Sequence[Sequence[Fraction]]) -> Prior:
-    shape = [len(values) for values in columns]
-    counts = {}
-    for secret, joint in rows.items():
-        array = np.zeros(shape, dtype=np.int64)
-        for values, count in joint.items():
-            array[tuple(own.index(v) for own, v in zip(columns, values, strict=True))] = count
-        counts[secret] = array
-    support = {f"c{k}": list(values) for k, values in enumerate(columns)}
-    return Prior.from_counts(counts, support=support if len(columns) > 1 else list(columns[0]))
-
-
-def package_releases(case: Released, scenario: Scenario) -> dict[int, list]:
-    applied: dict[int, list] = {}
-    for at, how in case.releases:
-        support = scenario.product.axes[at]
-        own = applied.setdefault(at, [])
-        if isinstance(how, float):
-            own.append(noise(how))
-        else:
-            outputs = make_lattice(map(Fraction, range(len(how[0]))))
-            own.append(Channel.of(support, outputs, how))
-    return applied
-
-
-def true_joint_loss(case: Released) -> object:
-    joints = [
-        {s: {v: Fraction(c, sum(own.values())) for v, c in own.items()} for s, own in rows.items()}
-        for rows in case.adversaries
-    ]
-    kernels = []
-    for at, how in case.releases:
-        values = case.columns[at]
-        if how == 0:
-            kernels.append((at, definitions.unchanged(values)))
-        elif isinstance(how, float):
-            kernels.append((at, definitions.laplace(values, how, ONE)))
-        else:
-            kernels.append((at, definitions.channel(values, how)))
-    return definitions.joint_loss(joints, case.pairs, kernels)
-
-
 def check_released(case: Released) -> None:
-    scenario = Scenario([prior_of_joint(r, case.columns) for r in case.adversaries], case.pairs)
-    applied, truth = package_releases(case, scenario), true_joint_loss(case)
+    scenario, applied, truth = package_scenario(case), package_releases(case), true_joint_loss(case)
     for cells in (10**9, 0):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(proof, "BALL_CELLS", cells)
@@ -424,19 +378,6 @@ def test_several_releases_enclose_the_definition(case: Released) -> None:
 @settings(max_examples=200)
 def test_several_releases_often(case: Released) -> None:
     check_released(case)
-
-
-def test_the_numbers_of_several_releases() -> None:
-    scenario = scenario_of({"A": {0: 1}, "B": {0: ".99", 10: ".01"}})
-    for times, loss in ((1, 0.1), (2, 0.840), (5, 7.61)):
-        found = loss_bound(scenario, {0: [noise(4.0919340115)] * times})
-        assert float(found) == pytest.approx(loss, abs=5e-3)
-        assert found.kind == "joint loss"
-    assert loss_bound(scenario, {0: [noise(6.36623)] * 2}).at_most(Fraction("0.20001"))
-    assert loss_bound(scenario, {}) == LossBound(Fraction(0), 0.0, method="exact")
-    # Ten releases at a tenth of the budget fit, to the last digit.
-    points = scenario_of({"A": {0: 1}, "B": {1: 1}})
-    assert loss_bound(points, {0: [noise(10.0)] * 10}).upper == 1
 
 
 def test_two_columns_that_are_nothing_alone_tell_everything_together() -> None:
@@ -493,8 +434,7 @@ def test_grids_that_are_too_large_take_worst_cases(monkeypatch: pytest.MonkeyPat
 @given(released(max_columns=1))
 @settings(max_examples=30)
 def test_the_worst_cases_are_never_below_the_loss(case: Released) -> None:
-    scenario = Scenario([prior_of_joint(r, case.columns) for r in case.adversaries], case.pairs)
-    applied = package_releases(case, scenario)
+    scenario, applied = package_scenario(case), package_releases(case)
     terms = [worst_case(m, scenario.support) for own in applied.values() for m in own]
     upper = loss_bound(scenario, applied).lower
     assert upper <= sum(math.inf if t is None else float_up(t) for t in terms) * (1 + 1e-15)

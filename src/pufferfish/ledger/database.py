@@ -29,7 +29,65 @@ from pathlib import Path
 
 from pufferfish.errors import InputError, did_you_mean
 from pufferfish.files import PRIVATE, write_whole
-from pufferfish.ledger.schema import APPLICATION, NOTICE, SCHEMA, VERSION
+
+#: "PFLG": what SQLite files of this kind say of themselves, and the version of their tables.
+APPLICATION = 0x50464C47
+VERSION = 3
+
+NOTICE = (
+    "This ledger is private: it holds digests of the tables that were protected, and the plans. "
+    "Do not publish it, and do not pass it on with a release. Keep one ledger for all releases "
+    "about a secret: a copy of it does not know what is charged to the other."
+)
+
+#: Types are checked by CHECK, since STRICT tables cannot be opened by SQLite before 3.37. Triggers
+#: keep what was charged: no release is deleted, and nothing but its state ever changes.
+SCHEMA = """
+CREATE TABLE notice (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    text TEXT NOT NULL CHECK (typeof(text) = 'text')
+);
+CREATE TABLE dataset (
+    name TEXT NOT NULL PRIMARY KEY CHECK (typeof(name) = 'text'),
+    secret TEXT NOT NULL CHECK (typeof(secret) = 'text'),
+    budget TEXT NOT NULL CHECK (typeof(budget) = 'text'),
+    digest TEXT NOT NULL CHECK (typeof(digest) = 'text'),
+    rows INTEGER NOT NULL CHECK (typeof(rows) = 'integer' AND rows >= 0),
+    other_people INTEGER NOT NULL CHECK (other_people IN (0, 1)),
+    opened TEXT NOT NULL CHECK (typeof(opened) = 'text'),
+    version INTEGER NOT NULL DEFAULT 0 CHECK (typeof(version) = 'integer'),
+    UNIQUE (secret, digest)
+);
+CREATE TABLE release (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE CHECK (typeof(id) = 'text'),
+    dataset TEXT NOT NULL REFERENCES dataset,
+    public TEXT NOT NULL CHECK (typeof(public) = 'text'),
+    plan TEXT NOT NULL CHECK (typeof(plan) = 'text'),
+    own INTEGER NOT NULL CHECK (own IN (0, 1)),
+    bound TEXT NOT NULL CHECK (typeof(bound) = 'text'),
+    kind TEXT NOT NULL CHECK (typeof(kind) = 'text'),
+    time TEXT NOT NULL CHECK (typeof(time) = 'text'),
+    state TEXT NOT NULL CHECK (state IN ('charged', 'released'))
+);
+CREATE INDEX release_of_dataset ON release (dataset);
+CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
+    BEGIN SELECT RAISE(ABORT, 'a dataset is never deleted'); END;
+CREATE TRIGGER budget_stays
+    BEFORE UPDATE OF name, secret, budget, digest, rows, other_people, opened ON dataset
+    BEGIN SELECT RAISE(ABORT, 'a dataset and its budget never change'); END;
+CREATE TRIGGER release_stays BEFORE DELETE ON release
+    BEGIN SELECT RAISE(ABORT, 'a release is never deleted'); END;
+CREATE TRIGGER release_is_final BEFORE UPDATE ON release
+    WHEN OLD.state <> 'charged' OR NEW.state <> 'released' OR
+        (OLD.sequence, OLD.id, OLD.dataset, OLD.public, OLD.plan, OLD.own, OLD.bound, OLD.kind,
+            OLD.time) IS NOT
+        (NEW.sequence, NEW.id, NEW.dataset, NEW.public, NEW.plan, NEW.own, NEW.bound, NEW.kind,
+            NEW.time)
+    BEGIN SELECT RAISE(ABORT, 'a release never changes'); END;
+CREATE TRIGGER version_of_dataset AFTER INSERT ON release
+    BEGIN UPDATE dataset SET version = version + 1 WHERE name = NEW.dataset; END;
+"""
 
 #: Told now and then, while another process holds the ledger, how many seconds that took so far.
 Waiting = Callable[[float], None]
@@ -84,7 +142,16 @@ def check(path: Path, patience: float = PATIENCE, waiting: Waiting | None = None
     _check_kind(path)
     with _connected(path, patience, waiting) as wait:
         wait("BEGIN")
-        _check_content(wait, path)
+        faults = [str(row[0]) for row in wait("PRAGMA integrity_check(1)") if row != ("ok",)]
+        if wait("PRAGMA foreign_key_check").fetchone() is not None:
+            faults.append("records are missing")
+        with closing(sqlite3.connect(":memory:")) as model:
+            model.executescript(SCHEMA)
+            if _objects(wait.connection) != _objects(model):
+                faults.append("its tables are not those of a ledger")
+        if faults:
+            fault = faults[0].replace("\n", " ")
+            raise InputError(f"the ledger {path} is damaged ({fault}); it was left as it is")
 
 
 @contextmanager
@@ -122,8 +189,6 @@ def _explained(error: sqlite3.Error, path: Path) -> InputError:
     name = _name(error)
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return InputError(f"the ledger {path} is damaged ({error}); it was left as it is")
-    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-        return InputError(f"cannot use the ledger {path}: it or its folder is read-only ({error})")
     if name in ("SQLITE_IOERR_DELETE", "SQLITE_IOERR_DIR_FSYNC"):
         return InputError(
             f"the disk of the ledger {path} fails ({error}), and it is not certain whether the "
@@ -134,8 +199,6 @@ def _explained(error: sqlite3.Error, path: Path) -> InputError:
             f"the disk of the ledger {path} is full or fails ({error}); nothing was charged, and "
             "what it held is kept"
         )
-    if name.startswith("SQLITE_CONSTRAINT"):
-        return InputError(f"the ledger {path} refuses what was to be written: {error}")
     return InputError(f"cannot use the ledger {path}: {error}")
 
 
@@ -150,8 +213,6 @@ def _access(path: Path, mode: int) -> bool:
 def _check_file(path: Path) -> None:
     # Never opened here: closing any file ends the locks that this process has on it (POSIX).
     try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder, not a ledger")
         if not path.exists():
             beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
             raise InputError(
@@ -258,23 +319,6 @@ def _check_same(wait: _Patient, path: Path) -> None:
     wait("SELECT text FROM notice").fetchall()
     if (application, version) != (APPLICATION, VERSION):
         raise InputError(f"the ledger {path} was replaced by something else")
-
-
-def _check_content(wait: _Patient, path: Path) -> None:
-    faults = wait("PRAGMA integrity_check(1)").fetchall()
-    if faults != [("ok",)]:
-        fault = str(faults[0][0]).replace("\n", " ")
-        raise InputError(f"the ledger {path} is damaged ({fault}); it was left as it is")
-    with closing(sqlite3.connect(":memory:")) as model:
-        model.executescript(SCHEMA)
-        if _objects(wait.connection) != _objects(model):
-            raise InputError(
-                f"the tables in {path} are not those of a ledger; it was left as it is"
-            )
-    if wait("PRAGMA foreign_key_check").fetchone() is not None:
-        raise InputError(
-            f"the ledger {path} is damaged (records are missing); it was left as it is"
-        )
 
 
 def _objects(connection: sqlite3.Connection) -> set[tuple[str, ...]]:

@@ -24,9 +24,15 @@ from pufferfish.errors import (
 )
 from pufferfish.ledger import store as stores
 from pufferfish.ledger.database import PATIENCE, Waiting
-from pufferfish.ledger.pricing import Price, Subject, dataset_of
+from pufferfish.ledger.pricing import (
+    Price,
+    Progress,
+    Subject,
+    Verified,
+    dataset_of,
+    verify_books,
+)
 from pufferfish.ledger.store import Charge, Dataset, ReleaseRecord, Store, parse_budget
-from pufferfish.ledger.verify import Progress, Verified, verify_books
 from pufferfish.numbers import Number, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.identity import identity_of

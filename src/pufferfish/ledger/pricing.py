@@ -13,25 +13,23 @@ A single release of such a plan costs what its own proof says, and so does a sin
 of a person. Only whole sets are bounded: nothing is added to the bound of an earlier set.
 """
 
-import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from pufferfish.errors import (
     CheckFailed,
     InputError,
     PufferfishError,
-    did_you_mean,
     listed,
     quoted,
 )
-from pufferfish.ledger.store import Dataset, ReleaseRecord, View
+from pufferfish.ledger.store import Dataset, ReleaseRecord, Store, View, open_store
 from pufferfish.loss.certificate import LossBound
 from pufferfish.loss.composition import Other, compose, incomplete_rows, worst_sum
-from pufferfish.loss.kernel import Mechanism
+from pufferfish.loss.worst_case import rank
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_table
 from pufferfish.priors.prior import Prior
@@ -166,10 +164,10 @@ class Price:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A dataset, and what is charged to it."""
+    """A dataset, and what is charged to it; ``before``: the bound of that."""
 
     dataset: Dataset
-    records: tuple[ReleaseRecord, ...]
+    before: Fraction | None
     outs: tuple[Out, ...]
 
 
@@ -182,7 +180,6 @@ class Subject:
     file: tuple[int, ...] | None
     plan: Plan
     coding: Coding
-    secret: str
     counted: Counted
     spec: ReleaseSpec
 
@@ -197,12 +194,10 @@ class Subject:
                 "plan.with_columns(public, secret=...)"
             )
         spec, table = plan.spec(**options), open_table(source)
-        mechanism = Postprocess(spec).mechanism
-        secret = table.column(plan.secret)
+        in_force = replace(plan, applied=Postprocess(spec).mechanism)
+        counted = Counted(table, table.column(plan.secret))
         file, identity = _file_state(table), identity_of(table)
-        in_force = replace(plan, applied=mechanism)
-        counted = Counted(table, secret)
-        return cls(table, identity, file, in_force, plan.coding, secret, counted, spec)
+        return cls(table, identity, file, in_force, plan.coding, counted, spec)
 
     def rehearse(self) -> None:
         """Refuse what a release would refuse; nothing is drawn."""
@@ -211,8 +206,8 @@ class Subject:
 
     def state(self, view: View) -> State:
         """Return the dataset of this table, and what is charged to it."""
-        dataset = dataset_of(view, self.table, self.secret, self.identity.digest)
-        records = tuple(view.releases(dataset.name))
+        dataset = dataset_of(view, self.table, self.counted.secret, self.identity.digest)
+        records = view.releases(dataset.name)
         outs = tuple(Out(plan_of(record), record.own) for record in records)
         for out in outs:
             if out.coding.column == self.coding.column and not alike(out.coding, self.coding):
@@ -221,15 +216,14 @@ class Subject:
                     f"charged to the dataset {dataset.name!r} (other values, levels, missing "
                     "texts or rounding); all releases of a column must read it alike"
                 )
-        return State(dataset, records, outs)
+        return State(dataset, records[-1].bound if records else Fraction(0), outs)
 
     def price(self, state: State) -> Price:
         """Return the price beside what is charged."""
         own = self.counted.own(self.plan) is not None
         bound, incomplete, rows = bound_of(self.counted, [*state.outs, Out(self.plan, own)])
-        before = state.records[-1].bound if state.records else Fraction(0)
-        column, releases = self.coding.column, len(state.records)
-        return Price(state.dataset, column, releases, before, bound, own, incomplete, rows)
+        column, releases = self.coding.column, len(state.outs)
+        return Price(state.dataset, column, releases, state.before, bound, own, incomplete, rows)
 
     def check_unchanged(self) -> None:
         """Refuse a file that was written to since its identity was taken."""
@@ -261,11 +255,9 @@ def dataset_of(view: View, table: Table, secret: str, digest: str) -> Dataset:
             "edited, a row or column added, or it is about other people; release from the table "
             "that was opened, or open a dataset of its own for other people (--other-people)"
         )
-    secrets = sorted({dataset.secret for dataset in view.datasets()})
     raise InputError(
-        f"the ledger has no dataset about the secret {secret!r}{did_you_mean(secret, secrets)}; "
-        f"open one with: pufferfish ledger open BOOKS --dataset NAME {table.name} --secret "
-        f"{secret!r} --budget E"
+        f"the ledger has no dataset about the secret {secret!r}; open one with: pufferfish ledger "
+        f"open BOOKS --dataset NAME {table.name} --secret {secret!r} --budget E"
     )
 
 
@@ -277,38 +269,28 @@ def alike(one: Coding, other: Coding) -> bool:
 def _joint(counted: Counted, outs: Sequence[Out], worst: LossBound) -> tuple[LossBound, int]:
     """Return the bound for all rows, each one person's, and how many lack some values."""
     pairs = pairs_of(outs)
-    kept = _kept_columns(outs, len({secret for pair in pairs for secret in pair}))
+    columns: dict[str, list[Out]] = {}
+    for out in outs:
+        columns.setdefault(out.coding.column, []).append(out)
+    # The columns that are counted together: the smallest worst cases are left out first.
+    names = sorted(columns, key=lambda name: _rank(worst_of(columns[name])), reverse=True)
+    cells = len({secret for pair in pairs for secret in pair})
+    for number, name in enumerate(names):
+        cells *= columns[name][0].coding.support.size
+        if number and cells > MOST_CELLS:
+            names = names[:number]
+            break
     try:
-        prior = counted.of(outs, kept, None)
+        prior = counted.of(outs, [columns[name][0].coding for name in names], None)
         scenario = Scenario(prior, pairs)
     except InputError:  # nobody with such a secret has a value in every column
         return worst, 0
-    names = [coding.column for coding in kept]
-    releases: dict[int, list[Mechanism]] = {}
-    others = []
-    for out in outs:
-        if out.coding.column in names:
-            releases.setdefault(names.index(out.coding.column), []).append(out.plan.applied)
-        else:
-            others.append(_other(out))
+    releases = {at: [out.plan.applied for out in columns[n]] for at, n in enumerate(names)}
+    others = [_other(out) for out in outs if out.coding.column not in names]
     bounds, incomplete = [compose(scenario, releases, others)], incomplete_rows(prior)
     if incomplete:  # such a row lacks at least the value of one of these columns
         bounds += [worst_of(out for out in outs if out.coding.column != name) for name in names]
     return max(bounds, key=_rank), incomplete
-
-
-def _kept_columns(outs: Sequence[Out], secrets: int) -> list[Coding]:
-    """Return the columns that are counted together: the smallest worst cases are left out first."""
-    kept = {out.coding.column: out.coding for out in outs}
-    sums = {
-        name: _rank(worst_of(out for out in outs if out.coding.column == name)) for name in kept
-    }
-    while (
-        len(kept) > 1
-        and secrets * math.prod(coding.support.size for coding in kept.values()) > MOST_CELLS
-    ):
-        del kept[min(kept, key=sums.__getitem__)]
-    return list(kept.values())
 
 
 def _rows_of_a_person(counted: Counted, outs: Sequence[Out]) -> int:
@@ -333,7 +315,7 @@ def _other(out: Out) -> Other:
 
 
 def _rank(bound: LossBound) -> tuple[bool, Fraction]:
-    return bound.upper is None, bound.upper or Fraction(0)
+    return rank(bound.upper)
 
 
 def plan_of(record: ReleaseRecord) -> Plan:
@@ -342,3 +324,102 @@ def plan_of(record: ReleaseRecord) -> Plan:
         return Plan.from_json(record.plan)
     except PufferfishError as error:
         raise InputError(f"the plan of the release {record.id} is damaged: {error}") from None
+
+
+#: Relative difference of two proofs of one loss that says nothing.
+_ALIKE = Fraction(1, 10**9)
+
+#: Called with the releases checked so far, and how many there are.
+Progress = Callable[[int, int], None]
+
+Fault = Literal["unreadable", "over the budget", "too little", "too much", "not its own"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not as it should be; bounds that are None are infinite, or not computed.
+
+    ``unreadable``: the plan, for a ``reason``; ``over the budget``: the bound recorded; ``too
+    little``, ``too much``: what was charged; ``not its own``: the plan is for other counts than
+    those of the table, which was not recorded.
+    """
+
+    dataset: str
+    release: str
+    fault: Fault
+    recorded: Fraction | None = None
+    computed: Fraction | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """How many releases were looked at, and recounted from the table; and what is wrong."""
+
+    releases: int
+    recounted: int
+    differences: tuple[Difference, ...]
+
+
+def verify_books(store: Store, table: Any = None, progress: Progress | None = None) -> Verified:
+    """Look at everything that a ledger holds; see :meth:`pufferfish.Ledger.verify`."""
+    open_store(store.path, store.patience, store.waiting)
+    with store.reading() as view:
+        datasets, every = {d.name: d for d in view.datasets()}, view.releases()
+    opened = None if table is None else open_table(table)
+    digest = None if opened is None else identity_of(opened).digest
+    if opened is not None and digest not in {dataset.digest for dataset in datasets.values()}:
+        raise InputError(f"{opened.name} is none of the datasets of {store.path}")
+    found: list[Difference] = []
+    outs: dict[str, list[Out]] = {name: [] for name in datasets}
+    counted = {
+        name: Counted(opened, dataset.secret)
+        for name, dataset in datasets.items()
+        if opened is not None and dataset.digest == digest
+    }
+    for done, record in enumerate(every, 1):
+        dataset, own = datasets[record.dataset], outs[record.dataset]
+        try:
+            own.append(Out(plan_of(record), record.own))
+            if own[-1].coding.column != record.column:
+                raise InputError(f"its plan is for the column {own[-1].coding.column!r}")
+            found += _compared(dataset, record, own, counted.get(dataset.name))
+        except PufferfishError as error:
+            found.append(
+                Difference(dataset.name, record.id, "unreadable", record.bound, None, str(error))
+            )
+        if progress is not None:
+            progress(done, len(every))
+    recounted = sum(record.dataset in counted for record in every)
+    return Verified(len(every), recounted, tuple(found))
+
+
+def _compared(
+    dataset: Dataset, record: ReleaseRecord, outs: list[Out], counted: Counted | None
+) -> list[Difference]:
+    """Return what is wrong with the last of some releases."""
+    faults: list[tuple[Fault, Fraction | None]] = []
+    if record.bound is None or record.bound > dataset.budget:
+        faults.append(("over the budget", dataset.budget))
+    if counted is not None:
+        if record.own and counted.own(outs[-1].plan) is None:
+            faults.append(("not its own", None))
+            outs[-1] = Out(outs[-1].plan, False)
+        again = bound_of(counted, outs)[0].upper
+        least = most = again
+    else:
+        least = most = worst_of(outs).upper
+        if any(out.plan.unit is not None for out in outs):
+            most = None  # as often as a person has rows
+        if all(out.own for out in outs):
+            least = Fraction(0)  # any joint loss
+    if _below(record.bound, least):
+        faults.append(("too little", least))
+    elif _below(most, record.bound):
+        faults.append(("too much", most))
+    return [Difference(dataset.name, record.id, fault, record.bound, c) for fault, c in faults]
+
+
+def _below(one: Fraction | None, other: Fraction | None) -> bool:
+    """Whether a bound is below another by more than two proofs of one loss may differ."""
+    return one is not None and (other is None or one < other * (1 - _ALIKE))

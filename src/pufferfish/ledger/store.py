@@ -140,7 +140,7 @@ class View:
         """Return all datasets, in the order of their opening."""
         rows = self._rows(f"SELECT {_DATASET} FROM dataset ORDER BY rowid")
         return [
-            Dataset(name, secret, self._budget(budget), digest, number, bool(others), *rest)
+            Dataset(name, secret, self._exact(budget), digest, number, bool(others), *rest)
             for name, secret, budget, digest, number, others, *rest in rows
         ]
 
@@ -164,13 +164,10 @@ class View:
         )
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        return _executed(self._connection, query, values).fetchall()
-
-    def _budget(self, text: str) -> Fraction:
-        budget = self._exact(text)
-        if budget == 0:
-            raise InputError(f"the ledger {self._path} is damaged: a budget of 0")
-        return budget
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except UnicodeEncodeError:
+            raise InputError("a name holds half a character (a surrogate)") from None
 
     def _exact(self, text: str) -> Fraction:
         try:
@@ -217,12 +214,11 @@ class Charge(View):
         if not self._rows("SELECT 1 FROM release WHERE id = ?", id):
             raise InputError(f"the ledger {self._path} has no release {id!r}")
         query = "UPDATE release SET state = ? WHERE id = ? AND state = ?"
-        _executed(self._connection, query, (RELEASED, id, CHARGED))
+        self._rows(query, RELEASED, id, CHARGED)
 
     def _insert(self, table: str, columns: str, *values: Any) -> None:
         places = ", ".join("?" * len(values))
-        query = f"INSERT INTO {table} ({columns}) VALUES ({places})"
-        _executed(self._connection, query, values)
+        self._rows(f"INSERT INTO {table} ({columns}) VALUES ({places})", *values)
 
 
 def parse_budget(value: Number) -> Fraction:
@@ -245,15 +241,6 @@ def shortened(value: Fraction) -> Fraction:
 def now() -> str:
     """Return the time as the clock of this machine has it (UTC, ISO 8601)."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _executed(
-    connection: sqlite3.Connection, query: str, values: tuple[Any, ...]
-) -> sqlite3.Cursor:
-    try:
-        return connection.execute(query, values)
-    except UnicodeEncodeError:
-        raise InputError("a name holds half a character (a surrogate), so it is no UTF-8") from None
 
 
 def _place(path: str | Path) -> Path:
