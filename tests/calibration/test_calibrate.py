@@ -7,12 +7,10 @@ import math
 import random
 import warnings
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -24,7 +22,6 @@ import pufferfish.calibration.one_sided
 import pufferfish.calibration.wasserstein
 from definitions import real
 from pufferfish.calibration.coupling import Side, comonotone
-from pufferfish.calibration.exact import exact
 from pufferfish.calibration.registry import REGISTRY, NoiseMethod, method_named
 from pufferfish.errors import InputError, PriorWarning, PufferfishError
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -106,7 +103,7 @@ def check_case(case: Case) -> None:
         assert certificate.decided
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases())
 def test_order_privacy_and_leastness(case: Case) -> None:
     check_case(case)
@@ -248,22 +245,6 @@ def test_two_points_need_one_over_epsilon_rounded_up(epsilon: str) -> None:
     assert least.certificate.holds
 
 
-@pytest.mark.parametrize("epsilon", [1, np.int64(1), np.float64(1), Decimal(1), "1", Fraction(1)])
-def test_any_kind_of_epsilon(epsilon: Any) -> None:
-    assert pf.calibrate(APART, epsilon, "wasserstein").scale == 1
-
-
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 5e-324, "1,5", "x", None, True])
-def test_what_is_no_epsilon_is_refused(epsilon: Any) -> None:
-    with pytest.raises(InputError, match="epsilon"):
-        pf.calibrate(APART, epsilon)
-
-
-def test_epsilon_one_third_is_exact() -> None:
-    assert pf.calibrate(APART, "1/3", "wasserstein").scale == 3
-    assert pf.calibrate(APART, "1/3", "exact").scale == 3
-
-
 @pytest.mark.parametrize("epsilon", ["1e-300", "1e-15", "1e-9", "1e-4", "300", "1e6"])
 def test_tiny_and_huge_epsilons_need_the_least_too(epsilon: str) -> None:
     rows = {"a": {0: ".5", 1: ".3", 5: ".2"}, "b": {0: ".2", 1: ".3", 9: ".5"}}
@@ -276,45 +257,9 @@ def test_tiny_and_huge_epsilons_need_the_least_too(epsilon: str) -> None:
     assert not refused.holds
 
 
-def test_all_pairs_unless_named() -> None:
-    prior = pf.Prior.from_mapping({"A": {0: 1}, "B": {1: 1}, "C": {2: 1}})
-    assert pf.calibrate(pf.Scenario(prior), 1, "wasserstein").scale == 2
-    pairs = [("A", "B"), ("B", "C")]
-    assert pf.calibrate(pf.Scenario(prior, pairs), 1, "wasserstein").scale == 1
-    assert pf.calibrate(prior, 1, "wasserstein").scale == 2
-
-
-def test_several_adversaries_cost_what_the_worst_of_them_costs() -> None:
-    rows = {"a": {0: ".5", 1: ".3", 2: ".2"}, "b": {0: ".2", 1: ".3", 2: ".5"}}
-    one = pf.Prior.from_mapping(rows)
-    other = pf.Prior.from_mapping({"a": {0: 1}, "b": {0: ".99", 10: ".01"}})
-    for name in NAMES:
-        alone = [pf.calibrate(pf.Scenario(p), ".5", name).scale for p in (one, other)]
-        both = pf.calibrate(pf.Scenario([one, other]), ".5", name).scale
-        assert both == pytest.approx(max(alone), rel=1e-12)
-
-
-def test_a_loss_never_reads_as_more_than_its_epsilon() -> None:
-    """The double next to 7/10 lies below it, and the loss is 7/10 itself."""
-    for k in range(1, 100):
-        for name in ("wasserstein", "exact"):
-            plan = pf.calibrate(APART, Fraction(k, 100), name)
-            assert plan.certificate.holds
-            assert plan.loss <= plan.epsilon
-
-
 def replaced(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
     broken = NoiseMethod("exact", "", lambda s, e: DiscreteLaplace(scale, Fraction(1)))
     monkeypatch.setitem(REGISTRY, "exact", broken)
-
-
-@pytest.mark.parametrize("scale", [0.5, 0.0])
-def test_a_calibrator_that_is_far_off_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, scale: float
-) -> None:
-    replaced(monkeypatch, scale)
-    with pytest.raises(PufferfishError, match="could be proved"):
-        pf.calibrate(APART, 1)
 
 
 def test_a_scale_that_is_a_little_too_small_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,15 +273,6 @@ def test_a_scale_that_is_a_little_too_small_is_raised(monkeypatch: pytest.Monkey
     assert any("raised" in note for note in plan.notes)
 
 
-def test_a_new_mechanism_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    double = NoiseMethod(
-        "double", "", lambda s, e: DiscreteLaplace(2 * exact(s, e).scale, Fraction(1))
-    )
-    monkeypatch.setitem(REGISTRY, "double", double)
-    plan = pf.calibrate(APART, 1, "double")  # type: ignore[arg-type]
-    assert (plan.mechanism, plan.scale) == ("double", 2)
-
-
 def test_identical_priors_need_no_noise() -> None:
     half = {0: ".5", 9: ".5"}
     scenario = pf.Scenario(pf.Prior.from_mapping({"a": half, "b": half}))
@@ -344,12 +280,6 @@ def test_identical_priors_need_no_noise() -> None:
         plan = pf.calibrate(scenario, ".1", name)
         assert (plan.scale, plan.mse, plan.loss) == (0, 0, 0)
         assert plan.unchanged
-
-
-def test_a_constant_column() -> None:
-    scenario = pf.Scenario(pf.Prior.from_counts({"a": [3], "b": [4]}, support=[7]))
-    for name in NAMES:
-        assert pf.calibrate(scenario, "1e-9", name).scale == 0
 
 
 def test_a_column_whose_loss_is_below_epsilon_is_unchanged() -> None:
@@ -386,13 +316,6 @@ def test_what_does_not_go_together_is_refused() -> None:
         pf.calibrate(robust, 1, already=[])
     with pytest.raises(InputError, match="cannot be had together"):
         pf.calibrate_together(robust, 1, 2)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_scale_that_overflows_is_refused(name: str) -> None:
-    scenario = pf.Scenario(pf.Prior.from_mapping({"a": {0: 1}, "b": {10**9: 1}}))
-    with pytest.raises(InputError, match="the scale for epsilon 1e-303 overflows"):
-        pf.calibrate(scenario, "1e-303", name)
 
 
 def test_what_could_not_be_released_is_refused_for_a_table() -> None:

@@ -3,12 +3,10 @@
 
 import re
 from fractions import Fraction
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from channel_checks import entries, is_private
 from pufferfish.calibration import channel_program
@@ -17,7 +15,6 @@ from pufferfish.calibration.channel_task import (
     output_alphabet,
     read_costs,
     read_weights,
-    widened,
 )
 from pufferfish.errors import InputError
 from pufferfish.priors.prior import Prior
@@ -47,18 +44,6 @@ def test_the_cost_by_default(scenario: Scenario, name: str) -> None:
     solution = channel(scenario, HALF)
     assert solution.cost_name == name
     assert solution.cost == channel(scenario, HALF, cost=name).cost
-
-
-def test_what_a_solution_says_of_itself() -> None:
-    solution = channel(NUMBERS, HALF, cost=" Absolute ", min_keep="0.6", invariant=True)
-    assert solution.cost_name == "absolute"
-    assert solution.conditions == ("invariant", "min_keep 0.6")
-    assert solution.notes == ()
-    assert solution.weights == read_weights(NUMBERS, None)
-    assert sum(solution.weights) == 1
-    assert channel(NUMBERS, HALF, cost=OWN).cost_name == "own"
-    assert channel(NUMBERS, HALF, unbiased=True).conditions == ("unbiased",)
-    assert channel(LEVELS, HALF).mechanism.outputs == Levels(tuple(NAMES))
 
 
 def test_named_costs() -> None:
@@ -154,36 +139,6 @@ def test_weights_by_default_are_counts_only_where_all_priors_have_them() -> None
     assert read_weights(NUMBERS, None)[1] == 0
 
 
-def test_rows_of_no_weight_are_as_cheap_as_the_others_allow() -> None:
-    rng = np.random.default_rng(4)
-    for _ in range(8):
-        scenario = Scenario(
-            Prior.from_counts({s: rng.integers(1, 60, 5) for s in "ab"}, support=range(5))
-        )
-        weights = [1, 0, 1, 1, 0]
-        solution = channel(scenario, HALF, cost="hamming", weights=weights)
-        assert is_private(scenario, solution.mechanism, HALF)
-        idle = sum(1 - solution.mechanism.matrix[x, x] for x in (1, 4))
-        assert idle <= least_idle_cost(scenario, weights, float(solution.cost)) + 1e-5
-
-
-def least_idle_cost(scenario: Scenario, weights: list[int], most: float) -> float:
-    """The least cost of the rows of no weight among all channels that cost at most ``most``."""
-    changed = 1 - np.eye(5)
-    rows = [(np.array(weights)[:, None] / sum(weights) * changed).ravel()]
-    prior = scenario.priors[0]
-    for i, j in permutations(scenario.protected):
-        p, q = (np.array([float(prior.probability(s, x)) for x in range(5)]) for s in (i, j))
-        for y in range(5):
-            entry = np.zeros((5, 5))
-            entry[:, y] = p - np.exp(0.5) * q
-            rows.append(entry.ravel())
-    limits = [most * (1 + 1e-9) + 1e-12] + [0.0] * (len(rows) - 1)
-    second = (np.array([w == 0 for w in weights])[:, None] * changed).ravel()
-    sums = np.kron(np.eye(5), np.ones(5))
-    return float(linprog(second, np.array(rows), limits, sums, np.ones(5)).fun)
-
-
 # --- Outputs ------------------------------------------------------------------------------------
 
 
@@ -210,24 +165,6 @@ def test_outputs_that_doubles_cannot_tell_apart_are_refused() -> None:
     with pytest.raises(InputError, match="no finite decimal"):
         output_alphabet(near, 2)
     assert output_alphabet(near, 1).size == 3  # halves are decimals
-
-
-def test_outputs_beyond_the_values() -> None:
-    support = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}})).support
-    lattice = widened(support, Fraction(4))
-    assert isinstance(lattice, Lattice)
-    assert lattice.values == (-2, 0, 1, 3)
-    with pytest.raises(InputError, match=r"more than 2\*\*53 steps; a larger epsilon"):
-        widened(support, Fraction(2**54))
-
-
-def test_finer_outputs_cost_no_more() -> None:
-    costs = [channel(NUMBERS, HALF, outputs=k).cost for k in (None, 1, 3)]
-    assert costs == sorted(costs, reverse=True)
-    kept = channel(NUMBERS, HALF, outputs="fine:1", cost="hamming")
-    assert float(kept.cost) == pytest.approx(
-        float(channel(NUMBERS, HALF, cost="hamming").cost), rel=1e-9
-    )
 
 
 # --- Refusals -----------------------------------------------------------------------------------

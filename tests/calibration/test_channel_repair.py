@@ -101,13 +101,6 @@ def test_hopeless_answers_are_errors() -> None:
         repaired(task_of(BIT, min_keep=Fraction(6, 10)), np.full(4, 0.5))
 
 
-def test_residue_is_swept() -> None:
-    """What is there only because doubles are not exact is not published."""
-    private = np.array([[0.5, 0.5, 1e-13], [0.5, 0.5, 0.0], [0.5, 0.5, 1e-15]])
-    three = Scenario(Prior.from_counts({"a": [1, 2, 3], "b": [3, 2, 1]}, support=range(3)))
-    assert not repaired(task_of(three), private.ravel()).rows[:, 2].any()
-
-
 # --- Side conditions ----------------------------------------------------------------------------
 
 

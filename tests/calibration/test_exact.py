@@ -76,11 +76,6 @@ def test_the_least_scale_on_large_supports(shape: Callable[[], pf.Scenario], eps
     check_least(shape(), epsilon)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_small_epsilon_on_a_few_thousand_atoms(shape: Callable[[int], pf.Scenario]) -> None:
-    check_least(shape(1500), "1e-6")
-
-
 def test_a_tie_with_a_side_survives_the_margin() -> None:
     """Theta* is W / epsilon itself; there is no reason to add a margin to it."""
     scenario = shifted(30_000)
@@ -138,43 +133,6 @@ def test_mutant_one_direction_is_dropped(monkeypatch: pytest.MonkeyPatch) -> Non
         pf.calibrate(rare, epsilon)
 
 
-def test_large_supports_that_need_no_noise() -> None:
-    """Every ratio is within 1 %: from epsilon 0.01 on the column needs no noise."""
-    counts = np.full(N, 10_000)
-    scenario = scenario_of(counts, counts + np.random.default_rng(16).integers(-30, 30, N))
-    plan = pf.calibrate(scenario, "0.01")
-    assert plan.scale == 0
-    assert plan.certificate.holds
-    assert (pf.calibrate(scenario, "0.001").scale or 0) > 0
-
-
-def test_searches_start_on_smaller_supports(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few evaluations for wide and for narrow noise; a start changes nothing of the answer."""
-    evaluations: list[float] = []
-
-    class Counted(RateLoss):
-        """Its smaller problems are not counted."""
-
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given)
-            self.coarser, self.local = RateLoss(*given).coarser, RateLoss(*given).local
-
-        def worst(self, u: float) -> Any:
-            evaluations.append(u)
-            return super().worst(u)
-
-    monkeypatch.setattr(module, "RateLoss", Counted)
-    for scenario, epsilon in ((smooth(), "0.5"), (rough(), "10")):
-        evaluations.clear()
-        scale = exact(scenario, Fraction(epsilon)).scale
-        assert len(evaluations) <= 6
-        evaluations.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "_start", lambda loss, goal, low: low)
-            assert exact(scenario, Fraction(epsilon)).scale == pytest.approx(scale, rel=1e-12)
-        assert len(evaluations) <= 19
-
-
 # Regions ------------------------------------------------------------------------------------------
 
 RULES = [
@@ -220,7 +178,7 @@ def check_regions(number: int) -> None:
 
 
 def test_the_least_scale_for_a_region() -> None:
-    check_regions(25)
+    check_regions(18)
 
 
 @pytest.mark.slow
@@ -244,7 +202,7 @@ def test_radius_0_is_the_prior_itself_and_radius_1_the_diameter() -> None:
 
 def test_large_regions() -> None:
     rng = np.random.default_rng(3)
-    scenario = scenario_of(rng.integers(0, 50, 1500), rng.integers(0, 50, 1500), confidence=0.95)
+    scenario = scenario_of(rng.integers(0, 50, 600), rng.integers(0, 50, 600), confidence=0.95)
     for epsilon in ("0.5", "1e-7"):
         plan = pf.calibrate(scenario, epsilon)
         less = DiscreteLaplace((plan.scale or 0) * (1 - 1e-8), Fraction(1))
@@ -314,3 +272,11 @@ def test_all_rows_of_one_person_are_kept_within_epsilon(name: Any, epsilon: str)
 def test_a_number_of_rows_that_only_one_secret_has_counts_with_its_worst_case() -> None:
     prior = people(("a", [0, 5, 5]), ("a", [1]), ("b", [5]), ("b", [1]))
     assert pf.calibrate(prior, "1/2").scale == 3 * 5 * 2
+
+
+def test_a_grid_that_is_too_large_counts_with_its_worst_case() -> None:
+    rng = np.random.default_rng(1)
+    each = [(s, rng.integers(0, 6, 12).tolist()) for s in "ab" for _ in range(40)]
+    plan = pf.calibrate(people(*each), "1/2")
+    assert plan.scale == 12 * 5 * 2
+    assert plan.certificate.holds

@@ -13,7 +13,6 @@ from pufferfish.calibration.registry import (
     applicable,
     default_for,
     method_named,
-    why_not,
 )
 from pufferfish.errors import InputError
 from pufferfish.priors.prior import Prior
@@ -54,11 +53,3 @@ def test_only_some_mechanisms_honour_a_region() -> None:
     names, left_out = applicable(Scenario(prior))
     assert names == ("exact", "channel")
     assert "the mechanisms that can are exact, channel" in left_out["l1"]
-
-
-def test_all_leaves_out_a_channel_that_takes_long() -> None:
-    wide = Scenario(Prior.from_counts({"a": [1] * 101, "b": [2] * 101}, support=list(range(101))))
-    names, left_out = applicable(wide)
-    assert names == NOISE
-    assert "101 values" in left_out["channel"]
-    assert why_not(REGISTRY["channel"], wide) is None

@@ -63,14 +63,6 @@ def test_few_evaluations_where_the_worst_witness_changes() -> None:
     assert hinges.calls <= 19
 
 
-def test_an_evaluation_with_an_error_asks_for_no_more_than_that() -> None:
-    hinges = Hinges((1.0, 1.1))
-    found = find_root(hinges, 1.0, 0.01, 0.01, 1e-6, 1e-6)
-    assert found.u == pytest.approx(1.0, rel=2e-6)
-    assert found.slope > 0
-    assert found.witness == 0
-
-
 def test_a_search_that_meets_no_number_is_an_error() -> None:
     with pytest.raises(PufferfishError, match="did not converge"):
         find_root(Known(1.0, math.nan), 1.0, 0.1, 0.5, 1e-12)

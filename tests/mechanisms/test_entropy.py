@@ -16,7 +16,7 @@ from pufferfish.errors import InputError
 from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.mechanisms import channel as channel_module
 from pufferfish.mechanisms import laplace as laplace_module
-from pufferfish.mechanisms.entropy import EntropyStuck, read_words, seeded_entropy
+from pufferfish.mechanisms.entropy import EntropyStuck, seeded_entropy
 from pufferfish.support import Levels
 
 ONE = Fraction(1)
@@ -93,13 +93,6 @@ def test_a_source_that_is_stuck_is_refused(scale: float, byte: bytes) -> None:
 def test_a_source_that_gives_too_little_or_too_much_is_refused(draw: Draw, more: int) -> None:
     with pytest.raises(InputError, match="20 bytes"):
         draw(10, lambda count: b"\1" * (count + more))
-
-
-def test_words_are_read_little_end_first() -> None:
-    for kind, expected in ((np.uint8, [1, 2]), (np.uint16, [513])):
-        words = read_words(lambda count: b"\1\2", len(expected), kind)
-        assert words.dtype == kind
-        assert words.tolist() == expected
 
 
 FORK = """

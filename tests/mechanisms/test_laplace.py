@@ -9,13 +9,11 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from noise_checks import DRAWS, LEAST_P, OFF, fit, residues, same_law, scripted
+from noise_checks import DRAWS, LEAST_P, OFF, fit, residues, same_law
 from pufferfish.errors import InputError
 from pufferfish.mechanisms import DiscreteLaplace
-from pufferfish.mechanisms.entropy import seeded_entropy, system_entropy
+from pufferfish.mechanisms.entropy import system_entropy
 from pufferfish.mechanisms.laplace import MAX_STEPS, _Digits, _digits_of
 from pufferfish.mechanisms.tables import Table
 from pufferfish.mechanisms.thresholds import Digit, Interval, SignedGeometric
@@ -63,7 +61,7 @@ def laws_of(scale: float) -> list[Any]:
     return [digits.top.laws[0], *(table.laws[0] for table, _ in digits.lower)]
 
 
-@pytest.mark.parametrize("scale", [*SCALES, 128.0, 129.0, 0.03, 1e15, 1.4e17])
+@pytest.mark.parametrize("scale", [0.03, 0.5, 3.7, 128.0, 129.0, 1e6, 1.4e17])
 def test_digits_multiply_to_discrete_laplace(scale: float) -> None:
     laws = laws_of(scale)
     assert digit_masses_are_exact(scale, laws)
@@ -86,65 +84,9 @@ def test_the_check_of_digits_rejects_mutants() -> None:
     assert not digit_masses_are_exact(1000.0000001, [top, *lower])
 
 
-@dataclasses.dataclass
-class Given:
-    """Stands for a table, and draws what it was given."""
-
-    outcomes: list[list[int]]
-    first: int = 0
-
-    def draw(self, size: int, entropy: object) -> np.ndarray[Any, np.dtype[np.int16]]:
-        now = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
-        assert len(now) == size
-        return np.array(now, dtype=np.int16) - np.int16(self.first)
-
-
-def joined(top: list[list[int]], *lower: list[int], shift: int = 0, cut: int = 5) -> list[int]:
-    width = shift // max(1, len(lower))
-    tables = tuple((Given([digit]), width * i) for i, digit in enumerate(lower))
-    digits = _Digits(Given(top, ~cut), cut, tables, shift)  # type: ignore[arg-type]  # stand-ins
-    return digits.draw(len(top[0]), system_entropy).tolist()
-
-
-def test_digits_are_joined_in_magnitude() -> None:
-    # Base 8, digits of 3 and 3 bits: 2*64 + 5*8 + 3 = 171, and its complement.
-    assert joined([[2, ~2, 0, ~0]], [3] * 4, [5] * 4, shift=6) == [171, ~171, 43, ~43]
-
-
-def test_a_top_digit_beyond_its_table_is_drawn_on() -> None:
-    top = [[5, ~5, 4, ~5], [~3, 0, 5], [~5], [2]]
-    assert joined(top) == [5 + 3, ~5, 4, ~(5 + 5 + 5 + 2)]
-
-
 def test_draws_beyond_64_bits_are_refused() -> None:
-    # 2**12 + 2**12 - 1 in units of 2**50 is the last that fits.
-    fits = joined([[4096, ~4096], [4095, 4095]], [7, 7], shift=50, cut=4096)
-    assert fits == [8191 * 2**50 + 7, -8191 * 2**50 - 8]
-    for top in ([[4096], [4096], [0]], [[~4096], [4096], [0]]):
-        with pytest.raises(InputError, match="64 bits"):
-            joined(top, [7], shift=50, cut=4096)
     with pytest.raises(InputError, match="64 bits"):
         DiscreteLaplace(1.4e17, ONE).noise(1, lambda count: b"\xff" * count)
-
-
-@pytest.mark.parametrize("scale", [5e-324, 1e-6, 0.5, 127.0, 128.0, 129.0, 1e6, 1e15, 2.0**57])
-def test_tables_stay_small(scale: float) -> None:
-    digits = _digits_of(scale, ONE)
-    tables = [digits.top, *(table for table, _ in digits.lower)]
-    assert len(tables) <= 6
-    for table in tables:
-        assert table.thresholds.size <= 3074
-        assert np.mean(table.guide < 0) < 0.05
-
-
-def test_tables_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    DiscreteLaplace(77.25, ONE).noise(1)
-
-    def never(*_: object) -> None:
-        raise AssertionError("a table was made again")
-
-    monkeypatch.setattr(Table, "of", never)
-    DiscreteLaplace(77.25, ONE).noise(10, lambda count: b"\x77" * count)
 
 
 # --- The law ------------------------------------------------------------------------------------
@@ -176,7 +118,7 @@ def test_fit_rejects_a_mutant_that_forgets_the_tail() -> None:
     assert fit(forgets, 2.0, ONE) < LEAST_P
 
 
-@pytest.mark.parametrize("scale", [0.5, 3.7, 1000.0])
+@pytest.mark.parametrize("scale", [3.7])
 def test_noise_has_the_law_of_opendp(scale: float) -> None:
     import opendp.prelude as dp
 
@@ -192,23 +134,6 @@ def test_noise_has_the_law_of_opendp(scale: float) -> None:
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-6])
 def test_tiny_scales_make_no_noise_that_could_be_seen(scale: float) -> None:
     assert not DiscreteLaplace(scale, ONE).noise(1000).any()
-
-
-def test_only_the_ratio_of_scale_and_step_matters() -> None:
-    for scale, step in [
-        (0.5, Fraction(1, 4)),
-        (2e300, Fraction(10**300)),
-        (2e-300, Fraction(1e-300)),
-    ]:
-        noise = DiscreteLaplace(scale, step).noise(50, seeded_entropy(1))
-        assert Fraction(scale) / step == pytest.approx(2)
-        assert np.array_equal(noise, DiscreteLaplace(2.0, ONE).noise(50, seeded_entropy(1)))
-
-
-def test_no_scale_no_noise_and_no_entropy() -> None:
-    for zero in (0, 0.0, -0.0):
-        assert DiscreteLaplace(zero, ONE).noise(5, scripted()).tolist() == [0] * 5
-    assert DiscreteLaplace(1.0, ONE).noise(0, scripted()).size == 0
 
 
 # --- Its error ----------------------------------------------------------------------------------
@@ -241,45 +166,6 @@ def test_error_is_accurate(scale: float, step: Fraction) -> None:
     mechanism, exact = DiscreteLaplace(scale, step), exact_mse(scale, step)
     assert mechanism.mse == pytest.approx(float(exact), rel=1e-12)
     assert mechanism.std == pytest.approx(float(mpmath.sqrt(exact)), rel=1e-12)
-
-
-@given(
-    st.floats(min_value=1e-150, max_value=1e150),
-    st.fractions(min_value=Fraction(1, 10**20), max_value=10**20).filter(bool),
-)
-@settings(max_examples=100)
-def test_error_is_never_above_that_of_continuous_noise(scale: float, step: Fraction) -> None:
-    mse = DiscreteLaplace(scale, step).mse
-    assert mse <= 2 * scale * scale * (1 + 1e-14)
-    if step / Fraction(scale) < Fraction(1, 100):
-        assert mse == pytest.approx(2 * scale * scale, rel=1e-5)
-
-
-def test_error_at_the_ends_of_the_doubles() -> None:
-    assert round(DiscreteLaplace(1.0594259987635, ONE).mse, 5) == 2.08527
-    assert DiscreteLaplace(0.0, ONE).mse == DiscreteLaplace(0.0, ONE).std == 0
-    assert DiscreteLaplace(5e-324, ONE).mse == 0
-    assert DiscreteLaplace(1e300, ONE).mse == math.inf
-    assert DiscreteLaplace(1e300, ONE).std == pytest.approx(math.sqrt(2) * 1e300)
-    assert DiscreteLaplace(1e300, Fraction(10) ** 400).mse == 0
-    # exp(-g/(2 theta)) alone is below every double here, the deviation is not.
-    assert DiscreteLaplace(1e300, 1600 * Fraction(10) ** 300).std == pytest.approx(
-        float(mpmath.sqrt(exact_mse(1e300, 1600 * Fraction(10) ** 300))), rel=1e-11
-    )
-
-
-@pytest.mark.parametrize("scale, step", [(0.5, ONE), (3.7, Fraction(1, 4)), (1e6, ONE)])
-def test_noise_has_the_stated_error(scale: float, step: Fraction) -> None:
-    mechanism = DiscreteLaplace(scale, step)
-
-    def error_fits(values: np.ndarray[Any, Any]) -> bool:
-        # The fourth moment is at most some 20 squared errors here: 10 deviations of the mean.
-        mean = np.mean((values * float(step)) ** 2)
-        return bool(abs(mean / mechanism.mse - 1) < 10 * math.sqrt(20 / DRAWS))
-
-    assert error_fits(mechanism.noise(DRAWS))
-    for factor in OFF:
-        assert not error_fits(DiscreteLaplace(scale * factor, step).noise(DRAWS))
 
 
 # --- Refusals -----------------------------------------------------------------------------------

@@ -206,21 +206,13 @@ def places(
     inputs: Support, outputs: Support
 ) -> tuple[Fraction, NDArray[np.object_], NDArray[np.object_]]:
     """Return a step, and in whole numbers of it the values and the outputs."""
-    if isinstance(inputs, Levels) and isinstance(outputs, Levels):
-        codes = {name: x for x, name in enumerate(inputs.names)}
-        unknown = next((n for n in outputs.names if n not in codes), None)
-        if not inputs.ordered or unknown is not None:
-            raise InputError(
-                "a mean squared error needs numbers, or levels with an order"
-                + (f" (the output {unknown!r} is none of the inputs)" if unknown else "")
-            )
-        ends = list(range(inputs.size)), [codes[name] for name in outputs.names]
-        step = Fraction(1)
-    else:
-        first, second = lattice_of(inputs), lattice_of(outputs)
-        step = Fraction(1, math.lcm(first.step.denominator, second.step.denominator))
-        ends = [int(v / step) for v in first.values], [int(v / step) for v in second.values]
-    return step, np.array(ends[0], dtype=object), np.array(ends[1], dtype=object)
+    for end in (inputs, outputs):
+        if isinstance(end, Levels) and not (end.ordered and end == inputs):
+            raise InputError("a mean squared error needs numbers, or the same levels in an order")
+    ends = lattice_of(inputs), lattice_of(outputs)
+    step = Fraction(1, math.lcm(*(end.step.denominator for end in ends)))
+    xs, ys = (np.array([int(v / step) for v in end.values], dtype=object) for end in ends)
+    return step, xs, ys
 
 
 def _whole(values: list[Any]) -> list[int]:
