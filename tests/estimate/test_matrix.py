@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pufferfish.estimate.estimate import bounds_of, figures, one_more
-from pufferfish.estimate.matrix import FiniteChannel, Inverse
+from pufferfish.estimate.matrix import FiniteChannel, Inverse, expected_errors
+from pufferfish.estimate.released import estimate_released
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.release.pipeline import release_any
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseSpec
-from pufferfish.support import Levels, make_lattice
+from pufferfish.support import Levels, Support, make_lattice, make_levels
 from release_cases import channel_job, spec_of
 
 STEPS = [Fraction(1), Fraction(1, 4), Fraction(3, 2), Fraction(1, 3)]
@@ -57,22 +60,6 @@ def test_the_matrix_is_the_law_of_the_release(
     for x in range(support.size):
         law = released_law(spec, x)
         assert channel.matrix[x] == pytest.approx(channel.counts(law) / sum(law.values()), abs=1e-9)
-
-
-@given(
-    st.lists(st.integers(0, 15), min_size=2, max_size=6, unique=True),
-    st.sampled_from([0.5, 2.0, 10.0]),
-)
-def test_outputs_beyond_the_ends_tell_nothing(units: list[int], scale: float) -> None:
-    """The likelihoods of all values are in one proportion there: so one output stands for them."""
-    support = make_lattice([Fraction(u) for u in units])
-    first, last = support.origin, support.origin + int(support.index[-1])
-    for outside in (range(last, last + 5), range(first - 5, first + 1)):
-        columns = [[math.exp(-abs(y - u) / scale) for u in sorted(units)] for y in outside]
-        for column in columns:
-            assert np.array(column) / column[0] == pytest.approx(
-                np.array(columns[0]) / columns[0][0]
-            )
 
 
 ROWS = st.lists(
@@ -161,3 +148,48 @@ def test_no_interval_has_zero_width_by_chance() -> None:
         np.array([30.0, 0.0]), weights, np.array([1.1, -0.1]), bounds_of(weights, matrix)
     ):
         assert figure.standard_error > 0.01
+
+
+# The errors that `calibrate` promises are those that estimates from a release have.
+
+NUMBERS = make_lattice([Fraction(k) for k in (0, 1, 2, 5)])
+ORDERED = make_levels(["low", "mid", "high"], ["low", "mid", "high"])
+MASKED = [[8, 1, 1], [2, 6, 2], [0, 1, 9]]
+
+
+@pytest.mark.parametrize(
+    "support, mechanism, counts",
+    [
+        (NUMBERS, DiscreteLaplace(1.5, Fraction(1)), [600, 200, 800, 400]),
+        (ORDERED, DiscreteLaplace(0.7, Fraction(1)), [500, 100, 1400]),
+        (ORDERED, Channel.of(ORDERED, ORDERED, MASKED), [500, 100, 1400]),
+    ],
+)
+def test_estimates_have_the_errors_that_were_expected(
+    support: Support, mechanism: DiscreteLaplace | Channel, counts: list[int]
+):
+    rows = sum(counts)
+    expected = expected_errors(support, mechanism, np.array(counts, dtype=float), rows)
+    codes = [support.name(k) for k, n in enumerate(counts) for _ in range(n)]
+    values = np.array([float(c) for c in codes]) if support is NUMBERS else np.array(codes)
+    spec = ReleaseSpec(None, support, mechanism)
+    found = estimate_released(release_any(values, spec), spec)
+    errors = [entry.standard_error for entry in found.entries]
+    assert found.mean is not None
+    assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(expected.share_error, rel=0.2)
+    assert found.mean.standard_error == pytest.approx(expected.mean_error, rel=0.2)
+    assert expected.constant == max(counts) / rows
+
+
+def test_what_cannot_be_told_is_none():
+    levels = make_levels(["p", "q"])
+    merging = Channel.of(levels, levels, [[1, 0], [1, 0]])
+    found = expected_errors(levels, merging, np.array([3.0, 1.0]), 4)
+    assert (found.spread, found.noise, found.mean_error, found.share_error) == (None,) * 4
+    assert found.noise_to_spread is None
+    no_rows = expected_errors(NUMBERS, DiscreteLaplace(1.0, Fraction(1)), np.ones(4), 0)
+    assert (no_rows.mean_error, no_rows.share_error) == (None, None)
+    assert no_rows.noise_to_spread == pytest.approx(no_rows.noise / no_rows.spread)  # type: ignore[operator]
+    one = make_lattice([Fraction(7)])
+    still = expected_errors(one, DiscreteLaplace(0.0, Fraction(1)), np.ones(1), 4)
+    assert (still.noise_to_spread, still.mean_error, still.share_error) == (0, 0, 0)

@@ -43,23 +43,14 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Figure:
-    """One estimated number.
-
-    Attributes
-    ----------
-    estimate : float
-        Unbiased, and therefore free to lie outside the range of what it estimates.
-    standard_error : float
-        Of the estimate, for the noise of the release alone.
-    reach : float
-        Half the length of the 95 % interval: 1.96 standard errors, or more where few rows change.
-    labels : tuple of str
-        For a frequency the level or value whose it is; or several, whose sum it is.
-    """
+    """One estimated number; unbiased, so that it may lie outside the range of what it estimates."""
 
     estimate: float
+    #: For the noise of the release alone.
     standard_error: float
+    #: Half the 95 % interval: 1.96 standard errors, or more where few rows change.
     reach: float
+    #: For a frequency the level or value whose it is; or several, whose sum it is.
     labels: tuple[str, ...] = ()
 
     @property
@@ -115,16 +106,14 @@ class Estimate:
 
 
 class Bounds(NamedTuple):
-    """What bounds the variance of k functionals, each an array of shape (k,).
+    """What bounds the variance of k functionals, given by weights of all outputs; k numbers."""
 
-    ``largest`` is the largest absolute weight of any output, ``least`` and ``most`` the least and
-    the largest variance of w(Y) given any one value. ``jump`` is by how much w(Y) moves where a
-    row is changed: the largest root of its fourth central moment over the second.
-    """
-
+    #: The largest absolute weight of any output, seen or not.
     largest: FloatArray
+    #: The least and the largest variance of w(Y) given any one value.
     least: FloatArray
     most: FloatArray
+    #: By how much w(Y) moves where a row changes: the root of its fourth moment over the second.
     jump: FloatArray
 
 
@@ -217,8 +206,7 @@ def moments(
             known = mean_of(whole) + centre**4
         own = figure(around, known)
         error = math.hypot(own.standard_error, math.sqrt(2) * mean.standard_error**2)
-        # Where B errs by d, A - B^2 errs by d^2 more: all of it, where two values are equally
-        # frequent.
+        # Where B errs by d, A - B^2 errs by d^2 more: all of it, for two equally frequent values.
         reach = own.reach + (REACH * mean.standard_error) ** 2
         variance = Figure(spread + raw, error, reach)
         check_possible(variance, 0.0, 1.0, 2 * (largest + float(np.abs(second).max()) / rows))

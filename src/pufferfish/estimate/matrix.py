@@ -38,14 +38,10 @@ USELESS = 1e6
 
 
 class FiniteChannel:
-    """The probabilities of the outputs for each of at most ``MOST_VALUES`` values.
+    """The probabilities of the outputs (n_y) for each of at most ``MOST_VALUES`` values (n_x).
 
-    Attributes
-    ----------
-    matrix : float64 array, shape (n_x, n_y)
-    values : int64 array, shape (n_y,) or (n_y - 1,)
-        For a channel the released value of each output, increasing. For noise the least released
-        value of each output but the first, which stands for all below.
+    ``values`` are for a channel the released value of each output, increasing; for noise the least
+    released value of each output but the first, which stands for all below.
     """
 
     def __init__(self, post: Postprocess, support: Support) -> None:
@@ -166,26 +162,18 @@ class Inverse:
 class Expected:
     """Expected errors of a release of so many rows, whose values have these frequencies.
 
-    Attributes
-    ----------
-    constant : float
-        The share of rows that publishing their commonest value for everybody would keep.
-    spread : float or None
-        Standard deviation of the column; None for levels without an order.
-    noise : float or None
-        Root of the mean squared error of a released value.
-    mean_error : float or None
-        Standard error of the mean that is estimated from the release; None where there is no mean
-        or it cannot be estimated.
-    share_error : float or None
-        Root mean square, over the values, of the standard errors of their estimated frequencies;
-        None where these cannot be estimated, or the values are too many to tell.
+    None stands where there is no such error, or it cannot be estimated or told.
     """
 
+    #: The share of rows that publishing their commonest value for everybody would keep.
     constant: float
+    #: Standard deviation of the column; None for levels without an order.
     spread: float | None = None
+    #: Root of the mean squared error of a released value.
     noise: float | None = None
+    #: Standard error of the mean that is estimated from the release.
     mean_error: float | None = None
+    #: Root mean square, over the values, of the standard errors of their estimated frequencies.
     share_error: float | None = None
 
     @property

@@ -146,14 +146,16 @@ def _by_matrix(rows: dict[int, int], channel: FiniteChannel, support: Support) -
     for k, group in enumerate(groups):
         indicators[group, k] = 1
     weights, usable = inverse.weights(indicators)
-    groups = [group for group, use in zip(groups, usable.tolist(), strict=True) if use]
-    weights = weights[:, usable]
+    chosen = np.flatnonzero(usable)
+    groups, weights = [groups[k] for k in chosen], weights[:, chosen]
     bounds = bounds_of(weights, matrix)
     shares = figures(counts, weights, counts @ weights / total, bounds)
     for share, largest in zip(shares, bounds.largest, strict=True):
         check_possible(share, 0.0, 1.0, largest / total, len(shares))
-    labels = [tuple(map(support.name, group)) for group in groups]
-    entries = [replace(share, labels=own) for share, own in zip(shares, labels, strict=True)]
+    entries = [
+        replace(share, labels=tuple(map(support.name, group)))
+        for share, group in zip(shares, groups, strict=True)
+    ]
     known = {group[0] for group in groups if len(group) == 1}
     lost = tuple(support.name(x) for x in range(support.size) if x not in known)
     mean, variance = None, None

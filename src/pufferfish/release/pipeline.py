@@ -25,13 +25,8 @@ from pufferfish.tables.table import BATCH_ROWS
 class Prepared:
     """A release into a file, of which all is checked that needs no row; :func:`prepare` does more.
 
-    Attributes
-    ----------
-    report : ReleaseReport
-        What it will do, or did.
-    digest : str
-        After a dry pass a digest of the atoms of all rows; the file gets its name only if that is
-        still theirs.
+    After its dry pass there are a report of what it will do, and a digest of the atoms of all
+    rows: the file gets its name only if that is still theirs.
     """
 
     report: ReleaseReport

@@ -32,17 +32,9 @@ _REACH = 64
 class Postprocess:
     """Draws for the atoms of a spec, and turns the draws into what is published.
 
-    Attributes
-    ----------
-    mechanism : DiscreteLaplace or Channel
-        The mechanism in force: noise with its scale raised to ``min_scale``, or the channel.
-    step : Fraction
-        The step of the released numbers; 1 for integers and for levels.
-    levels : Levels or None
-        Where levels are published: those of a channel, or codes that ``round`` together with
-        bounds inside the codes turns back.
-    bounds : (int, int) or None
-        The bounds in steps.
+    ``mechanism`` is the one in force: noise with its scale raised to ``min_scale``, or the channel.
+    ``step`` and ``bounds`` are of the released numbers, in steps. ``levels`` are those that are
+    published, by a channel or where ``round`` and bounds inside the codes turn codes back.
     """
 
     def __init__(self, spec: ReleaseSpec) -> None:
@@ -114,9 +106,8 @@ class Postprocess:
     def check_read_back(self, rows: IntArray | None = None) -> bool:
         """Return whether the column can be read back: refuse that unless allowed, else warn.
 
-        ``rows`` are the released rows by input of a channel. Before any row is read there are
-        none: then noise of scale 0 is refused, and a channel that keeps every value, and nobody
-        is warned.
+        ``rows`` are the released rows by input of a channel; None before any row is read, when
+        nobody is warned.
         """
         channel = self.mechanism
         if not isinstance(channel, Channel):

@@ -44,14 +44,9 @@ _WARNED: dict[int, set[int]] = {}
 class Reader:
     """Reads the rows of a table, or of an array (no table); checks, counts and reports them all.
 
-    Attributes
-    ----------
-    public, secret, unit : str, str or None, str or None
-        The released column; the two that are counted, where they are there.
-    keep, written : tuple of str
-        Those that are written as they are; these and the public one, in the order of the table.
-    seen : Counter
-        The rows by what became of them, as in a ReleaseReport.
+    ``public`` is the released column, ``secret`` and ``unit`` those that are counted, where they
+    are there; ``keep`` are written as they are, ``written`` are these and the public one.
+    ``seen`` are the rows by what became of them, as in a ReleaseReport.
     """
 
     secret: str | None = None
