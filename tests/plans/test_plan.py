@@ -323,24 +323,17 @@ def test_a_small_file_costs_little(plan: pf.Plan) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2_000_000  # in kB
 
 
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        (b"", "not valid JSON"), (b"[1]", "lacks the keys"), (b"{}", "lacks the keys"),
-        (b'{"scale": NaN}', "NaN"), (b'{"scale": 1, "scale": 2}', "twice"),
-        (b"[" * 100_000, "not valid JSON"),
-    ],
-    ids=range(6),
-)  # fmt: skip
-def test_files_that_are_no_plans(tmp_path: Path, content: bytes, message: str) -> None:
+def test_files_that_are_no_plans(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        pf.Plan.load(path)
-    with pytest.raises(InputError, match=message if "JSON" not in message else "must be JSON"):
-        pf.Plan.from_json(content.decode())
-    with pytest.raises(InputError, match="No such file"):
-        pf.Plan.load(tmp_path / "other.json")
+    for content, message in (("", "JSON"), ("[1]", "lacks the keys"), ("{}", "lacks the keys")):
+        path.write_text(content)
+        with pytest.raises(InputError, match=message):
+            pf.Plan.load(path)
+        with pytest.raises(InputError, match=message):
+            pf.Plan.from_json(content)
+    for name in (tmp_path / "other.json", "a\0.json"):
+        with pytest.raises(InputError, match="cannot be read"):
+            pf.Plan.load(name)
 
 
 # Columns: whose rules a release follows
@@ -355,25 +348,15 @@ def test_several_tables_must_be_read_in_one_way() -> None:
     assert plan.coding is not None
     assert (plan.coding.column, plan.coding.missing) == ("x", ("?",))
     renamed = learnt(SECOND.rename(columns={"x": "y"}), public="y", missing=["?"])
-    cases = [
-        (learnt(SECOND, missing=["-"]), "missing"),
-        (learnt(SECOND), "missing"),
-        (renamed, "name"),
-        (learnt(SECOND, missing=["?"], step=1), "step"),
-    ]
-    for other, message in cases:
-        with pytest.raises(InputError, match=rf"different options \({message}\); a release"):
-            pf.calibrate(pf.Scenario([one, other]), 1)
-        with pytest.raises(InputError, match="a release can follow only one"):
-            pf.calibrate(pf.Scenario([other, one]), 1)
-
-
-def test_a_table_beside_a_given_prior_names_no_columns() -> None:
+    rounded = learnt(SECOND, missing=["?"], step=1)
+    for other, what in ((learnt(SECOND), "missing"), (renamed, "name"), (rounded, "step")):
+        for priors in ([one, other], [other, one]):
+            with pytest.raises(InputError, match=rf"different options \({what}\); a release can"):
+                pf.calibrate(pf.Scenario(priors), 1)
     given_prior = pf.Prior.from_mapping({"a": {0: 1}, "b": {0: ".5", 1: ".5"}})
-    for priors in ([learnt(FIRST), given_prior], [given_prior, learnt(FIRST)]):
+    for priors in ([one, given_prior], [given_prior, one]):  # such a plan names no columns
         plan = pf.calibrate(pf.Scenario(priors), 1)
-        assert (plan.coding, plan.rules) == (None, None)
-        assert plan.from_rows
+        assert (plan.coding, plan.rules, plan.from_rows) == (None, None, True)
 
 
 def test_a_plan_from_a_given_prior_is_told_its_columns(plan: pf.Plan, tmp_path: Path) -> None:
@@ -419,7 +402,7 @@ def test_levels_get_their_order_from_the_plan() -> None:
     told = plan.with_columns("x")
     released = told.release(table(("a", "hi"), ("b", "lo")), round=True, bounds=(0, 1))
     assert set(released["x"]) <= {"lo", "hi"}
-    with pytest.raises(InputError, match="step is for numbers"):
+    with pytest.raises(InputError, match="the support holds levels"):
         plan.with_columns("x", step=1)
     with pytest.raises(InputError, match="missing value"):
         plan.with_columns("x", missing=["hi"])
@@ -431,19 +414,14 @@ def test_levels_get_their_order_from_the_plan() -> None:
 def test_release_of_arrays(plan: pf.Plan) -> None:
     values = np.tile([0, 1, 2], 5000)
     released = plan.release(values)
-    assert released.shape == values.shape
     assert ((released - values) ** 2).mean() == pytest.approx(plan.mse, rel=0.2)
-    assert (released != plan.release(values)).any()
     with pytest.warns(SeededWarning):
-        first = plan.release(values, seed=1)
-    with pytest.warns(SeededWarning):
-        assert (plan.release(values, seed=1) == first).all()
+        assert (plan.release(values, seed=1) == plan.release(values, seed=1)).all()
     with pytest.raises(InputError, match="support"):
         plan.release([0, 7])
     with pytest.raises(InputError, match="kept"):
         plan.release([0], keep=["x"])
-    found = plan.estimate(released)
-    assert found.mean.estimate == pytest.approx(1, abs=0.2)
+    assert plan.estimate(released).mean.estimate == pytest.approx(1, abs=0.2)
 
 
 def test_a_path_needs_an_output(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_another_prior_fails_unless_asked_for(plan: pf.Plan) -> None:
 def test_other_pairs_are_another_scenario() -> None:
     three = pf.Prior.from_mapping({**MASSES, "c": {"0": "1"}})
     plan = pf.calibrate(pf.Scenario(three, [("a", "b")]), 0.5)
-    assert plan.protected == ("a", "b")
+    assert plan.spec().protected == ("a", "b")
     assert plan.verify(three).holds  # a prior is taken with the plan's own pairs
     assert not plan.is_for(pf.Scenario(three))
     with pytest.raises(CheckFailed, match="pairs"):

@@ -24,15 +24,6 @@ def values_of(prior: Prior) -> tuple[Fraction, ...]:
     return prior.support.values
 
 
-def test_decimals_are_exact() -> None:
-    prior = Prior.from_mapping({"a": {"0": ".1", "1": ".2", "2": ".7"}, "b": {"0": 0.3, "2": 0.7}})
-    assert prior.probability("a", 1) == Fraction(1, 5)
-    assert prior.probability("b", 1) == 0
-    assert prior.probability("b", 0) == Fraction(3, 10)
-    assert prior.notes == ()
-    assert np.allclose(prior.probabilities.sum(axis=1), 1, rtol=1e-12)
-
-
 MASSES = st.lists(st.integers(0, 10**20), min_size=1, max_size=6).filter(any)
 
 
@@ -167,7 +158,7 @@ def test_counts_of_any_size_and_kind() -> None:
 @pytest.mark.parametrize(
     "counts, support, message",
     [
-        ([1], [0], "mapping"), ({"a": [1, 2]}, [0], "2 counts, but the support has 1 value"),
+        ([1], [0], "mapping"), ({"a": [1, 2]}, [0], r"needs counts of the shape \(1,\).* \(2,\)"),
         ({"a": [-1, 2]}, [0, 1], "negative count -1"), ({"a": [0.5, 0.5]}, [0, 1], "whole numbers"),
         ({"a": [0, 0]}, [0, 1], "'a' has no mass"), ({"a": [1, 1]}, [0, 0], "same value twice"),
         ({"a": [1, 1]}, ["0", "0.0"], "same value twice"),
@@ -198,8 +189,6 @@ def test_reprs_are_a_few_readable_lines() -> None:
         "<Prior of 2 secrets: a, 'b, c'\n  on Lattice(2 values from 0 to 1, step 1)\n"
         "  from given probabilities, known up to TVBall(radius=Fraction(1, 10))>"
     )
-    many = Prior.from_counts({f"s{k}": np.ones(900) for k in range(300)}, support=range(900))
-    assert len(repr(many)) < 200
 
 
 # Several columns
@@ -256,8 +245,8 @@ def test_joint_counts_of_any_size() -> None:
 @pytest.mark.parametrize(
     "counts, given, message",
     [
-        ({"a": [[1, 2]]}, {}, r"shape \(1, 2\), but .* shape \(2, 2\): 2 of x, 2 of z"),
-        ({"a": [1, 2, 3, 4]}, {}, "4 counts, but the support"),
+        ({"a": [[1, 2]]}, {}, r"shape \(2, 2\) of x, z, .* \(1, 2\)"),
+        ({"a": [1, 2, 3, 4]}, {}, r"the shape \(4,\)"),
         ({"a": [[1, 2], [3]]}, {}, "no such shape"), ({"a": 5}, {}, "no such shape"),
         ({"a": [[1, -2], [3, 4]]}, {}, "negative count -2"),
         ({"a": [[1, 0.5], [3, 4]]}, {}, "whole numbers"), ({"a": [[0, 0], [0, 0]]}, {}, "no mass"),
@@ -322,14 +311,6 @@ def test_a_table_is_counted_with_its_coding() -> None:
     assert coding.support.same_as(prior.support)
     assert prior.rules is not None
     assert (prior.rules.secret, prior.unit) == ("s", None)
-
-
-def test_declared_values_are_counted_even_if_nobody_has_them() -> None:
-    prior = Prior.from_table(FRAME, secret="s", public="x", support=[0, 1, 2, "4", 6.5])
-    assert [prior.support.name(k) for k in range(5)] == ["0", "1", "2", "4", "6.5"]
-    assert prior.counts.tolist() == [[1, 0, 1, 0, 0], [0, 0, 1, 2, 0]]
-    levels = Prior.from_table(FRAME, secret="s", public="z", levels=["u", "v", "w"], tv_radius=0.1)
-    assert levels.counts[:, 2].tolist() == [0, 0]
 
 
 def test_several_columns_of_a_table() -> None:

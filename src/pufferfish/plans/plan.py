@@ -53,14 +53,10 @@ class Distortion:
         ordered = all(isinstance(end, Lattice) or end.ordered for end in ends)
         mse = channel.mse(weights) if ordered else math.inf
         return cls(
-            cost_name,
-            float_up(cost),
-            channel.keep_rate(weights),
-            float_up(max(weights) / sum(weights)),
-            mse if math.isfinite(mse) else None,
-            gap,
+            cost_name, float_up(cost), channel.keep_rate(weights),
+            float_up(max(weights) / sum(weights)), mse if math.isfinite(mse) else None, gap,
             tuple(conditions),
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -139,20 +135,15 @@ class Plan(Guarantee):
                 "secret_missing": rules.missing,
             }
         return cls(
-            mechanism=mechanism,
-            applied=applied,
-            epsilon_exact=epsilon,
-            certificate=certificate,
-            support=scenario.support,
-            unit=scenario.unit,
+            mechanism=mechanism, applied=applied, epsilon_exact=epsilon, certificate=certificate,
+            support=scenario.support, unit=scenario.unit, pairs=scenario.pairs,
             rows_per_person=certificate.rows if scenario.unit else (),
             secrets=scenario.priors[0].secrets,
-            pairs=scenario.pairs,
             regions=scenario.rules if scenario.has_region else (),
             digest=scenario.digest,
             from_rows=any(prior.from_rows for prior in scenario.priors),
             **claims | {"notes": (*notes, *claims.get("notes", ()))},
-        )
+        )  # fmt: skip
 
     @property
     def channel(self) -> Channel | None:
@@ -198,12 +189,6 @@ class Plan(Guarantee):
             # Rows of values that never occur are not looked at where the plan knows them.
             return self.applied.unchanged or self.keep_rate == 1
         return self.applied.scale == 0
-
-    @property
-    def protected(self) -> tuple[str, ...]:
-        """The secrets that occur in the pairs."""
-        named = {secret for pair in self.pairs for secret in pair}
-        return tuple(s for s in self.secrets if s in named)
 
     def __repr__(self) -> str:
         what = f"noise of scale {self.scale!r}"
@@ -260,21 +245,19 @@ class Plan(Guarantee):
     @classmethod
     def _of_values(cls, data: Any) -> "Plan":
         file = schema.read_plan_file(data)
-        own = {each.name: getattr(file, each.name, None) for each in fields(cls)}
+        own: dict[str, Any] = {each.name: getattr(file, each.name, None) for each in fields(cls)}
         own |= {name: schema.claim(kind, own[name]) for name, kind in _CLAIMS.items()}
         support = schema.support_of(file.support)
-        return cls(
-            **own
-            | {
-                "applied": schema.applied_of(file.scale, file.channel, support),
-                "epsilon_exact": parse_epsilon(file.epsilon),
-                "support": support,
-                "coding": schema.coding_of(file.cleaning, support),
-                "regions": schema.rules_of(file.regions),
-                "certificate": own["certificate"] or Certificate("none", math.inf, 0.0),
-                "loaded": True,
-            }
-        )
+        own |= {
+            "applied": schema.applied_of(file.scale, file.channel, support),
+            "epsilon_exact": parse_epsilon(file.epsilon),
+            "support": support,
+            "coding": schema.coding_of(file.cleaning, support),
+            "regions": schema.rules_of(file.regions),
+            "certificate": own["certificate"] or Certificate("none", math.inf, 0.0),
+            "loaded": True,
+        }
+        return cls(**own)
 
     def with_columns(
         self,
@@ -308,25 +291,18 @@ class Plan(Guarantee):
                 f"the plan names its columns already: it releases {self.coding.column!r}"
             )
         rules = make_rules(secret=secret, public=public, missing=missing, decimal=decimal)
-        if step is not None:
-            own = self.support.step if isinstance(self.support, Lattice) else None
-            given = parse_number(step, "--step (step=...)")
-            if own is None:
-                raise InputError("a step is for numbers, but the plan is for levels")
+        if step is not None and isinstance(self.support, Lattice):
+            own, given = show(self.support.step), show(parse_number(step, "--step (step=...)"))
             if given != own:
                 raise InputError(
-                    f"--step must be {show(own)} (step={show(own)!r}), the step of the plan, but "
-                    f"{show(given)} was given"
+                    f"--step must be {own} (step={own!r}), the step of the plan, but {given} was "
+                    "given"
                 )
         column = rules.columns[0]
         coding = Coding(
-            column.name,
-            self.support,
-            column.missing,
-            rounds=step is not None,
-            decimal=rules.decimal,
-            missing_as_level=missing_as_level,
-        )
+            column.name, self.support, column.missing, step is not None, rules.decimal,
+            missing_as_level,
+        )  # fmt: skip
         return replace(self, coding=coding, secret=rules.secret, secret_missing=rules.missing)
 
     def verify(self, scenario: Scenario | Prior, *, other_prior: bool = False) -> Certificate:
@@ -367,15 +343,11 @@ class Plan(Guarantee):
     def spec(self, **options: Any) -> ReleaseSpec:
         """Return what releasing and estimating need of this plan, with the given options."""
         return ReleaseSpec(
-            self.coding,
-            self.support,
-            self.applied,
-            secret=self.secret,
-            protected=self.protected,
-            unit=self.unit,
-            rows_per_person=self.rows_per_person,
+            self.coding, self.support, self.applied,
+            secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
+            protected=tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair)),
             **options,
-        )
+        )  # fmt: skip
 
     def release(
         self,
@@ -434,12 +406,9 @@ class Plan(Guarantee):
                 f"{str(values)!r} names a file: say where its release goes, with output='...'"
             )
         spec = self.spec(
-            out_of_support=out_of_support,
-            bounds=bounds,
-            round=round,
-            allow_unchanged=allow_unchanged,
-            min_scale=min_scale,
-        )
+            out_of_support=out_of_support, bounds=bounds, round=round,
+            allow_unchanged=allow_unchanged, min_scale=min_scale,
+        )  # fmt: skip
         return release_any(values, spec, keep, seed=seed, output=output, force=force)
 
     def estimate(
@@ -475,11 +444,9 @@ class Plan(Guarantee):
 
 #: What a file claims, and is no input to anything.
 _CLAIMS: dict[str, type[Any]] = {
-    "certificate": Certificate,
-    "distortion": Distortion,
-    "sensitivity": Sensitivity,
+    "certificate": Certificate, "distortion": Distortion, "sensitivity": Sensitivity,
     "composition": LossBound,
-}
+}  # fmt: skip
 
 
 def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:

@@ -44,13 +44,9 @@ class Guarantee:
         if self.coding is None:
             return None
         return Rules(
-            self.secret,
-            (self.coding.declared(),),
-            self.exclude_secrets,
-            self.coding.decimal,
-            self.unit,
-            self.secret_missing,
-        )
+            self.secret, (self.coding.declared(),), self.exclude_secrets, self.coding.decimal,
+            self.unit, self.secret_missing,
+        )  # fmt: skip
 
 
 def verify(

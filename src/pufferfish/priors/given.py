@@ -205,12 +205,11 @@ def _integers(
     except ValueError:  # lists of unequal lengths
         array = np.empty(())
     if array.shape != shape:
-        found = f"the shape {array.shape}" if array.ndim else "no such shape"
-        needed = [f"{n} of {column}" for n, column in zip(shape, columns, strict=True)]
-        wanted = f"{shape[0]} values" if len(shape) == 1 else f"the shape {shape}: {listed(needed)}"
-        if array.ndim == 1:
-            found = f"{array.size} counts"
-        raise InputError(f"secret {secret!r} has {found}, but the support has {wanted}")
+        of = "" if len(shape) == 1 else f" of {listed(map(str, columns))}"
+        raise InputError(
+            f"secret {secret!r} needs counts of the shape {shape}{of}, as the support has, but "
+            f"those given have {f'the shape {array.shape}' if array.ndim else 'no such shape'}"
+        )
     flat = array.reshape(-1)
     if flat.dtype == object:
         numbers = [parse_number(c, f"a count of secret {secret!r}") for c in flat.tolist()]
