@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pufferfish.errors import InputError
 from pufferfish.tables import people
 from pufferfish.tables.count import RowCounts
+from pufferfish.tables.encode import Encoder
 from table_cases import count, refused, write
 
 COLUMNS = ["id", "s", "x"]
@@ -191,12 +192,13 @@ def test_too_many_sequences_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_table_that_changed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = pd.DataFrame([("u", "a", 1), ("v", "b", 2)], columns=COLUMNS)
-    honest = people.Encoder.encode
+    table = pd.DataFrame([("u", "a", 1), ("v", "b", 2), ("w", "b", 1)], columns=COLUMNS)
+    honest = Encoder.encode
 
-    def forgets(self: Any, cells: Any) -> Any:
-        result = honest(self, cells)
-        return dataclasses.replace(result, atoms=np.where(result.atoms == 1, -1, result.atoms))
+    class Forgets(Encoder):
+        def encode(self, cells: Any) -> Any:
+            result = honest(self, cells)
+            return dataclasses.replace(result, atoms=np.where(result.atoms == 1, -1, result.atoms))
 
-    monkeypatch.setattr(people.Encoder, "encode", forgets)
+    monkeypatch.setattr(people, "Encoder", Forgets)
     assert "changed while it was read" in refused(table, unit="id")

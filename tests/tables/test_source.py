@@ -471,13 +471,6 @@ def test_columns_of_parquet_keep_their_names(tmp_path: Path) -> None:
     assert as_dict(count(path, "S", "X")) == {"a": {"1": 1}}
 
 
-def test_keys_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, '{"s":"a","x":1,"X":5}\n{"s":"b","x":2,"X":6}\n', "t.ndjson")
-    assert "two keys that differ only in case, one is 'X'" in refused(path)
-    fine = write(tmp_path, '{"s":"a","x":1,"x_1":5}\n{"s":"b","x":2,"x_1":6}\n', "t.ndjson")
-    assert as_dict(count(fine, public="x_1")) == {"a": {"5": 1}, "b": {"6": 1}}
-
-
 def test_batches_come_in_the_order_of_rows(tmp_path: Path) -> None:
     rows = [("ab"[k % 2], str(k)) for k in range(10_000)]
     table = open_table(write(tmp_path, csv_text(rows)))

@@ -14,7 +14,7 @@ from pufferfish.priors.ambiguity import Confidence, Rule
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.spec import ReleaseReport
 from pufferfish.support import Levels, Support
-from pufferfish.tables.report import TableReport
+from pufferfish.tables.rules import TableReport
 
 _METHODS = {
     "ball": "ball arithmetic",

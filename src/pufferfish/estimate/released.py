@@ -34,10 +34,10 @@ from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Support, lattice_of
-from pufferfish.tables.arrow import Cells, distinct, one_array
 from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
+from pufferfish.tables.table import distinct, one_array, texts_of
 
 _TEXT_FILES = (".csv", ".tsv", ".txt", ".gz")
 _OTHER = "; was the column released by this plan, with these options?"
@@ -91,7 +91,7 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
         counts = np.bincount(places, minlength=len(picked)).tolist()
     text_file = file == "-" or file.endswith(_TEXT_FILES)
     rows: dict[str, int] = {}
-    for text, count in zip(Cells(picked).texts, counts, strict=True):
+    for text, count in zip(texts_of(picked), counts, strict=True):
         text = unguarded(text) if text_file else text
         rows[text] = rows.get(text, 0) + count
     if rows.get(""):

@@ -335,8 +335,8 @@ def incomplete_rows(prior: Prior) -> int:
         return 0
     lacking = sum(a.rows for a in report.set_aside if a.reason == "no public value")
     each = {
-        0 if declared.missing_as_level else found.rows_missing
-        for declared, found in zip(report.rules.columns, report.columns, strict=True)
+        0 if declared.missing_as_level else rows
+        for declared, rows in zip(report.rules.columns, report.rows_missing, strict=True)
     }
     return 0 if each == {lacking} else lacking
 

@@ -18,8 +18,7 @@ from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Num
 from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
 from pufferfish.priors.given import Rows, rows_of_counts, rows_of_mapping
 from pufferfish.support import Product, Support
-from pufferfish.tables.report import Stratum, TableReport
-from pufferfish.tables.rules import Coding, Rules, make_rules
+from pufferfish.tables.rules import Coding, Rules, Stratum, TableReport, make_rules
 
 
 @dataclass(frozen=True, eq=False)

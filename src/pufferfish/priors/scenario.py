@@ -25,7 +25,7 @@ from pufferfish.support import (
     make_lattice,
     make_levels,
 )
-from pufferfish.tables.report import Stratum
+from pufferfish.tables.rules import Stratum
 
 Pair = tuple[str, str]
 #: With more secrets than this the pairs have to be named.

@@ -16,10 +16,9 @@ from pufferfish.files import PendingFile, checked_target
 from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import explained, sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec
-from pufferfish.tables.arrow import integers, one_array
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import BATCH_ROWS
+from pufferfish.tables.table import BATCH_ROWS, integers, one_array
 
 
 class Prepared:

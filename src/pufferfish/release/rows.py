@@ -29,10 +29,9 @@ from pufferfish.numbers import IntArray
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec
 from pufferfish.support import Levels
-from pufferfish.tables.arrow import Cells, distinct
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, UNREADABLE, Encoder
 from pufferfish.tables.rules import Coding
-from pufferfish.tables.table import Table
+from pufferfish.tables.table import Table, distinct, texts_of
 
 BoolArray = npt.NDArray[np.bool_]
 #: Called with the rows done so far and the rows in all, None while these are not yet known.
@@ -225,7 +224,7 @@ class Reader:
 
     def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:
         values, places = distinct(cells)
-        names = np.array(Cells(values).texts, dtype=object)[places]
+        names = np.array(texts_of(values), dtype=object)[places]
         self._people.update(names[usable])
         self._protected.update(names[protected])
         if self._people[""]:

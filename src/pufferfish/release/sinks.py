@@ -23,7 +23,7 @@ from pufferfish.errors import InputError
 from pufferfish.files import cannot_write
 from pufferfish.numbers import IntArray
 from pufferfish.release.postprocess import Postprocess, to_doubles
-from pufferfish.tables.arrow import integers, is_text, strings
+from pufferfish.tables.table import integers, is_text, strings
 
 #: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
 _FORMULA = r"\A'*[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs are the point

@@ -11,28 +11,25 @@ which may be codes, remain other texts than ``7``.
 
 import re
 import sys
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow, Subnormal
 
-#: A numerator over a power of ten (one pair for one number), a fault, or None for no number.
+#: A numerator over a denominator in lowest terms, a fault, or None for no number.
 Parsed = tuple[int, int] | str | None
 
-#: ``12e2``: a number by its exponent alone, and so perhaps a code.
-CODE = re.compile(r"-?[0-9]+[eE][0-9]+", re.ASCII)
-#: ``01730``: a number but for a needless leading zero, and so perhaps a code.
-ZERO_LED = re.compile(r"[+-]?0[0-9]+(?:\.[0-9]*)?", re.ASCII)
-#: Numbers but for their decimal mark, or for marks of thousands.
-COMMA = re.compile(r"[+-]?[0-9.]*,[0-9][0-9,]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
-POINT = re.compile(r"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?", re.ASCII)
-
-_PLAIN = re.compile(r"([+-]?)((?:0|[1-9][0-9]*)?)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+_PLAIN = re.compile(
+    r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII
+)
 _ENDLESS = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE | re.ASCII)
+#: ``12e2``: a number by its exponent alone, and so perhaps a code.
+_CODE = re.compile(r"-?[0-9]+[eE][0-9]+", re.ASCII)
 #: A number may have so many significant digits, and lies within these powers of ten.
-_DIGITS, _LEAST, _MOST = 38, -999, 308
-_LARGEST = int(sys.float_info.max)
-
-_CLOCK = r"([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?"
-_HOUR = re.compile(_CLOCK)
+_EXACT = Context(
+    prec=38, Emin=-999, Emax=308, traps=[Inexact, Overflow, Subnormal, InvalidOperation]
+)
+_LARGEST = Decimal(sys.float_info.max)
 _TIME = re.compile(
-    rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:[ T]{_CLOCK}(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?)?"
+    r"(?:([0-9]{4}-[0-9]{2}-[0-9]{2})[ T])?([0-9]{2}:[0-9]{2})(?:(:[0-9]{2})(?:\.([0-9]+))?)?"
+    r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 
 
@@ -45,60 +42,48 @@ def canonical(text: str) -> str:
     text = text.strip()
     if text.isdecimal() or text[:1] not in "-.0123456789":
         return text.lower() if text.lower() in ("true", "false") else text
-    number = None if CODE.fullmatch(text) else parse(text)
-    if isinstance(number, tuple):
-        places = len(str(number[1])) - 1
-        digits = str(abs(number[0])).rjust(places + 1, "0")
-        sign = "-" if number[0] < 0 else ""
-        return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
-    hour = _HOUR.fullmatch(text)
-    if hour is not None and hour[2]:
-        return _hour(hour[1], hour[2], hour[3])
+    number = None if _CODE.fullmatch(text) else _read(text)
+    if isinstance(number, Decimal):
+        return format(number, "f")
     time = _TIME.fullmatch(text)
-    if time is None or time[2] is None:
+    if time is None or not (time[1] or time[3]):
         return text
-    clock, zone = _hour(time[2], time[3], time[4]), time[5]
-    if zone is None:
-        return time[1] if clock == "00:00:00" else f"{time[1]} {clock}"
-    return f"{time[1]} {clock}{'Z' if not zone.strip('Z+-0:') else zone}"
-
-
-def _hour(minute: str, second: str | None, places: str | None) -> str:
-    fraction = (places or "").rstrip("0")
-    return f"{minute}:{second or '00'}{'.' * bool(fraction)}{fraction}"
+    places, zone = (time[4] or "").rstrip("0"), time[5] or ""
+    clock = f"{time[2]}{time[3] or ':00'}{'.' * bool(places)}{places}"
+    if not zone.strip("Z+-0:"):
+        zone = zone and "Z"
+    if time[1] is None:
+        return clock + zone
+    return time[1] if clock + zone == "00:00:00" else f"{time[1]} {clock}{zone}"
 
 
 def is_date(text: str) -> bool:
     """Return whether a canonical text is a date, with or without a time of day."""
-    return _TIME.fullmatch(text) is not None
+    return re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:|$)", text) is not None
 
 
-def parse(text: str) -> Parsed:
-    """Return the number that a trimmed text prints as a plain decimal.
+def parse(text: str, decimal: str = ".") -> Parsed:
+    """Return the number that a trimmed text prints as a plain decimal with a decimal mark.
 
     Examples of what is none: ``1/3``, ``1,200``, ``0x10``, and ``007``, which may be a code.
     """
-    if text.isdecimal() and text.isascii() and text[0] != "0" and len(text) <= _DIGITS:
+    if decimal == ",":
+        text = "" if "." in text else text.replace(",", ".", 1)
+    if text.isdecimal() and text.isascii() and text[0] != "0" and len(text) <= _EXACT.prec:
         return int(text), 1
-    match = _PLAIN.fullmatch(text)
-    if match is None:
+    number = _read(text)
+    return number.as_integer_ratio() if isinstance(number, Decimal) else number
+
+
+def _read(text: str) -> Decimal | str | None:
+    if not _PLAIN.fullmatch(text):
         return "is not finite" if _ENDLESS.fullmatch(text) else None
-    places = match[3] or ""
-    digits = (match[2] + places).lstrip("0")
-    if not digits:
-        return (0, 1) if match[2] + places else None
-    written = match[4] or "0"
-    # A long exponent decides by itself.
-    power = int(written) if len(written) < 9 else 10**6 * (-1 if written[0] == "-" else 1)
-    power -= len(places)
-    top = power + len(digits) - 1
-    shorter = digits.rstrip("0")
-    if top < _LEAST:
-        return f"is too small (below 1e{_LEAST})"
-    if top <= _MOST and len(shorter) > _DIGITS:
-        return f"has more than {_DIGITS} digits"
-    power += len(digits) - len(shorter)
-    size = int(shorter) * 10 ** max(power, 0) if top <= _MOST else _LARGEST + 1
-    if size > _LARGEST:
+    try:
+        number = _EXACT.normalize(_EXACT.create_decimal(text))
+    except Overflow:
         return "is not finite"
-    return -size if match[1] == "-" else size, 10 ** max(-power, 0)
+    except Subnormal:  # as is underflow
+        return f"is too small (below 1e{_EXACT.Emin})"
+    except Inexact:
+        return f"has more than {_EXACT.prec} digits"
+    return "is not finite" if abs(number) > _LARGEST else number or Decimal(0)

@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
 from pufferfish.numbers import IntArray
 from pufferfish.support import Product
-from pufferfish.tables.arrow import one_array, to_numpy
 from pufferfish.tables.canonical import parse
-from pufferfish.tables.classify import Found, decide
-from pufferfish.tables.encode import MISSING, Encoder
+from pufferfish.tables.encode import MISSING, Encoder, Found, decide
 from pufferfish.tables.people import MOST_COUNTS, count_people
-from pufferfish.tables.report import (
-    ColumnReport,
+from pufferfish.tables.rules import (
+    Coding,
+    Column,
+    DecimalMark,
     MissingText,
     Reason,
+    Rules,
     SetAside,
     Stratum,
     TableReport,
 )
-from pufferfish.tables.rules import Coding, Column, Rules
 from pufferfish.tables.source import open_table
+from pufferfish.tables.table import one_array, to_numpy
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +54,6 @@ class RowCounts:
     report: TableReport
 
 
-@dataclass(frozen=True, eq=False)
-class _Axis:
-    """One public column: its cells, their coding, and for every group of rows its atom (or -1)."""
-
-    found: Found
-    coding: Coding
-    atoms: IntArray
-    blank: npt.NDArray[np.bool_]
-
-
 def count_table(
     source: Any, rules: Rules, *, delimiter: str | None = None, warn: bool = True
 ) -> RowCounts:
@@ -80,28 +70,27 @@ def count_table(
     rows = to_numpy(one_array(groups.column(len(names))))
     if not len(rows):
         raise InputError(f"{table.name} has a header but no rows")
-    secret, *public = (
-        Found.of(table, name, groups.column(k), rows, rules.decimal) for k, name in enumerate(names)
-    )
-    axes = [_axis(found, own, rules) for found, own in zip(public, rules.columns, strict=True)]
-    product = Product(tuple(names[1:]), tuple(axis.coding.support for axis in axes))
-    secrets, who, aside = _secrets(secret, axes, rows, rules)
+    secret, *public = (Found.of(table, n, groups.column(k), rows) for k, n in enumerate(names))
+    codings = tuple(map(_place, public, rules.columns, [rules.decimal] * len(public)))
+    product = Product(tuple(names[1:]), tuple(coding.support for coding in codings))
+    secrets, who, aside = _secrets(secret, public, rows, rules)
     if len(secrets) * product.size > MOST_COUNTS:
         raise InputError(
             f"{len(secrets):,} secrets times {product.size:,} public values are too many to count; "
             f"is {rules.secret!r} an identifier? The columns may be swapped"
         )
     used = who >= 0
-    cells = np.ravel_multi_index([axis.atoms[used] for axis in axes], product.shape)
+    cells = np.ravel_multi_index([found.atoms[used] for found in public], product.shape)
     matrix = np.zeros((len(secrets), product.size), dtype=np.int64)
     np.add.at(matrix, (who[used], cells), rows[used])
     totals = dict(zip(secrets, matrix.sum(axis=1).tolist(), strict=True))
-    warnings = [warning for axis in axes for warning in axis.found.warnings]
+    warnings = [warning for found in public for warning in found.warnings]
     warnings += _check_totals(totals, rules, table.name, aside)
-    codings = tuple(axis.coding for axis in axes)
     strata = count_people(table, rules, codings, totals) if rules.unit else ()
-    missing, levels = _missing(secret, axes, rules), [a for a in axes if a.coding.missing_as_level]
-    secret.note_texts("secret", set(secrets))
+    levels = [f.blank for f, coding in zip(public, codings, strict=True) if coding.missing_as_level]
+    missing = _missing(secret, public, rules)
+    secret.note_marks("secret", secrets)
+    notes = [note for found in (*public, secret) for note in found.notes]
     report = TableReport(
         table.name,
         rules,
@@ -110,13 +99,10 @@ def count_table(
         aside,
         tuple(totals.items()),
         missing,
-        tuple(ColumnReport(axis.found.name, int(rows[axis.blank].sum())) for axis in axes),
-        int(rows[used & np.any([a.blank for a in levels], axis=0)].sum()) if levels else None,
+        tuple(int(rows[found.blank].sum()) for found in public),
+        int(rows[used & np.any(levels, axis=0)].sum()) if levels else None,
         tuple((s.rows, int(s.counts.sum())) for s in strata) if rules.unit else None,
-        (
-            *(note for found in (*public, secret) for note in found.notes),
-            *_further_notes(missing, strata),
-        ),
+        (*notes, *_further_notes(missing, strata)),
         tuple(warnings),
     )
     for warning in warnings if warn else ():
@@ -124,15 +110,15 @@ def count_table(
     return RowCounts(product, secrets, matrix, codings, strata, report)
 
 
-def _axis(found: Found, column: Column, rules: Rules) -> _Axis:
+def _place(found: Found, column: Column, decimal: DecimalMark) -> Coding:
     """Decide on a column, and place its cells with the encoder that releases use."""
-    coding = decide(found, column, rules.decimal)
-    placed = Encoder(coding, found.table).place(found.cells)
+    coding = decide(found, column, decimal)
+    placed = Encoder(coding, found.table).encode(found.cells)
     lost = np.flatnonzero(placed.state > MISSING).tolist()
     if lost:
         raise InputError(
-            f"the support that was given lacks {len(lost)} of the distinct values of column "
-            f"{found.name!r} of {found.table.name}, the first of them in {found.first_row(lost)}"
+            f"the support that was given lacks {len(lost)} of the distinct values of "
+            f"{found.what}, the first of them in {found.first_row(lost)}"
         )
     unseen = np.setdiff1d(np.arange(coding.support.size), placed.atoms)
     if len(unseen):
@@ -141,30 +127,31 @@ def _axis(found: Found, column: Column, rules: Rules) -> _Axis:
             f"0 but part of the support: {listed(map(coding.support.name, unseen.tolist()))}"
         )
     gone = {"", *column.missing}
-    blank = np.array([text in gone for text in found.cells.texts], dtype=bool) | (placed.atoms < 0)
-    return _Axis(found, coding, placed.atoms[found.places], blank[found.places])
+    blank = np.array([text in gone for text in found.texts], dtype=bool) | (placed.atoms < 0)
+    found.atoms, found.blank = placed.atoms[found.places], blank[found.places]
+    return coding
 
 
 def _secrets(
-    secret: Found, axes: Sequence[_Axis], rows: IntArray, rules: Rules
+    secret: Found, public: Sequence[Found], rows: IntArray, rules: Rules
 ) -> tuple[tuple[str, ...], IntArray, tuple[SetAside, ...]]:
     """Return the secrets, the one of every group of rows (-1: set aside), and what is set aside."""
-    texts = np.array(secret.cells.texts, dtype=object)
+    texts = np.array(secret.texts, dtype=object)
     present = set(texts).difference(("", *rules.missing))
-    lost = [name for name in rules.exclude_secrets if name not in present]
     secrets = tuple(sorted(present.difference(rules.exclude_secrets), key=_natural))
-    if lost or not secrets:
-        raise InputError(
-            f"the excluded secret {lost[0]!r} does not occur in {secret.table.name}"
-            f"{did_you_mean(lost[0], present)}; the secrets are {listed(sorted(present))}"
-            if lost
-            else f"no secret of {secret.table.name} is left in column {rules.secret!r}"
-        )
+    for name in rules.exclude_secrets:
+        if name not in present:
+            raise InputError(
+                f"the excluded secret {name!r} does not occur in {secret.table.name}"
+                f"{did_you_mean(name, present)}; the secrets are {listed(sorted(present))}"
+            )
+    if not secrets:
+        raise InputError(f"no secret of {secret.table.name} is left in column {rules.secret!r}")
     where = {name: k for k, name in enumerate(secrets)}
     who = np.array([where.get(text, -1) for text in texts], dtype=np.int64)[secret.places]
     gone = np.array([text not in present for text in texts], dtype=bool)[secret.places]
     reasons: list[tuple[Reason, str, Any]] = [
-        *(("no public value", axis.found.name, axis.atoms < 0) for axis in axes),
+        *(("no public value", found.name, found.atoms < 0) for found in public),
         ("no secret", secret.name, gone),
         *(("secret excluded", n, (texts == n)[secret.places]) for n in rules.exclude_secrets),
     ]
@@ -206,14 +193,14 @@ def _check_totals(
     ] * bool(single)
 
 
-def _missing(secret: Found, axes: Sequence[_Axis], rules: Rules) -> tuple[MissingText, ...]:
+def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[MissingText, ...]:
     """Return every text that means "missing" somewhere, with the rows in which it does."""
-    own = [(axis.found, ("", *axis.coding.missing)) for axis in axes]
-    texts = dict.fromkeys(text for _, every in [*own, (secret, rules.missing)] for text in every)
+    own = [*zip(public, (column.missing for column in rules.columns), strict=True)]
+    texts = dict.fromkeys(["", *(t for _, every in own for t in every), *rules.missing])
     return tuple(
         MissingText(
             text,
-            sum(found.rows_of(text) for found, every in own if text in every),
+            sum(found.rows_of(text) for found, every in own if text in ("", *every)),
             secret.rows_of(text) if text in ("", *rules.missing) else 0,
         )
         for text in texts
@@ -225,10 +212,7 @@ def _further_notes(missing: Sequence[MissingText], strata: Sequence[Stratum]) ->
     notes = []
     unfound = [m.text for m in missing if m.text and not m.public_rows + m.secret_rows]
     if unfound:
-        notes.append(
-            f"no cell of the columns in use is {listed(unfound)}, which was to mean a missing "
-            "value (--missing)"
-        )
+        notes.append(f"no cell is {listed(unfound)}, said to mean a missing value (--missing)")
     some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
     if some:
         notes.append(

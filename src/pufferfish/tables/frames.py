@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames: any dataframe that narwhals knows, as a table of exact raw cells."""
+"""Frames: any dataframe, series or array that narwhals or Arrow knows, as exact raw cells."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,15 @@ import pyarrow.types as pt
 
 from pufferfish.errors import InputError
 from pufferfish.numbers import text_of
-from pufferfish.tables.arrow import check_type, distinct, integers, strings
-from pufferfish.tables.table import BATCH_ROWS, Table, column_names
+from pufferfish.tables.table import (
+    BATCH_ROWS,
+    Table,
+    check_type,
+    column_names,
+    distinct,
+    integers,
+    strings,
+)
 
 
 class FrameTable(Table):
@@ -22,10 +30,10 @@ class FrameTable(Table):
         self.name = f"the {_kind(native)} dataframe"
         raw = frame.collect_schema().names()
         self.columns = column_names(raw, self.name)
-        self.unordered = not hasattr(frame, "rows")  # a lazy frame of narwhals
+        self._lazy = not hasattr(frame, "rows")
         self._raw_names = dict(zip(self.columns, raw, strict=True))
         # Counting, looking for a row and streaming ask for the same columns of an eager frame.
-        self._arrays: dict[str, pa.ChunkedArray] = {}
+        self._arrays: dict[str, Any] = {}
 
     def own_order(self, name: str) -> tuple[str, ...] | None:
         """Return the order that an ordered categorical column states, or None."""
@@ -33,10 +41,10 @@ class FrameTable(Table):
         kind = self._frame.collect_schema()[raw]
         if hasattr(kind, "categories"):  # the Enum of Polars
             levels: Iterable[Any] = kind.categories
-        elif str(kind) == "Categorical" and not self.unordered:
+        elif str(kind) == "Categorical" and not self._lazy:
             # narwhals brings chunks over one dictionary, after which the order is a guess.
             arrow = isinstance(self._native, pa.Table)
-            cells = self._native.column(raw) if arrow else self._array(self.column(name))
+            cells = self._native.column(raw) if arrow else self._read([self.column(name)])[0]
             if not (pt.is_dictionary(cells.type) and cells.type.ordered and cells.num_chunks):
                 return None
             found = [chunk.dictionary for chunk in cells.chunks]
@@ -50,9 +58,7 @@ class FrameTable(Table):
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
         names = [self.column(name) for name in columns]
-        if self.unordered:
-            return self._lazy_groups(names)
-        parts = [distinct(self._array(name)) for name in names]
+        parts = [distinct(array) for array in self._read(names)]
         code = np.zeros(len(parts[0][1]), dtype=np.int64)
         for values, places in parts:
             # Codes stay below the number of rows, so that the product cannot overflow.
@@ -69,39 +75,28 @@ class FrameTable(Table):
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
         names = [self.column(name) for name in columns]
-        if self.unordered:
+        whole = pa.Table.from_arrays(self._read(names), names=names)
+        yield from whole.to_batches(max_chunksize=rows)
+
+    def _read(self, names: Sequence[str]) -> list[Any]:
+        """Return the raw cells of some columns as chunked Arrow arrays."""
+        if self._lazy:
             # Together: the order of rows may be another one each time.
-            arrays = self._collected(self._frame.select([self._raw_names[n] for n in names]), names)
-        else:
-            arrays = [self._array(name) for name in names]
-        yield from pa.Table.from_arrays(arrays, names=names).to_batches(max_chunksize=rows)
-
-    def _lazy_groups(self, names: Sequence[str]) -> pa.Table:
-        import narwhals as nw
-
-        raw = [self._raw_names[name] for name in names]
-        count = "count" + "_" * max(map(len, raw))
-        grouped = self._frame.select(raw).group_by(*raw).agg(nw.len().alias(count))
-        *cells, counts = self._collected(grouped, [*names, count])
-        return pa.Table.from_arrays([*cells, counts.cast(pa.int64())], names=[*names, "count"])
-
-    def _collected(self, frame: Any, names: Sequence[str]) -> list[Any]:
-        table = frame.collect("pyarrow").to_native()
-        arrays = [table.column(k) for k in range(len(names))]
-        if frame.implementation.is_dask():
-            arrays = list(map(_nan_is_null, arrays))
-        for name, array in zip(names, arrays, strict=True):
-            check_type(array.type, f"column {name!r} of {self.name}")
-        return arrays
-
-    def _array(self, name: str) -> pa.ChunkedArray:
-        """Return the raw cells of a column of an eager frame as Arrow."""
-        if name not in self._arrays:
-            what = f"column {name!r} of {self.name}"
-            cells = _cells_of_series(self._frame.get_column(self._raw_names[name]), what)
-            whole = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
-            self._arrays[name] = whole
-        return self._arrays[name]
+            frame = self._frame.select([self._raw_names[name] for name in names])
+            table = frame.collect("pyarrow").to_native()
+            arrays = [table.column(k) for k in range(len(names))]
+            if frame.implementation.is_dask():
+                arrays = list(map(_nan_is_null, arrays))
+            for name, array in zip(names, arrays, strict=True):
+                check_type(array.type, f"column {name!r} of {self.name}")
+            return arrays
+        for name in names:
+            if name not in self._arrays:
+                series = self._frame.get_column(self._raw_names[name])
+                cells = _cells_of_series(series, f"column {name!r} of {self.name}")
+                whole = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
+                self._arrays[name] = whole
+        return [self._arrays[name] for name in names]
 
 
 def open_frame(source: Any) -> FrameTable:
@@ -130,11 +125,9 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
     Masked cells are missing, and NaN in a series of pandas; elsewhere NaN is a number that is not
     finite.
     """
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        check_type(values.type, "the array")
-        return values
     if isinstance(values, list | tuple | range | Iterator):
         return _texts(values)
+    cells = values
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InputError(f"values need one dimension, but an array of {values.ndim} was given")
@@ -142,6 +135,7 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
         if isinstance(values, np.ma.MaskedArray) or values.dtype == object or wide:
             return _texts(None if cell is np.ma.masked else cell for cell in values)
         cells = pa.array(values.astype(values.dtype.newbyteorder("=")), from_pandas=False)
+    if isinstance(cells, pa.Array | pa.ChunkedArray):
         check_type(cells.type, "the array")
         return cells
     import narwhals as nw
@@ -160,14 +154,13 @@ def _cells_of_series(series: Any, what: str) -> pa.Array | pa.ChunkedArray:
     pandas = series.implementation.is_pandas_like()
     # Python objects of any kind: Arrow would guess one type for all of them.
     objects = pandas and str(series.to_native().dtype) == "object"
-    if objects or str(series.dtype) in ("Object", "Int128", "UInt128", "Unknown"):
-        return _texts(series.to_list(), nan_is_missing=pandas)
-    try:
-        cells = series.to_arrow()
-    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
-        return _texts(series.to_list(), nan_is_missing=pandas)
-    kind = cells.type.value_type if pt.is_dictionary(cells.type) else cells.type
-    if isinstance(kind, pa.BaseExtensionType):  # such as the intervals of pandas' cut
+    cells = None
+    if not objects and str(series.dtype) not in ("Object", "Int128", "UInt128", "Unknown"):
+        with suppress(pa.ArrowException, TypeError, ValueError, NotImplementedError):
+            cells = series.to_arrow()
+    # An extension type is that of the intervals of pandas' cut, for example.
+    kind = None if cells is None else getattr(cells.type, "value_type", cells.type)
+    if cells is None or isinstance(kind, pa.BaseExtensionType):
         return _texts(series.to_list(), nan_is_missing=pandas)
     check_type(cells.type, what)
     return _nan_is_null(cells) if pandas else cells

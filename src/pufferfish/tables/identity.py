@@ -31,9 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError
-from pufferfish.tables.arrow import Cells, distinct
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import BATCH_ROWS
+from pufferfish.tables.table import BATCH_ROWS, distinct, texts_of
 
 Words = npt.NDArray[np.uint64]
 
@@ -80,7 +79,7 @@ def identity_of(source: Any, *, delimiter: str | None = None) -> TableIdentity:
         sums = np.zeros((len(batch), _PRODUCTS), dtype=np.uint64)
         for name, cells in zip(table.columns, batch.columns, strict=True):
             values, places = distinct(cells)
-            sums += _hashed(name, Cells(values).texts)[places]
+            sums += _hashed(name, texts_of(values))[places]
         for k in range(_PRODUCTS):
             product = _product(sums[:, k] >> np.uint64(4), points[k])
             products[k] = products[k] * product % _PRIME

@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from pufferfish.errors import InputError, counted, listed
 from pufferfish.numbers import IntArray
-from pufferfish.tables.arrow import Cells, distinct
+from pufferfish.tables.canonical import parse
 from pufferfish.tables.encode import Encoder
-from pufferfish.tables.report import Stratum as Stratum
-from pufferfish.tables.rules import Coding, Rules
-from pufferfish.tables.table import Table
+from pufferfish.tables.rules import Coding, Rules, Stratum
+from pufferfish.tables.table import Table, distinct, texts_of
 
 #: A dense array of more counts than this (2 GiB) is refused.
 MOST_COUNTS = 2**28
@@ -42,7 +41,7 @@ def count_people(
     columns = [str(rules.unit), str(rules.secret), *(coding.column for coding in codings)]
     whose, who, atoms = [], [], []
     for batch in table.batches([table.column(name) for name in columns]):
-        whose.append(_numbered(batch.column(0), units, gone, by_value=True))
+        whose.append(_numbered(batch.column(0), units, {"nan", *gone}, by_value=True))
         who.append(_numbered(batch.column(1), names, gone))
         atoms.append([e.encode(batch.column(2 + k)).atoms for k, e in enumerate(encoders)])
     person, own = np.concatenate(whose), np.concatenate(who)
@@ -70,17 +69,14 @@ def _numbered(
 ) -> IntArray:
     """Return a number for every raw cell: equal cells have equal ones, missing ones -1.
 
-    Cells are equal by their canonical texts, or with ``by_value`` also as numbers: to take two
-    people for one is the safe side.
+    With ``by_value`` texts of one number are equal: to take two people for one is the safe side.
     """
     values, places = distinct(column)
-    cells = Cells(values)
     own = []
-    for text, number in zip(cells.texts, cells.numbers, strict=True):
-        key = number if by_value and isinstance(number, tuple) else text
-        # What is no number marks nobody's rows, in a column of numbers.
-        missing = text in gone or (by_value and cells.typed and text == "nan")
-        own.append(-1 if missing else known.setdefault(key, len(known)))
+    for text in texts_of(values):
+        number = parse(text) if by_value else None
+        key = number if isinstance(number, tuple) else text
+        own.append(-1 if text in gone else known.setdefault(key, len(known)))
     found: IntArray = np.array(own, dtype=np.int64)[places]
     return found
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules: what a user declares of the columns of a table, and the coding of one public column."""
+"""Rules: what a user declares of the columns of a table, their coding, and what was found."""
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.numbers import parse_number, show, text_of
+from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
+from pufferfish.numbers import IntArray, parse_number, show, text_of
 from pufferfish.support import MISSING_LEVEL, Lattice, Order, Support, make_lattice, read_order
 from pufferfish.tables.canonical import canonical, parse
 
@@ -114,41 +114,43 @@ class Coding:
             raise InputError("numbers are rounded to a step, but the support holds levels")
         if not own <= set(names):
             raise InputError(
-                f"missing values are to be the level {MISSING_LEVEL!r}, which the support lacks"
+                f"missing values are to be the level {MISSING_LEVEL!r} of column {self.column!r}, "
+                "which its levels (--order, --levels) do not name"
             )
         clash = sorted((set(map(canonical, names)) - own).intersection(self.missing))
         if isinstance(support, Lattice):
-            clash = [show(value) for value in self._missing_values(support)]
+            values = (Fraction(*number) for number in self.missing_numbers)
+            clash = [show(value) for value in values if holds(support, value)]
         if clash:
             raise InputError(
                 f"{clash[0]!r} cannot mean a missing value in column {self.column!r}: it is a "
                 "value of the support"
             )
 
-    def _missing_values(self, support: Lattice) -> Iterator[Fraction]:
-        """Yield the values of a support that are said to mean "missing"."""
-        for top, bottom in self.missing_numbers:
-            steps = Fraction(top, bottom) / support.step - support.origin
-            if steps.denominator == 1 and 0 <= steps <= int(support.index[-1]):
-                at = int(np.searchsorted(support.index, int(steps)))
-                if support.index[at] == int(steps):
-                    yield support.value(at)
-
     @cached_property
     def missing_numbers(self) -> frozenset[Any]:
-        """The numbers among the texts that mean "missing", as :func:`parse` gives them."""
+        """The numbers among the texts that mean "missing", with either decimal mark in use."""
         return numbers_among(self.missing, self.decimal)
 
     def declared(self) -> Column:
         """Return the declaration under which counting yields exactly this support."""
         step = self.support.step if self.rounds and isinstance(self.support, Lattice) else None
         return Column(
-            self.column,
-            missing=self.missing,
-            step=step,
-            support=self.support,
-            missing_as_level=self.missing_as_level,
+            self.column, None, None, self.missing, step, self.support, self.missing_as_level
         )
+
+
+def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[Any]:
+    """Return the numbers that canonical texts print, also with the decimal mark in use."""
+    parsed = {parse(text, mark) for text in texts for mark in {".", decimal}}
+    return frozenset(number for number in parsed if isinstance(number, tuple))
+
+
+def holds(lattice: Lattice, value: Fraction) -> bool:
+    """Return whether a value is an atom of a lattice."""
+    steps = value / lattice.step - lattice.origin
+    inside = steps.denominator == 1 and 0 <= steps <= int(lattice.index[-1])
+    return inside and bool(np.isin(int(steps), lattice.index))
 
 
 def make_rules(
@@ -176,31 +178,28 @@ def make_rules(
     own = None if secret is None else _name(secret, "secret")
     person = None if unit is None else _name(unit, "unit")
     every = [name for name in (*names, own, person) if name is not None]
-    twice = [name for name, times in Counter(every).items() if times > 1]
-    if twice or not names:
+    if not names or len(set(every)) < len(every):
         raise InputError(
-            f"the public, secret and unit columns must differ, but {twice[0]!r} is given twice"
-            if twice
-            else "at least one public column is needed, but none was named"
+            f"the public, secret and unit columns must be named and differ: {listed(every)}"
         )
-    known = [*names, *([] if own is None else [own])]
+    known = every if unit is None else every[:-1]
     if not isinstance(missing, Mapping):
         missing = dict.fromkeys(known, missing)
-    absent = {k: _texts(v, "missing") for k, v in _by_column(missing, known, "missing").items()}
     if not isinstance(missing_as_level, Mapping):
         missing_as_level = dict.fromkeys(names, missing_as_level)
-    given = {"order": order, "levels": levels, "step": step, "support": support}
+    gone = {k: _texts(v, "missing") for k, v in _by_column(missing, known, "missing").items()}
     options = {
-        what: _by_column(value, names, what)
-        for what, value in (given | {"missing_as_level": missing_as_level}).items()
-    }
-    columns = [
-        _column(name, absent.get(name, ()), {k: v[name] for k, v in options.items() if name in v})
+        "order": order, "levels": levels, "step": step, "support": support,
+        "missing_as_level": missing_as_level,
+    }  # fmt: skip
+    given = {what: _by_column(value, names, what) for what, value in options.items()}
+    columns = tuple(
+        _column(name, gone.get(name, ()), *(given[what].get(name) for what in options))
         for name in names
-    ]
-    excluded = _texts(exclude_secrets, "exclude_secrets")
+    )
     mark: DecimalMark = "," if decimal == "," else "."
-    return Rules(own, tuple(columns), excluded, mark, person, absent.get(own or "", ()))
+    excluded = _texts(exclude_secrets, "exclude_secrets")
+    return Rules(own, columns, excluded, mark, person, gone.get(own or "", ()))
 
 
 def _by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
@@ -212,62 +211,63 @@ def _by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
             raise InputError(f"{what} of several columns must be a mapping {{column: {what}}}")
         return {columns[0]: given}
     named = {_name(column, what): value for column, value in given.items()}
-    lost = [column for column in named if column not in columns]
-    if lost or len(named) < len(given):
-        raise InputError(
-            f"{what} names the column {lost[0]!r}{did_you_mean(lost[0], columns)}, but the columns "
-            f"are {listed(columns)}"
-            if lost
-            else f"{what} is given twice for one column"
-        )
-    return {column: value for column, value in named.items() if value is not None}
+    for column in named:
+        if column not in columns:
+            raise InputError(
+                f"{what} names the column {column!r}{did_you_mean(column, columns)}, but the "
+                f"columns are {listed(columns)}"
+            )
+    if len(named) < len(given):
+        raise InputError(f"{what} is given twice for one column")
+    return named
 
 
-def _column(name: str, missing: tuple[str, ...], options: Mapping[str, Any]) -> Column:
+def _column(
+    name: str,
+    missing: tuple[str, ...],
+    order: Any,
+    levels: Any,
+    step: Any,
+    support: Any,
+    as_level: Any,
+) -> Column:
     """Return the checked declaration of one column."""
-    as_level = bool(options.get("missing_as_level"))
-    order, levels = read_order(options.get("order")), None
+    order, own = read_order(order), (MISSING_LEVEL,) if as_level else ()
     if isinstance(order, tuple):
         order = _texts(order, "order", distinct=True)
-    if "levels" in options:
-        levels = _texts(options["levels"], "levels", distinct=True)
-        if as_level and MISSING_LEVEL not in levels:
-            levels = (*levels, MISSING_LEVEL)
-    if as_level and isinstance(order, tuple) and MISSING_LEVEL not in order:
+    if levels is not None:
+        levels = _texts(levels, "levels", distinct=True)
+        levels = tuple(dict.fromkeys((*levels, *own)))
+    stated = order if isinstance(order, tuple) else levels or own
+    if not {*own, *(levels or stated)} == set(stated):
         raise InputError(
-            f"the order {listed(order)} does not say where the level of missing values belongs; "
-            f"name {MISSING_LEVEL!r} in it, for example as the last one (--order)"
+            f"order and levels differ: the order is {listed(stated)}, but the levels are "
+            f"{listed(dict.fromkeys((*(levels or stated), *own)))}; name the same in both (--order)"
         )
-    stated = order if isinstance(order, tuple) else levels or ()
-    odd = set(stated).symmetric_difference(levels) if isinstance(order, tuple) and levels else None
-    if odd:
-        raise InputError(f"order and levels differ in {listed(sorted(odd))}; give one of them")
-    gone = {"", *missing} - ({MISSING_LEVEL} if as_level else set())
-    clash = [text for text in stated if text in gone]
+    clash = [text for text in stated if text in {"", *missing}.difference(own)]
     if clash:
         raise InputError(f"{clash[0]!r} is a level, but means a missing value")
-    step = parse_number(options["step"], "the step") if "step" in options else None
+    if step is not None:
+        step = parse_number(step, "the step")
+    if support is not None:
+        if isinstance(support, str) or not isinstance(support, Iterable):
+            raise InputError(f"the support must be a list of numbers, but {support!r} was given")
+        values = {parse_number(value, "a value of the support") for value in support}
+        support = make_lattice(values, step)
+    if (step is not None or support) and (order is not None or stated):
+        raise InputError(
+            "a step or support is for numbers, but an order, levels or missing as a level make "
+            "the column levels"
+        )
     if step is not None and step <= 0:
         raise InputError(f"the step must be above 0, but {show(step)} was given")
-    support = _lattice(options["support"], step) if "support" in options else None
-    if (step or support) and (order is not None or levels is not None or as_level):
-        raise InputError(
-            f"a {'step' if step else 'support'} is for numbers, but an order, levels or missing "
-            "as a level make the column levels"
-        )
-    return Column(name, order, levels, missing, step, support, as_level)
+    return Column(name, order, levels, missing, step, support, bool(as_level))
 
 
 def _name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be the name of a column, but {value!a} was given")
     return unicodedata.normalize("NFC", _utf8(value, what).strip())
-
-
-def _lattice(given: Any, step: Fraction | None) -> Lattice:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"the support must be a list of numbers, but {given!r} was given")
-    return make_lattice({parse_number(v, "a value of the support") for v in given}, step)
 
 
 def _utf8(text: str, what: str) -> str:
@@ -277,7 +277,7 @@ def _utf8(text: str, what: str) -> str:
 
 
 def _texts(given: Any, what: str, distinct: bool = False) -> tuple[str, ...]:
-    """Return canonical texts; those that are one text are so once, or refused as levels."""
+    """Return canonical texts, each once; with ``distinct`` they are levels, and none is twice."""
     if not isinstance(given, Iterable | None):
         raise InputError(f"{what} must be a list of texts, but {given!r} was given")
     items = [given] if isinstance(given, str) else list(given or ())
@@ -285,12 +285,101 @@ def _texts(given: Any, what: str, distinct: bool = False) -> tuple[str, ...]:
     twice = sorted(text for text, times in Counter(texts).items() if times > 1)
     if distinct and (twice or not texts):
         raise InputError(
-            f"{what} names {listed(twice)} more than once" if twice else f"{what} names no level"
+            f"{what} names {listed(twice) + ' more than once' if twice else 'no level'}"
         )
     return tuple(dict.fromkeys(text for text in texts if text or distinct))
 
 
-def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[Any]:
-    """Return the numbers that canonical texts print, also with the decimal mark in use."""
-    forms = (f for t in texts for f in (t, t.replace(",", ".", 1) if decimal == "," else t))
-    return frozenset(value for value in map(parse, forms) if isinstance(value, tuple))
+# ---- what was found ------------------------------------------------------------------------------
+
+#: Why rows are set aside: no value in a public column, no secret, or an excluded secret.
+Reason = Literal["no public value", "no secret", "secret excluded"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """The people who have one number of usable rows.
+
+    Attributes
+    ----------
+    rows : int
+        How many rows each of them has.
+    sequences : int64 array, shape (q, rows)
+        The distinct sequences of atoms of the product, in the order of rows.
+    counts : int64 array, shape (m, q)
+        How many people of each secret have each sequence.
+    """
+
+    rows: int
+    sequences: IntArray
+    counts: IntArray
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """Rows that are not in the counts, under their first reason."""
+
+    reason: Reason
+    name: str  # the public column, the secret column, or the excluded secret
+    rows: int
+
+
+@dataclass(frozen=True)
+class MissingText:
+    """A text that means "missing" ("" is the empty cell), and the rows in which it does."""
+
+    text: str
+    public_rows: int
+    secret_rows: int
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """Where the rows of a table went: ``rows_read = rows_used + rows set aside``, always.
+
+    Attributes
+    ----------
+    source : str
+        The file, or the kind of dataframe.
+    rules : Rules
+        What was declared.
+    rows_read, rows_used : int
+    set_aside : tuple of SetAside
+    secrets : tuple of (secret, rows)
+        Rows used of every secret.
+    missing : tuple of MissingText
+        Every text that means "missing", the empty cell first.
+    rows_missing : tuple of int
+        Rows of the whole table without a value in each public column.
+    missing_rows : int or None
+        Rows used that have the level of missing values in a column; None where it is no level.
+    people : tuple of (rows, people), or None
+        How many people have so many usable rows; None where every row is one person's.
+    notes, warnings : tuple of str
+        One sentence each; each warning was also given as a PriorWarning.
+    """
+
+    source: str
+    rules: Rules
+    rows_read: int
+    rows_used: int
+    set_aside: tuple[SetAside, ...]
+    secrets: tuple[tuple[str, int], ...]
+    missing: tuple[MissingText, ...]
+    rows_missing: tuple[int, ...]
+    missing_rows: int | None = None
+    people: tuple[tuple[int, int], ...] | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rows_read != self.rows_used + self.rows_set_aside:
+            raise PufferfishError(
+                f"rows were lost in {self.source}: {self.rows_read} read, {self.rows_used} used, "
+                f"{self.rows_set_aside} set aside; please report this"
+            )
+
+    @property
+    def rows_set_aside(self) -> int:
+        """Rows that are not in the counts."""
+        return sum(aside.rows for aside in self.set_aside)

@@ -4,7 +4,6 @@
 import glob
 import json
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +17,18 @@ import pyarrow as pa
 
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.numbers import text_of
-from pufferfish.tables.arrow import check_type, distinct, integers, one_array, strings, to_numpy
 from pufferfish.tables.frames import open_frame
-from pufferfish.tables.table import BATCH_ROWS, Table, column_names
+from pufferfish.tables.table import (
+    BATCH_ROWS,
+    Table,
+    check_type,
+    column_names,
+    distinct,
+    integers,
+    one_array,
+    strings,
+    to_numpy,
+)
 from pufferfish.tables.text import (
     SMALL,
     Header,
@@ -50,27 +58,16 @@ _STDIN = "standard input"
 class FileTable(Table):
     """A file that is read anew by every call, and of which only the columns in use are read.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    scan : str
-        The DuckDB table function that reads it, with ``{file}`` in the place of the path.
-    columns : sequence of str
-        The names in the header.
-    fields : sequence of str
-        The names under which DuckDB knows these columns.
-    header : Header, optional
-        That of a text file.
-    decode : callable, optional
-        Turns an array of DuckDB's cells into raw cells.
+    ``scan`` is the DuckDB table function that reads it, with ``{file}`` in the place of the path,
+    ``names`` those of the header and ``fields`` what DuckDB calls them; ``header`` is that of a
+    text file, and ``decode`` turns DuckDB's cells into raw cells.
     """
 
     def __init__(
         self,
         path: Path,
         scan: str,
-        columns: Sequence[str],
+        names: Sequence[str],
         fields: Sequence[str],
         *,
         header: Header | None = None,
@@ -78,7 +75,7 @@ class FileTable(Table):
     ) -> None:
         self.name = _name(path)
         self.path = None if self.name == _STDIN else path
-        self.columns = column_names(columns, self.name)
+        self.columns = column_names(names, self.name)
         self.textual = header is not None or decode is not None
         self._path, self._scan, self._header, self._decode = path, scan, header, decode
         self._fields = dict(zip(self.columns, fields, strict=True))
@@ -95,21 +92,20 @@ class FileTable(Table):
                 look.result()
             if self._small is not None:
                 rows = Counter(zip(*(self._small[name] for name in names), strict=True))
-                cells: list[Any] = [strings([row[k] for row in rows]) for k in range(len(names))]
-                return _grouped(cells, integers(list(rows.values())), names)
+                own = [strings([row[k] for row in rows]) for k in range(len(names))]
+                cells = [*own, integers(list(rows.values()))]
+                return pa.Table.from_arrays(cells, names=[*names, "count"])
             fields = ", ".join(self._fields[name] for name in names)
             try:
                 # A large text file is looked at meanwhile.
                 with self._query(f"SELECT {fields}, count(*) FROM {{scan}} GROUP BY ALL") as found:
                     table = found.to_arrow_table()
-            except InputError:
-                look.result()  # which may know more
-                raise
-            look.result()
+            finally:
+                look.result()  # which may know more of what is wrong
         cells = [self._raw(table.column(k), name) for k, name in enumerate(names)]
         counts = table.column(len(names))
         self._check(int(to_numpy(one_array(counts)).sum()))
-        return _grouped(cells, counts, names)
+        return pa.Table.from_arrays([*cells, counts], names=[*names, "count"])
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
@@ -157,31 +153,27 @@ class FileTable(Table):
         return self._decode(cells, what) if self._decode else cells
 
 
-def _grouped(cells: Sequence[Any], counts: Any, names: Sequence[str]) -> pa.Table:
-    return pa.Table.from_arrays([*cells, counts], names=[*names, "count"])
-
-
 def open_table(source: Any, *, delimiter: str | None = None) -> Table:
     """Return the table behind a path, "-" (standard input), a dataframe or a Table."""
     if isinstance(source, Table):
         return source
     path = Path(source) if isinstance(source, str | Path) else None
-    if path is None:
-        if delimiter is not None:
-            raise InputError("a delimiter is for text files; leave it out")
-        return open_frame(source)
     if str(path) == "-":
         return _open_text(_standard_input(), delimiter)
-    # A leading ~ is a home folder only where it stands alone: "~x.csv" is a name like others.
-    path = path.expanduser() if path.parts[:1] == ("~",) else path
-    _check_file(path)
-    suffixes = [suffix.lower() for suffix in path.suffixes]
+    suffixes: list[str] = []
+    if path is not None:
+        # A leading ~ is a home folder only where it stands alone: "~x.csv" is a name like others.
+        path = path.expanduser() if path.parts[:1] == ("~",) else path
+        _check_file(path)
+        suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
     ending = "".join((suffixes[:-1] if packed else suffixes)[-1:])
-    if ending in _TEXT:
+    if path is not None and ending in _TEXT:
         return _open_text(path, delimiter)
     if delimiter is not None:
         raise InputError("a delimiter is for text files; leave it out")
+    if path is None:
+        return open_frame(source)
     if ending in _JSON:
         return _open_json(path, packed)
     if ending in _PARQUET and not packed:
@@ -244,11 +236,9 @@ def _open_parquet(path: Path) -> FileTable:
         names.append(name)
         while below:  # what is in a nested column
             below += next(nodes)[1] - 1
-    fields = names
-    if len({name.casefold() for name in names}) < len(names):
-        # DuckDB gives other names to columns whose names differ only in case, or not at all.
-        fields = [row[0] for row in _described(path, f"(DESCRIBE SELECT * FROM {scan})")]
-    return FileTable(path, scan, names, list(map(_identifier, fields)))
+    # DuckDB gives other names to columns whose names differ only in case, or not at all.
+    fields = [_identifier(row[0]) for row in _described(path, f"(DESCRIBE SELECT * FROM {scan})")]
+    return FileTable(path, scan, names, fields)
 
 
 def _open_json(path: Path, packed: bool) -> FileTable:
@@ -266,18 +256,7 @@ def _open_json(path: Path, packed: bool) -> FileTable:
     # Cells come as pieces of JSON, so that DuckDB guesses no types, dates or times.
     columns = ", ".join(f"{_quoted(name)}: 'JSON'" for name in names)
     scan = f"read_json({{file}}, {options}, columns={{{columns}}})"
-    table = FileTable(path, scan, names, list(map(_identifier, names)), decode=_from_json)
-    folded = {name.casefold() for name in names}
-    for name in names:
-        # DuckDB calls the second of two keys that differ only in case X_1, and finds no X_1.
-        base = re.fullmatch(r"(.*)_\d+", name, re.DOTALL)
-        if base and base[1].casefold() in folded:
-            cells = table.groups([name]).column(0)
-            if cells.null_count == len(cells):
-                raise InputError(
-                    f"{path} has two keys that differ only in case, one is {base[1]!r}"
-                )
-    return table
+    return FileTable(path, scan, names, list(map(_identifier, names)), decode=_from_json)
 
 
 def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
@@ -289,12 +268,18 @@ def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
 
 @contextmanager
 def _query(path: Path, query: str, header: Header | None = None) -> Iterator[Any]:
-    """Run a query; the message of an error may quote rows, and is not passed on."""
+    """Run a query; the message of an error may quote rows, and is not passed on.
+
+    DuckDB takes ``*`` or ``[`` in a name for a pattern of many files, and then reads the names of
+    all files beside it. So the file is opened here, and goes by the number under which it is open.
+    """
     import duckdb
 
-    with _scanned(path, query) as scan, _connection() as connection:
+    with path.open("rb") as file, _connection() as connection:
+        known = os.path.isdir(_OPEN_FILES)
+        name = f"{_OPEN_FILES}/{file.fileno()}" if known else glob.escape(str(path.absolute()))
         try:
-            yield connection.sql(scan)
+            yield connection.sql(query.replace("{file}", _quoted(name), 1))
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             if str(error).startswith("Out of Memory"):
                 raise InputError(f"{_name(path)} has too many distinct values") from None
@@ -304,6 +289,15 @@ def _query(path: Path, query: str, header: Header | None = None) -> Iterator[Any
             raise InputError(
                 f"cannot read {path} as {kind}: it is damaged, or of another kind"
             ) from None
+
+
+@contextmanager
+def _connection() -> Iterator[Any]:
+    import duckdb
+
+    with duckdb.connect(":memory:", config=dict(_SETTINGS)) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        yield connection
 
 
 def _from_json(cells: Any, what: str) -> pa.Array:
@@ -326,35 +320,9 @@ def _loads(piece: str) -> Any:
         return piece.strip()  # DuckDB also knows nan and inf
 
 
-@contextmanager
-def _connection() -> Iterator[Any]:
-    import duckdb
-
-    with duckdb.connect(":memory:", config=dict(_SETTINGS)) as connection:
-        connection.execute("SET enable_progress_bar = false")
-        yield connection
-
-
 def _identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-@contextmanager
-def _scanned(path: Path, scan: str) -> Iterator[str]:
-    """Give the table function that reads a file, whatever its name is.
-
-    DuckDB takes ``*`` or ``[`` in a name for a pattern of many files, and then reads the names of
-    all files beside it. Such a file, or one whose name is no UTF-8, is opened here, and goes by
-    the number under which it is open.
-    """
-    name = str(path.absolute())
-    plain = not glob.has_magic(name) and name.encode("utf-8", "ignore") == os.fsencode(name)
-    if plain or not os.path.isdir(_OPEN_FILES):
-        yield scan.replace("{file}", _quoted(glob.escape(name)), 1)
-        return
-    with path.open("rb") as file:
-        yield scan.replace("{file}", _quoted(f"{_OPEN_FILES}/{file.fileno()}"), 1)
