@@ -7,70 +7,78 @@ The package carries the counts per level with their citations, not the rows of t
 
 import csv
 import io
-import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from pufferfish.calibration.registry import MechanismName
+import msgspec
+
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.files import write_whole
-from pufferfish.numbers import parse_number
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
-#: What the paper's table prints, and what this package adds; most noise first.
-MECHANISMS: tuple[MechanismName, ...] = ("l1", "wasserstein", "relaxed", "one-sided", "exact")
 
-
-@dataclass(frozen=True)
-class Reported:
-    """A range of noise reductions of ``relaxed`` as the paper prints it, in per cent."""
-
-    against: str
-    least: str
-    most: str
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
+class Block(msgspec.Struct, frozen=True, dict=True):
     """One block of the paper's table: a prior with one pair, and what was printed for it."""
 
     name: str
     title: str
     citation: str
     licence: str
-    coding: str  # what was decided in counting the levels
     secret: str
     public: str
     pair: tuple[str, str]  # the first secret goes with x, the second with x'
-    order: tuple[str, ...]  # the levels in the order of their codes; empty for a simulation
-    prior: Prior
-    scenario: Scenario
-    printed: Mapping[str, tuple[str, ...]]  # mechanism -> one scale for each epsilon
-    reported: tuple[Reported, ...]
-    notes: Mapping[tuple[str, Fraction], str]  # what is known of a cell that does not agree
+    printed: dict[str, tuple[str, ...]]  # mechanism -> one scale for each epsilon
+    reported: dict[str, tuple[str, str]]  # least and largest reduction of relaxed against others
+    notes: dict[str, str]  # what is known of a cell ("relaxed 0.2") that does not agree
+    coding: str = ""  # what was decided in counting the levels
+    order: tuple[str, ...] = ()  # the levels in the order of their codes; empty for a simulation
+    counts: dict[str, list[int]] = {}
+    support: tuple[str, ...] = ()
+    probabilities: dict[str, list[str]] = {}
+
+    @cached_property
+    def prior(self) -> Prior:
+        """The prior of both secrets."""
+        if self.order:
+            return Prior.from_counts(self.counts, support=self.order, order=self.order)
+        return Prior.from_mapping(
+            {s: dict(zip(self.support, row, strict=True)) for s, row in self.probabilities.items()}
+        )
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The prior with the pair."""
+        return Scenario(self.prior, pairs=[self.pair])
 
     @property
     def rows(self) -> int:
         """The number of rows that were counted; 0 for a simulation."""
-        return sum(self.prior.totals) if self.order else 0
+        return sum(map(sum, self.counts.values()))
+
+
+class _Table(msgspec.Struct):
+    epsilons: tuple[str, ...]
+    blocks: tuple[Block, ...]
+
+
+@lru_cache(maxsize=1)
+def _table() -> _Table:
+    text = resources.files("pufferfish.paper").joinpath("blocks.json").read_bytes()
+    return msgspec.json.decode(text, type=_Table)
 
 
 def epsilons() -> tuple[Fraction, ...]:
     """Return the epsilons of the paper's table, in its order."""
-    return tuple(parse_number(text, "epsilon") for text in _data()["epsilons"])
+    return tuple(map(Fraction, _table().epsilons))
 
 
-@lru_cache(maxsize=1)
 def blocks() -> tuple[Block, ...]:
     """Return the five blocks, in the order of the paper's table."""
-    return tuple(read_block(entry) for entry in _data()["blocks"])
+    return _table().blocks
 
 
 def block(name: str) -> Block:
@@ -109,51 +117,14 @@ def _spread_rows(chosen: Block) -> list[tuple[str, str]]:
     rows = [
         (secret, level)
         for secret in chosen.pair
-        for level, count in zip(
-            chosen.order, chosen.prior.counts[chosen.prior.row(secret)].tolist(), strict=True
-        )
+        for level, count in zip(chosen.order, chosen.counts[secret], strict=True)
         for _ in range(count)
     ]
-    first = [next(k for k, row in enumerate(rows) if row[1] == level) for level in chosen.order]
-    taken = set(first)
+    levels = [level for _, level in rows]
+    first = list(map(levels.index, chosen.order))
     # Steps of about the golden section spread any run evenly; one that has no divisor in common
     # with the number of rows meets each row once.
     n = len(rows)
     step = next(s for s in range(round(n * 0.618), 2 * n) if math.gcd(s, n) == 1)
-    others = [k for k in (step * i % n for i in range(n)) if k not in taken]
-    return [rows[k] for k in (*first, *others)]
-
-
-@lru_cache(maxsize=1)
-def _data() -> dict[str, Any]:
-    file = resources.files("pufferfish.paper").joinpath("blocks.json")
-    data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return data
-
-
-def read_block(entry: Mapping[str, Any]) -> Block:
-    """Return a block from its entry in blocks.json."""
-    order = tuple(entry.get("order", ()))
-    first, second = entry["pair"]
-    if order:
-        prior = Prior.from_counts(entry["counts"], support=order, order=order)
-    else:
-        prior = Prior.from_mapping(
-            {
-                secret: dict(zip(map(str, entry["support"]), masses, strict=True))
-                for secret, masses in entry["probabilities"].items()
-            }
-        )
-    texts = {key: entry.get(key, "") for key in ("name", "title", "citation", "licence", "coding")}
-    return Block(
-        **texts,
-        secret=entry["secret"],
-        public=entry["public"],
-        pair=(first, second),
-        order=order,
-        prior=prior,
-        scenario=Scenario(prior, pairs=[(first, second)]),
-        printed={m: tuple(cells) for m, cells in entry["printed"].items()},
-        reported=tuple(Reported(**given) for given in entry["reported_reduction"]),
-        notes={(n["mechanism"], Fraction(n["epsilon"])): n["text"] for n in entry["notes"]},
-    )
+    others = (step * i % n for i in range(n))
+    return [rows[k] for k in dict.fromkeys((*first, *others))]
