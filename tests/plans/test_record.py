@@ -172,12 +172,9 @@ def test_no_certificate_is_claimed_for_something_else(
 
 def test_a_plan_without_a_certificate_claims_none(tmp_path: Path) -> None:
     data = json.loads(planned(tmp_path).to_json()) | {"certificate": None}
-    plan = pf.Plan.from_json(json.dumps(data))
-    told = public_record(*released(plan, table(tmp_path)))
-    assert told["certificate"] == {
-        "claimed": False,
-        "statement": "No certificate is claimed: the plan has none that holds.",
-    }
+    told = public_record(*released(pf.Plan.from_json(json.dumps(data)), table(tmp_path)))
+    assert told["certificate"]["claimed"] is False
+    assert "none that holds" in told["certificate"]["statement"]
 
 
 @pytest.mark.parametrize(

@@ -159,18 +159,17 @@ def test_levels_that_were_never_seen() -> None:
 
 def test_what_is_not_known_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     given_prior = pf.Prior.from_mapping({"a": {0: ".5", 1: ".5"}, "b": {0: ".4", 1: ".6"}})
+    rows = pf.Prior.from_counts({"a": [3, 4], "b": [5, 6]}, support=[0, 1])
     noise = DiscreteLaplace(1.0, Fraction(1))
     alone = sensitivity_of(pf.Scenario(given_prior), noise, Fraction(1))
     assert alone.loss_at_95 is None
     assert (alone.radius or 0) > 0
-    rows = pf.Prior.from_counts({"a": [3, 4], "b": [5, 6]}, support=[0, 1])
     assert sensitivity_of(pf.Scenario([rows, given_prior]), noise, Fraction(1)).loss_at_95 is None
-    monkeypatch.setattr(sensitivity, "_MOST_FOR_RADIUS", 0)
-    some = sensitivity_of(pf.Scenario(rows), noise, Fraction(1))
-    assert (some.radius, some.radius_at_double) == (None, None)
-    assert some.loss_at_95 is not None
-    monkeypatch.setattr(sensitivity, "_MOST_FOR_LOSS", 0)
-    assert sensitivity_of(pf.Scenario(rows), noise, Fraction(1)).loss_at_95 is None
+    for name, known in (("_MOST_FOR_RADIUS", True), ("_MOST_FOR_LOSS", False)):
+        monkeypatch.setattr(sensitivity, name, 0)
+        some = sensitivity_of(pf.Scenario(rows), noise, Fraction(1))
+        assert (some.radius, some.radius_at_double) == (None, None)
+        assert (some.loss_at_95 is not None) is known
 
 
 @pytest.mark.parametrize("epsilon", ["1e-15", "1e-9", "700"])

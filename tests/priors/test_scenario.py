@@ -27,6 +27,10 @@ from pufferfish.support import Lattice, Levels
 THREE = Prior.from_mapping({"a": {0: 1}, "b": {1: 1}, "c": {2: 1}})
 
 
+def counted(*rows: Any, support: Any = (0, 1), **options: Any) -> Prior:
+    return Prior.from_counts(dict(zip("abc", rows, strict=False)), support=support, **options)
+
+
 def values_of(scenario: Scenario) -> tuple[Fraction, ...]:
     assert isinstance(scenario.support, Lattice)
     return scenario.support.values
@@ -77,16 +81,8 @@ def test_one_secret_is_nothing_to_tell_apart() -> None:
 
 
 def test_with_very_many_secrets_the_pairs_are_named() -> None:
-    names = [f"id{k}" for k in range(200)]
-    rows = np.eye(200, dtype=np.int64)
-    assert (
-        len(
-            Scenario(
-                Prior.from_counts(dict(zip(names, rows, strict=True)), support=range(200))
-            ).pairs
-        )
-        == 19900
-    )
+    rows = {f"id{k}": row for k, row in enumerate(np.eye(200, dtype=np.int64))}
+    assert len(Scenario(Prior.from_counts(rows, support=range(200))).pairs) == 19900
     many = Prior.from_counts({f"id{k}": [k + 1, 1] for k in range(50_000)}, support=[0, 1])
     started = time.perf_counter()
     with pytest.raises(InputError, match=r"50,000 secrets, .* 1,249,975,000 pairs, .* swapped"):
@@ -99,16 +95,6 @@ def test_with_very_many_secrets_the_pairs_are_named() -> None:
 
 
 # Several adversaries
-
-
-def test_several_adversaries_share_the_union_of_their_supports() -> None:
-    first = Prior.from_mapping({"a": {0: 1}, "b": {2: 1}})
-    second = Prior.from_mapping({"b": {"0.5": ".5", "2": ".5"}, "a": {"1": 1}})
-    scenario = Scenario([first, second])
-    assert values_of(scenario) == (0, Fraction(1, 2), 1, 2)
-    assert [p.secrets for p in scenario.priors] == [("a", "b")] * 2
-    assert scenario.priors[1].probability("b", 1) == Fraction(1, 2)
-    assert scenario.priors[0].probability("b", 3) == 1
 
 
 def test_columns_are_matched_by_name() -> None:
@@ -135,16 +121,14 @@ def test_columns_are_matched_by_name() -> None:
 
 
 def test_adversaries_that_do_not_fit_together() -> None:
-    other = Prior.from_mapping({"a": {0: 1}, "z": {2: 1}})
-    numbers = Prior.from_mapping({"a": {0: 1}, "b": {2: 1}})
-    levels = Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}})
-    ordered = Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}}, order=["x", "y"])
-    backwards = Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}}, order=["y", "x"])
-    joint = Prior.from_counts({"a": [[1]], "b": [[1]]}, support={"x": [0], "z": [0]})
-    elsewhere = Prior.from_counts({"a": [[1]], "b": [[1]]}, support={"x": [0], "y": [0]})
-    mixed = Prior.from_counts({"a": [[1]], "b": [[1]]}, support={"x": [0], "z": ["u"]})
+    numbers, levels = (counted([1, 1], [1, 1], support=own) for own in ([0, 2], ["x", "y"]))
+    ordered = counted([1, 1], [1, 1], support=["x", "y"], order="x,y")
+    backwards = counted([1, 1], [1, 1], support=["x", "y"], order="y,x")
+    joint = counted([[1]], [[1]], support={"x": [0], "z": [0]})
+    elsewhere = counted([[1]], [[1]], support={"x": [0], "y": [0]})
+    mixed = counted([[1]], [[1]], support={"x": [0], "z": ["u"]})
     for wrong, message in (
-        ([numbers, other], "same secrets"),
+        ([numbers, Prior.from_mapping({"a": {0: 1}, "z": {2: 1}})], "same secrets"),
         ([numbers, levels], "numbers and another's on levels"),
         ([levels, ordered], "same order"),
         ([ordered, backwards], "same order"),
@@ -154,7 +138,7 @@ def test_adversaries_that_do_not_fit_together() -> None:
     ):
         with pytest.raises(InputError, match=message):
             Scenario(wrong)
-    wider = Prior.from_mapping({"a": {"x": 1}, "b": {"z": 1}})
+    wider = counted([1, 0], [0, 1], support=["x", "z"])
     assert Scenario([levels, wider]).support == Levels(("x", "y", "z"))
 
 
@@ -189,8 +173,8 @@ def test_one_level_for_all_cells_of_the_secrets_in_the_pairs() -> None:
 
 
 def test_several_adversaries_share_the_level() -> None:
-    one = Prior.from_counts({"a": [3, 4], "b": [5, 6]}, support=[0, 1], confidence=0.9)
-    other = Prior.from_counts({"a": [9, 4, 0], "b": [5, 1, 0]}, support=[0, 1, 2], confidence=0.9)
+    one = counted([3, 4], [5, 6], confidence=0.9)
+    other = counted([9, 4, 0], [5, 1, 0], support=[0, 1, 2], confidence=0.9)
     exact = Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}})
     near = exact.with_region(tv_radius="1/7")
     sets = Scenario([one, other, exact, near]).sets()
@@ -203,40 +187,32 @@ def test_several_adversaries_share_the_level() -> None:
     assert isinstance(point, Point)
     assert (point.masses.tolist(), point.total) == ([1, 0, 0], 1)
     assert ball == ball_around([1, 0, 0], 1, Fraction(1, 7))
-
-
-def test_points_have_an_axis_for_each_column() -> None:
-    joint = Prior.from_counts({"a": [[1, 2]], "b": [[3, 4]]}, support={"x": [0], "z": [0, 1]})
-    point = Scenario(joint).sets()[0][1]
-    assert isinstance(point, Point)
-    assert point.masses.tolist() == [[3, 4]]
+    joint = Scenario(counted([[1, 2]], [[3, 4]], support={"x": [0], "z": [0, 1]})).sets()[0][1]
+    assert isinstance(joint, Point)
+    assert joint.masses.tolist() == [[3, 4]]  # an axis for each column
 
 
 # Digests
 
 
 def test_digests_tell_scenarios_apart_and_not_their_writing() -> None:
-    counts = Prior.from_counts({"a": [2, 4], "b": [1, 1]}, support=[0, 1])
+    counts = counted([2, 4], [1, 1])
     again = Prior.from_mapping({"b": {1: ".5", 0: ".5"}, "a": {"1": "2/3", "0": "1/3"}})
-    assert Scenario(counts).digest == Scenario(again).digest
-    assert Scenario([counts, again]).digest != Scenario(counts).digest
+    big = counted([2 * 2**70, 4 * 2**70], [3, 3])
+    same = {Scenario(prior).digest for prior in (counts, again, big)}
     changed = [
-        Scenario(Prior.from_counts({"a": [2, 5], "b": [1, 1]}, support=[0, 1])),
-        Scenario(Prior.from_counts({"a": [2, 4], "b": [1, 1]}, support=[0, 2])),
-        Scenario(Prior.from_counts({"a": [2, 4], "c": [1, 1]}, support=[0, 1])),
-        Scenario(Prior.from_counts({"b": [2, 4], "a": [1, 1]}, support=[0, 1])),
-        Scenario(
-            Prior.from_counts({"a": [2, 4], "b": [1, 1]}, support=["n", "y"], order=["n", "y"])
-        ),
-        Scenario(counts.with_region(tv_radius="1e-7")),
-        Scenario(counts.with_region(tv_radius="0.1")),
-        Scenario(counts.with_region(confidence="0.9")),
+        counted([2, 5], [1, 1]),
+        counted([1, 1], [2, 4]),
+        counted([2, 4], [1, 1], support=[0, 2]),
+        counted([2, 4], [1, 1], support=["n", "y"], order="n,y"),
+        Prior.from_counts({"a": [2, 4], "c": [1, 1]}, support=[0, 1]),
+        counts.with_region(tv_radius="1e-7"),
+        counts.with_region(tv_radius="0.1"),
+        counts.with_region(confidence="0.9"),
+        big.with_region(confidence="0.9"),  # how wide intervals are depends on the numbers of rows
     ]
-    assert len({s.digest for s in [Scenario(counts), *changed]}) == 9
-    big = Prior.from_counts({"a": [2 * 2**70, 4 * 2**70], "b": [3, 3]}, support=[0, 1])
-    assert Scenario(big).digest == Scenario(counts).digest
-    # How wide intervals are depends on the numbers of rows.
-    assert Scenario(big.with_region(confidence="0.9")).digest != changed[-1].digest
+    digests = {Scenario(prior).digest for prior in changed} | {Scenario([counts, again]).digest}
+    assert (len(same), len(digests), len(same | digests)) == (1, 10, 11)
 
 
 def test_a_digest_of_numbers_beyond_what_python_prints() -> None:
@@ -264,8 +240,7 @@ def test_orders_do_not_change_a_digest(secrets: list[str], swapped: bool) -> Non
 
 
 def test_rules_have_an_order_of_their_own() -> None:
-    one = Prior.from_counts({"a": [3, 4], "b": [5, 6]}, support=[0, 1])
-    other = Prior.from_counts({"a": [9, 4], "b": [5, 1]}, support=[0, 1])
+    one, other = counted([3, 4], [5, 6]), counted([9, 4], [5, 1])
     near, sure = TVBall(Fraction(1, 9)), Confidence(Fraction(9, 10))
     first = Scenario([one.with_region(tv_radius="1/9"), other.with_region(confidence=0.9)])
     second = Scenario([other.with_region(confidence=0.9), one.with_region(tv_radius="1/9")])
