@@ -150,23 +150,6 @@ def test_what_is_put_in_comes_out(store: Store) -> None:
     assert (second.bound, second.own) == (None, True)
 
 
-def test_every_charge_changes_the_version(store: Store) -> None:
-    def version() -> int:
-        with store.reading() as view:
-            return view.dataset(NAME).version
-
-    opened(store, "other")
-    seen = [version()]
-    for _ in range(2):
-        release = charge_once(store, Fraction(1, 9))
-        seen.append(version())
-    assert seen == sorted(set(seen))
-    with store.begin_charge() as charge:
-        charge.mark_released(release or "")
-        charge.add_release("other", "x", "{}", True, None, "")
-    assert version() == seen[-1]
-
-
 def test_nothing_is_added_after_an_exception(store: Store) -> None:
     def fail(error: type[BaseException]) -> None:
         with store.begin_charge() as charge:
@@ -187,7 +170,10 @@ def test_nothing_is_added_after_an_exception(store: Store) -> None:
         (lambda c: c.dataset("studnets"), "did you mean 'students'.*it has students"),
         (lambda c: c.mark_released("x"), "no release 'x'"),
         (lambda c: c.add_dataset(NAME, "s", Fraction(2), "0", 1, False), "cannot use"),
-        (lambda c: c.add_dataset("b", "higher", Fraction(2), "d" * 64 + NAME, 1, True), "cannot use"),
+        (
+            lambda c: c.add_dataset("b", "higher", Fraction(2), "d" * 64 + NAME, 1, True),
+            "cannot use",
+        ),
         (lambda c: c.add_dataset("\ud800", "s", Fraction(1), "0", 1, False), "surrogate"),
         (lambda c: c.add_release("none", "x", "", True, None, ""), "cannot use|damaged"),
     ],

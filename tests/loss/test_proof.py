@@ -32,7 +32,7 @@ from pufferfish.numbers import float_up
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import make_lattice, make_levels
-from pufferfish.tables.rules import Stratum
+from pufferfish.tables.report import Stratum
 from strategies import Case, Released, Robust, cases, large, people, released, robust
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
@@ -166,14 +166,6 @@ def test_slices_of_1e_15_need_no_more_than_the_precision_that_epsilon_asks_for()
     known = certify(thin, 14.86006705994)
     assert known.loss == pytest.approx(3.448275862069e-16, rel=1e-12)
     assert known.loss_at_least == pytest.approx(3.448275862069e-16, rel=1e-12)
-
-
-def test_all_pairs_and_chosen_pairs(arithmetic: str) -> None:
-    rows = {"A": {0: 1}, "B": {1: 1}, "C": {2: 1}}
-    everything, chosen = scenario_of(rows), scenario_of(rows, pairs=[("A", "B"), ("B", "C")])
-    assert not certify(everything, 1.0, 1).holds
-    assert certify(everything, 2.0, 1).holds
-    assert certify(chosen, 1.0, 1).holds
 
 
 def test_adversaries_are_not_mixed(arithmetic: str) -> None:

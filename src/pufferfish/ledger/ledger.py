@@ -17,7 +17,6 @@ from pufferfish.errors import (
     CheckFailed,
     InputError,
     PufferfishWarning,
-    counted,
     listed,
     quoted,
     warn_user,
@@ -27,19 +26,17 @@ from pufferfish.ledger.database import PATIENCE, Waiting
 from pufferfish.ledger.pricing import (
     Price,
     Progress,
+    State,
     Subject,
     Verified,
     dataset_of,
     verify_books,
 )
-from pufferfish.ledger.store import Charge, Dataset, ReleaseRecord, Store, parse_budget
+from pufferfish.ledger.store import Dataset, ReleaseRecord, Store, parse_budget
 from pufferfish.numbers import Number, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
-
-#: After so many computations that others overtook, the next one is made while they wait.
-_OVERTAKEN = 5
 
 
 class DoesNotFit(CheckFailed):
@@ -177,18 +174,14 @@ class Ledger:
         name, exact, opened = name.strip(), parse_budget(budget), open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
         with self.store.begin_charge() as charge:
-            about = [dataset for dataset in charge.datasets() if dataset.secret == column]
-            same = [dataset.name for dataset in about if dataset.digest == identity.digest]
-            if name in {dataset.name for dataset in charge.datasets()}:
-                raise InputError(
-                    f"{self.path} has a dataset {name!r} already; its table and its budget are "
-                    "never changed"
-                )
-            if same:
-                raise InputError(
-                    f"{opened.name} is the dataset {same[0]!r} of {self.path} already; its budget "
-                    "is never changed"
-                )
+            datasets = charge.datasets()
+            about = [dataset for dataset in datasets if dataset.secret == column]
+            for dataset in datasets:
+                if dataset.name == name or (dataset in about and dataset.digest == identity.digest):
+                    raise InputError(
+                        f"{self.path} has the dataset {dataset.name!r} of {dataset.rows} rows "
+                        "already; its table and its budget are never changed"
+                    )
             if about and not other_people:
                 raise InputError(
                     f"{self.path} has a dataset about {column!r} already "
@@ -196,9 +189,8 @@ class Ledger:
                     f"{opened.name} are the same, release from that table; if they are others, "
                     "say so with --other-people (other_people=True)"
                 )
-            return charge.add_dataset(
-                name, column, exact, identity.digest, identity.rows, other_people
-            )
+            values = name, column, exact, identity.digest, identity.rows, other_people
+            return charge.add_dataset(*values)
 
     def price(self, table: Any, plan: Plan, **options: Any) -> Price:
         """Return the joint loss of all releases of a table about a secret, with this one.
@@ -264,7 +256,23 @@ class Ledger:
             raise InputError("--seed cannot be given with --ledger: its noise protects nobody")
         subject = Subject.of(table, plan, options)
         subject.rehearse()
-        return self._charge(subject)
+        with self.store.reading() as view:
+            state = subject.state(view)
+        price = self._checked(subject, state)
+        with self.store.begin_charge() as charge:
+            same = charge.dataset(state.dataset.name).version == state.dataset.version
+            if not same:  # somebody charged meanwhile: the others wait for this computation
+                price = self._checked(subject, subject.state(charge))
+            subject.check_unchanged()
+            record = charge.add_release(
+                state.dataset.name,
+                price.column,
+                subject.plan.to_json(),
+                price.own,
+                price.bound.upper,
+                price.bound.kind,
+            )
+        return Charged(record.id, price, self.store)
 
     def budget(self, table: Any, secret: str) -> Fraction:
         """Return the budget of the dataset of a table and a secret."""
@@ -276,12 +284,8 @@ class Ledger:
     def show(self) -> Books:
         """Return all datasets and releases."""
         with self.store.reading() as view:
-            return Books(
-                view.notice(),
-                self.store.exposed,
-                tuple(view.datasets()),
-                tuple(view.releases()),
-            )
+            datasets, releases = tuple(view.datasets()), tuple(view.releases())
+            return Books(view.notice(), self.store.exposed, datasets, releases)
 
     def verify(self, table: Any = None, progress: Progress | None = None) -> Verified:
         """Compare what was charged with budgets and worst cases, and with a table's joint losses.
@@ -301,49 +305,23 @@ class Ledger:
         """
         return verify_books(self.store, table, progress)
 
-    def _charge(self, subject: Subject) -> Charged:
-        for _ in range(_OVERTAKEN):
-            with self.store.reading() as view:
-                state = subject.state(view)
-            price = subject.price(state)
-            self._check(subject, price)
-            with self.store.begin_charge() as charge:
-                if charge.dataset(state.dataset.name).version == state.dataset.version:
-                    return self._written(charge, subject, price)
-        with self.store.begin_charge() as charge:
-            price = subject.price(subject.state(charge))
-            self._check(subject, price)
-            return self._written(charge, subject, price)
-
-    def _check(self, subject: Subject, price: Price) -> None:
-        """Refuse a price over the budget."""
+    def _checked(self, subject: Subject, state: State) -> Price:
+        """Return the price beside what is charged; refuse one over the budget."""
+        price = subject.price(state)
         if price.fits:
-            return
+            return price
         bound = price.bound
         value = "infinite" if bound.upper is None else f"up to {bound.value:.6g}"
-        out = f"{counted(price.releases, 'release')} {'is' if price.releases == 1 else 'are'} out"
         why = ""
         if price.rows > 1:
             why = f"; one person may have {price.rows} rows"
         elif not price.own:
             why = "; the plan is for other counts than those of this table"
         elif price.incomplete:
-            rows = counted(price.incomplete, "row")
-            why = f"; {rows} lack a value in some of the released columns"
+            why = f"; rows that lack a released value: {price.incomplete}"
         raise DoesNotFit(
             f"refused: with this release the joint loss of all releases of {subject.table.name} "
             f"about {price.dataset.secret!r} would be {value} ({bound.kind}), over the budget "
-            f"{show_short(price.dataset.budget)}; {out}; nothing was charged{why}"
+            f"{show_short(price.dataset.budget)}; releases out: {price.releases}; nothing was "
+            f"charged{why}"
         )
-
-    def _written(self, charge: Charge, subject: Subject, price: Price) -> Charged:
-        subject.check_unchanged()
-        record = charge.add_release(
-            price.dataset.name,
-            price.column,
-            subject.plan.to_json(),
-            price.own,
-            price.bound.upper,
-            price.bound.kind,
-        )
-        return Charged(record.id, price, self.store)

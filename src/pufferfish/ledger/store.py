@@ -158,9 +158,9 @@ class View:
         found = {dataset.name: dataset for dataset in self.datasets()}
         if name in found:
             return found[name]
-        there = f"; it has {listed(map(quoted, found))}" if found else ""
         raise InputError(
-            f"the ledger {self._path} has no dataset {name!r}{did_you_mean(name, found)}{there}"
+            f"the ledger {self._path} has no dataset {name!r}{did_you_mean(name, found)}; it has "
+            f"{listed(map(quoted, found)) or 'none'}"
         )
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -48,14 +48,8 @@ class Other(NamedTuple):
 class Composition:
     """Releases by column: of columns that the scenario knows, and others.
 
-    Attributes
-    ----------
-    scenario : Scenario
-    releases : mapping of int to tuples of mechanisms
-        By the position of the column on the scenario's product.
-    others : tuple of Other
-    rows : tuple of int
-        Numbers of rows that one person may have by the plans.
+    ``releases`` by the position of the column on the scenario's product; ``rows``: numbers of rows
+    that one person may have by the plans.
     """
 
     scenario: Scenario
@@ -206,7 +200,11 @@ def _terms_of(
             sets = ends if isinstance(made, DiscreteLaplace) else [atoms]
             worst = max((worst_case(made, support, own) for own in sets), key=rank)
             terms.append(_Term(column, worst, at, made))
-    return terms + [_Term(o.column, worst_case(o[1], o[2]), None, o.mechanism) for o in others]
+    return terms + _outside(others)
+
+
+def _outside(others: Iterable[Other]) -> list[_Term]:
+    return [_Term(name, worst_case(made, at), None, made) for name, made, at in others]
 
 
 def _reach(scenario: Scenario, at: int) -> tuple[list[Any], IntArray]:
@@ -226,7 +224,7 @@ def _reach(scenario: Scenario, at: int) -> tuple[list[Any], IntArray]:
 
 def worst_sum(others: Iterable[Other], rows: int = 1) -> LossBound:
     """Return the sum of all worst cases, for so many rows of one person."""
-    return _worst_sum([_Term(o[0], worst_case(o[1], o[2]), None, o[1]) for o in others], rows)
+    return _worst_sum(_outside(others), rows)
 
 
 def _worst_sum(terms: Sequence[_Term], rows: int) -> LossBound:
@@ -335,8 +333,8 @@ def incomplete_rows(prior: Prior) -> int:
         return 0
     lacking = sum(a.rows for a in report.set_aside if a.reason == "no public value")
     each = {
-        0 if declared.missing_as_level else rows
-        for declared, rows in zip(report.rules.columns, report.rows_missing, strict=True)
+        0 if declared.missing_as_level else found.rows_missing
+        for declared, found in zip(report.rules.columns, report.columns, strict=True)
     }
     return 0 if each == {lacking} else lacking
 

@@ -232,18 +232,10 @@ class _Part:
 class RateLoss:
     """The loss as a function of u = step / theta of one further noise on some columns.
 
-    Parameters
-    ----------
-    scenario : Scenario
-    columns : mapping of int to Fraction
-        The columns that get further noise, by position, with the factor of its rate: the noise on
-        column c has the rate ``u * columns[c]`` per step of that column. For one column the factor
-        is 1; without columns the loss is that of what is released already, at any u.
-    previous : mapping, optional
-        What is released already.
-    bits : int
-        0: doubles. Otherwise ball arithmetic of that precision, for losses that doubles cannot
-        tell from 0; small grids only. Masses too small for doubles are evaluated in balls anyway.
+    ``columns`` get further noise: on column c of the rate ``u * columns[c]`` per step (for one
+    column the factor is 1); without columns the loss is that of ``previous`` releases, at any u.
+    ``bits``: 0 for doubles, else the precision of balls, for losses that doubles cannot tell from
+    0; small grids only. Masses too small for doubles are evaluated in balls anyway.
     """
 
     def __init__(

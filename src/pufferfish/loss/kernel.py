@@ -49,31 +49,13 @@ class GridTooLarge(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """All releases of one column as one likelihood, over some atoms of its support.
+    """All releases of one column (``mechanisms``) as one likelihood, over n atoms of its support.
 
-    Attributes
-    ----------
-    column : int
-        Its position on the scenario's product.
-    support : Lattice or Levels
-    mechanisms : tuple of DiscreteLaplace or Channel
-        What is released of it.
-    atoms : int64 array, shape (n,)
-        Positions of the atoms on the support.
-    places : int64 array, shape (n,)
-        Their places on the lattice in steps, from 0 (for levels: their positions).
-    rate : Fraction
-        One step over theta_eff, 1/theta_eff = sum of 1/theta; 0 without noise.
-    identity : bool
-        Whether the value itself is out.
-    columns : tuple of tuples of int, shape (k, n), or None
-        The likelihoods of one output for each distinct kind, over ``unit``; None without channels,
-        or beside the value itself.
-    outputs : tuple of tuples of int, shape (k,)
-        These outputs: positions, one per channel.
-    unit : int
-    exact : bool
-        Whether nothing was replaced by something that tells more.
+    ``places`` of the atoms are in steps from 0 (levels: positions); ``rate`` is one step over
+    theta_eff, 1/theta_eff = sum of 1/theta, 0 without noise; ``identity``: the value itself is out.
+    ``columns``: over ``unit``, the likelihoods of one output for each distinct kind, None without
+    channels or beside the value itself; ``outputs``: these, one position per channel. ``exact``:
+    nothing was replaced by something that tells more.
     """
 
     column: int
@@ -117,22 +99,10 @@ class Axis:
 class Problem:
     """Kernels, and what each adversary holds possible under each secret.
 
-    Attributes
-    ----------
-    axes : tuple of Axis
-        One for each released column of each row.
-    adversaries : tuple of tuples of Point or Region
-        For each adversary one set per secret. Points are what their masses become behind the
-        channels, on the grid of outputs, before the noise; up to one factor for all of them.
-        Regions are over the atoms of the only axis.
-    pairs : tuple of (int, int)
-        Positions of secrets that nobody may tell apart.
-    secrets : tuple of str
-        Their names.
-    numbers : tuple of int
-        The positions of the adversaries in the scenario.
-    rows : int
-        Rows of one person that all of this is about; 1 also for rows that count one by one.
+    One axis for each released column of each row. Points are what their masses become behind the
+    channels, on the grid of outputs, before the noise; up to one factor for all of them. Regions
+    are over the atoms of the only axis. ``numbers``: positions of the adversaries in the scenario;
+    ``rows`` of one person that all of this is about, 1 also for rows that count one by one.
     """
 
     axes: tuple[Axis, ...]

@@ -17,10 +17,10 @@ import numpy as np
 
 from pufferfish.errors import InputError
 from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, Problem, axis_of
-from pufferfish.numbers import INT64_SAFE, CountArray
+from pufferfish.numbers import INT64_SAFE
 from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.priors.scenario import Pair, Scenario
-from pufferfish.tables.rules import Stratum
+from pufferfish.tables.report import Stratum
 
 #: The mechanisms that are applied to each column, by its position on the scenario's product.
 Releases = Mapping[int, Sequence[Mechanism]]
@@ -77,29 +77,32 @@ def _rows_problem(scenario: Scenario, applied: Releases, limit: int) -> Problem:
             raise GridTooLarge
         return _problem(scenario.protected, scenario.pairs, (axis,), sets, numbers)
     silent = tuple(c for c in range(len(shape)) if c not in applied)
-    points = [[own for own in beliefs if isinstance(own, Point)] for beliefs in sets]
-    arrays = [[_summed(own, shape, silent) for own in beliefs] for beliefs in points]
+    points = [
+        [_summed(own, shape, silent) for own in beliefs if isinstance(own, Point)]
+        for beliefs in sets
+    ]
     axes = []
     for at, c in enumerate(applied):
         others = tuple(d for d in range(len(applied)) if d != at)
-        used = reduce(np.logical_or, ((a != 0).any(axis=others) for row in arrays for a in row))
+        each = ((own.masses != 0).any(axis=others) for row in points for own in row)
+        used = reduce(np.logical_or, each)
         atoms = np.flatnonzero(used)
         axes.append(axis_of(c, scenario.product.axes[c], applied[c], atoms))
         if len(atoms) < len(used):
-            arrays = [[np.take(array, atoms, axis=at) for array in row] for row in arrays]
-    adversaries = [
-        [Point(array, point.total) for array, point in zip(row, own, strict=True)]
-        for row, own in zip(arrays, points, strict=True)
-    ]
-    return _problem(scenario.protected, scenario.pairs, axes, adversaries, numbers, 1, limit)
+            points = [
+                [Point(np.take(own.masses, atoms, axis=at), own.total) for own in row]
+                for row in points
+            ]
+    return _problem(scenario.protected, scenario.pairs, axes, points, numbers, 1, limit)
 
 
-def _summed(point: Point, shape: tuple[int, ...], silent: tuple[int, ...]) -> CountArray:
+def _summed(point: Point, shape: tuple[int, ...], silent: tuple[int, ...]) -> Point:
     """Return the masses of the released columns; what is not released is summed out."""
     masses = point.masses.reshape(shape)
-    if silent and point.total >= INT64_SAFE:
-        masses = masses.astype(object)
-    return masses.sum(axis=silent) if silent else masses
+    if silent:
+        exact = masses.astype(object) if point.total >= INT64_SAFE else masses
+        masses = exact.sum(axis=silent)
+    return Point(masses, point.total)
 
 
 def _problem(

@@ -62,19 +62,8 @@ class Extreme:
     P is ``least``, plus the room within a slice around y (of the largest <P, k>) or outside of it
     (of the smallest), plus ``shell`` of the room at the next distance, plus ``free`` at one atom.
 
-    Attributes
-    ----------
-    region : Region
-    largest : bool
-        Whether it is that of the largest <P, k>.
-    first, last : int64 arrays, shape (n,)
-        The slice: atoms from ``first`` to before ``last``.
-    shell : object array of int, shape (n,)
-        What the one or two atoms at ``distance`` hold.
-    distance : int64 array, shape (n,)
-        In steps.
-    target : int64 array, shape (n,)
-        The atom of the free mass.
+    The slice holds the atoms from ``first`` to before ``last``; ``shell`` (whole numbers) is what
+    the one or two atoms at ``distance`` steps hold, ``target`` the atom of the free mass.
     """
 
     region: Region
