@@ -390,7 +390,7 @@ def test_mutants_of_the_estimates_are_caught(monkeypatch: pytest.MonkeyPatch) ->
     assert not right(spec, counts, 200)
 
 
-@pytest.mark.parametrize("rare", [1, 4, 15])
+@pytest.mark.parametrize("rare", [1, 15])
 def test_intervals_cover_where_few_rows_change(rare: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 1,000 rows about so many change: a normal interval would be too short."""
     spec = channel_job(Levels(("a", "b"), ordered=True), [[1000 - rare, rare], [rare, 1000 - rare]])
