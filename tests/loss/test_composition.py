@@ -26,8 +26,7 @@ from pufferfish.priors.given import Rows
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels, Product, Support, make_lattice
-from pufferfish.tables.people import Stratum
-from pufferfish.tables.rules import Coding, Column, Rules
+from pufferfish.tables.rules import Coding, Column, Rules, Stratum
 from strategies import Released, released
 
 UNCHANGED = DiscreteLaplace(0.0, Fraction(1))

@@ -32,7 +32,7 @@ from pufferfish.numbers import float_up
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import make_lattice, make_levels
-from pufferfish.tables.report import Stratum
+from pufferfish.tables.rules import Stratum
 from strategies import Case, Released, Robust, cases, large, people, released, robust
 
 ONE, HALF = Fraction(1), Fraction(1, 2)

@@ -20,7 +20,7 @@ from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, Problem, axis_
 from pufferfish.numbers import INT64_SAFE
 from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.priors.scenario import Pair, Scenario
-from pufferfish.tables.report import Stratum
+from pufferfish.tables.rules import Stratum
 
 #: The mechanisms that are applied to each column, by its position on the scenario's product.
 Releases = Mapping[int, Sequence[Mechanism]]
