@@ -95,18 +95,6 @@ def test_not_finite_is_refused_with_its_row(tmp_path: Path, text: str) -> None:
     assert (text in message) == (text == "nan")
 
 
-@pytest.mark.parametrize(
-    "text, fault", [("1e-2000", "is too small"), (f"0.{'0' * 2200}1", "is too small"),
-                    ("1" * 39, "more than 38 digits")],
-)  # fmt: skip
-def test_numbers_that_are_too_small_or_too_long_are_called_so(
-    tmp_path: Path, text: str, fault: str
-) -> None:
-    message = refused(write(tmp_path, csv_text([("a", "1"), ("b", text), ("b", "3")])))
-    assert fault in message
-    assert "data row 2" in message
-
-
 def test_not_finite_texts_are_levels_among_levels(tmp_path: Path) -> None:
     path = write(tmp_path, csv_text([("a", "inf"), ("a", "low"), ("b", "nan")]))
     assert as_dict(count(path)) == {"a": {"inf": 1, "low": 1}, "b": {"nan": 1}}
@@ -666,15 +654,6 @@ def test_columns_keep_their_own_cleaning() -> None:
         ("", 0, 0), ("?", 1, 1), ("-9", 2, 0),
     ]  # fmt: skip
     assert report.rows_missing == (1, 0, 2)
-
-
-def test_missing_as_a_level_of_one_column() -> None:
-    found = count(as_table(EXAMPLE), public=["x", "z"], missing_as_level={"z": True})
-    assert as_dict(found)["b"] == {
-        "x = 1, z = (missing)": 1, "x = -3, z = v": 1, "x = 1, z = w": 2,
-    }  # fmt: skip
-    assert found.report.missing_rows == 1
-    assert "holds numbers" in refused(as_table(EXAMPLE), public=["x", "z"], missing_as_level=True)
 
 
 def test_secrets_without_a_row_that_has_all_values() -> None:

@@ -77,16 +77,6 @@ def test_narrow_floats_decimals_and_dictionaries(cells: pa.Array) -> None:
     ]
 
 
-def test_views_of_strings_are_text() -> None:
-    cells = ["u", "v", "w", "u"] * 4
-    arrow = pa.table({"s": ["a", "b"] * 8, "x": pa.array(cells, type=pa.string_view())})
-    pandas = pd.DataFrame(
-        {"s": ["a", "b"] * 8, "x": pd.array(cells, dtype=pd.ArrowDtype(pa.string_view()))}
-    )
-    for table in (arrow, pandas):
-        assert support(count(table)).names == ("u", "v", "w")
-
-
 @pytest.mark.parametrize(
     "numbers",
     [

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -26,7 +25,7 @@ from pufferfish.errors import InputError
 from pufferfish.tables import identity
 from pufferfish.tables.canonical import canonical
 from pufferfish.tables.identity import identity_of
-from table_cases import count, support, write
+from table_cases import write
 
 Row = tuple[Any, ...]
 
@@ -323,30 +322,8 @@ def test_no_rows() -> None:
     assert empty != identity_of(pa.table({"b": pa.array([], pa.string())}))
 
 
-@given(st.lists(st.integers(0, 2**61 - 2), min_size=1, max_size=50), st.integers(0, 2**61 - 2))
-def test_products_modulo_the_prime(numbers: list[int], point: int) -> None:
-    product = 1
-    for number in numbers:
-        product = product * (point - number) % (2**61 - 1)
-    assert identity._product(np.array(numbers, dtype=np.uint64), np.uint64(point)) == product
-
-
 def test_two_columns_without_a_name_are_refused(tmp_path: Path) -> None:
     identity_of(write(tmp_path, "a,\n1,2\n"))
     path = write(tmp_path, "a,,\n1,2,3\n")
     with pytest.raises(InputError, match="2 columns without a name"):
         identity_of(path)
-
-
-def test_times_of_day_are_the_same_in_every_kind_of_file(tmp_path: Path) -> None:
-    texts = ["08:30:00", "09:15:07", "08:30:00.25", "10:00:00"]
-    lines = "".join(f"{'ab'[k % 2]},{text}\n" for k, text in enumerate(texts))
-    (tmp_path / "t.csv").write_text("s,at\n" + lines)
-    times = [dt.time.fromisoformat(text) for text in texts]
-    for unit in ("us", "ns"):
-        table = pa.table({"s": list("abab"), "at": pa.array(times, pa.time64(unit))})
-        pq.write_table(table, tmp_path / f"{unit}.parquet")
-        assert identity_of(tmp_path / f"{unit}.parquet") == identity_of(tmp_path / "t.csv")
-        paths = (tmp_path / "t.csv", tmp_path / f"{unit}.parquet")
-        levels = [support(count(path, public="at")).names for path in paths]
-        assert sorted(levels[0]) == sorted(levels[1]) == sorted(texts)
