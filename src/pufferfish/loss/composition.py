@@ -332,10 +332,8 @@ def incomplete_rows(prior: Prior) -> int:
     if report is None or len(prior.product.columns) == 1:
         return 0
     lacking = sum(a.rows for a in report.set_aside if a.reason == "no public value")
-    each = {
-        0 if declared.missing_as_level else found.rows_missing
-        for declared, found in zip(report.rules.columns, report.columns, strict=True)
-    }
+    every = zip(report.rules.columns, report.rows_missing, strict=True)
+    each = {0 if column.missing_as_level else rows for column, rows in every}
     return 0 if each == {lacking} else lacking
 
 
