@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from pufferfish.mechanisms.tables import Table
+from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Digit, SignedGeometric
 
 DRAWS = 100_000

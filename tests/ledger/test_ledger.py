@@ -197,9 +197,9 @@ def faults_of_prices(folder: Path, seeds: Sequence[int]) -> tuple[list[Any], int
 
 
 def test_prices_are_never_below_brute_force(tmp_path: Path) -> None:
-    faults, exact = faults_of_prices(tmp_path, range(10))
+    faults, exact = faults_of_prices(tmp_path, range(6))
     assert faults == []
-    assert exact > 8
+    assert exact > 4
 
 
 @pytest.mark.slow
@@ -229,7 +229,7 @@ def test_mutants_are_below_brute_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: Any
 ) -> None:
     mutant(monkeypatch)
-    faults, _ = faults_of_prices(tmp_path, range(6))
+    faults, _ = faults_of_prices(tmp_path, range(4))
     assert any(fault[1] != "verify" for fault in faults)
 
 

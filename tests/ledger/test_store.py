@@ -603,16 +603,16 @@ def round_of_spending(running: Workers, path: Path, parts: int, times: int) -> s
 
 
 @pytest.fixture(scope="module")
-def twenty() -> Iterator[Workers]:
-    with workers(20) as running:
+def dozen() -> Iterator[Workers]:
+    with workers(12) as running:
         yield running
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(30, marks=pytest.mark.slow)])
-def test_twenty_processes_spend_at_once(tmp_path: Path, twenty: Workers, rounds: int) -> None:
+def test_many_processes_spend_at_once(tmp_path: Path, dozen: Workers, rounds: int) -> None:
     for k in range(rounds):
-        parts, times = [(13, 1), (7, 2), (11, 1), (60, 2)][k % 4]
-        assert round_of_spending(twenty, tmp_path / f"{k}.db", parts, times) == set()
+        parts, times = [(8, 1), (5, 2), (11, 1), (40, 2)][k % 4]
+        assert round_of_spending(dozen, tmp_path / f"{k}.db", parts, times) == set()
 
 
 @pytest.mark.parametrize("mutant, fault", [("without", "overspent"), ("late", "failed")])

@@ -15,7 +15,7 @@ from pufferfish.errors import InputError
 from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.mechanisms.entropy import system_entropy
 from pufferfish.mechanisms.laplace import MAX_STEPS, _Digits, _digits_of
-from pufferfish.mechanisms.tables import Table
+from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Digit, Interval, SignedGeometric
 
 ONE = Fraction(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: a thin shell that reads options, calls the library and prints."""
+"""The command line: one file for each command, ``options`` in, ``describe`` and ``output`` out."""
 
 import sys
 from collections.abc import Sequence

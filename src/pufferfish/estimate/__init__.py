@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimate: analysts get frequencies, mean and variance of the original column back."""
+"""Numbers come back: to those who estimate, every mechanism is a finite channel.
+
+``matrix`` is that channel, ``estimate`` holds weighted least squares on it, ``released`` reads a released
+column (theory, section 4).
+"""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pufferfish.loss.balls import enclose, log_ratio
-from pufferfish.loss.exact import loses_nothing
+from pufferfish.loss.integers import loses_nothing
 from pufferfish.loss.kernel import Mechanism, Problem
 from pufferfish.loss.passes import FLOOR, LARGEST_U, ExtremePass, PlainPass, noise_pass, quotients
 from pufferfish.loss.problem import Releases, problems_of

@@ -15,7 +15,7 @@ from fractions import Fraction
 from pufferfish.errors import InputError
 from pufferfish.loss.balls import enclose, log_ends
 from pufferfish.loss.certificate import Certificate, LossBound, Witness
-from pufferfish.loss.exact import farthest, loses_nothing
+from pufferfish.loss.integers import farthest, loses_nothing
 from pufferfish.loss.kernel import GridTooLarge, Mechanism, Problem
 from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mechanisms: discrete Laplace noise and channels, which draw exactly from what was proved."""
+"""What happens to a value: discrete Laplace noise, or a channel; both are drawn exactly.
+
+``laplace`` and ``channel`` are the mechanisms (theory, sections 1 and 4); ``entropy``, ``thresholds``
+and ``sampler`` draw from exactly what was proved (section 9).
+"""
 
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace

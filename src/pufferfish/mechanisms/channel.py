@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.entropy import Entropy, system_entropy
-from pufferfish.mechanisms.tables import Table
+from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Row
 from pufferfish.numbers import float_down, float_up, parse_number
 from pufferfish.support import Levels, Support, lattice_of

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.entropy import Entropy, EntropyStuck, system_entropy
-from pufferfish.mechanisms.tables import Table
+from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Digit, SignedGeometric
 
 #: Largest scale, in steps, of the top digit: one table of some 3,000 thresholds.

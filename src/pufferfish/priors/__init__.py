@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TODO."""
+"""Counts become a prior: P(X | S) of every adversary, exact, and what else he may hold possible.
+
+``prior`` is one adversary, ``given`` reads what users write, ``ambiguity`` holds the sets of priors
+(theory, section 5), ``scenario`` the adversaries and the pairs to protect (section 1).
+"""

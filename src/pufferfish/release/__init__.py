@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Release: a column goes through a mechanism, exactly as it was calibrated."""
+"""A column is released: one pipeline for arrays, data frames and files.
+
+``pipeline`` reads rows (``rows``), draws, rounds and bounds (``postprocess``) and writes (``sinks``) what
+a ``spec`` asks for (theory, section 7).
+"""

@@ -25,7 +25,7 @@ from noise_checks import (
 )
 from pufferfish.mechanisms import tables as module
 from pufferfish.mechanisms.entropy import EntropyStuck
-from pufferfish.mechanisms.tables import Table
+from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Digit, Law, Row, SignedGeometric
 
 Rows = list[list[int]]
