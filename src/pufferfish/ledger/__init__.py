@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Budgets: releases of a dataset are charged with their joint loss before anything is drawn.
 
-``ledger`` is what users call, ``pricing`` bounds what everything tells together (theory, section 6),
-``store`` and ``database`` keep the books.
+``ledger`` is what users call, ``pricing`` bounds what everything tells together (theory, section
+6), ``store`` and ``database`` keep the books.
 """
