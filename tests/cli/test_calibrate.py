@@ -90,7 +90,7 @@ def test_explain_prints_all_that_is_known():
     out = run(*options(), "--explain").out
     for part in (
         "missing: the empty cell (0 public, 0 secret)",
-        "0.015649857", "199.84", "0.34536", "proved by ball arithmetic", "how wrong the prior may be",
+        "0.015649857", "199.84", "0.34536", "proved by ball arithmetic", "how wrong the prior",
         "expected squared cost",
     ):  # fmt: skip
         assert part in out, part

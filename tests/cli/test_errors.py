@@ -136,13 +136,6 @@ def test_others(command: tuple[str, ...], parts: list[str]):
     assert sorted(os.listdir()) == before
 
 
-def test_prior_files_that_are_none(tmp_path: Path):
-    latin = write(tmp_path, "latin.json", '{"secrets": {"é": {"0": 1}}}'.encode("latin-1"))
-    check_refused(run("calibrate", "--prior", latin, "--epsilon", 1), "latin.json", "UTF-8")
-    for path in (tmp_path / "none.json", tmp_path, "/dev/zero"):
-        check_refused(run("calibrate", "--prior", path, "--epsilon", 1), str(path))
-
-
 @pytest.mark.usefixtures("folder")
 def test_files_are_not_replaced_without_force():
     for command, name in (((*T1, "--save"), "p.json"), ((*R, "-o"), "o.csv")):

@@ -85,17 +85,6 @@ def test_release_by_a_given_prior(folder: Path):
         assert ("1 outside the promise" in outcome.out) == bool(secret)
 
 
-def test_release_rounds_to_the_step_of_a_given_prior(folder: Path):
-    data = {"secrets": {"a": {"0.1": ".5", "0.9": ".5"}, "b": {"0.2": ".4", "3": ".6"}}}
-    write(folder, "fine.json", json.dumps(data))
-    write(folder, "u.csv", rows("a,0.1", "b,2.8"))
-    prior = ("--prior", "fine.json", "--epsilon", ".5", "--step", "1", "--public", "x")
-    assert run("calibrate", *prior, "--save", "p.json").status == 0
-    outcome = run("release", "u.csv", "--plan", "p.json", "-o", "o.csv")
-    assert outcome.status == 0, outcome.err
-    assert all(float(line).is_integer() for line in Path("o.csv").read_text().split()[1:])
-
-
 def test_release_gives_levels_their_names_back(folder: Path):
     write(folder, "l.csv", rows("a,low", "a,mid", "b,mid", "b,high"))
     options = (*COLUMNS, "--order", "low,mid,high", "--epsilon", ".5", "--save", "l.json")
@@ -144,66 +133,6 @@ def test_verify_under_another_prior(folder: Path):
     outcome = run("verify", "wide.json", "near.csv", "--other-prior")
     assert outcome.status == 0
     assert "ANOTHER PRIOR than its own" in outcome.out
-
-
-def test_verify_codes_levels_as_the_plan_does(folder: Path):
-    """In a table without b, c keeps its code 2; in an alphabet of its own it would be 1."""
-    lines = ("s0,a", "s0,a", "s0,b", "s1,b", "s1,c", "s1,c", "s0,c", "s1,a")
-    write(folder, "abc.csv", rows(*lines))
-    write(folder, "ac.csv", rows(*["s0,a"] * 9, "s0,c", "s1,a", *["s1,c"] * 9))
-    write(folder, "abcd.csv", rows(*lines, "s0,d"))
-    for order in ("alphabetical", "appearance", "a,b,c"):
-        saved = run("calibrate", "abc.csv", *COLUMNS, "--order", order, "--epsilon", ".5",
-                    "--save", "levels.json", "--force")  # fmt: skip
-        assert saved.status == 0, saved.err
-        assert run("verify", "levels.json", "abc.csv").status == 0
-        needed = run("calibrate", "ac.csv", *COLUMNS, "--order", "a,b,c", "--levels", "a,b,c",
-                     "--epsilon", ".5", "--format", "json")  # fmt: skip
-        plan = json.loads(Path("levels.json").read_text())
-        assert needed.scales["exact"] > plan["scale"]
-        outcome = run("verify", "levels.json", "ac.csv", "--other-prior")
-        check_refused(outcome, "epsilon 0.5", status=1)
-        for path in ("abcd.csv", "t.csv"):
-            done = run("verify", "levels.json", path, "--other-prior")
-            check_refused(done, "fit", status=1)
-
-
-def test_verify_reads_a_decimal_comma_as_the_plan_does(folder: Path):
-    write(folder, "comma.csv", "s;x\na;0,5\na;1\nb;1\nb;1,5\n")
-    options = (*COLUMNS, "--epsilon", ".1", "--decimal", ",", "--save", "comma.json")
-    assert run("calibrate", "comma.csv", *options).status == 0
-    assert run("verify", "comma.json", "comma.csv").status == 0
-    assert run("release", "comma.csv", "--plan", "comma.json", "-o", "o.csv").status == 0
-
-
-def test_verify_with_a_prior_that_lacks_a_secret(folder: Path):
-    data = {"secrets": {"a": {"0": ".5", "1": ".5"}, "c": {"0": ".4", "2": ".6"}}}
-    write(folder, "lacks.json", json.dumps(data))
-    for more in ((), ("--other-prior",)):
-        outcome = run("verify", "given.json", "--prior", "lacks.json", *more)
-        check_refused(outcome, "b", status=1)
-
-
-@pytest.mark.usefixtures("folder")
-def test_verify_ignores_what_the_file_claims():
-    data = json.loads(Path("plan.json").read_text())
-    path = edited({"scale": data["scale"] / 2, "loss": 0.0,
-                   "certificate": data["certificate"] | {"loss": 0.0}})  # fmt: skip
-    check_refused(run("verify", path, "t.csv"), "epsilon 0.5", status=1)
-    assert run("verify", edited({"scale": data["scale"] * 2}), "t.csv").status == 0
-
-
-def test_verify_takes_order_and_step_from_the_plan(folder: Path):
-    levels = {"secrets": {"a": {"mid": ".5", "low": ".5"}, "b": {"high": ".4", "low": ".6"}}}
-    write(folder, "levels.json", json.dumps(levels))
-    fine = {"secrets": {"a": {"0.1": ".5", "0.9": ".5"}, "b": {"0.2": ".4", "3": ".6"}}}
-    write(folder, "fine.json", json.dumps(fine))
-    for name, option in (("levels.json", ("--order", "low,mid,high")),
-                         ("fine.json", ("--step", "1"))):  # fmt: skip
-        saved = run("calibrate", "--prior", name, *option, "--epsilon", ".5", "--save", "p.json",
-                    "--force")  # fmt: skip
-        assert saved.status == 0, saved.err
-        assert run("verify", "p.json", "--prior", name).status == 0
 
 
 def test_a_plan_for_people_needs_their_column(folder: Path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command as a process: exit statuses, signals, pipes, and what importing it loads."""
 
+import io
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli_runner import COMMAND, check_refused, rows, run, run_process, strict_json, write
+from pufferfish.cli import process
 
 COLUMNS = ("--secret", "s", "--public", "x", "--epsilon", "1")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
@@ -52,18 +54,6 @@ def test_standard_input_is_a_table(table: Path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "4 rows" in done.stdout
-
-
-def test_no_display_and_no_plotting(table: Path):
-    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
-    environment |= {"MPLBACKEND": "no-such-backend"}
-    code = (
-        "import sys; from pufferfish.cli import main; status = main();"
-        "loaded = {'matplotlib', 'tkinter', 'plotly', 'pandas'} & set(sys.modules);"
-        "sys.exit(99 if loaded else status)"
-    )
-    done = run_process("calibrate", table, *COLUMNS, code=code, env=environment)
-    assert done.status == 0, done.err
 
 
 HEAVY = {"numpy", "duckdb", "pyarrow", "rich", "narwhals", "flint", "highspy"}
@@ -303,3 +293,24 @@ def test_a_signal_after_the_work_is_done_changes_nothing(number: int):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     assert "pufferfish" in done.stdout
+
+
+class Terminal(io.StringIO):
+    """Standard error that is a terminal, or none."""
+
+    def __init__(self, seen: bool) -> None:
+        super().__init__()
+        self.isatty = lambda: seen  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("total", [30, None])
+def test_long_work_shows_how_far_it_is_on_a_terminal_alone(
+    total: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    for seen, after in ((True, 0.0), (True, 60.0), (False, 0.0)):
+        monkeypatch.setattr(sys, "stderr", Terminal(seen))
+        with process.progress(after) as step:
+            for rows_done in (10, 20, 30):
+                step(rows_done, total)
+        text = sys.stderr.getvalue()  # type: ignore[attr-defined]
+        assert ("rows" in text and "30" in text) == (seen and after == 0)

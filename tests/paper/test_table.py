@@ -4,6 +4,7 @@
 import json
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,91 +16,15 @@ from pufferfish import paper
 from pufferfish.cli.output import jsonable
 from pufferfish.paper.table import MECHANISMS, round_half_up
 
-EPSILONS = [Fraction(k, 10) for k in range(1, 11)]
 # Scales at epsilon 0.1, 0.2, ..., 1, to 13 digits, from an independent computation.
+REFERENCE = Path(__file__).parents[1] / "calibration" / "reference.json"
 SCALES = {
-    "sim1": {
-        "l1": [1 / e for e in EPSILONS],
-        "wasserstein": [1 / e for e in EPSILONS],
-        "relaxed": [
-            0.775775726777, 0.532713142013, 0.439192639836, 0.3864832185875, 0.3513756293915,
-            0.3256784113769, 0.305695072492, 0.2894879290114, 0.2759323799306, 0.2643255931622,
-        ],
-        "one-sided": [
-            0.7589563045164, 0.5234229636127, 0.4324937965914, 0.3811326838747, 0.346867933528,
-            0.3217556808954, 0.3022067176136, 0.2863377013481, 0.273054646919, 0.2616733616172,
-        ],
-        "exact": [
-            0.0, 0.0, 0.0, 0.0, 0.0,
-            0.0, 0.0, 0.0, 0.0, 0.0,
-        ],
-    },
-    "sim2": {
-        "l1": [3 / e for e in EPSILONS],
-        "wasserstein": [3 / e for e in EPSILONS],
-        "relaxed": [
-            10.0, 5.0, 3.333333333333, 2.5, 2.0,
-            1.666666666667, 1.428571428571, 1.25, 1.111111111111, 1.0,
-        ],
-        "one-sided": [
-            10.0, 5.0, 3.333333333333, 2.5, 2.0,
-            1.666666666667, 1.428571428571, 1.25, 1.111111111111, 1.0,
-        ],
-        "exact": [
-            0.1167000093774, 0.1073804922703, 0.1023542218997, 0.09890737095237, 0.09627157594725,
-            0.09412545901479, 0.09230528930077, 0.09071681394908, 0.08930103303753,
-            0.08801868061714,
-        ],
-    },
-    "student": {
-        "l1": [1 / e for e in EPSILONS],
-        "wasserstein": [1 / e for e in EPSILONS],
-        "relaxed": [
-            3.390722631112, 1.839736188747, 1.313518008254, 1.044828674584, 0.8798932168939,
-            0.7672876683636, 0.6848809622181, 0.6215524045217, 0.5710889319377, 0.5297396001521,
-        ],
-        "one-sided": [
-            2.750834112752, 1.529450142662, 1.111743317529, 0.8967174616406, 0.7636823684499,
-            0.6721783245367, 0.6047447928671, 0.5525824595567, 0.5107606327117, 0.4762937495055,
-        ],
-        "exact": [
-            1.574457110032, 0.7416126582501, 0.4055136804054, 0.0, 0.0,
-            0.0, 0.0, 0.0, 0.0, 0.0,
-        ],
-    },
-    "census": {
-        "l1": [8 / e for e in EPSILONS],
-        "wasserstein": [2 / e for e in EPSILONS],
-        "relaxed": [
-            10.0, 5.0, 3.333333333333, 2.5, 2.053270371266,
-            1.755486795599, 1.540863874034, 1.378355615415, 1.250698229029, 1.14752162852,
-        ],
-        "one-sided": [
-            10.0, 5.0, 3.333333333333, 2.5, 2.0,
-            1.666666666667, 1.428571428571, 1.25, 1.111111111111, 1.0,
-        ],
-        "exact": [
-            2.514248322483, 1.729293287227, 1.390130118024, 1.181510504479, 1.030754951011,
-            0.9108628798469, 0.8091148692671, 0.7186060700273, 0.6352911601953, 0.55675611023,
-        ],
-    },
-    "bank": {
-        "l1": [2 / e for e in EPSILONS],
-        "wasserstein": [1 / e for e in EPSILONS],
-        "relaxed": [
-            2.527330424874, 1.420458680902, 1.040432999359, 0.8440590869984, 0.7221316365763,
-            0.637992285496, 0.5757984932078, 0.5275548168914, 0.4887746129861, 0.456737406682,
-        ],
-        "one-sided": [
-            1.511123308919, 0.9172060539218, 0.7061681928278, 0.5938003592427, 0.5221885514234,
-            0.4716247862131, 0.4334793121127, 0.4033425477277, 0.3787111894614, 0.3580508358619,
-        ],
-        "exact": [
-            0.8619705933496, 0.3662215565553, 0.0, 0.0, 0.0,
-            0.0, 0.0, 0.0, 0.0, 0.0,
-        ],
-    },
-}  # fmt: skip
+    (prior["name"], Fraction(result["epsilon"]), name.replace("_", "-")): float(scale)
+    for prior in json.loads(REFERENCE.read_text())["priors"]
+    for result in prior["results"]
+    for name, scale in result.items()
+    if name in ("l1", "wasserstein", "relaxed", "one_sided", "exact")
+}
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +62,7 @@ def test_every_cell_is_there_and_certified(reproduction: paper.Reproduction):
 
 def test_the_scales_are_the_known_ones(reproduction: paper.Reproduction):
     for cell in reproduction.cells:
-        known = float(SCALES[cell.block][cell.mechanism][EPSILONS.index(cell.epsilon)])
+        known = SCALES[cell.block, cell.epsilon, cell.mechanism]
         assert known * (1 - 2e-12) <= cell.scale <= known * (1 + 1e-9), cell
 
 

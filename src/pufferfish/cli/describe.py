@@ -116,9 +116,11 @@ def scenario_lines(scenario: Scenario, source: str, explain: bool = False) -> li
 
 def scenario_notes(scenario: Scenario) -> list[str]:
     """Return what was decided about the input, each once."""
-    notes = [note for prior in scenario.priors for note in prior.notes]
-    for prior in scenario.priors:
-        notes += () if prior.report is None else prior.report.notes
+    notes = [
+        note
+        for prior in scenario.priors
+        for note in (*prior.notes, *(prior.report.notes if prior.report else ()))
+    ]
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
         notes.append(f"promised nothing, as in no pair: {listed(left, 2)}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish estimate``: the numbers of the original column, from a released one and its plan."""
 
+import io
 import json
 import math
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ import click
 
 from pufferfish.cli import describe
 from pufferfish.cli.options import FORCE, format_option, option
-from pufferfish.cli.output import csv_text, print_csv, print_json, print_lines, print_table
+from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import LEVEL, Estimate, Figure
@@ -67,7 +68,9 @@ def estimate(
     found = estimate_released(released, spec, column=column)
     lines, notes = _lines(found), _notes(found)
     if output is not None:
-        write_whole(output, csv_text(lines).encode(), force=force)
+        text = io.StringIO()
+        print_csv(lines, text)
+        write_whole(output, text.getvalue().encode(), force=force)
         messages.note(f"the estimates are saved as {output}")
     if form == "csv":
         print_csv(lines)
@@ -86,11 +89,9 @@ def _lines(found: Estimate) -> list[dict[str, Any]]:
     """Return every figure as a row; several levels, whose sum it is, as a JSON list."""
     named: list[tuple[str, str | None, Figure | None]] = []
     for entry in found.entries:
-        label, *others = entry.labels
-        several = json.dumps(entry.labels, ensure_ascii=False)
-        named.append(
-            ("sum of frequencies", several, entry) if others else ("frequency", label, entry)
-        )
+        one = len(entry.labels) == 1
+        name = entry.labels[0] if one else json.dumps(entry.labels, ensure_ascii=False)
+        named.append(("frequency" if one else "sum of frequencies", name, entry))
     named += [("frequency", name, None) for name in found.not_estimable]
     named += [("mean", None, found.mean), ("variance", None, found.variance)]
     return [
@@ -118,14 +119,13 @@ def _cells(line: Mapping[str, Any]) -> list[str]:
 
 def _notes(found: Estimate) -> list[str]:
     """Return what is to be known of some estimates."""
-    count = len(found.entries)
-    notes = {
-        "of these rows as they were; errors are for the noise of the release alone": True,
-        "some intervals are longer than 1.96 standard errors, as few rows change": (
-            found.few_changes
-        ),
-        "no shares: there are too many values": found.too_many_values,
-        f"cannot be estimated: {listed(found.not_estimable)}": bool(found.not_estimable),
-        f"{count} shares; --format csv prints all": count > _MOST_LINES,
-    }
-    return [note for note, holds in notes.items() if holds]
+    notes = ["of these rows as they were; errors are for the noise of the release alone"]
+    if found.few_changes:
+        notes.append("some intervals are longer than 1.96 standard errors, as few rows change")
+    if found.too_many_values:
+        notes.append("no shares: there are too many values")
+    if found.not_estimable:
+        notes.append(f"cannot be estimated: {listed(found.not_estimable)}")
+    if len(found.entries) > _MOST_LINES:
+        notes.append(f"{len(found.entries)} shares; --format csv prints all")
+    return notes

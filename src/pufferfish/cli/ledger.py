@@ -115,24 +115,24 @@ def show_books(messages: Messages, /, books: str, form: str) -> None:
     or was ended: it counts all the same.
     """
     found = _opened(books, messages).show()
+    own = [[r for r in found.releases if r.dataset == d.name] for d in found.datasets]
     # Releases are in the order of their charges: the last bound is of them all.
-    own = {d.name: [r for r in found.releases if r.dataset == d.name] for d in found.datasets}
-    spent = {name: charged[-1].bound if charged else Fraction(0) for name, charged in own.items()}
+    spent = [
+        (d, len(charged), charged[-1].bound if charged else Fraction(0))
+        for d, charged in zip(found.datasets, own, strict=True)
+    ]
     if form == "json":
-        datasets = [
-            vars(d) | {"releases": len(own[d.name]), "joint_loss": _double(spent[d.name])}
-            for d in found.datasets
-        ]
+        datasets = [vars(d) | {"releases": n, "joint_loss": _double(b)} for d, n, b in spent]
         rows = [vars(r) | {"plan": None, "joint_loss": _double(r.bound)} for r in found.releases]
         facts = {"notice": found.notice, "private": not found.exposed}
         print_json(facts | {"datasets": datasets, "releases": rows})
         return
-    print_lines([f"{books}: {counted(len(own), 'dataset')}, "
-                 f"{counted(len(found.releases), 'release')}"])  # fmt: skip
+    releases = counted(len(found.releases), "release")
+    print_lines([f"{books}: {counted(len(spent), 'dataset')}, {releases}"])
     print_lines(
-        f"{_dataset_words(d)}; {counted(len(own[d.name]), 'release')}, joint loss at most "
-        f"{_spent_words(spent[d.name], d.budget)}"
-        for d in found.datasets
+        f"{_dataset_words(d)}; {counted(n, 'release')}, joint loss at most "
+        f"{_spent_words(bound, d.budget)}"
+        for d, n, bound in spent
     )
     if found.releases:
         budgets = {d.name: d.budget for d in found.datasets}

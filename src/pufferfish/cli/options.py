@@ -214,12 +214,9 @@ def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[
     """Return what was asked of the channel, as arguments of ``calibrate``; reads a cost file."""
     asked = ("cost", "outputs", "invariant", "unbiased", "min_keep")
     given = {name: options[name] for name in asked if options[name] not in (None, False)}
-    words = [_option(name) for name in (*given, "show_channel") if options[name]]
-    if words and "channel" not in names:
-        raise InputError(
-            f"{listed(words)}: for the mechanism channel, but {listed(names)} is computed; ask for "
-            "it with --mechanism channel"
-        )
+    if (given or options["show_channel"]) and "channel" not in names:
+        words = listed(map(_option, given or ("show_channel",)))
+        raise InputError(f"{words}: for --mechanism channel, but {listed(names)} is computed")
     if Path(given.get("cost", "")).suffix:
         given["cost"] = read_strict(Path(given["cost"]), "the cost file")
     return given

@@ -6,7 +6,6 @@ Digits are printed on the side that promises less: what is lost goes up, what is
 
 import csv
 import dataclasses
-import io
 import json
 import math
 import shutil
@@ -14,6 +13,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import zip_longest
 from typing import Any
 
 import click
@@ -41,26 +41,18 @@ def print_lines(lines: Iterable[str], wrap: bool = False) -> None:
 
 
 def print_table(
-    headers: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    left: Sequence[int] = (),
-    marked: Sequence[int] = (),
+    headers: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = ()
 ) -> None:
     """Print a table whose cells are never cut; the columns ``left`` are text, others numbers."""
     _stdout()
-    tops = [header.split("\n") for header in headers]
-    height = max(map(len, tops))
-    lines = [
-        *zip(*([""] * (height - len(top)) + top for top in tops), strict=True),
-        *(tuple(map(one_line, row)) for row in rows),
-    ]
+    tops = list(zip_longest(*(header.split("\n") for header in headers), fillvalue=""))
+    lines = [*tops, *(tuple(map(one_line, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for k, line in enumerate(lines, -height):
-        if k == 0:
+    for k, line in enumerate(lines):
+        if k == len(tops):
             click.echo("─" * (sum(widths) + 2 * len(widths) - 2))
         cells = [f"{cell:{'<' if at in left else '>'}{widths[at]}}" for at, cell in enumerate(line)]
-        text = "  ".join(cells).rstrip()
-        click.echo(click.style(text, fg="red", bold=True) if k in marked else text)
+        click.echo("  ".join(cells).rstrip())
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -68,20 +60,13 @@ def print_json(data: Mapping[str, Any]) -> None:
     _stdout().write(json.dumps(jsonable(data), indent=1, allow_nan=False) + "\n")
 
 
-def print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows with a header."""
-    _stdout().write(csv_text(rows))
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows with a header; doubles to their last digit, infinity as inf, None as nothing."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+def print_csv(rows: Sequence[Mapping[str, Any]], file: Any = None) -> None:
+    """Print rows with a header: doubles to their last digit, infinity as inf, None as nothing."""
+    writer = csv.writer(file or _stdout(), lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
         cells = map(jsonable, row.values())
         writer.writerow([str(c).lower() if isinstance(c, bool) else c for c in cells])
-    return buffer.getvalue()
 
 
 def jsonable(value: Any) -> Any:

@@ -55,9 +55,9 @@ def _print(found: Reproduction) -> None:
         print_lines(["", title])
         rows = [list(row) for _, row in groupby(cells, key=lambda cell: cell.epsilon)]
         headers = [
-            h for c in rows[0] for h in _with_printed(c, "paper", f"{c.mechanism}\ncomputed")
+            h for c in rows[0] for h in _with_printed(c, "\npaper", f"{c.mechanism}\ncomputed")
         ]
-        print_table(["eps", *headers], map(_row, rows))
+        print_table(["\neps", *headers], map(_row, rows))
     print_lines(["", "Noise reduction of relaxed in per cent, over epsilon from 0.1 to 1"])
     reductions = [
         [

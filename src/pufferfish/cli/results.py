@@ -23,7 +23,7 @@ from pufferfish.support import Levels
 _NOTHING = 5.0
 #: From this share of untouched values on the column is called nearly unchanged.
 _NEARLY = 0.95
-_HEADERS = ("epsilon", "mechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
+_HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
             "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
 _RADIUS = ("robustness radius: how wrong the prior may be (total variation) before the loss passes "
            "epsilon; cost: what the channel minimises")  # fmt: skip
@@ -135,8 +135,7 @@ def print_results(results: Sequence[Result], channels: bool, explain: bool) -> N
         numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
         saved = "-" if below is None else f"{below:.1f} %"
         rows.append([r.epsilon, plan.mechanism, size, *map(brief, numbers), saved][one:])
-    marked = [k for k, r in enumerate(results) if r.plan.unchanged or not r.survives]
-    print_table(_HEADERS[one:], rows, [1 - one], marked)
+    print_table(_HEADERS[one:], rows, [1 - one])
     for r in results:
         if channels and r.plan.channel is not None:
             print_lines(["", f"channel at epsilon {r.epsilon}: chance of each output by value"])
