@@ -235,22 +235,26 @@ def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], a
 def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
     """Return a scenario as JSON values; the digest is private and not among them."""
     report, support = scenario.priors[0].report, scenario.support
-    values: dict[str, Any] = {"kind": "numbers", "levels": None, "step": None}
-    coding = None
+    lattice, levels, coding = None, None, None
     if not isinstance(support, Levels):
-        ends = {"least": support.values[0], "greatest": support.values[-1]}
-        values |= {"step": support.step, **ends}
-    elif support.ordered:
-        values |= {"kind": "ordered levels", "levels": support.names}
-        coding = {name: k for k, name in enumerate(support.names)}
+        kind, lattice = "numbers", support
     else:
-        values |= {"kind": "unordered levels", "levels": support.names}
-    data = {
+        levels, kind = support.names, "unordered levels"
+        if support.ordered:
+            kind, coding = "ordered levels", dict(zip(levels, range(support.size), strict=True))
+    data: dict[str, Any] = {
         "source": source,
         "secret": report and report.rules.secret,
         "public": scenario.product.columns[0],
         "unit": scenario.unit,
-        "support": {"size": support.size, **values},
+        "support": {
+            "kind": kind,
+            "size": support.size,
+            "levels": levels,
+            "step": lattice and lattice.step,
+            "least": lattice and lattice.values[0],
+            "greatest": lattice and lattice.values[-1],
+        },
         "secrets": scenario.priors[0].secrets,
         "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),

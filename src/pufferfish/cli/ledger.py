@@ -17,7 +17,7 @@ from pufferfish.cli.process import Messages
 from pufferfish.errors import CheckFailed, counted, quoted
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Difference, Price
-from pufferfish.ledger.store import Dataset, parse_budget
+from pufferfish.ledger.records import Dataset, parse_budget
 from pufferfish.loss.certificate import LossBound
 from pufferfish.numbers import float_down, float_up, rounded_up, show, show_short
 from pufferfish.plans.plan import Plan
