@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact numbers: read as they print, shown exactly, turned into floats once, rounded up."""
+"""Exact numbers in and out: read as they print, shown exactly, made floats once, rounded up."""
 
 import decimal
 import math
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
@@ -41,6 +41,8 @@ _LARGEST = Fraction(1.7976931348623157e308)
 #: With both limits, numerators and denominators that are read have at most so many digits.
 MOST_DIGITS = 3000
 _MAX_BITS = (10**MOST_DIGITS).bit_length()
+#: Integers up to here are doubles, and so a quotient of two of them is rounded once.
+_EXACT_DOUBLE = 2**53
 
 
 class NotFinite(InputError):
@@ -238,3 +240,46 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_flint.acquire, after_in_parent=_flint.release, after_in_child=_flint.release
     )
+
+
+def rounded(units: IntArray, step: Fraction) -> IntArray:
+    """Return the integers nearest to ``step * units``, ties to the even one."""
+    nearest: IntArray = _by_distinct(units, lambda u: round(u * step), np.int64)
+    return nearest
+
+
+def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
+    """Return the doubles nearest to ``step * units``."""
+    p, q = step.numerator, step.denominator
+    most = float(np.abs(units.astype(np.float64)).max(initial=0.0))
+    if most * p < _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
+        doubles: FloatArray = (units * np.int64(p)).astype(np.float64) / np.float64(q)
+        return doubles
+    nearest: FloatArray = _by_distinct(units, lambda u: u * p / q, np.float64)
+    return nearest
+
+
+def decimals(units: IntArray, step: Fraction) -> tuple[list[str], IntArray] | None:
+    """Return the distinct texts of ``step * units`` as exact decimals of equal length, and places.
+
+    None where no decimal equals the step (1/3).
+    """
+    q = step.denominator
+    places = next((k for k in range(q.bit_length()) if pow(10, k, q) == 0), None)
+    if places is None:
+        return None
+
+    def text(numerator: int) -> str:
+        digits = f"{abs(numerator):0{places + 1}d}"
+        cut = len(digits) - places
+        return "-" * (numerator < 0) + digits[:cut] + "." * bool(places) + digits[cut:]
+
+    distinct, at = np.unique(units, return_inverse=True)
+    factor = int(step * 10**places)
+    return [text(u * factor) for u in distinct.tolist()], at
+
+
+def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> Any:
+    """Apply an exact, slow function once to every distinct value."""
+    distinct, place = np.unique(units, return_inverse=True)
+    return np.array([function(u) for u in distinct.tolist()], dtype=dtype)[place]

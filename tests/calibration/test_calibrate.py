@@ -21,8 +21,9 @@ import pufferfish.calibration.l1
 import pufferfish.calibration.one_sided
 import pufferfish.calibration.wasserstein
 from definitions import real
-from pufferfish.calibration.coupling import Side, comonotone
+from pufferfish.calibration.coupling import comonotone
 from pufferfish.calibration.registry import REGISTRY, NoiseMethod, method_named
+from pufferfish.calibration.relaxed import Side
 from pufferfish.errors import InputError, PriorWarning, PufferfishError
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import float_down

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 
 import pufferfish.calibration.coupling as module
+import pufferfish.calibration.relaxed as sides
 from definitions import comonotone as slow_comonotone
 from definitions import pair_sides, real
-from pufferfish.calibration.coupling import Coupling, Side, comonotone, scale_of_sides
+from pufferfish.calibration.coupling import Coupling, comonotone
+from pufferfish.calibration.relaxed import Side, scale_of_sides
 from pufferfish.errors import PufferfishError
 from pufferfish.numbers import float_down
 from pufferfish.priors.prior import Prior
@@ -181,7 +183,7 @@ def test_mutant_sides_without_their_margin(monkeypatch: pytest.MonkeyPatch) -> N
     made = some_cases()
     for case in made:
         check_sides(case)
-    monkeypatch.setattr(module, "_MARGIN", 0.0)
+    monkeypatch.setattr(sides, "_MARGIN", 0.0)
     assert any(fails(lambda case=case: check_sides(case)) for case in made)
 
 
@@ -209,6 +211,6 @@ def uneven() -> Scenario:
 
 def test_a_root_that_is_not_reached_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """An iterate of Newton's method from above is a scale that is not private."""
-    monkeypatch.setattr(module, "_MAX_STEPS", 1)
+    monkeypatch.setattr(sides, "_MAX_STEPS", 1)
     with pytest.raises(PufferfishError, match="1 steps"):
         scale_of_sides(uneven(), Fraction(1), max)

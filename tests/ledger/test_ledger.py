@@ -405,7 +405,7 @@ def test_what_a_release_would_refuse_is_not_charged(ledger: Ledger, edit: Any) -
 
 def overtake(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> None:
     """Do something right before the right to write is taken, as another process might."""
-    real = module.Store.begin_charge
+    real = module.Records.begin_charge
     busy: list[bool] = []
 
     def begin(self: Any) -> Any:
@@ -414,7 +414,7 @@ def overtake(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> None:
             work()
         return real(self)
 
-    monkeypatch.setattr(module.Store, "begin_charge", begin)
+    monkeypatch.setattr(module.Records, "begin_charge", begin)
 
 
 def test_somebody_who_charges_meanwhile_is_seen(

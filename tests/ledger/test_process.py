@@ -18,7 +18,7 @@ import pytest
 
 import pufferfish as pf
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.ledger.store import ReleaseRecord
+from pufferfish.ledger.records import ReleaseRecord
 
 WORKERS = Path(__file__).parent / "workers.py"
 COMMAND = [sys.executable, "-m", "pufferfish.cli"]

@@ -24,19 +24,19 @@ from hypothesis import strategies as st
 
 from ledger.workers import NAME, charge_once, opened
 from pufferfish.errors import InputError
-from pufferfish.ledger.database import VERSION
-from pufferfish.ledger.store import Charge, Store, create, open_store, parse_budget, shortened
+from pufferfish.ledger.records import Charge, Records, create, open_store, parse_budget, shortened
+from pufferfish.ledger.store import VERSION
 
 HERE = Path(__file__).parent
 POSIX = pytest.mark.skipif(os.name != "posix", reason="modes and signals are POSIX's")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> Records:
     return opened(create(tmp_path / "books.db"))
 
 
-def ids(store: Store) -> list[str]:
+def ids(store: Records) -> list[str]:
     with store.reading() as view:
         return [release.id for release in view.releases()]
 
@@ -63,8 +63,8 @@ from fractions import Fraction
 from pathlib import Path
 from workers import NAME, charge_once
 from pufferfish.errors import InputError
-from pufferfish.ledger import database
-from pufferfish.ledger.store import Store, create, open_store
+from pufferfish.ledger import store
+from pufferfish.ledger.records import Records, create, open_store
 path = Path(sys.argv[2])
 def attempt(action):
     try:
@@ -110,7 +110,7 @@ def test_what_is_no_budget_is_refused(wrong: Any) -> None:
         parse_budget(wrong)
 
 
-def test_the_sum_of_very_many_bounds_can_be_written_down(store: Store) -> None:
+def test_the_sum_of_very_many_bounds_can_be_written_down(store: Records) -> None:
     chance = random.Random(4)
     exact = sum((Fraction(1, chance.getrandbits(53) | 1) for _ in range(300)), Fraction(0))
     with store.begin_charge() as charge:
@@ -125,7 +125,7 @@ def test_the_sum_of_very_many_bounds_can_be_written_down(store: Store) -> None:
 # ---- records ----------------------------------------------------------------------------------
 
 
-def test_what_is_put_in_comes_out(store: Store) -> None:
+def test_what_is_put_in_comes_out(store: Records) -> None:
     with store.begin_charge() as charge:
         one = charge.add_release(NAME, "z, é", '{"a": 1}', False, Fraction(1, 3), "joint loss")
         two = charge.add_release(NAME, "x", "{}", True, None, "worst-case sum")
@@ -150,7 +150,7 @@ def test_what_is_put_in_comes_out(store: Store) -> None:
     assert (second.bound, second.own) == (None, True)
 
 
-def test_nothing_is_added_after_an_exception(store: Store) -> None:
+def test_nothing_is_added_after_an_exception(store: Records) -> None:
     def fail(error: type[BaseException]) -> None:
         with store.begin_charge() as charge:
             add(charge, Fraction(1, 2))
@@ -179,7 +179,7 @@ def test_nothing_is_added_after_an_exception(store: Store) -> None:
     ],
 )
 def test_wrong_records_are_refused(
-    store: Store, action: Callable[[Charge], object], message: str
+    store: Records, action: Callable[[Charge], object], message: str
 ) -> None:
     charge_once(store, Fraction(1, 9))
     before = store.path.read_bytes()
@@ -206,7 +206,7 @@ def test_wrong_records_are_refused(
         "INSERT INTO dataset VALUES ('x', 's', '1', 'd', 'many', 0, 'now', 0)",
     ],
 )
-def test_the_file_itself_keeps_what_was_charged(store: Store, statement: str) -> None:
+def test_the_file_itself_keeps_what_was_charged(store: Records, statement: str) -> None:
     with store.begin_charge() as charge:
         charge.mark_released(add(charge, Fraction(1, 9)))
         add(charge, Fraction(1, 8))
@@ -250,7 +250,7 @@ def test_only_the_owner_can_read_it_from_its_first_moment(
     assert store.exposed
 
 
-def test_an_existing_file_is_never_replaced(tmp_path: Path, store: Store) -> None:
+def test_an_existing_file_is_never_replaced(tmp_path: Path, store: Records) -> None:
     before = store.path.read_bytes()
     with pytest.raises(InputError, match="exists already; give the new ledger another name"):
         create(store.path)
@@ -363,7 +363,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("kind", SPOILED)
-def test_what_is_no_ledger_is_refused_and_left_alone(store: Store, kind: str) -> None:
+def test_what_is_no_ledger_is_refused_and_left_alone(store: Records, kind: str) -> None:
     charge_once(store, Fraction(1, 9), plan="p" * 30_000)
     spoil, message = SPOILED[kind]
     spoil(store.path)
@@ -376,7 +376,7 @@ def test_what_is_no_ledger_is_refused_and_left_alone(store: Store, kind: str) ->
     assert names(store.path.parent) == ["books.db"]
 
 
-def test_a_damaged_bound_is_no_bound(store: Store) -> None:
+def test_a_damaged_bound_is_no_bound(store: Records) -> None:
     for text in ("", "x", "1/0", "-1", "1/2/3", "nan"):
         other_program(
             store.path,
@@ -387,7 +387,7 @@ def test_a_damaged_bound_is_no_bound(store: Store) -> None:
             view.releases()
 
 
-def test_what_is_not_there_or_no_file(tmp_path: Path, store: Store) -> None:
+def test_what_is_not_there_or_no_file(tmp_path: Path, store: Records) -> None:
     with pytest.raises(InputError, match=r"no ledger .*did you mean 'books.db'.*ledger open"):
         open_store(tmp_path / "boks.db")
     with pytest.raises(InputError, match="no plain file"):
@@ -409,13 +409,13 @@ FULL_DISK = """
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 limit = int(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-attempt(lambda: charge_once(Store(path), Fraction(1, 100), plan="p" * 100_000))
+attempt(lambda: charge_once(Records(path), Fraction(1, 100), plan="p" * 100_000))
 """
 
 
 @POSIX
 @pytest.mark.parametrize("room", ["no journal", "part of the journal", "no page", "some pages"])
-def test_a_full_disk_loses_nothing(store: Store, room: str) -> None:
+def test_a_full_disk_loses_nothing(store: Records, room: str) -> None:
     known = [charge_once(store, Fraction(1, 100), plan="q" * 20_000) for _ in range(3)]
     before = store.path.read_bytes()
     limit = {
@@ -441,7 +441,7 @@ if os.geteuid() == 0:
     os.setegid(65534)
     os.seteuid(65534)
 attempt(lambda: open_store(path).path.name)
-attempt(lambda: charge_once(Store(path), Fraction(1, 9)))
+attempt(lambda: charge_once(Records(path), Fraction(1, 9)))
 attempt(lambda: create(path.with_name("new.db")))
 """
 
@@ -483,8 +483,8 @@ def test_what_is_read_only_says_so(open_folder: Path) -> None:
 
 
 HALF_WAY = """
-database._JOURNAL = sys.argv[3]
-with Store(path).begin_charge() as charge:
+store._JOURNAL = sys.argv[3]
+with Records(path).begin_charge() as charge:
     charge._connection.execute("PRAGMA cache_size = 1")  # so that pages are written early
     for _ in range(2):
         charge.add_release(NAME, "x", "p" * 10**6, True, Fraction(1, 2), "")
@@ -493,7 +493,7 @@ with Store(path).begin_charge() as charge:
 
 
 @POSIX
-def test_a_half_written_transaction_is_undone(store: Store) -> None:
+def test_a_half_written_transaction_is_undone(store: Records) -> None:
     """Killed when part of it is in the file already: the journal brings back what was there."""
     known = [charge_once(store, Fraction(1, 9)) for _ in range(3)]
     before = store.path.read_bytes()
@@ -504,13 +504,13 @@ def test_a_half_written_transaction_is_undone(store: Store) -> None:
     copies = [shutil.copytree(store.path.parent, store.path.parent / n) for n in ("one", "two")]
     # The first page may say already how many there will be, and the last ones are not there yet.
     overwrite(copies[0] / "books.db", 28, (10**6).to_bytes(4))
-    for each, use in zip([*copies, store.path.parent], (open_store, Store, Store), strict=True):
+    for each, use in zip([*copies, store.path.parent], (open_store, Records, Records), strict=True):
         assert ids(use(each / "books.db")) == known
         assert (each / "books.db").read_bytes() == before
 
 
 @POSIX
-def test_a_ledger_without_a_journal_would_be_lost(store: Store) -> None:
+def test_a_ledger_without_a_journal_would_be_lost(store: Records) -> None:
     charge_once(store, Fraction(1, 9))
     ran(HALF_WAY, store.path, "MEMORY")
     assert names(store.path.parent) == ["books.db"]
@@ -518,13 +518,13 @@ def test_a_ledger_without_a_journal_would_be_lost(store: Store) -> None:
         open_store(store.path)
 
 
-def test_a_commit_is_final_only_when_the_folder_is_written_too(store: Store) -> None:
+def test_a_commit_is_final_only_when_the_folder_is_written_too(store: Records) -> None:
     with store.begin_charge() as charge:
         for setting, value in (("synchronous", 3), ("journal_mode", "delete"), ("foreign_keys", 1)):
             assert charge._rows(f"PRAGMA {setting}") == [(value,)]
 
 
-def test_between_transactions_the_file_alone_is_the_ledger(store: Store, tmp_path: Path) -> None:
+def test_between_transactions_the_file_alone_is_the_ledger(store: Records, tmp_path: Path) -> None:
     known = [charge_once(store, Fraction(1, 9)) for _ in range(3)]
     (tmp_path / "copy").mkdir()
     copy = shutil.copy(store.path, tmp_path / "copy" / "books.db")
@@ -682,12 +682,12 @@ def test_charges_that_are_told_too_early_are_caught_by_the_kills(tmp_path: Path)
 
 # ---- waiting ----------------------------------------------------------------------------------
 
-TRY = "attempt(lambda: charge_once(Store(path, patience=0.5), Fraction(1, 9)))"
+TRY = "attempt(lambda: charge_once(Records(path, patience=0.5), Fraction(1, 9)))"
 
 
-def test_whoever_waits_is_told_and_gives_up_in_the_end(store: Store) -> None:
+def test_whoever_waits_is_told_and_gives_up_in_the_end(store: Records) -> None:
     told: list[float] = []
-    hasty = Store(store.path, patience=0.7, waiting=told.append)
+    hasty = Records(store.path, patience=0.7, waiting=told.append)
     with store.begin_charge() as charge:
         add(charge, Fraction(1, 2))
         with pytest.raises(InputError, match=r"in use by another process.* within 0\.7 s; nothing"):
@@ -700,7 +700,7 @@ def test_whoever_waits_is_told_and_gives_up_in_the_end(store: Store) -> None:
     assert len(ids(store)) == 1
 
 
-def test_readers_only_delay_those_who_write(store: Store) -> None:
+def test_readers_only_delay_those_who_write(store: Records) -> None:
     done: list[str | None] = []
     thread = threading.Thread(target=lambda: done.append(charge_once(store, Fraction(1, 9))))
     with store.reading() as view:
@@ -713,7 +713,7 @@ def test_readers_only_delay_those_who_write(store: Store) -> None:
     assert ids(store) == done
 
 
-def test_looking_at_the_file_lets_go_of_no_lock(store: Store) -> None:
+def test_looking_at_the_file_lets_go_of_no_lock(store: Records) -> None:
     """Closing a file ends all locks of the process on it, unless SQLite closes it."""
     with store.begin_charge() as charge:
         open_store(store.path)
@@ -727,20 +727,20 @@ def test_looking_at_the_file_lets_go_of_no_lock(store: Store) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what other systems do with locks differs")
-def test_reading_the_file_by_hand_would_let_go_of_them(store: Store) -> None:
+def test_reading_the_file_by_hand_would_let_go_of_them(store: Records) -> None:
     with store.begin_charge():
         store.path.read_bytes()
         assert "in use" not in ran(TRY, store.path)
 
 
-def test_a_ledger_that_another_program_set_to_a_log_is_set_back(store: Store) -> None:
+def test_a_ledger_that_another_program_set_to_a_log_is_set_back(store: Records) -> None:
     other_program(store.path, "PRAGMA journal_mode = WAL")
     known = charge_once(store, Fraction(1, 9))
     assert ids(open_store(store.path)) == [known]
     assert names(store.path.parent) == ["books.db"]
 
 
-def test_a_file_that_was_replaced_is_noticed(store: Store) -> None:
+def test_a_file_that_was_replaced_is_noticed(store: Records) -> None:
     as_other_program(store.path, "CREATE TABLE notice (text)")
     before = store.path.read_bytes()
     for action in (store.reading, store.begin_charge):

@@ -23,19 +23,21 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from pufferfish.errors import InputError
-from pufferfish.ledger import database
-from pufferfish.ledger.store import Charge, Store
+from pufferfish.ledger import store
+from pufferfish.ledger.records import Charge, Records
 
 NAME = "students"
 
 
-def opened(store: Store, name: str = NAME, budget: Fraction = Fraction(1)) -> Store:
+def opened(store: Records, name: str = NAME, budget: Fraction = Fraction(1)) -> Records:
     with store.begin_charge() as charge:
         charge.add_dataset(name, "higher", budget, "d" * 64 + name, 100, False)
     return store
 
 
-def charge_once(store: Store, amount: Fraction, plan: str = "{}", pause: float = 0.0) -> str | None:
+def charge_once(
+    store: Records, amount: Fraction, plan: str = "{}", pause: float = 0.0
+) -> str | None:
     """Charge a release whose worst case is the amount; None where the budget does not allow it."""
     with store.begin_charge() as charge:
         before = charge.releases(NAME)
@@ -48,26 +50,26 @@ def charge_once(store: Store, amount: Fraction, plan: str = "{}", pause: float =
 
 def without_transaction() -> None:
     """A wrong variant: each statement stands alone."""
-    database._begin = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
-    database._commit = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
+    store._begin = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
+    store._commit = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
 
 
 def with_late_lock() -> None:
     """A wrong variant: the lock of those who write is taken when something is written."""
-    database._begin = lambda wait: wait("BEGIN")  # type: ignore[assignment]  # wrong on purpose
+    store._begin = lambda wait: wait("BEGIN")  # type: ignore[assignment]  # wrong on purpose
 
 
 def telling_too_early() -> None:
     """A wrong variant: a charge is told before it is durable, as a release would come too early."""
-    commit = database._commit
+    commit = store._commit
 
-    def late_commit(wait: database._Patient) -> None:
+    def late_commit(wait: store._Patient) -> None:
         (id,) = wait("SELECT id FROM release ORDER BY sequence DESC").fetchone() or ("refused",)
         say(id)
         time.sleep(0.05)
         commit(wait)
 
-    database._commit = late_commit
+    store._commit = late_commit
 
 
 def without_the_version() -> None:
@@ -179,7 +181,7 @@ def main() -> None:
     say("ready")
     for line in sys.stdin:
         kind, path, amount, number = line.rstrip("\n").split("\t")
-        store, each = Store(Path(path)), Fraction(amount)
+        store, each = Records(Path(path)), Fraction(amount)
         if kind == "hammer":
             while True:
                 say(charge_once(store, each, plan="p" * int(number)) or "refused")

@@ -23,7 +23,7 @@ from noise_checks import (
     independent_floors,
     scripted,
 )
-from pufferfish.mechanisms import tables as module
+from pufferfish.mechanisms import sampler as module
 from pufferfish.mechanisms.entropy import EntropyStuck
 from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Digit, Law, Row, SignedGeometric

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.release.postprocess import Postprocess, check_releasable, rounded, to_doubles
+from pufferfish.numbers import rounded, to_doubles
+from pufferfish.release.postprocess import Postprocess, check_releasable
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Levels, make_lattice
 from release_cases import channel_job, job, level_job, one_by_one, spec_of

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pufferfish.release.sinks import as_text, decimals, guarded, lines, unguarded
+from pufferfish.release.sinks import as_text, guarded, lines, released_text, unguarded
 
 FORMULAS = [
     "=1+1", "=HYPERLINK(A1)", "+cmd", "-cmd", "@SUM(A1)", "\tx", "\rx", "\nx", "-", "+", "=", "@",
@@ -106,7 +106,7 @@ STEPS = st.one_of(
 
 @given(UNITS, STEPS)
 def test_released_numbers_are_exact_text(units: list[int], step: Fraction) -> None:
-    shown = decimals(np.array(units, dtype=np.int64), step).to_pylist()
+    shown = released_text(np.array(units, dtype=np.int64), step).to_pylist()
     rest = step.denominator
     for prime in (2, 5):
         while rest % prime == 0:
@@ -121,5 +121,5 @@ def test_released_numbers_are_exact_text(units: list[int], step: Fraction) -> No
 
 
 def test_text_of_quarters() -> None:
-    shown = decimals(np.array([-5, -1, 0, 3, 8]), Fraction(1, 4)).to_pylist()
+    shown = released_text(np.array([-5, -1, 0, 3, 8]), Fraction(1, 4)).to_pylist()
     assert shown == ["-1.25", "-0.25", "0.00", "0.75", "2.00"]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.calibration.coupling import scale_of_sides
+from pufferfish.calibration.relaxed import scale_of_sides
 from pufferfish.calibration.root import find_root, noise_up
 from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.kernel import GridTooLarge

@@ -3,7 +3,7 @@
 
 from fractions import Fraction
 
-from pufferfish.calibration.coupling import scale_of_sides
+from pufferfish.calibration.relaxed import scale_of_sides
 from pufferfish.calibration.root import noise_up
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.scenario import Scenario

@@ -21,8 +21,7 @@ from pufferfish.errors import (
     quoted,
     warn_user,
 )
-from pufferfish.ledger import store as stores
-from pufferfish.ledger.database import PATIENCE, Waiting
+from pufferfish.ledger import records as stores
 from pufferfish.ledger.pricing import (
     Price,
     Progress,
@@ -32,7 +31,8 @@ from pufferfish.ledger.pricing import (
     dataset_of,
     verify_books,
 )
-from pufferfish.ledger.store import Dataset, ReleaseRecord, Store, parse_budget
+from pufferfish.ledger.records import Dataset, Records, ReleaseRecord, parse_budget
+from pufferfish.ledger.store import PATIENCE, Waiting
 from pufferfish.numbers import Number, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.identity import identity_of
@@ -53,7 +53,7 @@ class Charged:
 
     id: str
     price: Price
-    store: Store
+    store: Records
 
     def mark_released(self) -> None:
         """Note that the output is in place; a ledger that cannot be told draws a warning."""
@@ -100,10 +100,10 @@ class Ledger:
 
     Attributes
     ----------
-    store : Store
+    store : Records
     """
 
-    store: Store
+    store: Records
 
     @classmethod
     def create(

@@ -26,7 +26,7 @@ from pufferfish.errors import (
     listed,
     quoted,
 )
-from pufferfish.ledger.store import Dataset, ReleaseRecord, Store, View, open_store
+from pufferfish.ledger.records import Dataset, Records, ReleaseRecord, View, open_store
 from pufferfish.loss.certificate import LossBound
 from pufferfish.loss.composition import Other, compose, incomplete_rows, worst_sum
 from pufferfish.loss.worst_case import rank
@@ -361,7 +361,7 @@ class Verified:
     differences: tuple[Difference, ...]
 
 
-def verify_books(store: Store, table: Any = None, progress: Progress | None = None) -> Verified:
+def verify_books(store: Records, table: Any = None, progress: Progress | None = None) -> Verified:
     """Look at everything that a ledger holds; see :meth:`pufferfish.Ledger.verify`."""
     open_store(store.path, store.patience, store.waiting)
     with store.reading() as view:

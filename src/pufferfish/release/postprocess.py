@@ -7,7 +7,6 @@ outputs which can occur are the same whatever the value was (a public lattice).
 
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,13 +17,11 @@ import numpy.typing as npt
 from pufferfish.errors import InputError, UnchangedWarning, warn_user
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import Entropy
-from pufferfish.numbers import FloatArray, IntArray, float_down, show
+from pufferfish.numbers import IntArray, float_down, rounded, show, to_doubles
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Levels, lattice_of
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-#: Integers up to here are doubles, and so a quotient of two of them is rounded once.
-_EXACT_DOUBLE = 2**53
 #: Noise is beyond so many scales once in e**64 = 6e27 draws.
 _REACH = 64
 
@@ -210,26 +207,3 @@ def _in_steps(bounds: tuple[Fraction, Fraction], step: Fraction) -> tuple[int, i
             f"{show(bounds[0])} and {show(bounds[1])} were given"
         )
     return min(max(int(low), INT64_MIN), INT64_MAX), min(max(int(high), INT64_MIN), INT64_MAX)
-
-
-def rounded(units: IntArray, step: Fraction) -> IntArray:
-    """Return the integers nearest to ``step * units``, ties to the even one."""
-    nearest: IntArray = _by_distinct(units, lambda u: round(u * step), np.int64)
-    return nearest
-
-
-def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
-    """Return the doubles nearest to ``step * units``."""
-    p, q = step.numerator, step.denominator
-    most = float(np.abs(units.astype(np.float64)).max(initial=0.0))
-    if most * p < _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
-        doubles: FloatArray = (units * np.int64(p)).astype(np.float64) / np.float64(q)
-        return doubles
-    nearest: FloatArray = _by_distinct(units, lambda u: u * p / q, np.float64)
-    return nearest
-
-
-def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> Any:
-    """Apply an exact, slow function once to every distinct value."""
-    distinct, place = np.unique(units, return_inverse=True)
-    return np.array([function(u) for u in distinct.tolist()], dtype=dtype)[place]

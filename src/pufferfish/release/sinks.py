@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
 from pufferfish.files import cannot_write
-from pufferfish.numbers import IntArray
-from pufferfish.release.postprocess import Postprocess, to_doubles
+from pufferfish.numbers import IntArray, decimals, to_doubles
+from pufferfish.release.postprocess import Postprocess
 from pufferfish.tables.table import integers, is_text, strings
 
 #: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
@@ -100,26 +100,17 @@ def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> memoryview:
     return memoryview(data)[ends[ended.offset] : ends[ended.offset + len(ended)]]
 
 
-def decimals(units: IntArray, step: Fraction) -> pa.LargeStringArray:
+def released_text(units: IntArray, step: Fraction) -> pa.LargeStringArray:
     """Return ``step * units`` as text: integers, or exact decimals of equal length.
 
     Where no decimal equals the step (1/3), the shortest text of the nearest double is returned.
     """
-    q = step.denominator
-    places = next((k for k in range(q.bit_length()) if pow(10, k, q) == 0), None)
-    if places is None:
-        return arrow(to_doubles(units, step)).cast(pa.large_string())
     if step == 1:
         return integers(units).cast(pa.large_string())
-
-    def text(numerator: int) -> str:
-        digits = f"{abs(numerator):0{places + 1}d}"
-        cut = len(digits) - places
-        return "-" * (numerator < 0) + digits[:cut] + "." * bool(places) + digits[cut:]
-
-    distinct, at = np.unique(units, return_inverse=True)
-    factor = int(step * 10**places)
-    return texts([text(u * factor) for u in distinct.tolist()]).take(integers(at))
+    exact = decimals(units, step)
+    if exact is None:
+        return arrow(to_doubles(units, step)).cast(pa.large_string())
+    return texts(exact[0]).take(integers(exact[1]))
 
 
 @dataclass
@@ -142,7 +133,7 @@ class TextSink:
     def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
         """Write a batch of rows: the kept columns by name, and the released values."""
         if self.post.levels is None:
-            released = decimals(values, self.post.step)
+            released = released_text(values, self.post.step)
         else:
             released = guarded(texts(self.post.levels.names)).take(integers(values))
         cells = [released if c == self.public else as_text(kept[c]) for c in self.columns]
