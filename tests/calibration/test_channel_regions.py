@@ -35,7 +35,9 @@ def test_channels_hold_at_every_vertex_and_cost_no_more(case: tuple[Scenario, Fr
     assert float(solution.cost) == pytest.approx(least, rel=1e-6, abs=1e-6)
     assert solution.gap <= 1e-6 * max(1.0, least)
     plain = channel(without_regions(scenario), epsilon, cost="squared")
-    if any(rule is not None for rule in scenario.rules) and solution.cost < plain.cost:
+    if any(rule is not None for rule in scenario.rules) and solution.cost < plain.cost * (
+        1 - Fraction(1, 10**6)
+    ):
         # Only values that nobody can take, and the average row, make a difference downwards.
         assert (np.concatenate([p.counts for p in scenario.priors]).sum(axis=0) == 0).any()
 
