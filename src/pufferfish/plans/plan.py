@@ -191,6 +191,8 @@ class Plan(Guarantee):
         return self.applied.scale == 0
 
     def __repr__(self) -> str:
+        # The double nearest to epsilon stands for epsilon itself.
+        loss = show(self.epsilon_exact) if self.loss == self.epsilon else rounded_up(self.loss)
         what = f"noise of scale {self.scale!r}"
         if self.channel is not None:
             what = f"a channel that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
@@ -198,7 +200,7 @@ class Plan(Guarantee):
         state = "proved" if self.certificate.holds else "not proved"
         return (
             f"<Plan: {self.mechanism} at epsilon {show(self.epsilon_exact)}: {what}{column}\n"
-            f"  loss at most {rounded_up(self.loss)} ({state}{', says its file' * self.loaded})\n"
+            f"  loss at most {loss} ({state}{', says its file' * self.loaded})\n"
             f"  pairs {listed_pairs(self.pairs)}>"
         )
 
