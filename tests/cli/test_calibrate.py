@@ -69,10 +69,11 @@ def test_a_custodian_reads_at_most_25_lines():
     said = lines[lines.index(table[-1]) + 2 :]
     assert said[0] == "Proved: each is within epsilon 0.1, if these 649 rows are all there is."
     assert re.match(r"If they are a sample it may cost 0.2\d\d \(channel\) at 95 %", said[1])
-    assert said[2].endswith("--epsilon 0.1 --confidence 0.95")
+    [command] = [line for line in said if line.startswith("  pufferfish")]
+    assert command.endswith("--epsilon 0.1 --confidence 0.95")
     assert "Nothing of the column is left with l1, wasserstein, relaxed, one-sided." in said
     assert any("The plan is private" in line for line in said)
-    again = run(*said[2].split()[1:])
+    again = run(*command.split()[1:])
     assert "within epsilon 0.1 for every prior within 95 % confidence." in again.out
 
 

@@ -36,6 +36,9 @@ _NO_REGION = (
     "is that of the priors themselves"
 )
 
+#: Releases that are calibrated together at most.
+_MOST_TOGETHER = 1000
+
 
 def calibrate(
     scenario: Scenario | Prior,
@@ -207,15 +210,23 @@ def _wanted(
 ) -> list[tuple[str | None, Fraction]]:
     """Return the column of each release that is asked for, and the ratio of its scale."""
     if isinstance(columns, int) and len(before.scenario.product.axes) == 1:
-        columns = [(None, 1)] * (0 if columns is True else columns)  # type: ignore[list-item]
+        # One more than the limit is enough to be refused.
+        many = min(0 if columns is True else columns, _MOST_TOGETHER + 1)
+        columns = [(None, 1)] * many  # type: ignore[list-item]
     if isinstance(columns, int | str) or not isinstance(columns, Iterable):
         raise InputError(
             "columns must be the column of each release, or for a scenario of one column the "
             f"number of releases, not {columns!r}"
         )
     found: list[tuple[str | None, Fraction]] = []
-    for item in columns.items() if isinstance(columns, Mapping) else columns:
-        name, given = (item, 1) if isinstance(item, str) else item
+    items = list(columns.items() if isinstance(columns, Mapping) else columns)
+    if len(items) > _MOST_TOGETHER:
+        raise InputError(f"at most {_MOST_TOGETHER} releases together, but {len(items)} were given")
+    for item in items:
+        pair = (item, 1) if item is None or isinstance(item, str) else item
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputError(f"a release is a column, or (column, ratio), but {item!r} was given")
+        name, given = pair
         ratio = parse_number(given, f"the ratio of the scale of {name!r}")
         if ratio <= 0:
             raise InputError(f"the ratio of the scale of {name!r} must be above 0, not {given}")

@@ -31,9 +31,9 @@ from pufferfish.cli.options import (
     scenario_of,
     source_options,
 )
-from pufferfish.cli.output import print_csv, print_json, print_lines
+from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
-from pufferfish.cli.results import Result, print_results, survival_lines, verdict_lines
+from pufferfish.cli.verdict import Result, print_results, survival_lines, verdict_lines
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.matrix import expected_errors
 from pufferfish.files import checked_target
@@ -123,27 +123,28 @@ def calibrate(
     source = " and ".join(priors) or str(table)
     command = _command_for_a_sample(messages.arguments, results, bool(arguments))
     verdict = verdict_lines(results, scenario, command)
-    if form == "table":
-        print_lines([*describe.scenario_lines(scenario, source, explain), ""], True)
-        print_results(results, options["show_channel"], explain)
-        print_lines(["", *verdict], True)
-        return
-    for line in survival_lines(results):
-        messages.warning(line)
-    rows = [r.to_dict(options["show_channel"]) for r in results]
-    if form == "csv":
-        print_csv(rows)
-        return
-    facts = {
-        "certified": all(r.plan.certificate.holds for r in results),
-        "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
-        "command_for_a_sample": command or None,
-        "survives": any(r.survives for r in results),
-        "private": any(r.plan.from_rows for r in results),
-        "text": verdict,
-    }
-    told = _scenario_to_dict(scenario, source)
-    print_json({"scenario": told, "results": rows, "verdict": facts})
+    with after(save):
+        if form == "table":
+            print_lines([*describe.scenario_lines(scenario, source, explain), ""], True)
+            print_results(results, options["show_channel"], explain)
+            print_lines(["", *verdict], True)
+            return
+        for line in survival_lines(results):
+            messages.warning(line)
+        rows = [r.to_dict(options["show_channel"]) for r in results]
+        if form == "csv":
+            print_csv(rows)
+            return
+        facts = {
+            "certified": all(r.plan.certificate.holds for r in results),
+            "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
+            "command_for_a_sample": command or None,
+            "survives": any(r.survives for r in results),
+            "private": any(r.plan.from_rows for r in results),
+            "text": verdict,
+        }
+        told = _scenario_to_dict(scenario, source)
+        print_json({"scenario": told, "results": rows, "verdict": facts})
 
 
 def _beside(books: str, table: str | None, secret: str | None) -> tuple[Callable[..., Plan], str]:
@@ -201,8 +202,9 @@ def _frequencies(scenario: Scenario) -> FloatArray:
     total = np.zeros(scenario.support.size)
     for prior in scenario.priors:
         for secret in prior.secrets if prior.from_rows else scenario.protected:
-            counts = prior.counts[prior.row(secret)].reshape(-1).astype(np.float64)
-            total += counts if prior.from_rows else counts / counts.sum()
+            row = prior.row(secret)
+            share = prior.probabilities[row].reshape(-1)
+            total += share * float(prior.totals[row]) if prior.from_rows else share
     return np.asarray(total / total.sum())
 
 

@@ -4,6 +4,7 @@
 Digits are printed on the side that promises less: what is lost goes up, what is kept goes down.
 """
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -11,9 +12,10 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 import click
@@ -120,3 +122,15 @@ def _stdout() -> Any:
     if sys.stdout is None:
         raise InputError("nothing can be printed: standard output is closed")
     return sys.stdout
+
+
+@contextlib.contextmanager
+def after(written: str | Path | None) -> Iterator[None]:
+    """Print what follows; should that fail, the error says what file is in place all the same."""
+    try:
+        yield
+        _stdout().flush()
+    except BaseException as error:
+        if written is not None:
+            error.add_note(f"{written} was written before")
+        raise

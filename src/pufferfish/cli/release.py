@@ -8,7 +8,7 @@ import click
 from pufferfish.cli import describe, process
 from pufferfish.cli.ledger import price_words
 from pufferfish.cli.options import CLAMP, DELIMITER, FORCE, option
-from pufferfish.cli.output import print_lines
+from pufferfish.cli.output import after, print_lines
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError
 from pufferfish.files import checked_target
@@ -112,4 +112,5 @@ def release(
             error.add_note(f"{output} was written before")
             raise
         messages.note(f"the public record is saved as {record}")
-    print_lines(describe.release_lines(plan, plan_file, report, charged))
+    with after(output):
+        print_lines(describe.release_lines(plan, plan_file, report, charged))

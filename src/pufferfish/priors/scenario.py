@@ -72,9 +72,9 @@ class Scenario:
         pairs: Literal["all"] | Sequence[Sequence[str]] = "all",
     ) -> None:
         given = tuple(priors) if isinstance(priors, Iterable) else (priors,)
-        wrong = next((p for p in given if not isinstance(p, Prior)), None)
-        if not given or wrong is not None:
-            kind = f"an object of type {type(wrong).__name__}" if given else "none"
+        wrong = [p for p in given if not isinstance(p, Prior)]
+        if not given or wrong:
+            kind = f"an object of type {type(wrong[0]).__name__}" if given else "none"
             raise InputError(f"a scenario needs a Prior or a list of them, but {kind} was given")
         # Before anything else: a table whose columns were swapped has very many secrets.
         object.__setattr__(self, "pairs", _checked_pairs(pairs, given[0].secrets))

@@ -174,7 +174,8 @@ def make_rules(
     """
     if decimal not in (".", ","):
         raise InputError(f"the decimal mark must be '.' or ',', but {decimal!r} was given")
-    names = [_name(name, "public") for name in ([public] if isinstance(public, str) else public)]
+    several = isinstance(public, Iterable) and not isinstance(public, str)
+    names = [_name(name, "public") for name in (public if several else [public])]
     own = None if secret is None else _name(secret, "secret")
     person = None if unit is None else _name(unit, "unit")
     every = [name for name in (*names, own, person) if name is not None]

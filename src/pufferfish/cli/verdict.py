@@ -177,7 +177,8 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
     """Return the verdict on results of ``calibrate``, in plain words."""
     return [
         _proved(results, scenario),
-        *_if_a_sample(results, command),
+        *_if_a_sample(results, command, scenario.unit),
+        *_never_published(results),
         *(survival_lines(results) or [_why_survives(r) for r in results if len(results) == 1]),
         *([describe.PRIVATE] if any(r.plan.from_rows for r in results) else []),
         describe.NO_SUM,
@@ -199,20 +200,44 @@ def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     return f"{said}, if the given prior is the true one."
 
 
-def _if_a_sample(results: Sequence[Result], command: str) -> list[str]:
+def _if_a_sample(results: Sequence[Result], command: str, unit: str | None) -> list[str]:
     """Return what the results may cost if the rows are a sample, and the command that holds."""
+    if unit is not None:
+        return [
+            "If they are a sample it may cost more; for rows of one person nobody knows how much."
+        ]
     known = [(r.loss_at_95, r) for r in results if r.loss_at_95 is not None]
-    if not known:
-        return []
+    over = [(loss, r) for loss, r in known if loss > r.plan.epsilon]
+    if not over:
+        return ["If they are a sample it holds too, at 95 % confidence."] * bool(known)
     each = [
         f"{rounded_up(loss, 3)} ({_named([worst], results)})"
-        for _, group in groupby(known, key=lambda pair: pair[1].epsilon)
+        for _, group in groupby(over, key=lambda pair: pair[1].epsilon)
         for loss, worst in [max(group, key=lambda pair: pair[0])]
     ]
-    infinite = any(loss == math.inf for loss, _ in known)
+    infinite = any(loss == math.inf for loss, _ in over)
     why = " (inf: too few rows show that an output occurs for every secret)" if infinite else ""
-    said = f"If they are a sample it may cost {describe.joined(each, 4)} at 95 %{why}"
-    return [f"{said}; what holds then too:", f"  {command}"] if command else [f"{said}."]
+    held = [r for loss, r in known if loss <= r.plan.epsilon]
+    others = f", and {_named(held, results)} {'holds' if len(held) == 1 else 'hold'}" * bool(held)
+    said = f"If they are a sample it may cost {describe.joined(each, 4)} at 95 %{why}{others}"
+    if not command:
+        return [f"{said}."]
+    return [f"{said}; what holds then too, if no other value can occur:", f"  {command}"]
+
+
+def _never_published(results: Sequence[Result]) -> list[str]:
+    """Return which values the channels never publish, so that nobody can estimate them."""
+    lines = []
+    for result in results:
+        channel = result.plan.channel
+        if channel is None or result.plan.unchanged:
+            continue
+        used = set(describe.used_outputs(channel))
+        lost = [channel.inputs.name(x) for x, y in enumerate(channel.same) if y not in used]
+        if lost:
+            which = _named([result], results)
+            lines.append(f"Never published by {which}: {listed(lost)} (--min-keep prevents it).")
+    return lines[:3]
 
 
 def survival_lines(results: Sequence[Result]) -> list[str]:
