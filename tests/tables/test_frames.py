@@ -67,7 +67,6 @@ def test_mutant_that_takes_the_binary_value_of_a_float_is_caught(
         pa.array([Decimal("0.100"), Decimal("0.300")], pa.decimal256(60, 3)),
         pa.array(["0.1", "0.30"]).dictionary_encode(),
         pa.array(["0.1", "0.30"], pa.string_view()),
-        pa.array([0.1, 0.3], pa.float16()),
     ],
 )
 def test_narrow_floats_decimals_and_dictionaries(cells: pa.Array) -> None:
