@@ -40,7 +40,7 @@ say "4. Release the column. Only this column is written, with noise on the codes
 run pufferfish release "$table" --plan "$plan" -o "$released"
 run head -n 6 "$released"
 
-say "5. Verify the plan against the table, with code that shares nothing with the calibration."
+say "5. Verify the plan against the table: its loss is computed again, in ball arithmetic."
 run pufferfish verify "$plan" "$table"
 
 say "6. Estimate what the column was, from what was released. Single rows say little; shares come back."

@@ -216,8 +216,8 @@ _flint = threading.RLock()
 
 
 @contextmanager
-def precision(bits: int, terms: int | None = None) -> Iterator[None]:
-    """Hold FLINT's working precision (and number of terms of a power series), alone, until done.
+def precision(bits: int) -> Iterator[None]:
+    """Hold FLINT's working precision, alone, until done.
 
     FLINT keeps one precision for the whole process. A ball stays true whatever it is, but may
     become too wide to say anything, so other threads wait.
@@ -225,14 +225,11 @@ def precision(bits: int, terms: int | None = None) -> Iterator[None]:
     from flint import ctx  # slow to import, and not needed to read a table
 
     with _flint:
-        before = ctx.prec, ctx.cap
-        ctx.prec = bits
-        if terms is not None:
-            ctx.cap = max(terms, ctx.cap)
+        before, ctx.prec = ctx.prec, bits
         try:
             yield
         finally:
-            ctx.prec, ctx.cap = before
+            ctx.prec = before
 
 
 # A process forked while another thread held the lock would wait for a thread that it has not got.

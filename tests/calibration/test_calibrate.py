@@ -203,7 +203,7 @@ def test_mutant_a_scale_rounded_to_the_nearest(name: str, monkeypatch: pytest.Mo
     assert any(fails(lambda case=case: check_definitions(case)) for case in made)
 
 
-def sides_chosen_last(scenario, epsilon, choose):  # type: ignore[no-untyped-def]
+def sides_chosen_last(scenario, epsilon, choose):  # type: ignore[no-untyped-def]  # a mutant
     """Mutant: the maximum over pairs of either side first, and the choice of a side last."""
     below, step = float_down(epsilon), float(scenario.lattice.step)
     largest = [0.0, 0.0]
@@ -304,11 +304,11 @@ def test_levels_without_an_order_are_refused() -> None:
 
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match="not a dict"):
-        pf.calibrate({"a": {0: 1}}, 1)  # type: ignore[arg-type]
+        pf.calibrate({"a": {0: 1}}, 1)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InputError, match="cost, outputs: for the mechanism channel only"):
         pf.calibrate(APART, 1, "exact", cost="hamming", outputs=2)
     with pytest.raises(InputError, match="invariant must be True or False"):
-        pf.calibrate(APART, 1, "channel", invariant="yes")  # type: ignore[arg-type]
+        pf.calibrate(APART, 1, "channel", invariant="yes")  # type: ignore[arg-type]  # wrong on purpose
     robust = pf.Scenario(APART.priors[0].with_region(tv_radius=".1"))
     for name in ("l1", "wasserstein", "relaxed", "one-sided"):
         with pytest.raises(InputError, match="region"):

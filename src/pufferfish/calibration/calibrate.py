@@ -212,7 +212,7 @@ def _wanted(
     if isinstance(columns, int) and len(before.scenario.product.axes) == 1:
         # One more than the limit is enough to be refused.
         many = min(0 if columns is True else columns, _MOST_TOGETHER + 1)
-        columns = [(None, 1)] * many  # type: ignore[list-item]
+        columns = [(None, 1)] * many  # type: ignore[list-item]  # None is the only column
     if isinstance(columns, int | str) or not isinstance(columns, Iterable):
         raise InputError(
             "columns must be the column of each release, or for a scenario of one column the "

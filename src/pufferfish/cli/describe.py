@@ -38,6 +38,12 @@ def used_outputs(channel: Channel) -> list[int]:
     return [y for y, column in enumerate(channel.rows.T.tolist()) if any(column)]
 
 
+def never_published(channel: Channel) -> list[str]:
+    """Return the values that are outputs of a channel, and that it never publishes."""
+    used = (None, *used_outputs(channel))
+    return [channel.inputs.name(x) for x, y in enumerate(channel.same) if y not in used]
+
+
 def support_words(support: Support) -> str:
     """Return what values a column has."""
     if not isinstance(support, Levels):
@@ -153,8 +159,7 @@ def plan_lines(plan: Plan) -> list[str]:
         lines.append(f"expected {found.cost_name} cost {cost}, at most {gap} above the least "
                      "possible")  # fmt: skip
         lines += [f"the channel is {condition}" for condition in found.conditions]
-        used = (None, *used_outputs(channel))
-        lost = [channel.inputs.name(x) for x, y in enumerate(channel.same) if y not in used]
+        lost = never_published(channel)
         if lost:
             lines.append(f"never published: {listed(lost)}")
     return [*lines, *plan.notes]

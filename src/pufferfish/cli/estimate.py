@@ -121,7 +121,7 @@ def _notes(found: Estimate) -> list[str]:
     """Return what is to be known of some estimates."""
     notes = ["of these rows as they were; errors are for the noise of the release alone"]
     if found.few_changes:
-        notes.append("some intervals are longer than 1.96 standard errors, as few rows change")
+        notes.append("some intervals are longer than 1.96 standard errors")
     if found.too_many_values:
         notes.append("no shares: there are too many values")
     if found.not_estimable:

@@ -232,8 +232,7 @@ def _never_published(results: Sequence[Result]) -> list[str]:
         channel = result.plan.channel
         if channel is None or result.plan.unchanged:
             continue
-        used = set(describe.used_outputs(channel))
-        lost = [channel.inputs.name(x) for x, y in enumerate(channel.same) if y not in used]
+        lost = describe.never_published(channel)
         if lost:
             which = _named([result], results)
             lines.append(f"Never published by {which}: {listed(lost)} (--min-keep prevents it).")

@@ -115,7 +115,8 @@ class _Part:
         self.passes: list[PlainPass] = []
         if problem.pure_noise and len(problem.axes) == 1 and not problem.regions:
             places: Any = problem.axes[0].places
-            self.passes = [PlainPass(places, np.stack(own)) for own in self.beliefs]  # type: ignore[arg-type]
+            stacks: list[Any] = self.beliefs  # points alone, as arrays
+            self.passes = [PlainPass(places, np.stack(own)) for own in stacks]
 
     def _belief(self, own: Point | Region) -> _Belief:
         if isinstance(own, Point):

@@ -51,10 +51,10 @@ class _Irrational:
 
     @property
     def size(self) -> int:
-        raise NotImplementedError
+        raise NotImplementedError  # each law has its own
 
     def cumulative(self, bits: int) -> list[Interval]:
-        raise NotImplementedError
+        raise NotImplementedError  # each law has its own
 
     @property
     def outcomes(self) -> list[int]:

@@ -66,11 +66,11 @@ class Table:
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of table has its own
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of table has its own
 
 
 def column_names(names: Sequence[Any], table: str) -> tuple[str, ...]:
