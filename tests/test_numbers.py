@@ -163,10 +163,10 @@ def test_values_that_are_no_text(value: Any) -> None:
 def test_precision_is_put_back() -> None:
     from flint import ctx
 
-    before = ctx.prec, ctx.cap
-    with precision(300, 1000):
-        assert (ctx.prec, ctx.cap) == (300, 1000)
+    before = ctx.prec
+    with precision(300):
+        assert ctx.prec == 300
         with pytest.raises(KeyError), precision(64):
             raise KeyError
-        assert (ctx.prec, ctx.cap) == (300, 1000)
-    assert (ctx.prec, ctx.cap) == before
+        assert ctx.prec == 300
+    assert ctx.prec == before
