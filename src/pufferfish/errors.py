@@ -80,17 +80,21 @@ def quoted(name: str) -> str:
     return text if plain else repr(text)
 
 
+def joined(phrases: Iterable[str], limit: int = 8) -> str:
+    """Return phrases joined by commas; ``and 240 more`` beyond ``limit``."""
+    items = list(phrases)
+    text = ", ".join(items[:limit])
+    return text if len(items) <= limit else f"{text} and {len(items) - limit} more"
+
+
 def listed(names: Iterable[str], limit: int = 8) -> str:
     """Return names joined by commas, each :func:`quoted`; ``and 240 more`` beyond ``limit``."""
-    items = list(names)
-    text = ", ".join(map(quoted, items[:limit]))
-    return text if len(items) <= limit else f"{text} and {len(items) - limit} more"
+    return joined(map(quoted, names), limit)
 
 
 def listed_pairs(pairs: Sequence[Sequence[str]], limit: int = 4) -> str:
     """Return pairs of names joined by commas: ``(a, b), (a, c) and 3 more``."""
-    text = ", ".join(f"({listed(pair)})" for pair in pairs[:limit])
-    return text if len(pairs) <= limit else f"{text} and {len(pairs) - limit} more"
+    return joined((f"({listed(pair)})" for pair in pairs), limit)
 
 
 def counted(number: int, noun: str) -> str:
