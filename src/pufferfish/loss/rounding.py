@@ -220,12 +220,10 @@ def scan(index: IntArray, masses: FloatArray, rate: float, *, inclusive: bool) -
         ends = places[:, -1]
         totals = np.einsum("bj,sbj->sb", np.exp((places - ends[:, None]) * rate), blocked)
         state[:, 1:] = scan(ends, totals, rate, inclusive=True)[:, :-1]
-    passed = np.empty(blocked.shape)
-    for j in range(width):
-        state *= factors[:, j]
-        if not inclusive:
-            passed[:, :, j] = state
-        state += blocked[:, :, j]
-        if inclusive:
-            passed[:, :, j] = state
-    return passed.reshape(lines, -1)[:, :size]
+    # Ordered by the place within a block: a step then works on neighbours in memory.
+    passed = blocked.transpose(2, 0, 1).copy()
+    for factor, own in zip(factors.T.copy(), passed, strict=True):
+        before = state * factor
+        state = before + own
+        own[:] = state if inclusive else before
+    return passed.transpose(1, 2, 0).reshape(lines, -1)[:, :size]
