@@ -51,6 +51,17 @@ def spec_of(support: Support, mechanism: Any, **options: Any) -> ReleaseSpec:
     return ReleaseSpec(support=support, mechanism=mechanism, **(defaults | options))
 
 
+def prepare(
+    source: Any, output: Path, spec: ReleaseSpec, *, progress: Any = None, **options: Any
+) -> Any:
+    """A release into a file, after its dry pass."""
+    from pufferfish.release.pipeline import Prepared  # slow to import
+
+    prepared = Prepared(source, output, spec, **options)
+    prepared.rehearse(progress)
+    return prepared
+
+
 def names(folder: Path) -> list[str]:
     """The names in a folder."""
     return sorted(entry.name for entry in folder.iterdir())

@@ -38,6 +38,8 @@ def checked_target(
             fault = f"the output {output} is the input itself; give another name"
         elif known is not None:
             fault = f"the output {output} is {known}, which the release needs; give another name"
+        elif str(output) == "-":
+            fault = "cannot write -: give the name of a file"
         elif target.is_dir():
             fault = f"cannot write {output}: it is a folder"
         elif not target.parent.is_dir():

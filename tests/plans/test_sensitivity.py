@@ -193,7 +193,12 @@ def test_a_plan_that_does_not_hold_has_no_radius() -> None:
 
 def test_mutant_a_radius_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the search finds, the proof has the last word."""
-    monkeypatch.setattr(sensitivity, "_largest", lambda loss, limit: 0.9)
+
+    class Hopeful(sensitivity.RateLoss):
+        def worst(self, *given: Any) -> tuple[float, list[Any]]:
+            return 0.0, []
+
+    monkeypatch.setattr(sensitivity, "RateLoss", Hopeful)
     scenario = counted()
     for mechanism in mechanisms(scenario):
         radius = robustness_radius(scenario, mechanism, Fraction(1))

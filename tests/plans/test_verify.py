@@ -303,16 +303,17 @@ def test_prior_files_are_read_as_the_plan_was(plan: pf.Plan, tmp_path: Path) -> 
     path.write_text(json.dumps({"secrets": levels}))
     ordered = pf.calibrate(pf.Prior.from_mapping(levels, order=["lo", "hi"]), 0.5)
     assert scenario_of_priors(ordered, [path]).digest == ordered.digest
-    for wrong in ({"a": {"0": "1"}, "c": {"0": "1"}}, {"a": {"u": "1"}, "b": {"v": "1"}}):
+    for own, wrong in (
+        (plan, {"a": {"0": "1"}, "c": {"0": "1"}}),
+        (plan, {"a": {"u": "1"}, "b": {"v": "1"}}),
+        (ordered, MASSES),
+    ):
         path.write_text(json.dumps({"secrets": wrong}))
-        if "c" in wrong:
-            with pytest.raises(CheckFailed, match=r"does not fit the plan: .*unknown secret 'b'"):
-                scenario_of_priors(plan, [path])
-        else:
-            with pytest.raises(CheckFailed, match="another scenario"):
-                plan.verify(scenario_of_priors(plan, [path]))
-    with pytest.raises(InputError, match="No such file"):
-        scenario_of_priors(plan, [tmp_path / "other.json"])
+        with pytest.raises(CheckFailed, match="does not fit the plan: "):
+            scenario_of_priors(own, [path])
+    for own in (plan, ordered):
+        with pytest.raises(InputError, match="No such file"):
+            scenario_of_priors(own, [tmp_path / "other.json"])
 
 
 # The rows of people

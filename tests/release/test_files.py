@@ -20,7 +20,7 @@ from noise_checks import DRAWS, LEAST_P, OFF, fit
 from pufferfish import files
 from pufferfish.errors import InputError, OutsidePromiseWarning, PufferfishError, SeededWarning
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.release.pipeline import Prepared, prepare, release_any, release_file
+from pufferfish.release.pipeline import Prepared, release_any, release_file
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.rows import Reader
 from pufferfish.release.sinks import ParquetSink, TextSink
@@ -28,7 +28,7 @@ from pufferfish.release.spec import ReleaseReport, ReleaseSpec
 from pufferfish.support import Levels
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import BATCH_ROWS
-from release_cases import channel_job, job, level_job, names, write_csv
+from release_cases import channel_job, job, level_job, names, prepare, write_csv
 
 ROWS = [("a", 0), ("b", 5), ("", 1), ("c", 1), ("a", ""), ("b", 0)]
 TINY = 1e-3  # a scale at which no noise ever comes
@@ -368,7 +368,7 @@ THREE = Levels(("p", "q", "r"))
         (job([0, 1, 5], 0.0), "published unchanged"),
         (job([0, 1, 5], bounds=("0.5", 2)), "multiples of 1"),
         (job([0, 1, 5], unit="id", rows_per_person=(1,)), "such as 2"),
-        (job([0, 1, 5], coding=None), "no column is named"),
+        (job([0, 1, 5], coding=None), "names no column"),
         (channel_job(THREE, [[1, 0, 0], [0, 1, 0], [1, 1, 1]]), "read back|unchanged"),
     ],
 )

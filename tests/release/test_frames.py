@@ -127,8 +127,8 @@ def test_fractions_come_as_doubles_and_levels_as_text() -> None:
     [
         (["s"], "the secret column 's' cannot be kept"),
         ([" s "], "the secret column 's' cannot be kept"),
-        (["S"], "the secret column 's' cannot be kept, nor 'S', the same name"),
-        (["\uff53\u00a0"], "the secret column 's' cannot be kept, nor"),
+        (["S"], "the secret column 's' cannot be kept, under whatever name"),
+        (["\uff53\u00a0"], "the secret column 's' cannot be kept"),
         ("x", "the public column 'x' cannot be kept"),
         (["kk"], "no column 'kk'.*did you mean 'k'"),
     ],
@@ -142,7 +142,7 @@ def test_a_renamed_secret_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     spec = job([0, 1], TINY, secret="strasse")
     for name in ("Straße", "STRASSE", "\uff33trasse"):
         frame = pl.DataFrame({"strasse": ["a"], "x": [0], name: ["a"]})
-        with pytest.raises(InputError, match="the secret column 'strasse' cannot be kept, nor"):
+        with pytest.raises(InputError, match="the secret column 'strasse' cannot be kept"):
             release_any(frame, spec, keep=[name])
     # Mutant: names compared as they are.
     monkeypatch.setattr(release_rows, "_folded", str.strip)
@@ -207,7 +207,7 @@ def test_refused_cells_are_named_by_row() -> None:
     assert "77" not in str(caught.value)
     with pytest.raises(InputError, match="no column 'x'"):
         release_any(pd.DataFrame({"y": [0]}), job([0, 1]))
-    with pytest.raises(InputError, match="no column is named"):
+    with pytest.raises(InputError, match="names no column"):
         release_any(frame, job([0, 1], coding=None))
 
 

@@ -17,8 +17,8 @@ import json, resource, sys, time, warnings
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 warnings.simplefilter("ignore")
 from pufferfish.errors import InputError
-from pufferfish.release.pipeline import prepare, release_file
-from release_cases import job
+from pufferfish.release.pipeline import release_file
+from release_cases import job, prepare
 source, output, *keep = sys.argv[1:]
 spec = job([0, 1], 2.0)
 """

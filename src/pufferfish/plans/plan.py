@@ -2,61 +2,28 @@
 """Plan: a calibrated mechanism and all that ``release`` and ``verify`` need of it."""
 
 import json
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from pufferfish.errors import InputError, PufferfishError, listed, listed_pairs
+from pufferfish.errors import InputError, PufferfishError, listed_pairs
 from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.kernel import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, float_up, parse_epsilon, parse_number, rounded_up, show
+from pufferfish.numbers import Number, parse_number, rounded_up, show
 from pufferfish.plans import schema
+from pufferfish.plans.distortion import Distortion
 from pufferfish.plans.sensitivity import Sensitivity, sensitivity_of
 from pufferfish.plans.verify import Guarantee, own_column, verify, with_regions
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.release.spec import ReleaseSpec
+from pufferfish.release.spec import ReleaseOptions, ReleaseSpec
 from pufferfish.support import Lattice
 from pufferfish.tables.rules import Coding, Rules, make_rules
-
-
-@dataclass(frozen=True)
-class Distortion:
-    """What a channel does to values that are as frequent as its weights say."""
-
-    cost_name: str  # what was made least: hamming, squared, absolute or own
-    cost: float  # its expectation, rounded up
-    keep_rate: float  # the chance that a value is published unchanged, rounded down
-    baseline: float  # the chance that the most frequent value, published for everybody, is right
-    mse: float | None  # rounded up; None for levels without an order, and beyond doubles
-    gap: float  # by how much at most the cost exceeds that of the best channel
-    conditions: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        channel: Channel,
-        cost: Fraction,
-        cost_name: str,
-        weights: Sequence[Fraction],
-        gap: float,
-        conditions: Sequence[str] = (),
-    ) -> "Distortion":
-        """Return what a channel of a known cost does to values of these weights."""
-        ends = (channel.inputs, channel.outputs)
-        ordered = all(isinstance(end, Lattice) or end.ordered for end in ends)
-        mse = channel.mse(weights) if ordered else math.inf
-        return cls(
-            cost_name, float_up(cost), channel.keep_rate(weights),
-            float_up(max(weights) / sum(weights)), mse if math.isfinite(mse) else None, gap,
-            tuple(conditions),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -80,8 +47,8 @@ class Plan(Guarantee):
         The column of the secret, its levels that are left out, and its texts for "missing".
     unit, rows_per_person
         The column whose equal values mark the rows of one person, and how many one may have.
-    secrets, pairs : tuples
-        All secrets of the prior, and the protected pairs.
+    pairs : tuple of (str, str)
+        The protected pairs.
     regions : tuple of (Confidence, TVBall or None)
         How far each adversary's prior may be from the one given; empty where all are exact.
     digest : str
@@ -102,7 +69,6 @@ class Plan(Guarantee):
     """
 
     mechanism: str
-    secrets: tuple[str, ...]
     certificate: Certificate
     from_rows: bool
     distortion: Distortion | None = None
@@ -123,10 +89,9 @@ class Plan(Guarantee):
     ) -> "Plan":
         """Return the plan of a mechanism that was calibrated for a scenario of one column.
 
-        ``claims`` are distortion, composition, and notes on the mechanism.
+        ``claims`` are distortion, sensitivity, composition, and notes on the mechanism.
         """
         rules, coding = _common_coding(scenario)
-        notes = dict.fromkeys(note for prior in scenario.priors for note in prior.notes)
         if rules is not None:
             claims |= {
                 "coding": coding,
@@ -134,15 +99,16 @@ class Plan(Guarantee):
                 "exclude_secrets": rules.exclude_secrets,
                 "secret_missing": rules.missing,
             }
+        notes = dict.fromkeys(note for prior in scenario.priors for note in prior.notes)
+        claims["notes"] = (*notes, *claims.get("notes", ()))
         return cls(
             mechanism=mechanism, applied=applied, epsilon_exact=epsilon, certificate=certificate,
             support=scenario.support, unit=scenario.unit, pairs=scenario.pairs,
             rows_per_person=certificate.rows if scenario.unit else (),
-            secrets=scenario.priors[0].secrets,
             regions=scenario.rules if scenario.has_region else (),
             digest=scenario.digest,
             from_rows=any(prior.from_rows for prior in scenario.priors),
-            **claims | {"notes": (*notes, *claims.get("notes", ()))},
+            **claims,
         )  # fmt: skip
 
     @property
@@ -214,7 +180,7 @@ class Plan(Guarantee):
         force : bool
             Whether an existing file may be replaced.
         """
-        write_json(path, schema.values(self), force=force, mode=PRIVATE)
+        write_json(_named(path), schema.values(self), force=force, mode=PRIVATE)
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
@@ -225,9 +191,9 @@ class Plan(Guarantee):
         path : str or Path
             A plain file.
         """
-        data = read_strict(Path(path), "the plan")
+        data = read_strict(_named(path), "the plan")
         try:
-            return cls._of_values(data)
+            return cls(loaded=True, **schema.facts_of(data))
         except InputError as error:
             raise InputError(f"{path} is no usable plan: {error}") from None
 
@@ -239,27 +205,9 @@ class Plan(Guarantee):
     def from_json(cls, text: str) -> "Plan":
         """Return the plan of such a text."""
         try:
-            data = parse_strict(text)
+            return cls(loaded=True, **schema.facts_of(parse_strict(text)))
         except (ValueError, RecursionError) as error:
-            raise InputError(f"a plan must be JSON: {error}") from None
-        return cls._of_values(data)
-
-    @classmethod
-    def _of_values(cls, data: Any) -> "Plan":
-        file = schema.read_plan_file(data)
-        own: dict[str, Any] = {each.name: getattr(file, each.name, None) for each in fields(cls)}
-        own |= {name: schema.claim(kind, own[name]) for name, kind in _CLAIMS.items()}
-        support = schema.support_of(file.support)
-        own |= {
-            "applied": schema.applied_of(file.scale, file.channel, support),
-            "epsilon_exact": parse_epsilon(file.epsilon),
-            "support": support,
-            "coding": schema.coding_of(file.cleaning, support),
-            "regions": schema.rules_of(file.regions),
-            "certificate": own["certificate"] or Certificate("none", math.inf, 0.0),
-            "loaded": True,
-        }
-        return cls(**own)
+            raise InputError(f"not the text of a plan: {error}") from None
 
     def with_columns(
         self,
@@ -294,11 +242,11 @@ class Plan(Guarantee):
             )
         rules = make_rules(secret=secret, public=public, missing=missing, decimal=decimal)
         if step is not None and isinstance(self.support, Lattice):
-            own, given = show(self.support.step), show(parse_number(step, "--step (step=...)"))
-            if given != own:
+            own, given = show(self.support.step), parse_number(step, "--step (step=...)")
+            if given != self.support.step:
                 raise InputError(
-                    f"--step must be {own} (step={own!r}), the step of the plan, but {given} was "
-                    "given"
+                    f"--step must be {own} (step={own!r}), the step of the plan, but {show(given)} "
+                    "was given"
                 )
         column = rules.columns[0]
         coding = Coding(
@@ -342,13 +290,13 @@ class Plan(Guarantee):
         found = sensitivity_of(own_column(self, scenario), self.applied, self.epsilon_exact)
         return replace(self, sensitivity=found)
 
-    def spec(self, **options: Any) -> ReleaseSpec:
+    def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
         """Return what releasing and estimating need of this plan, with the given options."""
         return ReleaseSpec(
             self.coding, self.support, self.applied,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
             protected=tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair)),
-            **options,
+            **options,  # type: ignore[arg-type]  # numbers become exact there
         )  # fmt: skip
 
     def release(
@@ -356,14 +304,10 @@ class Plan(Guarantee):
         values: Any,
         *,
         output: str | Path | None = None,
-        out_of_support: Literal["refuse", "clamp"] = "refuse",
-        bounds: tuple[Number, Number] | None = None,
-        round: bool = False,  # the option's name on the command line
         keep: Sequence[str] = (),
-        allow_unchanged: bool = False,
-        min_scale: Number | None = None,
         seed: int | None = None,
         force: bool = False,
+        **options: Unpack[ReleaseOptions],
     ) -> Any:
         """Release values: an array for an array, a dataframe for a dataframe, a file for a file.
 
@@ -378,6 +322,12 @@ class Plan(Guarantee):
             columns by :meth:`with_columns`).
         output : path, optional
             The file to write; a path needs one.
+        keep : sequence of str
+            Columns of a dataframe to keep beside the released one; not protected.
+        seed : int, optional
+            For tests only; the noise is then not private, and a SeededWarning says so.
+        force : bool
+            Whether an existing output may be replaced.
         out_of_support : "refuse" or "clamp"
             What happens to a value outside the support. The guarantee does not cover a clamped
             one, and a warning counts them.
@@ -385,16 +335,10 @@ class Plan(Guarantee):
             Clamp what is released, after the noise.
         round : bool
             Round what is released (the sum, or a number that a channel gives) to integers.
-        keep : sequence of str
-            Columns of a dataframe to keep beside the released one; not protected.
         allow_unchanged : bool
             Publish the column unchanged where the plan says so.
         min_scale : number, optional
             Add at least this much noise; not for a channel.
-        seed : int, optional
-            For tests only; the noise is then not private, and a SeededWarning says so.
-        force : bool
-            Whether an existing output may be replaced.
 
         Returns
         -------
@@ -403,24 +347,11 @@ class Plan(Guarantee):
         """
         from pufferfish.release.pipeline import release_any  # slow to import
 
-        if isinstance(values, str | Path) and output is None:
-            raise InputError(
-                f"{str(values)!r} names a file: say where its release goes, with output='...'"
-            )
-        spec = self.spec(
-            out_of_support=out_of_support, bounds=bounds, round=round,
-            allow_unchanged=allow_unchanged, min_scale=min_scale,
-        )  # fmt: skip
+        spec = self.spec(**options)
         return release_any(values, spec, keep, seed=seed, output=output, force=force)
 
     def estimate(
-        self,
-        released: Any,
-        *,
-        column: str | None = None,
-        bounds: tuple[Number, Number] | None = None,
-        round: bool = False,  # the option's name on the command line
-        min_scale: Number | None = None,
+        self, released: Any, *, column: str | None = None, **options: Unpack[ReleaseOptions]
     ) -> Any:
         """Return unbiased estimates of the original column from what was released by this plan.
 
@@ -440,15 +371,14 @@ class Plan(Guarantee):
         """
         from pufferfish.estimate.released import estimate_released  # slow to import
 
-        spec = self.spec(allow_unchanged=True, bounds=bounds, round=round, min_scale=min_scale)
-        return estimate_released(released, spec, column=column)
+        return estimate_released(released, self.spec(**options), column=column)
 
 
-#: What a file claims, and is no input to anything.
-_CLAIMS: dict[str, type[Any]] = {
-    "certificate": Certificate, "distortion": Distortion, "sensitivity": Sensitivity,
-    "composition": LossBound,
-}  # fmt: skip
+def _named(path: Any) -> Path:
+    """Return the path of a file, or refuse what is none."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"the name of a file is needed, but {path!r} was given")
+    return Path(path)
 
 
 def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:
@@ -456,15 +386,12 @@ def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:
     rules = [prior.rules for prior in scenario.priors if prior.rules is not None]
     if len(rules) < len(scenario.priors):
         return None, None
-    ways = [
-        vars(own := each.columns[0]) | vars(each) | {"missing": (each.missing, own.missing)}
-        for each in rules
-    ]
-    what = ("name", "secret", "unit", "missing", "missing_as_level", "exclude_secrets", "step")
-    differ = [name for name in (*what, "decimal") if any(w[name] != ways[0][name] for w in ways)]
-    if differ:
+    # What values there are the scenario knows of all of them together.
+    free: dict[str, Any] = {"order": None, "levels": None, "support": None}
+    ways = {replace(each, columns=(replace(each.columns[0], **free),)) for each in rules}
+    if len(ways) > 1:
         raise InputError(
-            f"the tables of the priors were read with different options ({listed(differ)}); a "
-            "release can follow only one, so read all tables in the same way"
+            "the tables of the priors were read with different options (columns, missing texts, "
+            "step, ...); a release can follow only one, so read all tables in the same way"
         )
     return rules[0], replace(scenario.priors[0].codings[0], support=scenario.support)

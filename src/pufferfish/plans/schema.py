@@ -7,7 +7,6 @@ none of it can make a plan unreadable. Sizes are checked before anything is allo
 """
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,9 +15,12 @@ import msgspec
 import numpy as np
 
 from pufferfish.errors import InputError
+from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_epsilon, parse_number, show
+from pufferfish.plans.distortion import Distortion
+from pufferfish.plans.sensitivity import Sensitivity
 from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
 from pufferfish.support import MAX_CELLS, MOST_CELLS, Lattice, Levels, Support
 from pufferfish.tables.rules import Coding
@@ -84,12 +86,12 @@ class Matrix(_Entry, frozen=True):
 
 
 class PlanFile(_Entry, frozen=True, kw_only=True):
-    """All entries of a plan file, in their order."""
+    """All entries of a plan file, in their order; under the names that they have in a plan."""
 
     notice: Any = None
     format: Literal[2]
     mechanism: _Name
-    epsilon: Fraction
+    epsilon_exact: Fraction = msgspec.field(name="epsilon")
     scale: _Scale | None
     channel: Matrix | None = None
     loss: Any = None
@@ -99,11 +101,10 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     secret_missing: tuple[str, ...] = ()
     unit: str | None = None
     rows_per_person: tuple[int, ...] = ()
-    secrets: _Some[str]
     pairs: _Some[tuple[str, str]]
     regions: tuple[_Rule | None, ...] = ()
     support: Numbers | LevelNames
-    cleaning: Cleaning | None = None
+    coding: Cleaning | None = msgspec.field(name="cleaning", default=None)
     digest: str
     certificate: Any = None
     distortion: Any = None
@@ -112,42 +113,47 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def read_plan_file(data: Any) -> PlanFile:
-    """Return JSON values as a plan file, checked entry by entry."""
-    if not isinstance(data, dict) or "scale" not in data or "support" not in data:
-        raise InputError("it lacks the keys of a plan (notice, format, scale, support, ...)")
-    if type(data.get("format")) is not int or data["format"] != FORMAT:  # true is 1, too
-        raise InputError(
-            f"its format is {data.get('format')!r}, but this version reads format {FORMAT}"
-        )
+#: What a file claims, and is no input to anything.
+_CLAIMS: dict[str, Any] = {
+    "certificate": Certificate, "distortion": Distortion, "sensitivity": Sensitivity,
+    "composition": LossBound,
+}  # fmt: skip
+
+
+def facts_of(data: Any) -> dict[str, Any]:
+    """Return the fields of a plan that JSON values stand for, checked entry by entry."""
+    form = data.get("format") if isinstance(data, dict) else None
+    if form != FORMAT:
+        raise InputError(f"its format is {form!r}, but this version reads format {FORMAT}")
     file = converted(data, PlanFile)
     if (file.scale is None) == (file.channel is None):
         raise InputError("it must have a scale or a channel, and the other one must be null")
-    known = set(file.secrets)
-    fault = ""
-    if len(known) < len(file.secrets):
-        fault = "secrets must name each secret once"
-    elif any(a == b or a not in known or b not in known for a, b in file.pairs):
-        fault = "pairs must be of two different of its secrets each"
-    elif len({(a, b) if a < b else (b, a) for a, b in file.pairs}) < len(file.pairs):
-        fault = "pairs must name each pair once"
-    if fault:
-        raise InputError(f"its {fault}")
-    return file
+    support = support_of(file.support)
+    facts = msgspec.structs.asdict(file) | {
+        "epsilon_exact": parse_epsilon(file.epsilon_exact),
+        "applied": applied_of(file.scale, file.channel, support),
+        "support": support,
+        "coding": file.coding and Coding(support=support, **msgspec.structs.asdict(file.coding)),
+        "regions": tuple(each and region_rule(**each) for each in file.regions),
+    }
+    facts |= {name: _claim(facts[name], kind) for name, kind in _CLAIMS.items()}
+    facts["certificate"] = facts["certificate"] or Certificate("none", math.inf, 0.0)
+    for derived in ("notice", "format", "scale", "channel", "loss"):
+        del facts[derived]
+    return facts
 
 
 def values(plan: Any) -> dict[str, Any]:
     """Return a plan as JSON values, the scale under the key ``scale`` and nowhere else."""
-    own = {name: getattr(plan, name) for name in PlanFile.__struct_fields__ if hasattr(plan, name)}
     coding, epsilon = plan.coding, plan.epsilon_exact
+    own: dict[str, Any] = {name: getattr(plan, name, None) for name in PlanFile.__struct_fields__}
     own |= {
         "notice": _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR,
         "format": FORMAT,
-        "epsilon": epsilon,
         "channel": plan.channel and channel_file(plan.channel),
         "regions": tuple(map(_rule_file, plan.regions)),
         "support": support_file(plan.support),
-        "cleaning": coding
+        "coding": coding
         and Cleaning(**{name: getattr(coding, name) for name in Cleaning.__struct_fields__}),
     }
     written: dict[str, Any] = to_json_values(PlanFile(**own))
@@ -156,25 +162,26 @@ def values(plan: Any) -> dict[str, Any]:
     return written
 
 
-def converted(data: Any, kind: type[_T]) -> _T:
-    """Return JSON values as a struct."""
+def converted(data: Any, kind: type[_T], strict: bool = True) -> _T:
+    """Return JSON values as a struct or dataclass."""
     try:
-        return msgspec.convert(data, kind, dec_hook=_decoded)
+        return msgspec.convert(data, kind, strict=strict, dec_hook=_decoded)
     except msgspec.ValidationError as error:
         raise InputError(" ".join(str(error).split())) from None
 
 
-def claim(kind: type[_T], data: Any) -> _T | None:
-    """Return what a file claims, or nothing."""
+def _claim(data: Any, kind: Any) -> Any:
+    """Return what a file claims, or None where it makes no sense."""
     try:
-        return None if data is None else converted(_swapped(data, "inf", math.inf), kind)
+        # Not strictly, "inf" is a number.
+        return None if data is None else converted(data, kind, strict=False)
     except (InputError, OverflowError, RecursionError):
         return None
 
 
 def to_json_values(value: Any) -> Any:
     """Return structs and dataclasses as JSON values; fractions are text, infinity is ``inf``."""
-    return _swapped(msgspec.to_builtins(value, enc_hook=show), math.inf, "inf")
+    return _finite(msgspec.to_builtins(value, enc_hook=show))
 
 
 def support_file(support: Support) -> Numbers | LevelNames:
@@ -238,25 +245,10 @@ def applied_of(
     return Channel.of(support, outputs, rows)
 
 
-def coding_of(file: Cleaning | None, support: Support) -> Coding | None:
-    """Return the coding that an entry stands for."""
-    return None if file is None else Coding(support=support, **msgspec.structs.asdict(file))
-
-
 def _rule_file(rule: Rule | None) -> _Rule | None:
     if isinstance(rule, Confidence):
         return {"confidence": rule.level}
     return None if rule is None else {"tv_radius": rule.radius}
-
-
-def rules_of(file: Sequence[_Rule | None]) -> tuple[Rule | None, ...]:
-    """Return the rules that entries stand for, one for each adversary; none where all are exact."""
-    rules = tuple(None if each is None else region_rule(**each) for each in file)
-    if any(rule is None and each is not None for rule, each in zip(rules, file, strict=True)):
-        raise InputError("a region is given by its confidence, or by its tv_radius above 0")
-    if rules and not any(rules):
-        raise InputError("its regions must be an empty list where every prior is exact")
-    return rules
 
 
 def _decoded(kind: type, value: Any) -> Any:
@@ -265,9 +257,9 @@ def _decoded(kind: type, value: Any) -> Any:
     raise InputError(f"a number or a text that holds one is needed, but {value!r} was found")
 
 
-def _swapped(data: Any, old: Any, new: Any) -> Any:
+def _finite(data: Any) -> Any:
     if isinstance(data, dict):
-        return {key: _swapped(value, old, new) for key, value in data.items()}
+        return {key: _finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_swapped(value, old, new) for value in data]
-    return new if data == old else data
+        return [_finite(value) for value in data]
+    return "inf" if data == math.inf else data

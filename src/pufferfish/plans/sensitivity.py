@@ -2,7 +2,6 @@
 """Sensitivity: what a plan is worth if its prior, taken as exact, was only estimated."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,10 +17,10 @@ CONFIDENCE = Confidence(Fraction(19, 20))
 #: Work (cells; for a channel, cells times outputs) beyond which it takes more than about a second:
 #: the loss, and a radius.
 _MOST_FOR_LOSS, _MOST_FOR_RADIUS = 30_000, 2_000
-#: A radius is found to this part of itself; below 2**-40 it is 0.
-_NEAR, _LEAST = 2.0**-20, 40
+#: A radius is found to this part of itself; below 2**_LEAST it is 0.
+_NEAR, _LEAST = 2.0**-20, -40.0
 #: The loss in doubles stays this far below the limit; the first that leads to a proof.
-_SLACKS = (Fraction(1, 10**13), Fraction(1, 10**10), Fraction(1, 10**7), Fraction(1, 10**4))
+_SLACKS = (Fraction(1, 10**10), Fraction(1, 10**4))
 
 
 @dataclass(frozen=True)
@@ -72,41 +71,23 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
     def holds(radius: float) -> bool:
         return prove(within(radius), {0: (mechanism,)}, limit).holds
 
+    def largest(limit: Fraction) -> float:
+        low, high = _LEAST, 0.0  # powers of two
+        if loss(math.exp2(low)) > limit:
+            return 0.0
+        while high - low > _NEAR:
+            middle = (low + high) / 2
+            low, high = (middle, high) if loss(math.exp2(middle)) <= limit else (low, middle)
+        return math.exp2(low)
+
     # A loss that reaches the limit exactly may stay there, whatever the prior.
     if loss(1.0) <= limit * (1 + _SLACKS[-1]) and holds(1.0):
         return 1.0
     for slack in _SLACKS:
-        radius = _largest(loss, float(limit * (1 - slack)))
+        radius = largest(limit * (1 - slack))
         if radius == 0 or holds(radius):
             return radius
     return 0.0
-
-
-def _largest(loss: Callable[[float], float], limit: float) -> float:
-    """Return the largest radius below 1 within a limit: its power of two, then by secants."""
-
-    def excess(radius: float) -> float:
-        return loss(radius) - limit
-
-    good, bad = _LEAST, 0
-    if excess(2.0**-good) > 0:
-        return 0.0
-    while good - bad > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if excess(2.0**-middle) <= 0 else (good, middle)
-    low, high = 2.0**-good, 2.0**-bad
-    below, above, side = excess(low), excess(high), 0
-    while high - low > low * _NEAR:
-        # Regula falsi; an end that stays twice counts half (Illinois).
-        radius = (low * above - high * below) / (above - below) if above < math.inf else math.nan
-        least = low * _NEAR / 3
-        radius = min(max(radius, low + least), high - least) if radius > 0 else (low + high) / 2
-        found = excess(radius)
-        if found <= 0:
-            low, below, above, side = radius, found, above / (1 + (side == 1)), 1
-        else:
-            high, above, below, side = radius, found, below / (1 + (side == -1)), -1
-    return low
 
 
 def _within(scenario: Scenario, rule: Rule) -> Scenario:

@@ -17,7 +17,7 @@ from pufferfish.numbers import rounded_up, show
 from pufferfish.priors.ambiguity import Rule
 from pufferfish.priors.prior import Prior, read_prior_file
 from pufferfish.priors.scenario import Pair, Scenario
-from pufferfish.support import Lattice, Levels, Support, lattice_of
+from pufferfish.support import Lattice, Levels, Support
 from pufferfish.tables.rules import Coding, Rules
 
 
@@ -119,18 +119,18 @@ def _check_support(promise: Guarantee, theirs: Support, other_prior: bool) -> No
 
 
 def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
-    certificate = prove(scenario, {0: (promise.applied,)}, promise.epsilon_exact)
     applied, limit = promise.applied, show(promise.epsilon_exact)
-    what = "of the channel"
-    if isinstance(applied, DiscreteLaplace):
-        what = f"at scale {applied.scale!r}"
-    unknown = [str(k) for k in promise.rows_per_person if k not in certificate.rows]
+    certificate = prove(scenario, {0: (applied,)}, promise.epsilon_exact)
+    what = (
+        f"at scale {applied.scale!r}" if isinstance(applied, DiscreteLaplace) else "of the channel"
+    )
     if not certificate.holds and certificate.decided:
         where = " for some prior of the region" if scenario.has_region else ""
         loss = rounded_up(certificate.loss, 5)
         raise CheckFailed(f"the loss {what} is {loss}{where}, above epsilon {limit}")
     if not certificate.holds:
         raise CheckFailed(f"the loss {what} could not be proved to be at most epsilon {limit}")
+    unknown = [str(k) for k in promise.rows_per_person if k not in certificate.rows]
     if promise.unit is not None and (unknown or not promise.rows_per_person):
         raise CheckFailed(
             f"the plan lets people with {listed(unknown) or 'any number of'} rows pass, of whom "
@@ -163,20 +163,24 @@ def scenario_of_table(promise: Guarantee, table: Any, *, delimiter: str | None =
 
 
 def scenario_of_priors(promise: Guarantee, paths: Iterable[str | Path]) -> Scenario:
-    """Return the scenario of prior files, paired and with the regions as the plan says."""
+    """Return the scenario of prior files, paired and with the regions as the plan says.
+
+    A file that cannot be read is an InputError, one that does not fit the plan a CheckFailed.
+    """
     mine, files = promise.support, tuple(paths)
     order = mine.names if isinstance(mine, Levels) and mine.ordered else None
 
     def scenario(step: Fraction | None) -> Scenario:
-        priors = [read_prior_file(path, order=order, step=step)[0] for path in files]
         try:
+            priors = [read_prior_file(path, order=order, step=step)[0] for path in files]
             return with_regions(promise, Scenario(priors, promise.pairs))
         except InputError as error:
+            for path in files:
+                read_prior_file(path)  # one that nobody can read is no failed check
             raise CheckFailed(f"the prior does not fit the plan: {error}") from None
 
     found = scenario(None)
-    numbers = isinstance(mine, Lattice) and isinstance(found.support, Lattice)
-    if numbers and found.digest != promise.digest:
-        rounded = scenario(lattice_of(mine).step)  # one that the values may have been rounded to
+    if found.digest != promise.digest and isinstance(mine, Lattice):
+        rounded = scenario(mine.step)  # one that the values may have been rounded to
         found = rounded if rounded.digest == promise.digest else found
     return found

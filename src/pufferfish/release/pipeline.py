@@ -22,10 +22,11 @@ from pufferfish.tables.table import BATCH_ROWS, integers, one_array
 
 
 class Prepared:
-    """A release into a file, of which all is checked that needs no row; :func:`prepare` does more.
+    """A release of a table into a file, of which all is checked that needs no row.
 
-    After its dry pass there are a report of what it will do, and a digest of the atoms of all
-    rows: the file gets its name only if that is still theirs.
+    After :meth:`rehearse`, the dry pass before a charge, there are a report of what it will do and
+    a digest of the atoms of all rows: the file gets its name only if that is still theirs.
+    ``inputs`` are further files, such as a plan, which the output must not be.
     """
 
     report: ReleaseReport
@@ -49,11 +50,11 @@ class Prepared:
                     "a release from a seed is for tests only: the name of its output must contain "
                     f"'test', but {name} was given"
                 )
-        table = open_table(source)
-        self._target = checked_target(output, table.path, force, inputs)
         known = nw.from_native(source, pass_through=True)
         if isinstance(known, nw.LazyFrame):  # its rows must come in one order in both passes
-            table = open_table(known.collect().to_native())
+            source = known.collect().to_native()
+        table = open_table(source)
+        self._target = checked_target(output, table.path, force, inputs)
         self._reader = Reader(spec, table, keep, seed)
 
     def rehearse(self, progress: Progress | None = None) -> None:
@@ -85,35 +86,16 @@ class Prepared:
                 elif (reader.digest, rows) != (self.digest, total):
                     source = self.report.source
                     raise InputError(f"{source} changed while it was read; nothing was written")
+                if progress is not None:
+                    progress(rows, rows)  # the last moment at which whoever watches can stop it
             except BaseException:
                 with contextlib.suppress(OSError, ValueError, pa.ArrowException):
                     sink.close()  # the file will be removed
                 raise
             with explained(output):
                 sink.close()
-            if progress is not None:
-                progress(rows, rows)  # the last moment at which whoever watches can stop it
-            with explained(output):
                 pending.publish()
         return self.report
-
-
-def prepare(
-    source: Any,
-    output: str | Path,
-    spec: ReleaseSpec,
-    *,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Prepared:
-    """Read a table once and refuse whatever can be refused, for a charge before it is written.
-
-    ``options`` are ``force``, ``seed`` and ``inputs``. No further column can be kept: nothing
-    could be charged for that.
-    """
-    prepared = Prepared(source, output, spec, (), **options)
-    prepared.rehearse(progress)
-    return prepared
 
 
 def release_file(
@@ -122,17 +104,15 @@ def release_file(
     spec: ReleaseSpec,
     keep: Sequence[str] = (),
     *,
-    force: bool = False,
-    seed: int | None = None,
     progress: Progress | None = None,
-    inputs: Sequence[str | Path] = (),
+    **options: Any,
 ) -> ReleaseReport:
     """Release the public column of a table into a file, in one pass over its rows.
 
-    ``inputs`` are further files, such as a plan, which the output must not be.
+    ``options`` are ``force``, ``seed`` and ``inputs``: further files, such as a plan, which the
+    output must not be.
     """
-    prepared = Prepared(source, output, spec, keep, force=force, seed=seed, inputs=inputs)
-    return prepared.write(progress)
+    return Prepared(source, output, spec, keep, **options).write(progress)
 
 
 def release_any(
@@ -153,7 +133,9 @@ def release_any(
     if output is not None:
         return release_file(values, output, spec, keep, force=force, seed=seed)
     if isinstance(values, str | Path):
-        raise InputError(f"releasing the file {values} needs the name of another: give output=")
+        raise InputError(
+            f"{str(values)!r} names a file: say where its release goes, with output='...'"
+        )
     if isinstance(values, pa.RecordBatch):
         values = pa.Table.from_batches([values])
     known = nw.from_native(values, allow_series=True, pass_through=True)
@@ -166,10 +148,10 @@ def release_any(
             "an array does not say which rows are one person's; release a dataframe or a file with "
             f"the unit column {spec.unit!r}"
         )
-    reader, cells = Reader(spec, seed=seed), raw_cells(values)
+    cells = raw_cells(values)
     slices = (cells.slice(start, BATCH_ROWS) for start in range(0, len(cells), BATCH_ROWS))
     batches = (pa.RecordBatch.from_arrays([one_array(part)], names=["x"]) for part in slices)
-    released, _ = _in_memory(reader, batches)
+    released, _ = _in_memory(Reader(spec, seed=seed), batches)
     if isinstance(known, nw.Series):
         return _series(known.name, released, known).to_native()
     return released

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, UnchangedWarning, warn_user
+from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import Entropy
-from pufferfish.numbers import IntArray, float_down, rounded, show, to_doubles
+from pufferfish.numbers import IntArray, rounded, show, to_doubles
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Levels, lattice_of
 
@@ -100,63 +100,26 @@ class Postprocess:
             return values if self.step == 1 else values * np.int64(self.step.numerator)
         return to_doubles(values, self.step)
 
-    def check_read_back(self, rows: IntArray | None = None) -> bool:
-        """Return whether the column can be read back: refuse that unless allowed, else warn.
+    def reads_back(self, rows: IntArray) -> bool:
+        """Return whether the released column can be read back as if it were published unchanged.
 
-        ``rows`` are the released rows by input of a channel; None before any row is read, when
-        nobody is warned.
+        ``rows`` are the released rows by input of a channel: it can where every input that occurs
+        is always published as one value of its own.
         """
         channel = self.mechanism
         if not isinstance(channel, Channel):
-            found, what = channel.scale == 0, "the scale is 0: the column is published unchanged"
-            more = ", or give --min-scale T (min_scale=T)"
-        else:
-            found = channel.unchanged if rows is None else self._read_back(channel, rows)
-            what, more = "the channel keeps every value: the column is published unchanged", ""
-            if found and not channel.unchanged:
-                what = (
-                    "the channel always publishes every value that occurs in the table as one of "
-                    "its own: the column can be read back as if it were published unchanged"
-                )
-        if found and not self.spec.allow_unchanged:
-            raise InputError(
-                f"{what}; if that is wanted say so with --allow-unchanged (allow_unchanged=True)"
-                f"{more}"
-            )
-        if found and rows is not None:
-            warn_user(what, UnchangedWarning)
-        return found
-
-    def _read_back(self, channel: Channel, rows: IntArray) -> bool:
-        """Return whether every input that occurs is always published as one value of its own.
-
-        Where a single input occurs and another one would surely be published as the same, nothing
-        shows which of them it was.
-        """
+            return channel.scale == 0
         shown = self.outcomes().tolist()
-        results = [{v for v, part in zip(shown, row, strict=True) if part} for row in channel.rows]
-        own = [results[x] for x in np.flatnonzero(rows)]
-        merged = len(set().union(*own)) < len(own) or (len(own) == 1 and results.count(own[0]) > 1)
-        return bool(own) and all(len(result) == 1 for result in own) and not merged
-
-    def keep_rate(self, exact: IntArray, moved: IntArray) -> float | None:
-        """Return which share of the rows a channel publishes as they are, on average, rounded down.
-
-        ``exact`` are the rows by input, ``moved`` those that were clamped there. None for noise,
-        where no row is as it was, and where rounding or bounds change what is published.
-        """
-        rows = int(exact.sum())
-        if not isinstance(self.mechanism, Channel) or not rows or self._rounds or self.bounds:
-            return None
-        share = Fraction(rows, rows + int(moved.sum()))
-        return float_down(Fraction(self.mechanism.keep_rate(exact)) * share)
+        results = [
+            {value for value, part in zip(shown, row, strict=True) if part}
+            for row in channel.rows[rows > 0]
+        ]
+        sure = all(len(result) == 1 for result in results)
+        return bool(results) and sure and len(set().union(*results)) == len(results)
 
 
 def check_releasable(spec: ReleaseSpec) -> None:
-    """Refuse a release whose options or results cannot be, whatever rows a table holds.
-
-    Nothing is said of a column that would be published unchanged.
-    """
+    """Refuse a release whose options or results cannot be, whatever rows a table holds."""
     Postprocess(spec)
 
 
@@ -182,19 +145,16 @@ def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:
 def _check_reach(outputs: Lattice, scale: float, step: Fraction) -> None:
     """Refuse draws that could leave 64 bits, or numbers beyond what can show them."""
     reach = math.ceil(_REACH * Fraction(scale) / outputs.step)
-    ends = outputs.origin - reach, outputs.origin + int(outputs.index[-1]) + reach
-    low, high = INT64_MIN, INT64_MAX
+    low, high = outputs.origin - reach, outputs.origin + int(outputs.index[-1]) + reach
+    least, most = INT64_MIN, INT64_MAX
     if step.denominator > 1:
-        low, high = int(-sys.float_info.max), int(sys.float_info.max)
-    if any(
-        not (INT64_MIN <= end <= INT64_MAX and low <= end * outputs.step <= high) for end in ends
-    ):
+        least, most = int(-sys.float_info.max), int(sys.float_info.max)
+    fits = low >= INT64_MIN and high <= INT64_MAX
+    if not (fits and least <= low * outputs.step and high * outputs.step <= most):
+        what = f"noise of scale {scale:.6g} on" if scale else "values of"
         raise InputError(
-            f"noise of scale {scale:.6g} on the step {show(outputs.step)} would lead beyond 64 "
-            "bits; such results are refused, not wrapped: take a larger epsilon or a coarser step"
-            if scale
-            else f"values of the step {show(outputs.step)} lead beyond 64 bits; such results are "
-            "refused, not wrapped"
+            f"{what} the step {show(outputs.step)} would lead beyond 64 bits; such results are "
+            "refused, not wrapped: take a larger epsilon or a coarser step"
         )
 
 

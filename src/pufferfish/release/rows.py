@@ -18,18 +18,20 @@ from pufferfish.errors import (
     InputError,
     OutsidePromiseWarning,
     SeededWarning,
+    UnchangedWarning,
     counted,
     did_you_mean,
     listed,
     warn_user,
 )
+from pufferfish.loss.kernel import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.numbers import IntArray
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec
 from pufferfish.support import Levels
-from pufferfish.tables.encode import MISSING, OK, OUTSIDE, UNREADABLE, Encoder
+from pufferfish.tables.encode import MISSING, OK, OUTSIDE, Encoder
 from pufferfish.tables.rules import Coding
 from pufferfish.tables.table import Table, distinct, texts_of
 
@@ -60,9 +62,7 @@ class Reader:
         keep: Sequence[str] = (),
         seed: int | None = None,
     ) -> None:
-        self.post = Postprocess(spec)
-        self.post.check_read_back()
-        self._spec, self._table, self._seeded = spec, table, seed is not None
+        self.post, self._spec, self._table = Postprocess(spec), spec, table
         self._entropy = None if seed is None else seeded_entropy(seed)
         coding = spec.coding or Coding("x", spec.support)
         self.public = coding.column
@@ -87,25 +87,24 @@ class Reader:
         spec = self._spec
         if spec.coding is None:
             raise InputError(
-                "the prior did not come from a table, so no column is named; name the one to "
-                "release with --public COL (plan.with_columns(public=COL)), or release an array"
+                "the plan is of a given prior and names no column: name the one to release when it "
+                "is made (calibrate --prior FILE --public COL, or plan.with_columns(public=COL)), "
+                "or release an array"
             )
         self.public = public = table.column(spec.coding.column)
-        if keep and spec.secret is None:
+        self.unit = None if spec.unit is None else table.column(spec.unit)
+        self.secret = spec.secret if spec.secret in table.columns else None
+        for what, own in (("secret", spec.secret), ("unit", spec.unit)):
+            if own is not None and _folded(own) in map(_folded, map(str, keep)):
+                raise InputError(f"the {what} column {own!r} cannot be kept, under whatever name")
+        kept = {table.column(name) for name in keep}
+        if public in kept:
+            raise InputError(f"the public column {public!r} cannot be kept: it is what is released")
+        if kept and spec.secret is None:
             raise InputError(
                 "columns can be kept only where the secret column is named, so that it is not "
                 "among them: give --secret COL (with_columns(secret=...))"
             )
-        self.unit = None if spec.unit is None else table.column(spec.unit)
-        self.secret = spec.secret if spec.secret in table.columns else None
-        for name in map(str, keep):
-            for what, own in (("secret", spec.secret), ("unit", spec.unit)):
-                if own is not None and _folded(name) == _folded(own):
-                    same = "" if name.strip() == own else f", nor {name.strip()!r}, the same name"
-                    raise InputError(f"the {what} column {own!r} cannot be kept{same}")
-        kept = {table.column(name) for name in keep}
-        if public in kept:
-            raise InputError(f"the public column {public!r} cannot be kept: it is what is released")
         if kept and self.secret is None:
             others = [column for column in table.columns if column and column != public]
             raise InputError(
@@ -125,15 +124,15 @@ class Reader:
         """Yield each batch with the atoms of its usable rows, and which these are.
 
         The batches are those of the table by default, with the kept columns behind the others.
+        What only all rows together show is refused at the end.
         """
         self.seen = Counter(rows_read=0, rows_released=0, set_aside=0, clamped=0)
         if self._secrets is not None:
             self.seen["outside_promise"] = 0
         self._atoms_digest = hashlib.sha256()
-        # Released rows by input of a channel: those whose value it is, and those moved there.
         mechanism = self._spec.mechanism
-        size = mechanism.inputs.size if isinstance(mechanism, Channel) else 0
-        self._exact, self._moved = np.zeros((2, size), dtype=np.int64)
+        inputs = mechanism.inputs.size if isinstance(mechanism, Channel) else 0
+        self._released = np.zeros(inputs, dtype=np.int64)  # rows by input of a channel
         self._people: Counter[str] = Counter()
         self._protected: set[str] = set()
         if batches is None and self._table is not None:
@@ -143,6 +142,13 @@ class Reader:
             if progress is not None:
                 progress(self.seen["rows_read"], total)
         self._check_people()
+        self._unchanged = self.post.reads_back(self._released)
+        if self._unchanged and not self._spec.allow_unchanged:
+            noise = not isinstance(mechanism, Channel)
+            raise InputError(
+                f"{_unchanged_words(mechanism)}; if that is wanted say so with --allow-unchanged "
+                f"(allow_unchanged=True){', or give --min-scale T (min_scale=T)' * noise}"
+            )
 
     @property
     def digest(self) -> str:
@@ -154,11 +160,7 @@ class Reader:
         return self.post.draw(atoms, self._entropy)
 
     def report(self, output: str | None = None) -> ReleaseReport:
-        """Report what became of all rows, and warn of what it means.
-
-        What can be read back is refused, unless that is allowed.
-        """
-        unchanged = self.post.check_read_back(self._exact + self._moved)
+        """Report what became of all rows, and warn of what it means."""
         report = ReleaseReport(
             "the array" if self._table is None else self._table.name,
             output,
@@ -166,9 +168,8 @@ class Reader:
             self.keep,
             self.post.mechanism,
             **self.seen,
-            seeded=self._seeded,
-            keep_rate=self.post.keep_rate(self._exact, self._moved),
-            unchanged=unchanged,
+            seeded=self._entropy is not None,
+            unchanged=self._unchanged,
         )
         absent = self._spec.secret if self._table is not None and self.secret is None else None
         _warn(report, absent, self._spec.mechanism)
@@ -187,9 +188,8 @@ class Reader:
             self.seen["outside_promise"] += int((usable & ~protected).sum())
         if self.unit is not None:
             self._count_people(batch.column(self.unit), usable, protected)
-        if size := self._exact.size:
-            self._exact += np.bincount(atoms[~outside], minlength=size)
-            self._moved += np.bincount(atoms[outside], minlength=size)
+        if self._released.size:
+            self._released += np.bincount(atoms, minlength=self._released.size)
         rows, released, clamped = len(usable), len(atoms), int(outside.sum())
         self.seen.update(rows_read=rows, rows_released=released, clamped=clamped)
         self.seen["set_aside"] += rows - released
@@ -199,11 +199,8 @@ class Reader:
         """Refuse the first cell that is no number, or no atom and not to be clamped."""
         support, clamps = self._spec.support, self._spec.out_of_support == "clamp"
         levels = isinstance(support, Levels)
-        refused = state == UNREADABLE
-        if levels or not clamps:
-            refused |= state == OUTSIDE
-        if self._table is None:
-            refused |= state == MISSING
+        taken = [OK] + [MISSING] * (self._table is not None) + [OUTSIDE] * (clamps and not levels)
+        refused = ~np.isin(state, taken)
         if not refused.any():
             return
         first = int(refused.argmax())
@@ -252,31 +249,44 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
-def _warn(report: ReleaseReport, absent: str | None, mechanism: object) -> None:
+def _unchanged_words(mechanism: Mechanism) -> str:
+    if isinstance(mechanism, Channel):
+        return (
+            "the channel always publishes every value that occurs in the table as one of its own: "
+            "the column can be read back as if it were published unchanged"
+        )
+    return "the scale is 0: the column is published unchanged"
+
+
+def _warn(report: ReleaseReport, absent: str | None, mechanism: Mechanism) -> None:
     """Warn of what the guarantee does not cover (theory, section 7): once per plan and kind."""
-    if id(mechanism) not in _WARNED:
-        _WARNED[id(mechanism)] = set()
-        weakref.finalize(mechanism, _WARNED.pop, id(mechanism))
-    known, outside = _WARNED[id(mechanism)], report.outside_promise or 0
-    # The report on a file is given to the user, who reads there what was left out.
-    missing = report.set_aside if report.output is None else 0
-    kinds = (
-        f"with the kept columns ({listed(report.keep)}) beside it the released column is no longer "
-        "protected: together they may reveal the secret, even where each alone does not",
-        f"the secret column {absent!r} is not in the table, so rows outside the promise were not "
-        "counted",
-        f"{counted(outside, 'released row')} with a secret that is in no pair: the promise does "
-        "not cover them",
-        f"{counted(report.clamped, 'released value')} moved to the nearest value of the support; "
-        "the prior gives such values probability 0, so the guarantee does not cover these rows",
-        f"{counted(missing, 'row')} left out (no public value); which rows are left out shows in "
-        "the output, and no mechanism covers it",
-    )
-    there = (report.keep, absent, outside, report.clamped, missing)
-    for kind, text in enumerate(kinds):
-        if there[kind] and kind not in known:
-            known.add(kind)
-            warn_user(text, OutsidePromiseWarning)
+    if report.unchanged:
+        warn_user(_unchanged_words(mechanism), UnchangedWarning)
     if report.seeded:
         text = "the release was drawn from a seed: for tests only, it protects nobody"
         warn_user(text, SeededWarning)
+    outside = report.outside_promise or 0
+    # The report on a file is given to the user, who reads there what was left out.
+    missing = report.set_aside if report.output is None else 0
+    kinds = (
+        (report.keep, f"with the kept columns ({listed(report.keep)}) beside it the released "
+         "column is no longer protected: together they may reveal the secret, even where each "
+         "alone does not"),
+        (absent, f"the secret column {absent!r} is not in the table, so rows outside the promise "
+         "were not counted"),
+        (outside, f"{counted(outside, 'released row')} with a secret that is in no pair: the "
+         "promise does not cover them"),
+        (report.clamped, f"{counted(report.clamped, 'released value')} moved to the nearest value "
+         "of the support; the prior gives such values probability 0, so the guarantee does not "
+         "cover these rows"),
+        (missing, f"{counted(missing, 'row')} left out (no public value); which rows are left out "
+         "shows in the output, and no mechanism covers it"),
+    )  # fmt: skip
+    if id(mechanism) not in _WARNED:
+        _WARNED[id(mechanism)] = set()
+        weakref.finalize(mechanism, _WARNED.pop, id(mechanism))
+    known = _WARNED[id(mechanism)]
+    for kind, (found, text) in enumerate(kinds):
+        if found and kind not in known:
+            known.add(kind)
+            warn_user(text, OutsidePromiseWarning)

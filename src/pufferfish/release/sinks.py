@@ -33,10 +33,8 @@ _NUMBER = r"(?i)\A[+-]?(?:[.,]?\d[\d.,]*(?:e[+-]?\d+)?%?|inf|infinity|nan) *\z"
 
 def arrow(values: npt.NDArray[Any]) -> pa.Array:
     """Return int64 or float64 as an Arrow array, without the import of pandas."""
-    kind = pa.float64() if values.dtype.kind == "f" else pa.int64()
-    return pa.Array.from_buffers(
-        kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))]
-    )
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data])
 
 
 def texts(names: Sequence[str]) -> pa.LargeStringArray:

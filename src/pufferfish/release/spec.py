@@ -4,14 +4,24 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from pufferfish.errors import InputError, PufferfishError, did_you_mean
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import float_up, parse_number, parse_text, show
+from pufferfish.numbers import Number, float_up, parse_number, parse_text, show
 from pufferfish.support import Levels, Support
 from pufferfish.tables.rules import Coding
+
+
+class ReleaseOptions(TypedDict, total=False):
+    """What whoever releases may choose, as :class:`ReleaseSpec` explains it."""
+
+    out_of_support: Literal["refuse", "clamp"]
+    bounds: tuple[Number, Number] | None
+    round: bool
+    allow_unchanged: bool
+    min_scale: Number | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +106,6 @@ class ReleaseReport:
         Released rows whose secret is in no pair; None where nobody could count them.
     seeded : bool
         Whether it was drawn from a seed, for tests only.
-    keep_rate : float or None
-        For a channel the expected share of the released rows that are published as they are,
-        rounded down; as private as the table. None for noise, and where no row was released.
     unchanged : bool
         Whether the column can be read back from what was published, as was allowed.
     """
@@ -114,7 +121,6 @@ class ReleaseReport:
     clamped: int = 0
     outside_promise: int | None = None
     seeded: bool = False
-    keep_rate: float | None = None
     unchanged: bool = False
 
     def __post_init__(self) -> None:

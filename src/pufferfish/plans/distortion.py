@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distortion: what a channel does to values."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.numbers import float_up
+from pufferfish.support import Lattice
+
+
+@dataclass(frozen=True)
+class Distortion:
+    """What a channel does to values that are as frequent as its weights say."""
+
+    cost_name: str  # what was made least: hamming, squared, absolute or own
+    cost: float  # its expectation, rounded up
+    keep_rate: float  # the chance that a value is published unchanged, rounded down
+    baseline: float  # the chance that the most frequent value, published for everybody, is right
+    mse: float | None  # rounded up; None for levels without an order, and beyond doubles
+    gap: float  # by how much at most the cost exceeds that of the best channel
+    conditions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        channel: Channel,
+        cost: Fraction,
+        cost_name: str,
+        weights: Sequence[Fraction],
+        gap: float,
+        conditions: Sequence[str] = (),
+    ) -> "Distortion":
+        """Return what a channel of a known cost does to values of these weights."""
+        ends = (channel.inputs, channel.outputs)
+        ordered = all(isinstance(end, Lattice) or end.ordered for end in ends)
+        mse = channel.mse(weights) if ordered else math.inf
+        return cls(
+            cost_name, float_up(cost), channel.keep_rate(weights),
+            float_up(max(weights) / sum(weights)), mse if math.isfinite(mse) else None, gap,
+            tuple(conditions),
+        )  # fmt: skip
