@@ -7,12 +7,14 @@ The whole of it (program, solver, exact repair, certificate) against the time in
 import statistics
 import time
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 from timing import verdict
 
 import pufferfish as pf
 from pufferfish.calibration.channel import channel
+from pufferfish.calibration.solver import LinearProgram, Optimum, solve
 from pufferfish.loss.proof import prove
 
 EPSILON = Fraction(1, 2)
@@ -27,11 +29,19 @@ def scenario(levels: int, secrets: int, **region: str) -> pf.Scenario:
 
 def whole(of: pf.Scenario) -> tuple[float, float]:
     """Return the time of everything, and that of the solver alone."""
+    solving: list[float] = []
+
+    def timed(program: LinearProgram) -> Optimum:
+        optimum = solve(program)
+        solving.append(optimum.seconds)
+        return optimum
+
     start = time.perf_counter()
-    solution = channel(of, EPSILON)
+    with patch("pufferfish.calibration.channel.solve", timed):
+        solution = channel(of, EPSILON)
     if not prove(of, {0: (solution.mechanism,)}, EPSILON).holds:
         raise SystemExit("the channel is not private")
-    return time.perf_counter() - start, solution.seconds
+    return time.perf_counter() - start, sum(solving)
 
 
 def median(of: pf.Scenario) -> float:

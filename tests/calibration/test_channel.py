@@ -67,7 +67,7 @@ def test_reference_costs(name: str, epsilon: str, squared: float, hamming: float
         solution = channel(scenario, Fraction(epsilon), cost=cost)
         # The references are rounded to nearest at the ninth decimal.
         assert -6e-10 <= float(solution.cost) - expected <= 1e-6 * expected + 6e-10
-        assert solution.gap <= 1e-9 * float(solution.cost)
+        assert solution.distortion.gap <= 1e-9 * float(solution.cost)
         assert is_private(scenario, solution.mechanism, Fraction(epsilon))
 
 
@@ -89,8 +89,8 @@ def check(scenario: Scenario, epsilon: Fraction, cost: str) -> None:
     found, least = float(solution.cost), least_cost(scenario, epsilon, costs, solution.weights)
     assert abs(found - least) <= 1e-6 * max(1.0, least)
     # The bound holds of what another solver finds, too.
-    assert found - solution.gap <= least + 1e-7 * max(1.0, least)
-    assert solution.gap <= 1e-7 * max(1.0, found)
+    assert found - solution.distortion.gap <= least + 1e-7 * max(1.0, least)
+    assert solution.distortion.gap <= 1e-7 * max(1.0, found)
 
 
 @given(scenarios(), st.sampled_from(("hamming", "squared", "absolute")))
@@ -155,7 +155,7 @@ def check_odd(seed: int, epsilon: Fraction) -> None:
     scenario = odd_scenario(rng)
     solution = channel(scenario, epsilon, cost=rng.choice(["hamming", "squared", "absolute"]))
     assert is_private(scenario, solution.mechanism, epsilon)
-    assert solution.gap <= 1e-6 * float(solution.cost) + 64e-9
+    assert solution.distortion.gap <= 1e-6 * float(solution.cost) + 64e-9
     assert (solution.notes != ()) == (epsilon > 20)
 
 
@@ -176,7 +176,7 @@ def test_huge_epsilons_use_the_channel_of_20() -> None:
     solution = channel(BIT, Fraction(40), cost="hamming")
     assert solution.cost <= Fraction(3, 10**9)
     # The duals of epsilon 20 would claim more than is true for epsilon 40.
-    assert float(solution.cost) - solution.gap <= 1 / (1 + math.exp(40))
+    assert float(solution.cost) - solution.distortion.gap <= 1 / (1 + math.exp(40))
     assert "computed for epsilon 20" in solution.notes[0]
 
 
@@ -191,7 +191,7 @@ def test_one_value_and_priors_that_are_all_alike() -> None:
     for options in ({}, {"unbiased": True}, {"invariant": True}, {"min_keep": 1}):
         solution = channel(one, HALF, **options)  # type: ignore[arg-type]
         assert solution.cost == 0
-        assert solution.gap == 0
+        assert solution.distortion.gap == 0
     same = Prior.from_mapping({"a": {"x": "1/3", "y": "2/3"}, "b": {"x": "1/3", "y": "2/3"}})
     for epsilon in ("1e-6", "1", "1e6"):
         assert channel(Scenario(same), Fraction(epsilon)).cost == 0
@@ -213,7 +213,7 @@ def test_a_channel_for_point_masses_is_randomised_response() -> None:
         mu = np.sort(weights / weights.sum())[::-1]
         kept = max(e / (e + t - 1) * mu[:t].sum() for t in range(1, size + 1))
         assert float(solution.cost) == pytest.approx(1 - kept, rel=1e-9)
-        assert solution.gap <= 1e-9
+        assert solution.distortion.gap <= 1e-9
 
 
 # --- Mutants, and what a solver may do ----------------------------------------------------------
@@ -263,8 +263,8 @@ def test_an_answer_that_is_no_optimum_has_a_gap(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "solve", careless)
     dear = channel(scenario, Fraction(1, 10))
     assert dear.cost > honest.cost * (1 + Fraction(1, 1000))
-    assert Fraction(dear.gap) >= dear.cost - honest.cost
-    assert dear.gap <= 1.01 * float(dear.cost - honest.cost)
+    assert Fraction(dear.distortion.gap) >= dear.cost - honest.cost
+    assert dear.distortion.gap <= 1.01 * float(dear.cost - honest.cost)
 
 
 def test_the_solver_prints_nothing() -> None:

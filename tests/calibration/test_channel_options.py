@@ -42,7 +42,7 @@ def matrix_of(scenario: Scenario, cost: object) -> np.ndarray:
 )
 def test_the_cost_by_default(scenario: Scenario, name: str) -> None:
     solution = channel(scenario, HALF)
-    assert solution.cost_name == name
+    assert solution.distortion.cost_name == name
     assert solution.cost == channel(scenario, HALF, cost=name).cost
 
 

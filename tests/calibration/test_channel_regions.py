@@ -33,7 +33,7 @@ def test_channels_hold_at_every_vertex_and_cost_no_more(case: tuple[Scenario, Fr
     assert is_private(scenario, solution.mechanism, epsilon)
     least = least_cost(scenario, epsilon, costs_of(scenario, "squared"), solution.weights)
     assert float(solution.cost) == pytest.approx(least, rel=1e-6, abs=1e-6)
-    assert solution.gap <= 1e-6 * max(1.0, least)
+    assert solution.distortion.gap <= 1e-6 * max(1.0, least)
     plain = channel(without_regions(scenario), epsilon, cost="squared")
     if any(rule is not None for rule in scenario.rules) and solution.cost < plain.cost * (
         1 - Fraction(1, 10**6)
@@ -84,4 +84,4 @@ def test_side_conditions_hold_with_regions() -> None:
         for options in ({"invariant": True}, {"unbiased": True}, {"min_keep": "0.2"}):
             solution = channel(scenario, HALF, **options)  # type: ignore[arg-type]
             assert is_private(scenario, solution.mechanism, HALF)
-            assert len(solution.conditions) == 1
+            assert len(solution.distortion.conditions) == 1

@@ -197,7 +197,7 @@ def test_their_row_is_the_average_row(options: dict[str, Any]) -> None:
     expected[1] += share
     assert entries(solution.mechanism)[1] == expected
     assert is_private(PAIR, solution.mechanism, HALF)
-    assert solution.gap <= 1e-8 * float(solution.cost)
+    assert solution.distortion.gap <= 1e-8 * float(solution.cost)
 
 
 @pytest.mark.parametrize("cost", ["hamming", "squared"])

@@ -29,6 +29,7 @@ from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.thresholds import exp_minus
 from pufferfish.numbers import float_up, show
+from pufferfish.plans.distortion import Distortion
 from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.scenario import Scenario
 
@@ -91,12 +92,9 @@ def channel(
     return Proposal(
         made,
         notes=notes if used < epsilon else (),
+        distortion=Distortion.of(made, spent, costs.name, mu, gap, conditions.names),
         cost=spent,
-        cost_name=costs.name,
         weights=mu,
-        gap=gap,
-        conditions=conditions.names,
-        seconds=optimum.seconds,
     )
 
 
