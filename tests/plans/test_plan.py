@@ -86,14 +86,14 @@ def test_a_repr_is_three_readable_lines(plan: pf.Plan, channel: pf.Plan) -> None
 
 def test_what_a_channel_does_to_values() -> None:
     support = SCENARIO.support
-    made = Channel.of(support, support, [[2, 1, 1], [0, 1, 1], [0, 0, 1]])
+    made = Channel(support, support, [[2, 1, 1], [0, 1, 1], [0, 0, 1]])
     weights = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
     found = Distortion.of(made, Fraction(1, 3), "hamming", weights, 0)
     assert Fraction(found.cost) >= Fraction(1, 3)
     assert (found.keep_rate, found.baseline) == (0.625, 0.5)
     assert found.mse == pytest.approx(0.5 * (1 / 4 + 4 / 4) + 0.25 * (1 / 2))
     names = pf.Prior.from_mapping({"a": {"u": 1}, "b": {"v": 1}}).support
-    levels = Channel.of(names, names, [[1, 0], [0, 1]])
+    levels = Channel(names, names, [[1, 0], [0, 1]])
     assert Distortion.of(levels, Fraction(0), "hamming", [Fraction(1)] * 2, 0).mse is None
 
 
@@ -160,7 +160,7 @@ def test_every_plan_survives_its_file(which: int, tmp_path: Path) -> None:
     back = pf.Plan.from_json(plan.to_json())
     assert back.to_json() == plan.to_json()
     assert back.epsilon_exact == Fraction(epsilon)
-    assert back.support.same_as(plan.support)
+    assert back.support == plan.support
     assert back.regions == plan.regions == (scenario.rules if scenario.has_region else ())
     assert back.sensitivity == plan.sensitivity
     assert back.distortion == plan.distortion

@@ -32,7 +32,7 @@ def randomised(scenario: pf.Scenario, keep: int, other: int) -> Channel:
     """k-ary randomised response."""
     n = scenario.support.size
     rows = [[keep if x == y else other for y in range(n)] for x in range(n)]
-    return Channel.of(scenario.support, scenario.support, rows)
+    return Channel(scenario.support, scenario.support, rows)
 
 
 def mechanisms(scenario: pf.Scenario) -> list[Mechanism]:

@@ -259,8 +259,8 @@ def test_levels() -> None:
     assert release_any(names, level_job(names, 1e-3)).tolist() == [0, 1, 2]
     spec = level_job(names, 5.0, round=True, bounds=(0, 2))
     assert set(release_any(names * 100, spec).tolist()) == set(names)
-    for choice, end in (("refuse", ""), ("clamp", "; only numbers can be clamped")):
-        with pytest.raises(InputError, match=rf"position 1 .* none of the levels{end}$"):
+    for choice in ("refuse", "clamp"):
+        with pytest.raises(InputError, match=r"position 1 .* none of the levels$"):
             release_any(["low", "other"], level_job(names, out_of_support=choice))
 
 

@@ -100,7 +100,7 @@ def test_the_law_of_released_values(
     for change in (lambda r: r[0].__setitem__(0, r[0][0] * 8 // 10), lambda r: r.reverse()):
         off = rows.tolist()
         change(off)
-        mutant = Channel.of(spec.mechanism.inputs, spec.mechanism.outputs, off)
+        mutant = Channel(spec.mechanism.inputs, spec.mechanism.outputs, off)
         with monkeypatch.context() as patch:
             patch.setattr(Channel, "draw", lambda _, a, e=None, m=mutant: right(m, a, e))
             assert max(released_law(tmp_path, spec, values)) < LEAST_P

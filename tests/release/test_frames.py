@@ -166,16 +166,11 @@ def test_nothing_is_kept_of_a_table_without_the_secret_column(
     ]
     for call in calls:
         for name in ("diagnosis", "k"):
-            with pytest.raises(
-                InputError, match="the secret column 'diagnose' is not in"
-            ) as caught:
+            with pytest.raises(InputError, match=r"no 'diagnose' in .* \(did you mean 'diagnosis'"):
                 call(name)
-            text = str(caught.value)
-            assert " (did you mean 'diagnosis'?), so no column can be kept: " in text
-            assert text.endswith("the other columns are diagnosis, k")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
     # Where the secret column is not known, any kept one might be it.
-    with pytest.raises(InputError, match="only where the secret column is named"):
+    with pytest.raises(InputError, match="the plan names none: give --secret COL"):
         release_any(frame, job([0, 1], secret=None, protected=None), keep=["k"])
     # Without kept columns a warning is all that there is.
     with pytest.warns(OutsidePromiseWarning, match="'diagnose' is not in the table, so rows outs"):

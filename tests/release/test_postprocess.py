@@ -209,7 +209,7 @@ ROWS = [[7, 2, 1], [3, 5, 2], [0, 1, 3]]
 
 
 def _other(inputs: Levels) -> ReleaseSpec:
-    return spec_of(JOBS, Channel.of(inputs, inputs, ROWS))
+    return spec_of(JOBS, Channel(inputs, inputs, ROWS))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import msgspec
 
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict, write_json
-from pufferfish.numbers import parse_number, show, show_short
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.numbers import show, show_short
 from pufferfish.plans import schema
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Confidence, Rule
@@ -25,6 +26,15 @@ from pufferfish.tables.rules import Coding
 
 #: Version of the record.
 FORMAT = 2
+_NOTICE = (
+    "PUBLIC. What those who receive the released data may know of how they were made. It holds no "
+    "count, no prior, no path and no digest; the plan and the ledger are private. It is a "
+    "statement by whoever released the data, not a proof."
+)
+_PROMISE = (
+    "Whatever is released for a {0}, its chance is the same for both secrets of a pair up to a "
+    "factor of e**epsilon: nobody learns more than that about which of the two the {0} has."
+)
 
 
 def write_record(
@@ -33,26 +43,30 @@ def write_record(
     report: ReleaseReport,
     spec: ReleaseSpec,
     *,
-    publish_scale: bool = False,
-    publish_channel: bool = False,
+    publish: bool = False,
     force: bool = False,
 ) -> None:
     """Write the public record of a release that was made, whole or not at all.
 
-    With ``publish_scale`` or ``publish_channel`` it also tells the mechanism in force and its
-    values, from which :func:`read_record` makes what estimates need. A mechanism that was computed
-    from rows depends on every one of them.
+    With ``publish`` it also tells the mechanism in force (its scale or its channel) and its values,
+    from which :func:`read_record` makes what estimates need. A mechanism that was computed from
+    rows depends on every one of them.
     """
-    noise, published = plan.channel is None, publish_scale or publish_channel
-    if publish_channel if noise else publish_scale:
-        own, other = ("scale", "channel") if noise else ("channel", "scale")
-        raise InputError(f"the plan has no {other} to publish; give --publish-{own}")
-    if spec.mechanism is not plan.applied or not spec.support.same_as(plan.support):
+    if spec.mechanism is not plan.applied:
         raise InputError("the options are those of a release by another plan")
     why_not = _why_no_certificate(plan, report, spec)
+    certified = (
+        "When the plan was made its privacy loss was proved to be at most epsilon; whoever has the "
+        "plan and the prior can prove it again (pufferfish verify)."
+    )
+    if plan.composition is not None:
+        certified += (
+            " epsilon is for this release together with the other releases of the same rows that "
+            "were taken into account; verify judges this release alone."
+        )
     promised = not (report.seeded or report.keep)
     record: dict[str, Any] = {
-        "notice": _SAID["notice"],
+        "notice": _NOTICE,
         "format": FORMAT,
         "column": report.column,
         "kept_columns": list(report.keep),
@@ -60,31 +74,27 @@ def write_record(
         "unit": plan.unit,
         "pairs": sorted(sorted(pair) for pair in plan.pairs),
         "epsilon": show(plan.epsilon_exact),
-        "mechanism": "discrete Laplace noise" if noise else "channel",
+        "mechanism": "channel" if plan.channel else "discrete Laplace noise",
         "conditions": list(plan.distortion.conditions) if plan.distortion else [],
-        "values": _values(plan, spec, published),
+        "values": _values(plan, spec, publish),
         "rounded": spec.round,
         "bounds": spec.bounds and [show(bound) for bound in spec.bounds],
         "certificate": {
             "claimed": why_not is None,
-            "statement": f"No certificate is claimed: {why_not}."
-            if why_not
-            else _SAID["certified"] + _SAID["composed"] * (plan.composition is not None),
+            "statement": f"No certificate is claimed: {why_not}." if why_not else certified,
         },
-        "promise": _SAID["promise"].format(whom="row" if plan.unit is None else "person")
-        if promised
-        else None,
-        "assumptions": _assumptions(plan, published) if promised else [],
+        "promise": _PROMISE.format("person" if plan.unit else "row") if promised else None,
+        "assumptions": _assumptions(plan, publish) if promised else [],
         "not_covered": _not_covered(plan, spec),
     }
-    if published:
-        applied: Any = report.mechanism
-        record["support"] = schema.to_json_values(schema.support_file(plan.support))
-        record |= (
-            {"scale": applied.scale}
-            if noise
-            else {"channel": schema.to_json_values(schema.channel_file(applied))}
-        )
+    if publish:
+        file: Any = schema.support_file(plan.support)
+        record["support"] = schema.to_json_values(file)
+        if isinstance(report.mechanism, Channel):
+            file = schema.channel_file(report.mechanism)
+            record["channel"] = schema.to_json_values(file)
+        else:
+            record["scale"] = report.mechanism.scale
     write_json(path, record, force=force)
 
 
@@ -111,14 +121,12 @@ def read_record(path: str | Path) -> ReleaseSpec:
                 "--publish-scale or --publish-channel"
             )
         support = schema.support_of(file.support)
-        low, high = (parse_number(b, "a bound") for b in file.bounds or ("0", "0"))
         return ReleaseSpec(
             Coding(file.column, support),
             support,
             schema.applied_of(file.scale, file.channel, support),
-            bounds=(low, high) if file.bounds else None,
+            bounds=file.bounds,  # type: ignore[arg-type]  # they become exact there
             round=file.rounded,
-            allow_unchanged=True,
         )
     except InputError as error:
         raise InputError(f"{path} is no usable record: {error}") from None
@@ -158,13 +166,32 @@ def _why_no_certificate(plan: Plan, report: ReleaseReport, spec: ReleaseSpec) ->
 
 def _assumptions(plan: Plan, published: bool) -> list[str]:
     """Return under which assumptions the promise holds, regions first."""
-    said = [_SAID["region"].format(_described(rule)) for rule in plan.regions if rule is not None]
-    said.append(_SAID["prior"])
+    said = [
+        "The prior need not be exact: the promise holds for all priors in a region around it "
+        f"({_described(rule)})."
+        for rule in dict.fromkeys(plan.regions)
+        if rule is not None
+    ]
+    said.append(
+        "The promise is against those whose prior (what they know beforehand of how the column "
+        "depends on the secret) is one of the priors that were taken into account; these are taken "
+        "as public knowledge."
+    )
     if plan.from_rows:
-        what = "scale of the noise" if plan.channel is None else "channel"
-        said.append((_SAID["rows"] + _SAID["published" if published else "hidden"]).format(what))
-    said.append(_SAID["independent" if plan.unit is None else "people"].format(plan.unit))
-    return list(dict.fromkeys(said))
+        what = "channel" if plan.channel else "scale of the noise"
+        kept = "It is in this record because whoever released the data decided so."
+        said.append(
+            f"A prior was counted from rows of a table, and the {what} was computed from it, so "
+            f"that it depends on every one of these rows: from the {what} somebody who knows all "
+            "rows but one may learn the secret of that one. "
+            + (kept if published else f"That is why the {what} is not in this record.")
+        )
+    rows = "Rows are independent of one another given the prior, and each is its own person."
+    people = (
+        f"The rows with the same {plan.unit!r} are one person's, and the promise is for all of "
+        "them together; people are independent of one another given the prior."
+    )
+    return [*said, people if plan.unit else rows]
 
 
 def _described(rule: Rule) -> str:
@@ -176,49 +203,17 @@ def _described(rule: Rule) -> str:
 
 def _not_covered(plan: Plan, spec: ReleaseSpec) -> list[str]:
     """Return what the promise does not cover."""
-    cases = {
-        "sum": True,
-        "pair": True,
-        "left out": plan.coding is None or not plan.coding.missing_as_level,
-        "clamped": spec.out_of_support == "clamp",
-        "how many": plan.unit is not None,
-    }
-    return [_SAID[case] for case, holds in cases.items() if holds]
-
-
-#: What a record says, for readers who know nothing of the package.
-_SAID = {
-    "notice": "PUBLIC. What those who receive the released data may know of how they were made. It "
-    "holds no count, no prior, no path and no digest; the plan and the ledger are private. It is a "
-    "statement by whoever released the data, not a proof.",
-    "promise": "Whatever is released for a {whom}, its chance is the same for both secrets of a "
-    "pair up to a factor of e**epsilon: nobody learns more than that about which of the two the "
-    "{whom} has.",
-    "certified": "When the plan was made its privacy loss was proved to be at most epsilon; "
-    "whoever has the plan and the prior can prove it again (pufferfish verify).",
-    "composed": " epsilon is for this release together with the other releases of the same rows "
-    "that were taken into account; verify judges this release alone.",
-    "prior": "The promise is against those whose prior (what they know beforehand of how the "
-    "column depends on the secret) is one of the priors that were taken into account; these are "
-    "taken as public knowledge.",
-    "region": "The prior need not be exact: the promise holds for all priors in a region around "
-    "it ({}).",
-    "rows": "A prior was counted from rows of a table, and the {0} was computed from it, so that "
-    "it depends on every one of these rows: from the {0} somebody who knows all rows but one may "
-    "learn the secret of that one. ",
-    "hidden": "That is why the {0} is not in this record.",
-    "published": "It is in this record because whoever released the data decided so.",
-    "independent": "Rows are independent of one another given the prior, and each is its own "
-    "person.",
-    "people": "The rows with the same {!r} are one person's, and the promise is for all of them "
-    "together; people are independent of one another given the prior.",
-    "sum": "Losses of several releases about the same people do not add up; two releases that "
-    "each keep a promise may together break any.",
-    "pair": "Rows whose secret is in none of the pairs are released like the others, and nothing "
-    "is promised for them.",
-    "left out": "Rows without a value are left out; that they are missing shows, and no mechanism "
-    "covers it.",
-    "clamped": "A value that the prior holds impossible is moved to the nearest possible one "
-    "first; nothing is promised for such a row.",
-    "how many": "How many rows a person has shows to whoever can tell whose they are.",
-}
+    missing_is_covered = plan.coding is not None and plan.coding.missing_as_level
+    cases = (
+        (True, "Losses of several releases about the same people do not add up; two releases that "
+         "each keep a promise may together break any."),
+        (True, "Rows whose secret is in none of the pairs are released like the others, and "
+         "nothing is promised for them."),
+        (not missing_is_covered, "Rows without a value are left out; that they are missing shows, "
+         "and no mechanism covers it."),
+        (spec.out_of_support == "clamp", "A value that the prior holds impossible is moved to the "
+         "nearest possible one first; nothing is promised for such a row."),
+        (plan.unit is not None, "How many rows a person has shows to whoever can tell whose they "
+         "are."),
+    )  # fmt: skip
+    return [text for holds, text in cases if holds]

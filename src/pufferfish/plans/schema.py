@@ -242,7 +242,7 @@ def applied_of(
             raise InputError("the entries of its channel must be of its outputs, each once")
         for y, written in row:
             rows[x, y] = int(written, 16)
-    return Channel.of(support, outputs, rows)
+    return Channel(support, outputs, rows)
 
 
 def _rule_file(rule: Rule | None) -> _Rule | None:

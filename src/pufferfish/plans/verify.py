@@ -106,7 +106,7 @@ def _check_support(promise: Guarantee, theirs: Support, other_prior: bool) -> No
     mine = promise.support
     exact = isinstance(promise.applied, Channel) or not other_prior
     if exact or isinstance(mine, Levels) or isinstance(theirs, Levels):
-        if not mine.same_as(theirs):
+        if mine != theirs:
             raise CheckFailed(
                 "the support of the plan is not that of the prior: a release would code values "
                 "in another way than the one whose loss is recomputed"

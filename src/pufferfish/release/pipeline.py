@@ -18,7 +18,7 @@ from pufferfish.release.sinks import explained, sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import BATCH_ROWS, integers, one_array
+from pufferfish.tables.table import BATCH_ROWS, integers
 
 
 class Prepared:
@@ -148,9 +148,7 @@ def release_any(
             "an array does not say which rows are one person's; release a dataframe or a file with "
             f"the unit column {spec.unit!r}"
         )
-    cells = raw_cells(values)
-    slices = (cells.slice(start, BATCH_ROWS) for start in range(0, len(cells), BATCH_ROWS))
-    batches = (pa.RecordBatch.from_arrays([one_array(part)], names=["x"]) for part in slices)
+    batches = pa.table({"x": raw_cells(values)}).to_batches(max_chunksize=BATCH_ROWS)
     released, _ = _in_memory(Reader(spec, seed=seed), batches)
     if isinstance(known, nw.Series):
         return _series(known.name, released, known).to_native()

@@ -124,7 +124,7 @@ def check_releasable(spec: ReleaseSpec) -> None:
 
 
 def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:
-    if not channel.inputs.same_as(spec.support):
+    if channel.inputs != spec.support:
         raise InputError(
             "a channel releases only the values that it was made for, but its inputs are not "
             "those of the support"

@@ -100,17 +100,14 @@ class Reader:
         kept = {table.column(name) for name in keep}
         if public in kept:
             raise InputError(f"the public column {public!r} cannot be kept: it is what is released")
-        if kept and spec.secret is None:
-            raise InputError(
-                "columns can be kept only where the secret column is named, so that it is not "
-                "among them: give --secret COL (with_columns(secret=...))"
-            )
         if kept and self.secret is None:
-            others = [column for column in table.columns if column and column != public]
+            lacks = "the plan names none: give --secret COL (with_columns(secret=...))"
+            if spec.secret is not None:
+                near = did_you_mean(spec.secret, table.columns)
+                lacks = f"there is no {spec.secret!r} in {table.name}{near}"
             raise InputError(
-                f"the secret column {spec.secret!r} is not in {table.name}"
-                f"{did_you_mean(str(spec.secret), others)}, so no column can be kept: any might be "
-                f"the secret under another name; the other columns are {listed(others)}"
+                "columns can be kept only where the secret column is known, for any other might be "
+                f"the secret under another name; {lacks}"
             )
         self.keep = tuple(column for column in table.columns if column in kept)
         self.written = tuple(column for column in table.columns if column in {public, *kept})
@@ -215,8 +212,6 @@ class Reader:
                 f", which goes from {support.name(0)} to {support.name(support.size - 1)}; clamp "
                 "to the nearest value with --out-of-support clamp (out_of_support='clamp')"
             )
-        elif state[first] == OUTSIDE and clamps:
-            hint = "; only numbers can be clamped"
         raise InputError(f"{where} {self._encoder.why(cells[first].as_py())}{hint}")
 
     def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:

@@ -77,7 +77,7 @@ def as_text(column: pa.Array) -> pa.LargeStringArray:
     return guarded(cells) if is_text(column.type) else cells
 
 
-def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> memoryview:
+def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> pa.Buffer:
     """Return the bytes of a batch of rows; missing cells are empty.
 
     What holds a separator, a double quote or a line end is put in double quotes.
@@ -89,13 +89,9 @@ def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> memoryview:
             inside = pc.replace_substring(column, '"', '""')
             column = pc.if_else(needs, joined('"', inside, '"'), column)
         cells.append(column)
-    ended = joined(joined(*cells, separator=separator), "\n")
-    # The texts of an Arrow array lie end to end: with line ends they are the file.
-    _, offsets, data = ended.buffers()
-    if len(ended) == 0 or data is None:
-        return memoryview(b"")
-    ends = memoryview(offsets).cast("q")
-    return memoryview(data)[ends[ended.offset] : ends[ended.offset + len(ended)]]
+    rows = joined(joined(*cells, separator=separator), "\n")
+    batch = pa.LargeListArray.from_arrays(integers([0, len(rows)]), rows)
+    return pc.binary_join(batch, texts([""])[0])[0].as_buffer()
 
 
 def released_text(units: IntArray, step: Fraction) -> pa.LargeStringArray:
