@@ -188,8 +188,8 @@ def text_of(value: Any) -> str:
     """Return one Python value as trimmed text; nothing, and only nothing, is empty.
 
     Floats are read as the shortest decimal that they print as (32-bit ones too), decimals and
-    integers exactly, booleans as ``true`` and ``false``, other kinds as they print; bytes and
-    collections are refused.
+    integers exactly, booleans as ``true`` and ``false``, other kinds as they print; bytes,
+    collections and complex numbers are refused.
     """
     if value is None:
         return ""
@@ -207,7 +207,7 @@ def text_of(value: Any) -> str:
         if not value.is_finite():
             return str(value).lower()
         return show(Fraction(value)) if abs(value.adjusted()) < 400 else str(value)
-    if isinstance(value, bytes | bytearray | list | tuple | dict | set):
+    if hasattr(value, "__len__") or isinstance(value, complex | np.complexfloating):
         raise InputError(f"numbers or text are needed, but a {type(value).__name__} was found")
     return str(value).strip()
 

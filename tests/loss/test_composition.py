@@ -22,7 +22,6 @@ from pufferfish.loss.problem import LARGEST_GRID
 from pufferfish.loss.worst_case import worst_case
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.priors.given import Rows
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels, Product, Support, make_lattice
@@ -160,7 +159,7 @@ def planned(column: str | None, mechanism: Any, values: Sequence[int], **more: A
 
 
 def test_the_order_of_releases_does_not_matter() -> None:
-    made = Channel.of(PAIR.axes[0], PAIR.axes[0], [[3, 1], [1, 3]])
+    made = Channel(PAIR.product.axes[0], PAIR.product.axes[0], [[3, 1], [1, 3]])
     items: list[Any] = [("x", noise(2.0)), ("z", noise(1.5)), ("x", made)]
     values = {float(joint_loss(PAIR, order)) for order in itertools.permutations(items)}
     assert max(values) - min(values) < 1e-12
@@ -181,10 +180,10 @@ def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
 
 
 def test_equal_releases_count_each() -> None:
-    made = Channel.of(PAIR.axes[0], PAIR.axes[0], [[3, 1], [1, 3]])
+    made = Channel(PAIR.product.axes[0], PAIR.product.axes[0], [[3, 1], [1, 3]])
     twice = gather(PAIR, []).with_release(0, made).with_release(0, made).with_release(1, made)
-    assert twice.bound(4).terms == (("x", worst_case(made, PAIR.axes[0])),)
-    assert twice.bound(2).terms == (("x", worst_case(made, PAIR.axes[0])),) * 2
+    assert twice.bound(4).terms == (("x", worst_case(made, PAIR.product.axes[0])),)
+    assert twice.bound(2).terms == (("x", worst_case(made, PAIR.product.axes[0])),) * 2
     assert twice.bound(1).kind == "worst-case sum"
 
 
@@ -217,7 +216,7 @@ def test_a_plan_knows_its_column() -> None:
         ([("z", planned("x", UNCHANGED, [0, 1]))], "its plan is for 'x'"),
         ([planned("x", UNCHANGED, [0, 1], unit="id")], "the scenario is about single rows"),
         (
-            [("x", Channel.of(Levels(("a",), False), Levels(("a",), False), [[1]]))],
+            [("x", Channel(Levels(("a",), False), Levels(("a",), False), [[1]]))],
             "release 1 is for other values",
         ),
     ],
@@ -266,7 +265,7 @@ def test_a_region_is_charged_its_robust_loss_or_worst_cases() -> None:
     assert float(joint_loss(exact, [("x", noise(4.0))])) < float(one) < 2 / 4
     twice = joint_loss(robust, [("x", noise(8.0))] * 2)  # merges into the same noise
     assert float(twice) == pytest.approx(float(one), rel=1e-9)
-    made = Channel.of(exact.support, exact.support, [[4, 1, 1], [1, 4, 1], [1, 1, 4]])
+    made = Channel(exact.support, exact.support, [[4, 1, 1], [1, 4, 1], [1, 1, 4]])
     mixed = joint_loss(robust, [("x", noise(4.0)), ("x", made)])
     assert mixed.kind == "worst-case sum"
     assert float(mixed) == pytest.approx(0.5 + math.log(4))
@@ -294,8 +293,11 @@ def known_people(people: People) -> Scenario:
         sequences = np.array(list(counts), dtype=np.int64).reshape(-1, k)
         strata.append(Stratum(k, sequences, np.array(list(counts.values()), dtype=np.int64).T))
     rules = Rules("s", (Column("x"), Column("z")), unit="id")
-    given = Rows(product, secrets, list(rows))
-    return Scenario(Prior.from_numerators(given, from_rows=True, rules=rules, strata=tuple(strata)))
+    prior = Prior.from_numerators(
+        product, dict(zip(secrets, rows, strict=True)), from_rows=True, rules=rules,
+        strata=tuple(strata),
+    )  # fmt: skip
+    return Scenario(prior)
 
 
 def random_people(rng: np.random.Generator, every: Sequence[int]) -> People:
@@ -336,7 +338,7 @@ def test_all_rows_of_a_person_count_together(seed: int) -> None:
     rng = np.random.default_rng(seed)
     people = random_people(rng, ((2,), (1, 2))[seed % 2])
     scenario = known_people(people)
-    made = Channel.of(numbers([0, 1]), numbers([0, 1]), rng.integers(1, 9, (2, 2)))
+    made = Channel(numbers([0, 1]), numbers([0, 1]), rng.integers(1, 9, (2, 2)))
     releases: list[Any] = [(0, noise(float(rng.uniform(0.5, 4)))), (1, made), (0, noise(5.0))]
     for chosen in (releases[:2], releases[::2], releases[:1]):
         slow = slow_people(people, chosen)

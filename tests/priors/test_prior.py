@@ -106,7 +106,7 @@ def test_order_and_step_where_they_do_not_belong() -> None:
         Prior.from_mapping({"a": {"x": 1}}, step=1)
 
 
-@pytest.mark.parametrize("mass", ["1e-309", "1e-400", "1e-1000", "2e-999"])
+@pytest.mark.parametrize("mass", ["1e-309", "1e-1000"])
 @pytest.mark.parametrize("sums_to_one", [True, False])
 def test_masses_below_every_double(mass: str, sums_to_one: bool) -> None:
     rest = show(1 - Fraction(mass)) if sums_to_one else "1"
@@ -134,7 +134,7 @@ def test_the_quick_way_for_integers_agrees_with_the_general_one(
     support = random.sample(range(-50, 50), len(counts))
     quick = Prior.from_counts({"a": counts}, support=np.array(support))
     general = Prior.from_counts({"a": counts}, support=[str(v) for v in support])
-    assert quick.product.same_as(general.product)
+    assert quick.product == general.product
     assert quick.counts.tolist() == general.counts.tolist()
     assert quick.totals == general.totals == (sum(counts),)
 
@@ -167,8 +167,12 @@ def test_counts_of_any_size_and_kind() -> None:
         ({"a": [1, 1]}, [[0], [1, 2]], "one dimension"),
         ({"a": [1, 1]}, np.array([0, 2**62]), r"2\*\*53"),
         ({"a": np.ones(10**7 + 1)}, np.arange(10**7 + 1), "10,000,001"),
+        ({"a": np.array([1j, 2])}, [0, 1], "count of secret"),
+        ({"a": pd.Series([[1], [2, 3]])}, [0, 1], "count of secret"),
+        ({"a": [1, 2]}, pd.Series([[1], [2, 3]]), "value of the support"),
+        ({"a": np.ma.array([1, 2], mask=[0, 1])}, [0, 1], "masked"),
     ],
-    ids=range(13),
+    ids=range(17),
 )  # fmt: skip
 def test_wrong_counts(counts: Any, support: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -202,7 +206,7 @@ def by_name(prior: Prior, secret: str) -> dict[str, int]:
 def test_counts_have_one_axis_per_column() -> None:
     counts = {"a": [[1, 2], [3, 4], [5, 6]], "b": np.arange(6).reshape(3, 2)}
     prior = Prior.from_counts(counts, support={" x": ["2", 0, 1], "z": ["yes", "no"]})
-    assert prior.axes[1] == Levels(("no", "yes"))
+    assert prior.product.axes[1] == Levels(("no", "yes"))
     assert by_name(prior, "a") == {
         "x = 2, z = yes": 1, "x = 2, z = no": 2, "x = 0, z = yes": 3, "x = 0, z = no": 4,
         "x = 1, z = yes": 5, "x = 1, z = no": 6,
@@ -212,7 +216,7 @@ def test_counts_have_one_axis_per_column() -> None:
     assert prior.marginal("z").counts.tolist() == [[12, 9], [9, 6]]
     assert prior.marginal("x").counts.tolist() == [[7, 11, 3], [5, 9, 1]]
     assert "x: Lattice(" in repr(prior)
-    with pytest.raises(InputError, match=r"joint over the columns x, z, .*prior.marginal\('x'\)"):
+    with pytest.raises(InputError, match=r"one of x, z .*prior.marginal\(column\)"):
         _ = prior.support
     with pytest.raises(InputError, match="no column 'y'"):
         prior.marginal("y")
@@ -227,7 +231,7 @@ def test_an_order_and_a_step_are_for_their_columns() -> None:
         order={"z": ["lo", "hi"]},
         step={"x": 1},
     )
-    assert prior.axes[1] == Levels(("lo", "hi"), ordered=True)
+    assert prior.product.axes[1] == Levels(("lo", "hi"), ordered=True)
     assert prior.counts.tolist() == [[5, 10, 16, 32]]
 
 
@@ -254,11 +258,11 @@ def test_joint_counts_of_any_size() -> None:
         ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "z": []}}, "column 'z'.*empty"),
         ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "x ": [0, 1]}}, "named twice"),
         ({"a": [[1, 1], [1, 1]]}, {"support": {}}, "at least one column"),
-        ({"a": [[1, 1], [1, 1]]}, {"step": 1}, r"step=\{'x': ...\}"),
-        ({"a": [[1, 1], [1, 1]]}, {"order": {"zz": "a,b"}}, "the columns are x, z, but"),
+        ({"a": [[1, 1], [1, 1]]}, {"step": 1}, "step of several columns must be a mapping"),
+        ({"a": [[1, 1], [1, 1]]}, {"order": {"zz": "a,b"}}, "'zz'.*, but the columns are x, z"),
         ({"a": [[1, 1], [1, 1]]}, {"order": {"x": ["0", "1"]}}, "column 'x': an order is for"),
-        ({"a": [[1, 1], [1, 1]]}, {"confidence": ".95"}, "not supported for several columns"),
-        ({"a": [1, 1]}, {"support": ["u", "v"], "order": {"x": ["u", "v"]}}, "support by column"),
+        ({"a": [[1, 1], [1, 1]]}, {"confidence": ".95"}, "not supported .* several columns"),
+        ({"a": [1, 1]}, {"support": ["u", "v"], "order": {"x": ["u", "v"]}}, "misses the levels"),
     ],
 )  # fmt: skip
 def test_wrong_joint_counts(counts: Any, given: dict[str, Any], message: str) -> None:
@@ -308,9 +312,18 @@ def test_a_table_is_counted_with_its_coding() -> None:
     assert (prior.report.rows_read, prior.report.rows_used) == (5, 5)
     (coding,) = prior.codings
     assert (coding.column, coding.rounds) == ("x", False)
-    assert coding.support.same_as(prior.support)
+    assert coding.support == prior.support
     assert prior.rules is not None
     assert (prior.rules.secret, prior.unit) == ("s", None)
+
+
+@pytest.mark.parametrize("cell", [[1], {"a": 1}, np.array([1]), pd.Series([1]), 1j, b"1"])
+def test_cells_that_are_neither_numbers_nor_text(cell: Any) -> None:
+    for name in ("s", "x"):
+        frame = FRAME.astype(object)
+        frame.at[0, name] = cell
+        with pytest.raises(InputError, match=f"but an? {type(cell).__name__} was found"):
+            Prior.from_table(frame, secret="s", public="x")
 
 
 def test_several_columns_of_a_table() -> None:
@@ -359,6 +372,7 @@ def test_prior_files(tmp_path: Path) -> None:
         ({"secret": {}}, "unknown field `secret`"), ({}, "missing required field `secrets`"),
         ({"secrets": {"a": {"0": 1}}, "pairs": None}, r"at `\$.pairs`"),
         ({"secrets": {"a": {"0": 1}}, "pairs": [["a"]]}, r"at `\$.pairs"),
+        ({"secrets": {"a": {"0": 1}}, "pairs": []}, r"length >= 1 - at `\$.pairs"),
         ({"secrets": {"a": {"0": 1}}, "pairs": [["a", None]]}, r"at `\$.pairs"),
         ({"secrets": {"a": {"0": 0.5}}}, "'a' sum to 0.5"),
         ({"secrets": {"a": {"0": True}}}, "must be a number"),

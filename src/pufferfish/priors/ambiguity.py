@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from statistics import NormalDist
 from typing import Any
 
 from pufferfish.errors import InputError
@@ -16,9 +17,8 @@ GRID = 160
 UNIT = 1 << GRID
 #: Precision at which the ends are found and proved.
 _BITS = 192
-#: An end is within 2**-_NEAR of the true one, as seen from the nearer of 0 and 1.
+#: An end is within some 2**-_NEAR of the true one, as seen from the nearer of 0 and 1.
 _NEAR = 64
-_MAX_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -119,91 +119,56 @@ def clopper_pearson(count: int, total: int, alpha: Fraction) -> tuple[int, int]:
 def _lower_end(count: int, total: int, tail: Fraction) -> int:
     """Return a grid point p with P(Binomial(total, p) >= count) <= tail, proved, near the largest.
 
-    The slope of ln P(X >= count) in ln p is count P(X = count) / P(X >= count), which falls as p
-    rises. So the function is concave, its tangent at any p lies above it, and Newton's step leads
-    to the root or to its left: the lower end of the ball around where it leads is proved.
+    Newton's method on ln P(X >= count) as a function of ln p: its slope is count P(X = count) /
+    P(X >= count). The point returned is proved by itself, by an upper bound of that probability.
     """
     from flint import arb  # slow to import, and not needed for exact priors
 
     if count == 0:
         return 0
+    p = min(_start(count, total, tail), UNIT - 1)
     with precision(_BITS + total.bit_length() + tail.denominator.bit_length()):
         log_tail = (arb(tail.numerator) / tail.denominator).log()
         choose = arb(total + 1).lgamma() - arb(count + 1).lgamma() - arb(total - count + 1).lgamma()
-        p = min(max(int(_guess(count, total, tail) * 2**60) << (GRID - 60), 1), UNIT - 1)
-        for _ in range(_MAX_STEPS):
-            sums = _tail_sum(count, total, p)
+        # With more terms in every step the last ones show that more would not change it.
+        for terms in (2**k - 1 for k in range(4, 24)):
+            bound = _tail_bound(count, total, arb(p) / (UNIT - p), terms)
             log_p, log_q = (arb(p) / UNIT).log(), (arb(UNIT - p) / UNIT).log()
-            log_chance = choose + count * log_p + (total - count) * log_q + sums.log()
-            missing = log_tail - log_chance
-            there = p * (missing * sums / count).exp()
-            if abs(missing) < arb((1, -_NEAR // 2 - 2)):
-                return max(0, _floor(there.lower()))
-            p = min(max(_floor(there.mid()), 1), UNIT - 1)
-    return 0  # pragma: no cover - Newton's steps converge; and 0 is always a lower end
+            missing = log_tail - (choose + count * log_p + (total - count) * log_q + bound.log())
+            near = (min(p, UNIT - p) >> _NEAR) + 1
+            step = p * ((missing * bound / count).exp() - 1)
+            if missing >= 0 and step < 4 * near:
+                return p
+            if p == 1 and not missing >= 0:
+                break
+            p += int(step.mid().floor().unique_fmpz()) - near
+            p = min(max(p, 1), UNIT * count // total, UNIT - 1)
+    return 0  # it lies below the grid; and 0 is always a lower end
 
 
-def _tail_sum(count: int, total: int, p: int) -> Any:
-    """Return a ball around P(X >= count) / P(X = count) for X binomial, count > 0 above its mean.
+def _start(count: int, total: int, tail: Fraction) -> int:
+    """Return roughly the same end (Wilson's); only the time depends on how good it is."""
+    z = NormalDist().inv_cdf(max(float(tail), 1e-300))
+    centre, width = count + z**2 / 2, math.sqrt(count * (total - count) / total + z**2 / 4)
+    return max(int((centre + z * width) / (total + z**2) * 2**60), 1) << (GRID - 60)
 
-    ``p`` is in units of 2**-GRID, with p (total + 1) below count + 1. With b = total - count, the
-    tail of the continued fraction after 2m of its terms is F(m - b, m + 1; count + 2m + 1; -w) /
-    F(m - b, m; count + 2m; -w): the ratio of their j-th terms rises in j, from 1 towards
-    (count + 2m) / m; and at m = b it is 1.
+
+def _tail_bound(count: int, total: int, odds: Any, terms: int) -> Any:
+    """Return a bound on P(X >= count) / P(X = count) for X binomial, from above, as a ball.
+
+    The odds are p : 1 - p with p (total + 1) below count + 1, and the number of terms is odd. With
+    b = total - count and w the odds it is Gauss's continued fraction, whose tail after 2m terms is
+    F(m - b, m + 1; count + 2m + 1; -w) / F(m - b, m; count + 2m; -w). That is at least 1, because
+    the ratio of their j-th terms rises in j from 1, and 1 for m = b. Each level falls as its tail
+    rises, so an odd number of levels from the tail 1 is an upper bound. No denominator is 0,
+    because ``down`` is below 1.
     """
     from flint import arb
 
-    rest = total - count
-    odds = arb(p) / (UNIT - p)
-    # Only the time depends on a good first guess of how many terms it takes.
-    terms = min(8 + 2 * math.isqrt(min(count, rest)), 96)
-    while True:
-        m = min(terms, rest)
-        ends = [arb(1)] if m == rest else [arb(1), arb(count + 2 * m) / m]
-        ends = _continued(count, total, odds, m, ends)
-        found = ends[0].union(ends[-1])
-        near = found.rad() < found.mid() * arb((1, -(_NEAR + 16)))
-        if m == rest or near or not found.is_finite():
-            return found
-        terms += terms // 2
-
-
-def _continued(count: int, total: int, odds: Any, m: int, tails: list[Any]) -> list[Any]:
-    """Return the continued fraction of :func:`_tail_sum` in balls or doubles, from its tails.
-
-    With w the odds, e_{2k+1} = -(count + k)(b - k) w / ((count + 2k)(count + 2k + 1)) and e_{2k} =
-    k (total + k) w / ((count + 2k - 1)(count + 2k)). As -1 < e_{2k+1} and the tails are positive,
-    no denominator is 0.
-    """
-    for k in range(m - 1, -1, -1):
+    rest, value = total - count, arb(1)
+    for k in range(min(terms, rest) - 1, -1, -1):
         at = count + 2 * k
-        down = odds * ((count + k) * (total - count - k)) / (at * (at + 1))
+        down = odds * ((count + k) * (rest - k)) / (at * (at + 1))
         up = odds * ((k + 1) * (total + k + 1)) / ((at + 1) * (at + 2))
-        tails = [1 / (1 - down / (1 + up * tail)) for tail in tails]
-    return tails
-
-
-def _guess(count: int, total: int, tail: Fraction) -> float:
-    """Return roughly the same end in doubles; only the time depends on how good it is."""
-    log_tail = math.log(tail.numerator) - math.log(tail.denominator)
-    highest = math.log(count / total) - 1e-18
-    # Below the root by P(X >= k) <= (total e p / k)^k; Newton from there, without balls.
-    log_p = highest - 1 + log_tail / count
-    choose = math.lgamma(total + 1) - math.lgamma(count + 1) - math.lgamma(total - count + 1)
-    for _ in range(60):
-        p = math.exp(log_p)
-        if not 0 < p < 1:
-            break
-        (sums,) = _continued(count, total, p / (1 - p), min(40, total - count), [1.0])
-        chance = choose + count * log_p + (total - count) * math.log1p(-p) + math.log(sums)
-        step = (log_tail - chance) * sums / count
-        log_p = min(log_p + step, highest)
-        if abs(step) < 1e-12:
-            break
-    return math.exp(log_p)
-
-
-def _floor(exact: Any) -> int:
-    """Return the whole number at or below an exact number; 0 where there is none."""
-    whole = exact.floor().unique_fmpz()
-    return 0 if whole is None else int(whole)
+        value = 1 / (1 - down / (1 + up * value))
+    return value

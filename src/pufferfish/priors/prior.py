@@ -6,17 +6,18 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Number
 from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
-from pufferfish.priors.given import Rows, rows_of_counts, rows_of_mapping
+from pufferfish.priors.given import read_counts, read_mapping
 from pufferfish.support import Product, Support
 from pufferfish.tables.rules import Coding, Rules, Stratum, TableReport, make_rules
 
@@ -66,12 +67,10 @@ class Prior:
     report: TableReport | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        beside = "together with a unit" if self.strata else ""
-        beside = "for several columns together" if len(self.product.axes) > 1 else beside
-        if self.rule is not None and beside:
+        if self.rule is not None and (self.strata or len(self.product.axes) > 1):
             raise InputError(
-                f"a region (confidence or tv_radius) is not supported {beside}: what they reveal "
-                "is computed for the joint prior as it is"
+                "a region (confidence or tv_radius) is not supported together with a unit or for "
+                "several columns together: what they reveal is computed for the prior as it is"
             )
         if isinstance(self.rule, Confidence) and not self.from_rows:
             raise InputError(
@@ -91,11 +90,6 @@ class Prior:
     def support(self) -> Support:
         """The support of the only column; an InputError where there are several."""
         return self.product.only
-
-    @property
-    def axes(self) -> tuple[Support, ...]:
-        """The support of each column."""
-        return self.product.axes
 
     @property
     def unit(self) -> str | None:
@@ -190,20 +184,21 @@ class Prior:
             are numbers, otherwise all are levels. Probabilities are numbers or strings holding a
             decimal or a fraction; floats are read as the decimal they print as.
         order : sequence of levels, "appearance" or "alphabetical", optional
-            The order of the levels, least first, or how to find it ("appearance": as the keys
-            come); without it levels have no order.
+            The order of the levels, least first, or how to find it ("appearance": as the values
+            are written here); without it levels have no order.
         step : number, optional
             Step of the lattice; by default the largest number that divides 1 and every value.
         tv_radius : number, optional
-            How wrong each distribution may be, in total variation: a region (theory, section 5).
+            A region for the prior (:meth:`with_region`).
 
         Returns
         -------
         Prior
             Its ``notes`` say of rows whose sum is not exactly 1 that they were renormalised.
         """
-        rows = rows_of_mapping(secrets, order, step)
-        return cls.from_numerators(rows, rule=region_rule(tv_radius=tv_radius))
+        product, rows, notes = read_mapping(secrets, order, step)
+        rule = region_rule(tv_radius=tv_radius)
+        return cls.from_numerators(product, rows, notes=notes, rule=rule)
 
     @classmethod
     def from_counts(
@@ -227,16 +222,14 @@ class Prior:
             The values: numbers (in any order) or levels; those that no row has too (structural
             ones), which a region needs. For several columns a mapping, and so are ``order`` and
             ``step``.
-        order : sequence of levels, "appearance" or "alphabetical", optional
-            The order of the levels, least first, or how to find it ("appearance": as the support
-            names them).
-        step : number, optional
-            Step of the lattice; by default the largest number that divides 1 and every value.
+        order, step : optional
+            As in :meth:`from_mapping`.
         confidence, tv_radius : number, optional
             A region for the prior (:meth:`with_region`).
         """
-        rows = rows_of_counts(counts, support, order, step)
-        return cls.from_numerators(rows, from_rows=True, rule=region_rule(confidence, tv_radius))
+        product, rows, _ = read_counts(counts, support, order, step)
+        rule = region_rule(confidence, tv_radius)
+        return cls.from_numerators(product, rows, from_rows=True, rule=rule)
 
     @classmethod
     def from_table(
@@ -282,7 +275,7 @@ class Prior:
         exclude_secrets : iterable of str
             Levels of the secret that are left out of the prior.
         step : number, optional
-            Step of the lattice; values are rounded to it before counting.
+            Step of the lattice; values are rounded to it before they are counted.
         support : iterable of numbers, optional
             Declares all numbers that may occur, those that no row has too (structural ones).
         missing_as_level : bool
@@ -331,8 +324,10 @@ class Prior:
     def from_counted(cls, counts: Any, rules: Rules) -> "Prior":
         """Return the prior of the RowCounts of a table that was counted under some rules."""
         return cls.from_numerators(
-            Rows(counts.product, counts.secrets, counts.counts, counts.report.notes),
+            counts.product,
+            dict(zip(counts.secrets, counts.counts, strict=True)),
             from_rows=True,
+            notes=counts.report.notes,
             rules=rules,
             codings=counts.codings,
             strata=counts.strata,
@@ -340,21 +335,23 @@ class Prior:
         )
 
     @classmethod
-    def from_numerators(cls, rows: Rows, **attributes: Any) -> "Prior":
-        """Return the prior of integers that are in place; each secret's must have a sum above 0."""
-        totals = tuple(map(_exact_sum, rows.numerators))
+    def from_numerators(
+        cls, product: Product, rows: Mapping[str, Any], **attributes: Any
+    ) -> "Prior":
+        """Return the prior of integers in the place of the atoms, a row for each secret."""
+        totals = tuple(sum(np.asarray(row).tolist()) for row in rows.values())
         if 0 in totals:
             raise InputError(
-                f"secret {rows.secrets[totals.index(0)]!r} has no mass: its counts sum to 0"
+                f"secret {tuple(rows)[totals.index(0)]!r} has no mass: its counts sum to 0"
             )
         kind = np.int64 if max(totals) < INT64_SAFE else object
-        counts = sealed(np.array(list(rows.numerators), dtype=kind))
-        return cls(rows.product, rows.secrets, counts, totals, **{"notes": rows.notes} | attributes)
+        counts = sealed(np.array(list(rows.values()), dtype=kind))
+        return cls(product, tuple(rows), counts, totals, **attributes)
 
 
 class _PriorFile(msgspec.Struct, forbid_unknown_fields=True):
     secrets: dict[str, Any]
-    pairs: list[tuple[str, str]] | msgspec.UnsetType = msgspec.UNSET
+    pairs: Annotated[list[tuple[str, str]], msgspec.Meta(min_length=1)] | msgspec.UnsetType = UNSET
 
 
 def read_prior_file(
@@ -373,7 +370,7 @@ def read_prior_file(
         raise InputError(f"the prior file {path} is not like {shape}: {error}") from None
     except InputError as error:
         raise InputError(f"the prior file {path}: {error}") from None
-    if file.pairs is msgspec.UNSET:
+    if file.pairs is UNSET:
         return prior, None
     return prior, [(first.strip(), second.strip()) for first, second in file.pairs]
 
@@ -390,11 +387,3 @@ def sealed(counts: CountArray) -> CountArray:
     """Return an array that cannot be written to any more."""
     counts.setflags(write=False)
     return counts
-
-
-def _exact_sum(row: Sequence[int] | npt.NDArray[Any]) -> int:
-    if isinstance(row, np.ndarray) and row.dtype != object:
-        if row.sum(dtype=np.float64) < INT64_SAFE:
-            return int(row.sum())
-        row = row.tolist()
-    return sum(map(int, row))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenario: priors of one or several adversaries, and the pairs of secrets to protect."""
+"""Scenario: priors of one or several adversaries on one support, and the pairs to protect."""
 
 import hashlib
 import math
@@ -13,18 +13,19 @@ from typing import Any, Literal
 import numpy as np
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed, listed_pairs
-from pufferfish.numbers import INT64_SAFE, CountArray, IntArray, text_of
-from pufferfish.priors.ambiguity import AmbiguitySet, Confidence, Point, Rule, ball_around, box_of
-from pufferfish.priors.prior import Prior, sealed
-from pufferfish.support import (
-    Lattice,
-    Levels,
-    Product,
-    Support,
-    lattice_of,
-    make_lattice,
-    make_levels,
+from pufferfish.numbers import CountArray, IntArray, text_of
+from pufferfish.priors.ambiguity import (
+    AmbiguitySet,
+    Confidence,
+    Point,
+    Rule,
+    TVBall,
+    ball_around,
+    box_of,
 )
+from pufferfish.priors.given import support_of
+from pufferfish.priors.prior import Prior, sealed
+from pufferfish.support import Lattice, Levels, Product, Support, lattice_of
 from pufferfish.tables.rules import Stratum
 
 Pair = tuple[str, str]
@@ -51,8 +52,8 @@ class Scenario:
     Parameters
     ----------
     priors : Prior or sequence of Prior
-        One prior per adversary, all with the same secrets. Supports that differ are widened to
-        their union, those of several columns axis by axis.
+        One prior per adversary, all with the same secrets. Where their supports differ, those of
+        one column are widened to their union: numbers, or levels without an order.
     pairs : "all" or sequence of (str, str)
         The pairs of secrets that nobody may tell apart; by default all of them.
 
@@ -78,7 +79,7 @@ class Scenario:
             raise InputError(f"a scenario needs a Prior or a list of them, but {kind} was given")
         # Before anything else: a table whose columns were swapped has very many secrets.
         object.__setattr__(self, "pairs", _checked_pairs(pairs, given[0].secrets))
-        object.__setattr__(self, "priors", _aligned(given))
+        object.__setattr__(self, "priors", _on_one_support(given))
 
     def __repr__(self) -> str:
         priors = "\n".join(map(repr, self.priors)).replace("\n", "\n  ")
@@ -167,9 +168,9 @@ class Scenario:
         return Scenario(priors, self.pairs)
 
     @cached_property
-    def _order(self) -> tuple[int, ...]:
-        keys = [(self._fingerprint(prior), prior.totals) for prior in self.priors]
-        return tuple(sorted(range(len(keys)), key=keys.__getitem__))
+    def _order(self) -> list[int]:
+        keys = [(self._masses(prior), prior.totals) for prior in self.priors]
+        return sorted(range(len(keys)), key=keys.__getitem__)
 
     def sets(self) -> tuple[tuple[AmbiguitySet, ...], ...]:
         """Return what each adversary holds possible under each protected secret.
@@ -187,20 +188,17 @@ class Scenario:
         """
         boxes = sum(isinstance(prior.rule, Confidence) for prior in self.priors)
         cells = self.product.size * len(self.protected) * boxes
-        found = []
-        for prior in self.priors:
-            sets: list[AmbiguitySet] = []
-            for secret in self.protected:
-                row = prior.row(secret)
-                counts, total = prior.counts[row], prior.totals[row]
-                if prior.rule is None:
-                    sets.append(Point(counts.reshape(self.product.shape), total))
-                elif isinstance(prior.rule, Confidence):
-                    sets.append(box_of(counts.tolist(), total, (1 - prior.rule.level) / cells))
-                else:
-                    sets.append(ball_around(counts.tolist(), total, prior.rule.radius))
-            found.append(tuple(sets))
-        return tuple(found)
+
+        def held(prior: Prior, secret: str) -> AmbiguitySet:
+            counts, total = prior.counts[prior.row(secret)], prior.totals[prior.row(secret)]
+            match prior.rule:
+                case Confidence(level):
+                    return box_of(counts.tolist(), total, (1 - level) / cells)
+                case TVBall(radius):
+                    return ball_around(counts.tolist(), total, radius)
+            return Point(counts.reshape(self.product.shape), total)
+
+        return tuple(tuple(held(prior, s) for s in self.protected) for prior in self.priors)
 
     def views(self) -> Iterator[PairView]:
         """Yield every pair under every adversary, restricted to the pair's own atoms."""
@@ -220,57 +218,47 @@ class Scenario:
         Equal scenarios have equal digests, in whatever order adversaries and secrets are written.
         It depends on the counts of the table and is as private as they are.
         """
-        h = hashlib.sha256()
         columns = self.product.columns if len(self.product.columns) > 1 else ("",)
-        for column, axis in zip(columns, self.product.axes, strict=True):
-            h.update(f"column {column!r}\n".encode() + _written(axis))
-        h.update(repr(sorted(tuple(sorted(pair)) for pair in self.pairs)).encode())
-        for identity in sorted(map(self._identity, self.priors)):
-            h.update(identity)
-        return f"sha256:{h.hexdigest()}"
+        axes = list(zip(columns, map(_written, self.product.axes), strict=True))
+        pairs = sorted(tuple(sorted(pair)) for pair in self.pairs)
+        whole = repr((axes, pairs, sorted(map(self._written_prior, self.priors))))
+        return f"sha256:{hashlib.sha256(whole.encode()).hexdigest()}"
 
-    def _identity(self, prior: Prior) -> bytes:
+    def _written_prior(self, prior: Prior) -> str:
         """Return what tells a prior from others: its probabilities, region and people."""
-        h = hashlib.sha256(self._fingerprint(prior))
         own = [prior.row(secret) for secret in sorted(self.protected)]
-        h.update(repr(prior.rule).encode())
-        if isinstance(prior.rule, Confidence):  # how wide its intervals are depends on the totals
-            h.update(repr([prior.totals[row] for row in own]).encode())
+        counted = isinstance(prior.rule, Confidence)  # how wide its box is depends on the totals
+        totals = [hex(prior.totals[row]) for row in own if counted]
+        people = []
         for stratum in prior.strata:
-            counts = stratum.counts[own]
-            used = np.flatnonzero(counts.any(axis=0))
-            used = used[np.lexsort(stratum.sequences[used].T[::-1])]
-            h.update(f"people {prior.unit!r} {stratum.rows} {len(used)}\n".encode())
-            h.update(_bytes(stratum.sequences[used]) + _bytes(counts[:, used]))
-        return h.digest()
+            counts = stratum.counts[own].T
+            used = counts.any(axis=1)
+            sequences = zip(stratum.sequences[used].tolist(), counts[used].tolist(), strict=True)
+            people.append((prior.unit, stratum.rows, sorted(sequences)))
+        return repr((self._masses(prior), prior.rule, totals, people))
 
-    def _fingerprint(self, prior: Prior) -> bytes:
-        h = hashlib.sha256()
-        for secret in sorted(self.protected):
-            row = prior.row(secret)
-            counts, total = prior.counts[row], prior.totals[row]
-            # In lowest terms, so that counts and probabilities of the same prior agree.
-            divisor = math.gcd(total, int(np.gcd.reduce(counts)))
-            lowest = total // divisor
-            # Python prints no decimals of more than 4,300 digits.
-            h.update(f"{secret!r} {lowest:#x}\n".encode())
-            if lowest < INT64_SAFE:
-                h.update(_bytes(counts // divisor))
-            else:
-                h.update(",".join(f"{int(c) // divisor:x}" for c in counts).encode())
-        return h.digest()
+    def _masses(self, prior: Prior) -> list[tuple[str, str]]:
+        """Return every protected secret with its masses in lowest terms.
+
+        So counts and probabilities of the same prior agree.
+        """
+        rows = [(secret, prior.counts[prior.row(secret)]) for secret in sorted(self.protected)]
+        return [(secret, _hash(row // np.gcd.reduce(row))) for secret, row in rows]
 
 
-def _bytes(numbers: CountArray) -> bytes:
-    return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
+def _hash(numbers: CountArray) -> str:
+    """Return the SHA-256 of integers of any size."""
+    if numbers.max() < 2**63:
+        return hashlib.sha256(numbers.astype("<i8").tobytes()).hexdigest()
+    # Python prints no decimals of more than 4,300 digits.
+    return hashlib.sha256(",".join(map(hex, numbers.tolist())).encode()).hexdigest()
 
 
-def _written(support: Support) -> bytes:
-    """Return the support of one column as bytes, for the digest."""
+def _written(support: Support) -> tuple[Any, ...]:
+    """Return what tells the support of one column from others."""
     if isinstance(support, Lattice):
-        head = f"lattice {support.step} {support.origin} {support.size}\n"
-        return head.encode() + _bytes(support.index)
-    return f"levels {support.ordered} {support.names!r}\n".encode()
+        return support.step, support.origin, _hash(support.index)
+    return support.names, support.ordered
 
 
 def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
@@ -310,93 +298,45 @@ def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
     return tuple(checked.values())
 
 
-def _aligned(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
-    """Return the priors on the union of their supports, columns and secrets as in the first."""
-    first, columns = priors[0], priors[0].product.columns
+def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
+    """Return the priors of several adversaries on the union of their supports."""
+    first = priors[0]
     for other in priors[1:]:
-        theirs = other.product.columns
         if set(other.secrets) != set(first.secrets):
-            what, mine, others = "secrets", first.secrets, other.secrets
-        elif len(theirs) != len(columns) or (len(columns) > 1 and set(theirs) != set(columns)):
-            what, mine, others = "columns", tuple(map(str, columns)), tuple(map(str, theirs))
-        else:
-            continue
-        raise InputError(
-            f"all adversaries' priors need the same {what}, but one has {listed(mine)} and "
-            f"another {listed(others)}"
-        )
-    if all(p.product.same_as(first.product) and p.secrets == first.secrets for p in priors):
+            raise InputError(
+                f"all adversaries' priors need the same secrets, but one has "
+                f"{listed(first.secrets)} and another {listed(other.secrets)}"
+            )
+    if all(prior.product == first.product for prior in priors):
         return priors
-    axes, places = [], []
-    for name in columns:
-        where = f"column {name!r}: " if len(columns) > 1 else ""
-        union, found = _union([p.axes[_axis(p, name)] for p in priors], where)
-        axes.append(union)
-        places.append(found)
-    product = Product(columns, tuple(axes))
-    return tuple(
-        _moved(prior, product, first.secrets, own)
-        for prior, own in zip(priors, zip(*places, strict=True), strict=True)
-    )
-
-
-def _axis(prior: Prior, name: str | None) -> int:
-    return prior.product.position(name) if len(prior.axes) > 1 else 0
-
-
-def _moved(
-    prior: Prior, product: Product, secrets: tuple[str, ...], places: Sequence[IntArray]
-) -> Prior:
-    """Return a prior on a larger product; ``places`` are where its atoms lie on each axis."""
-    axes = [_axis(prior, name) for name in product.columns]
-    mine = np.unravel_index(np.arange(prior.product.size), prior.product.shape)
-    at = [place[mine[k]] for place, k in zip(places, axes, strict=True)]
-    to: Any = np.ravel_multi_index(at, product.shape)
-    rows = [prior.row(secret) for secret in secrets]
-    counts = np.zeros((len(rows), product.size), dtype=prior.counts.dtype)
-    counts[:, to] = prior.counts[rows]
-    return replace(
-        prior,
-        product=product,
-        secrets=secrets,
-        counts=sealed(counts),
-        totals=tuple(prior.totals[row] for row in rows),
-        codings=tuple(prior.codings[k] for k in axes if prior.codings),
-        strata=tuple(
-            replace(stratum, sequences=to[stratum.sequences], counts=stratum.counts[rows])
-            for stratum in prior.strata
-        ),
-    )
-
-
-def _union(supports: Sequence[Support], where: str) -> tuple[Support, list[IntArray]]:
-    """Return the union of the supports of one column, and where the atoms of each lie on it."""
-    if all(support.same_as(supports[0]) for support in supports):
-        return supports[0], [np.arange(supports[0].size, dtype=np.int64)] * len(supports)
+    supports = [axis for prior in priors for axis in prior.product.axes]
+    one_column = len(supports) == len(priors)
+    if one_column and all(support == supports[0] for support in supports):
+        return tuple(replace(prior, product=first.product) for prior in priors)  # other names
     lattices = [s for s in supports if isinstance(s, Lattice)]
-    levels = [s for s in supports if isinstance(s, Levels)]
-    if lattices and levels:
-        raise InputError(f"{where}one adversary's prior is on numbers and another's on levels")
-    if any(s.ordered for s in levels):  # and not all are the same
-        raise InputError(f"{where}all adversaries' priors need the same order of the same levels")
-    if levels:
-        union = make_levels(name for s in levels for name in s.names)
-        named = {name: k for k, name in enumerate(union.names)}
-        return union, [np.array([named[name] for name in s.names], dtype=np.int64) for s in levels]
+    unordered = [s for s in supports if isinstance(s, Levels) and not s.ordered]
+    people = any(prior.strata for prior in priors)
+    if not one_column or people or len(supports) not in (len(lattices), len(unordered)):
+        raise InputError(
+            "all adversaries' priors need the same columns and values, in the same order, but one "
+            f"has {first.product!r} and another "
+            f"{next(p.product for p in priors if p.product != first.product)!r}; only "
+            "numbers, or levels without an order, of one column without a unit may differ"
+        )
     # The coarsest step that holds all of them: a step that was chosen stays.
     step = Fraction(
-        math.gcd(*(s.step.numerator for s in lattices)),
-        math.lcm(*(s.step.denominator for s in lattices)),
+        math.gcd(*(lattice.step.numerator for lattice in lattices)),
+        math.lcm(*(lattice.step.denominator for lattice in lattices)),
     )
-    ratios = [int(s.step / step) for s in lattices]
-    units = [
-        [ratio * (s.origin + k) for k in s.index.tolist()]
-        for s, ratio in zip(lattices, ratios, strict=True)
-    ]
-    merged = sorted(set().union(*units))
-    origin = merged[0]
-    make_lattice((step * origin, step * merged[-1]), step)  # refuses a range of too many steps
-    index, *found = (
-        np.array([unit - origin for unit in each], dtype=np.int64) for each in (merged, *units)
-    )
-    return Lattice(step, origin, index), [np.searchsorted(index, each) for each in found]
+    values = [v for s in supports for v in (s.values if isinstance(s, Lattice) else s.names)]
+    union, at = support_of(values, step=step if lattices else None)
+    product = Product(first.product.columns, (union,))
+    places = np.split(at, np.cumsum([support.size for support in supports])[:-1])
+    return tuple(_moved(prior, product, own) for prior, own in zip(priors, places, strict=True))
+
+
+def _moved(prior: Prior, product: Product, place: IntArray) -> Prior:
+    """Return a prior of one column on a larger product, its atoms at the places given."""
+    counts = np.zeros((len(prior.secrets), product.size), dtype=prior.counts.dtype)
+    counts[:, place] = prior.counts
+    return replace(prior, product=product, counts=sealed(counts))

@@ -131,8 +131,9 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InputError(f"values need one dimension, but an array of {values.ndim} was given")
-        wide = values.dtype.itemsize > 8 and values.dtype.kind == "f"  # has no Arrow type
-        if isinstance(values, np.ma.MaskedArray) or values.dtype == object or wide:
+        kind, wide = values.dtype.kind, values.dtype.itemsize > 8
+        foreign = kind in "OcV" or (kind == "f" and wide)  # has no Arrow type
+        if isinstance(values, np.ma.MaskedArray) or foreign:
             return _texts(None if cell is np.ma.masked else cell for cell in values)
         cells = pa.array(values.astype(values.dtype.newbyteorder("=")), from_pandas=False)
     if isinstance(cells, pa.Array | pa.ChunkedArray):

@@ -175,9 +175,9 @@ def make_rules(
     if decimal not in (".", ","):
         raise InputError(f"the decimal mark must be '.' or ',', but {decimal!r} was given")
     several = isinstance(public, Iterable) and not isinstance(public, str)
-    names = [_name(name, "public") for name in (public if several else [public])]
-    own = None if secret is None else _name(secret, "secret")
-    person = None if unit is None else _name(unit, "unit")
+    names = [column_name(name, "public") for name in (public if several else [public])]
+    own = None if secret is None else column_name(secret, "secret")
+    person = None if unit is None else column_name(unit, "unit")
     every = [name for name in (*names, own, person) if name is not None]
     if not names or len(set(every)) < len(every):
         raise InputError(
@@ -188,12 +188,12 @@ def make_rules(
         missing = dict.fromkeys(known, missing)
     if not isinstance(missing_as_level, Mapping):
         missing_as_level = dict.fromkeys(names, missing_as_level)
-    gone = {k: _texts(v, "missing") for k, v in _by_column(missing, known, "missing").items()}
+    gone = {k: _texts(v, "missing") for k, v in by_column(missing, known, "missing").items()}
     options = {
         "order": order, "levels": levels, "step": step, "support": support,
         "missing_as_level": missing_as_level,
     }  # fmt: skip
-    given = {what: _by_column(value, names, what) for what, value in options.items()}
+    given = {what: by_column(value, names, what) for what, value in options.items()}
     columns = tuple(
         _column(name, gone.get(name, ()), *(given[what].get(name) for what in options))
         for name in names
@@ -203,7 +203,7 @@ def make_rules(
     return Rules(own, columns, excluded, mark, person, gone.get(own or "", ()))
 
 
-def _by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
+def by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
     """Return an option by column; for a single column the option alone will do."""
     if given is None:
         return {}
@@ -211,7 +211,7 @@ def _by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
         if len(columns) > 1:
             raise InputError(f"{what} of several columns must be a mapping {{column: {what}}}")
         return {columns[0]: given}
-    named = {_name(column, what): value for column, value in given.items()}
+    named = {column_name(column, what): value for column, value in given.items()}
     for column in named:
         if column not in columns:
             raise InputError(
@@ -265,7 +265,8 @@ def _column(
     return Column(name, order, levels, missing, step, support, bool(as_level))
 
 
-def _name(value: object, what: str) -> str:
+def column_name(value: object, what: str) -> str:
+    """Return the name of a column, trimmed and in NFC."""
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be the name of a column, but {value!a} was given")
     return unicodedata.normalize("NFC", _utf8(value, what).strip())
