@@ -54,14 +54,15 @@ class Lattice:
         """Return the text of atom k."""
         return show(self.value(k))
 
-    def same_as(self, other: object) -> bool:
-        """Whether the other support has the same atoms on the same lattice."""
+    def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Lattice)
-            and self.step == other.step
-            and self.origin == other.origin
+            and (self.step, self.origin) == (other.step, other.origin)
             and np.array_equal(self.index, other.index)
         )
+
+    def __hash__(self) -> int:
+        return hash((self.step, self.origin, self.size))
 
     def __repr__(self) -> str:
         if self.size == 1:
@@ -93,10 +94,6 @@ class Levels:
         """Return the name of level k."""
         return self.names[k]
 
-    def same_as(self, other: object) -> bool:
-        """Whether the other support has the same levels in the same order."""
-        return self == other
-
     def __repr__(self) -> str:
         order = " < ".join if self.ordered and self.size <= 8 else listed
         return f"Levels({order(self.names)})"
@@ -106,7 +103,7 @@ class Levels:
 Support = Lattice | Levels
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Product:
     """The combinations of values of several columns, in C order: the last column runs fastest."""
 
@@ -160,8 +157,8 @@ class Product:
             return self.columns.index(column)
         names = [name for name in self.columns if name is not None]
         raise InputError(
-            "noise and channels are calibrated for one column at a time: name one of "
-            f"{listed(names)} with column="
+            f"noise and channels are for one column at a time: name one of {listed(names)} with "
+            "column=, or take prior.marginal(column)"
             if column is None
             else f"there is no column {column!r}{did_you_mean(str(column), names)}; "
             f"the prior is on the columns {listed(names)}"
@@ -170,21 +167,7 @@ class Product:
     @property
     def only(self) -> Support:
         """The support of the only column; of several together there is none."""
-        if len(self.axes) > 1:
-            raise InputError(
-                f"the prior is joint over the columns {listed(map(str, self.columns))}, but noise "
-                "and channels are for one column at a time; take one of them "
-                f"(prior.marginal({self.columns[0]!r})); joint_loss tells what several reveal"
-            )
-        return self.axes[0]
-
-    def same_as(self, other: object) -> bool:
-        """Whether the other support has the same columns in the same order, with the same axes."""
-        return (
-            isinstance(other, Product)
-            and self.columns == other.columns
-            and all(a.same_as(b) for a, b in zip(self.axes, other.axes, strict=True))
-        )
+        return self.axes[self.position(None)]
 
 
 def lattice_of(support: Support) -> Lattice:

@@ -227,7 +227,7 @@ def test_twenty_of_the_command_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "mutant, fault",
     [
-        ("unversioned", "did not know of each other|overspent"),
+        ("blind", "did not know of each other|overspent"),
         ("after", "was not charged|was refused was released"),
     ],
 )

@@ -13,78 +13,89 @@ import importlib
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from pufferfish.errors import InputError
-from pufferfish.ledger import store
-from pufferfish.ledger.records import Charge, Records
+from pufferfish.ledger import records, store
+from pufferfish.ledger.records import Dataset, ReleaseRecord
 
 NAME = "students"
 
 
-def opened(store: Records, name: str = NAME, budget: Fraction = Fraction(1)) -> Records:
-    with store.begin_charge() as charge:
-        charge.add_dataset(name, "higher", budget, "d" * 64 + name, 100, False)
-    return store
+def opened(path: Path) -> Path:
+    """Make a ledger with a dataset and a budget of 1."""
+    store.create(path)
+    with store.writing(path) as connection:
+        records.add_dataset(connection, Dataset(NAME, "higher", Fraction(1), "d" * 64, 100, False))
+    return path
 
 
-def charge_once(
-    store: Records, amount: Fraction, plan: str = "{}", pause: float = 0.0
-) -> str | None:
+def add(connection: sqlite3.Connection, bound: Fraction, plan: str = "{}") -> str:
+    made = ReleaseRecord(NAME, "x", plan, True, bound, "worst-case sum")
+    records.add_release(connection, made)
+    return made.id
+
+
+def charge_once(path: Path, amount: Fraction, plan: str = "{}", pause: float = 0.0) -> str | None:
     """Charge a release whose worst case is the amount; None where the budget does not allow it."""
-    with store.begin_charge() as charge:
-        before = charge.releases(NAME)
-        after = (before[-1].bound or Fraction(0) if before else Fraction(0)) + amount
-        if after > charge.dataset(NAME).budget:
+    with store.writing(path) as connection:
+        before = records.releases(connection, NAME)
+        after = amount + (before[-1].bound if before else 0)
+        if after > 1:
             return None
         time.sleep(pause)  # so that whoever does not wait for others does harm
-        return charge.add_release(NAME, "x", plan, True, after, "worst-case sum").id
+        return add(connection, after, plan)
 
 
 def without_transaction() -> None:
     """A wrong variant: each statement stands alone."""
-    store._begin = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
-    store._commit = lambda wait: None  # type: ignore[assignment]  # wrong on purpose
+    store.writing = store._connected
 
 
 def with_late_lock() -> None:
     """A wrong variant: the lock of those who write is taken when something is written."""
-    store._begin = lambda wait: wait("BEGIN")  # type: ignore[assignment]  # wrong on purpose
+
+    @contextlib.contextmanager
+    def writing(path: Path) -> Iterator[sqlite3.Connection]:
+        with store._connected(path) as connection:
+            connection.execute("BEGIN")
+            yield connection
+            store._patiently(connection, "COMMIT")
+
+    store.writing = writing
 
 
 def telling_too_early() -> None:
     """A wrong variant: a charge is told before it is durable, as a release would come too early."""
-    commit = store._commit
+    honest = store.writing
 
-    def late_commit(wait: store._Patient) -> None:
-        (id,) = wait("SELECT id FROM release ORDER BY sequence DESC").fetchone() or ("refused",)
-        say(id)
-        time.sleep(0.05)
-        commit(wait)
+    @contextlib.contextmanager
+    def writing(path: Path) -> Iterator[sqlite3.Connection]:
+        with honest(path) as connection:
+            yield connection
+            say(records.releases(connection)[-1].id)
+            time.sleep(0.05)
 
-    store._commit = late_commit
+    store.writing = writing
 
 
-def without_the_version() -> None:
+def without_a_second_look(put: Callable[..., Any] = setattr) -> None:
     """A wrong variant: nobody looks whether another release was charged in the meantime."""
+    from pufferfish.ledger.pricing import Subject
 
-    class Same(int):
-        __hash__ = int.__hash__
+    state = Subject.state
 
-        def __eq__(self, other: object) -> bool:
-            return True
+    def blind(self: Subject, connection: sqlite3.Connection) -> Any:
+        return vars(self).setdefault("first", state(self, connection))
 
-    dataset = Charge.dataset
-    Charge.dataset = lambda self, name: replace(  # type: ignore[method-assign]  # on purpose
-        dataset(self, name), version=Same()
-    )
+    put(Subject, "state", blind)
 
 
 def charging_after_the_output() -> None:
@@ -94,7 +105,7 @@ def charging_after_the_output() -> None:
     charge = Ledger.charge
 
     @contextlib.contextmanager
-    def charged_late(self: Ledger, *arguments: Any, keep: Any, seed: Any, **options: Any) -> Any:
+    def charged_late(self: Ledger, *arguments: Any, **options: Any) -> Any:
         yield SimpleNamespace(id="0", price=self.price(*arguments, **options))
         with charge(self, *arguments, **options):
             pass
@@ -107,7 +118,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "without": without_transaction,
     "late": with_late_lock,
     "early": telling_too_early,
-    "unversioned": without_the_version,
+    "blind": without_a_second_look,
     "after": charging_after_the_output,
 }
 
@@ -181,13 +192,13 @@ def main() -> None:
     say("ready")
     for line in sys.stdin:
         kind, path, amount, number = line.rstrip("\n").split("\t")
-        store, each = Records(Path(path)), Fraction(amount)
+        each = Fraction(amount)
         if kind == "hammer":
             while True:
-                say(charge_once(store, each, plan="p" * int(number)) or "refused")
+                say(charge_once(Path(path), each, plan="p" * int(number)) or "refused")
         for _ in range(int(number)):
             try:
-                say(charge_once(store, each, pause=0.003) or "refused")
+                say(charge_once(Path(path), each, pause=0.003) or "refused")
             except InputError as error:
                 say(f"failed: {error}")
         say("done")

@@ -422,14 +422,14 @@ def test_the_declared_columns_give_back_the_support(
         found = count(path, **rules)
     again = declared_again(path, found)
     assert [c.column for c in again.codings] == ["x"]
-    assert again.codings[0].support.same_as(found.codings[0].support)
+    assert again.codings[0].support == found.codings[0].support
     assert (
         dataclasses.replace(again.codings[0], support=found.codings[0].support) == found.codings[0]
     )
     assert again.counts.tolist() == found.counts.tolist()
     # Another table of which some values do not occur has the same support; others are refused.
     fewer = write(tmp_path, csv_text((s, f'"{x}"') for s in "ab" for x in cells[1:]), "fewer.csv")
-    assert declared_again(fewer, found).codings[0].support.same_as(support(found))
+    assert declared_again(fewer, found).codings[0].support == support(found)
     more = write(
         tmp_path, csv_text((s, f'"{x}"') for s in "ab" for x in [*cells, "88"]), "more.csv"
     )
@@ -467,7 +467,7 @@ def test_lattice_agrees_with_the_slow_one(numbers: list[Fraction], step: Fractio
         with pytest.raises(InputError):
             lattice_of_numbers(ratios, step)
         return
-    assert lattice_of_numbers(ratios, step).same_as(slow)
+    assert lattice_of_numbers(ratios, step) == slow
 
 
 # ---- missing as a level -------------------------------------------------------------------------
@@ -597,7 +597,7 @@ def check_by_hand(rows: list[Row]) -> None:
             alone = count(as_table(rows), public=column)
         except InputError:
             continue
-        assert found.product.axes[k].same_as(alone.product.axes[0])
+        assert found.product.axes[k] == alone.product.axes[0]
 
 
 @given(ROWS)

@@ -154,7 +154,7 @@ def _beside(books: str, table: str | None, secret: str | None) -> tuple[Callable
 
     if table is None or secret is None:
         raise InputError("--ledger is about tables: give a TABLE with --secret COL")
-    ledger = Ledger.open(books, waiting=process.check)
+    ledger = Ledger.open(books)
     return partial(calibrate_beside, ledger, table), show(ledger.budget(table, secret))
 
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import click
 
-from pufferfish.cli import process
 from pufferfish.cli.describe import joined
 from pufferfish.cli.options import CLAMP, DELIMITER, format_option, option
 from pufferfish.cli.output import at_most, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import CheckFailed, counted, quoted
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.ledger.pricing import Difference, Price
+from pufferfish.ledger.pricing import Price
 from pufferfish.ledger.records import Dataset, parse_budget
+from pufferfish.ledger.store import NOTICE
+from pufferfish.ledger.verify import Difference
 from pufferfish.loss.certificate import LossBound
 from pufferfish.numbers import float_down, float_up, rounded_up, show, show_short
 from pufferfish.plans.plan import Plan
@@ -73,7 +74,7 @@ def open_dataset(
     source = open_table(table, delimiter=delimiter)
     source.column(options["secret"])
     if not os.path.lexists(Path(books).expanduser()):
-        Ledger.create(books, waiting=process.check)
+        Ledger.create(books)
         print_lines([f"{books}: made, readable by you alone"])
     print_lines([_dataset_words(_opened(books, messages).dataset(dataset, source, **options))])
 
@@ -114,7 +115,8 @@ def show_books(messages: Messages, /, books: str, form: str) -> None:
     "released" means that the output was in place; "charged" that the command did not come so far,
     or was ended: it counts all the same.
     """
-    found = _opened(books, messages).show()
+    opened = _opened(books, messages)
+    found = opened.show()
     own = [[r for r in found.releases if r.dataset == d.name] for d in found.datasets]
     # Releases are in the order of their charges: the last bound is of them all.
     spent = [
@@ -122,9 +124,9 @@ def show_books(messages: Messages, /, books: str, form: str) -> None:
         for d, charged in zip(found.datasets, own, strict=True)
     ]
     if form == "json":
-        datasets = [vars(d) | {"releases": n, "joint_loss": _double(b)} for d, n, b in spent]
-        rows = [vars(r) | {"plan": None, "joint_loss": _double(r.bound)} for r in found.releases]
-        facts = {"notice": found.notice, "private": not found.exposed}
+        datasets = [vars(d) | {"releases": n, "joint_loss": float_up(b)} for d, n, b in spent]
+        rows = [vars(r) | {"plan": None, "joint_loss": float_up(r.bound)} for r in found.releases]
+        facts = {"notice": NOTICE, "private": not opened.exposed}
         print_json(facts | {"datasets": datasets, "releases": rows})
         return
     releases = counted(len(found.releases), "release")
@@ -143,7 +145,7 @@ def show_books(messages: Messages, /, books: str, form: str) -> None:
         ]  # fmt: skip
         headers = ["id", "time", "dataset", "column", "joint loss", "bound", "state"]
         print_table(headers, cells, [0, 1, 2, 3, 5, 6])
-    print_lines([found.notice])
+    print_lines([NOTICE])
 
 
 @ledger.command("verify")
@@ -157,7 +159,7 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
     Exit status 1 says that something is not as it should be.
     """
     source = None if table is None else open_table(table, delimiter=delimiter)
-    found = _opened(books, messages).verify(source, process.check)
+    found = _opened(books, messages).verify(source)
     if found.differences:
         raise CheckFailed(
             f"{books} is not as it should be: {counted(len(found.differences), 'fault')}: "
@@ -171,16 +173,12 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
 
 def _opened(books: str, messages: Messages) -> Ledger:
     """Return a ledger; warn of one that others can read."""
-    found = Ledger.open(books, waiting=process.check)
-    if found.store.exposed:
+    found = Ledger.open(books)
+    if found.exposed:
         messages.warning(
             f"others can read or write the ledger {books}; make it private with: chmod 600 {books}"
         )
     return found
-
-
-def _double(value: Fraction | None) -> float:
-    return math.inf if value is None else float_up(value)
 
 
 def _spent_words(upper: Fraction | None, budget: Fraction) -> str:
@@ -243,7 +241,7 @@ def _price_lines(price: Price) -> list[str]:
 
 def _difference_words(difference: Difference) -> str:
     """Return what is not as it should be in a ledger."""
-    bounds = [b for b in (difference.recorded, difference.computed) if b is not None]
-    said = f" ({' against '.join(map(show_short, bounds))})" if bounds else ""
+    bounds = [difference.recorded, difference.computed]
+    said = " against ".join(show_short(bound) for bound in bounds if bound is not None)
     why = f": {difference.reason}" if difference.reason else ""
-    return f"{difference.dataset}, release {difference.release}: {difference.fault}{said}{why}"
+    return f"{difference.dataset}, release {difference.release}: {difference.fault} ({said}){why}"

@@ -79,6 +79,11 @@ def release(
     plan = Plan.load(plan_file)
     spec = plan.spec(**chosen)
     inputs = [path for path in (plan_file, books) if path is not None]
+    if books is not None and (keep or seed is not None):
+        raise InputError(
+            "--keep and --seed cannot be given with --ledger: the joint loss does not cover kept "
+            "columns, and seeded noise protects nobody"
+        )
     if publish_scale if plan.scale is None else publish_channel:
         own = "--publish-channel" if plan.scale is None else "--publish-scale"
         raise InputError(f"the plan is for {plan.mechanism}: give {own}")
@@ -92,12 +97,12 @@ def release(
         with process.progress() as step:
             report = release_file(source, output, spec, keep, seed=seed, progress=step, **common)
     else:
-        ledger = Ledger.open(books, waiting=process.check)
+        ledger = Ledger.open(books)
         with process.progress() as step:
             prepared = prepare(source, output, spec, progress=step, **common)
         process.check()
         with (
-            ledger.charge(source, plan, keep=keep, seed=seed, **chosen) as done,
+            ledger.charge(source, plan, **chosen) as done,
             process.progress() as step,
         ):
             report = prepared.write(step)

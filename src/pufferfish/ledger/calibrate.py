@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calibrate beside what a ledger has charged: everything together stays within its budget."""
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -9,8 +8,9 @@ from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.further import per_release_epsilon
 from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import CheckFailed, InputError, counted
+from pufferfish.ledger import store
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.ledger.pricing import Out, State, Subject, pairs_of
+from pufferfish.ledger.pricing import Release, State, Subject, pairs_of
 from pufferfish.loss.composition import incomplete_rows
 from pufferfish.numbers import Number, parse_epsilon, show_short
 from pufferfish.plans.plan import Plan
@@ -36,26 +36,25 @@ def calibrate_beside(
     """
     first = calibrate(scenario, epsilon, mechanism, **options)
     subject = Subject.of(table, first, {"allow_unchanged": True})
-    with ledger.store.reading() as view:
-        state = subject.state(view)
+    with store.reading(ledger.path) as connection:
+        state = subject.state(connection)
     limit = min(parse_epsilon(epsilon), state.dataset.budget)
 
-    def fitting(plan: Plan | None) -> Plan | None:
-        if plan is None:
-            return None
-        price = replace(subject, plan=plan).price(state)
-        return plan if price.bound.at_most(limit) else None
+    def fitting(plan: Plan) -> Plan | None:
+        return plan if subject.price(state, plan).bound.at_most(limit) else None
 
-    found = fitting(first) or fitting(_jointly(subject, state, limit, mechanism, options))
-    if found is not None:
-        return found
-    best = per_release_epsilon(
-        limit, lambda own: fitting(calibrate(scenario, own, mechanism, **options)), _TRIES
-    )
+    def attempt(own: Fraction) -> Plan | None:
+        return fitting(calibrate(scenario, own, mechanism, **options))
+
+    joint = _jointly(subject, state, limit, mechanism, options)
+    if joint is not None and fitting(joint) is not None:
+        return joint
+    best = per_release_epsilon(limit, attempt, _TRIES)
     if best is None:
         raise CheckFailed(
             f"nothing fits within {show_short(limit)} beside the "
-            f"{counted(len(state.outs), 'release')} charged to the dataset {state.dataset.name!r}"
+            f"{counted(len(state.releases), 'release')} charged to the dataset "
+            f"{state.dataset.name!r}"
         )
     return best[0]
 
@@ -68,22 +67,17 @@ def _jointly(
     options: dict[str, Any],
 ) -> Plan | None:
     """Return a plan for the joint loss with what is charged, where that is known."""
-    outs = [*state.outs, Out(subject.plan, True)]
-    plans = [out.plan for out in outs]
-    if not all(out.own for out in outs) or any(plan.regions or plan.unit for plan in plans):
+    column, before = subject.coding.column, [release.plan for release in state.releases]
+    releases = [*state.releases, Release(subject.plan, subject.coding, True)]
+    regions_or_units = any(r.plan.regions or r.plan.unit for r in releases)
+    if not before or regions_or_units or not all(release.own for release in releases):
         return None
-    codings = {out.coding.column: out.coding for out in outs}
+    codings = {release.coding.column: release.coding for release in releases}
     try:
-        joint = subject.counted.of(outs, list(codings.values()), None)
+        joint = subject.counted.of(releases, list(codings.values()))
+        scenario = Scenario(joint, pairs_of(releases))
         if incomplete_rows(joint):
             return None
-        return calibrate(
-            Scenario(joint, pairs_of(outs)),
-            limit,
-            mechanism,
-            already=plans[:-1],
-            column=subject.coding.column,
-            **options,
-        )
+        return calibrate(scenario, limit, mechanism, already=before, column=column, **options)
     except (InputError, CheckFailed):
         return None  # too many combinations of values, or nothing fits

@@ -7,32 +7,19 @@ dataset is opened; another table about the same secret is either an edited copy,
 or one of other people, by the word of the user, with a budget of its own.
 """
 
-from collections.abc import Sequence
+import os
+import stat
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pufferfish.errors import (
-    CheckFailed,
-    InputError,
-    PufferfishWarning,
-    listed,
-    quoted,
-    warn_user,
-)
-from pufferfish.ledger import records as stores
-from pufferfish.ledger.pricing import (
-    Price,
-    Progress,
-    State,
-    Subject,
-    Verified,
-    dataset_of,
-    verify_books,
-)
-from pufferfish.ledger.records import Dataset, Records, ReleaseRecord, parse_budget
-from pufferfish.ledger.store import PATIENCE, Waiting
+from pufferfish.errors import CheckFailed, InputError, PufferfishWarning, listed, warn_user
+from pufferfish.files import PRIVATE, home_expanded
+from pufferfish.ledger import records, store
+from pufferfish.ledger.pricing import Price, State, Subject, dataset_of
+from pufferfish.ledger.records import Dataset, ReleaseRecord, parse_budget
+from pufferfish.ledger.verify import Verified, verify_ledger
 from pufferfish.numbers import Number, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.identity import identity_of
@@ -53,41 +40,32 @@ class Charged:
 
     id: str
     price: Price
-    store: Records
-
-    def mark_released(self) -> None:
-        """Note that the output is in place; a ledger that cannot be told draws a warning."""
-        try:
-            with self.store.begin_charge() as charge:
-                charge.mark_released(self.id)
-        except InputError as error:
-            # Whatever was in the way says that nothing was charged; this was, long before.
-            reason = str(error).partition("; nothing was charged")[0]
-            warn_user(
-                f"the release {self.id} is charged and done, and not to be repeated, but the "
-                f"ledger could not be told that it is done ({reason}); it counts all the same",
-                PufferfishWarning,
-            )
+    path: Path
 
     def __enter__(self) -> "Charged":
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self.mark_released()
-        else:
+        if error is not None:
             error.add_note(
                 f"the release {self.id} stays charged, whatever was seen of it; see: pufferfish "
-                f"ledger show {self.store.path}"
+                f"ledger show {self.path}"
+            )
+            return
+        try:
+            with store.writing(self.path) as connection:
+                records.mark_released(connection, self.id)
+        except InputError as fault:
+            warn_user(
+                f"the release {self.id} is charged and done, and not to be repeated, but the "
+                f"ledger could not be told that it is done ({fault}); it counts all the same",
+                PufferfishWarning,
             )
 
 
-@dataclass(frozen=True)
-class Books:
-    """All that a ledger holds; ``exposed``: others than its owner can read or write the file."""
+class Books(NamedTuple):
+    """All that a ledger holds, in the order of opening and charging."""
 
-    notice: str
-    exposed: bool
     datasets: tuple[Dataset, ...]
     releases: tuple[ReleaseRecord, ...]
 
@@ -100,49 +78,42 @@ class Ledger:
 
     Attributes
     ----------
-    store : Records
+    path : Path
+        The file, links followed.
     """
 
-    store: Records
+    path: Path
 
     @classmethod
-    def create(
-        cls, path: str | Path, patience: float = PATIENCE, waiting: Waiting | None = None
-    ) -> "Ledger":
+    def create(cls, path: str | Path) -> "Ledger":
         """Make an empty ledger, readable by its owner only.
-
-        Parameters
-        ----------
-        path : str or Path
-        patience : float
-            Seconds to wait for other processes.
-        waiting : callable, optional
-            Told now and then how many seconds that took so far.
 
         Raises
         ------
         InputError
             If there is a file of that name, or it cannot be written.
         """
-        return cls(stores.create(path, patience, waiting))
+        made = cls(_place(path))
+        store.create(made.path)
+        return made
 
     @classmethod
-    def open(
-        cls, path: str | Path, patience: float = PATIENCE, waiting: Waiting | None = None
-    ) -> "Ledger":
-        """Open a ledger; parameters as for :meth:`create`.
+    def open(cls, path: str | Path) -> "Ledger":
+        """Open a ledger, after a look at the whole file.
 
         Raises
         ------
         InputError
             If it is not there, no ledger, damaged, or of another version; it is left as it is.
         """
-        return cls(stores.open_store(path, patience, waiting))
+        found = cls(_place(path))
+        store.check(found.path)
+        return found
 
     @property
-    def path(self) -> Path:
-        """The file, links followed."""
-        return self.store.path
+    def exposed(self) -> bool:
+        """Whether the file's mode lets others than its owner read or write it."""
+        return os.name == "posix" and bool(stat.S_IMODE(self.path.stat().st_mode) & ~PRIVATE)
 
     def dataset(
         self, name: str, table: Any, *, secret: str, budget: Number, other_people: bool = False
@@ -157,7 +128,7 @@ class Ledger:
         secret : str
             The column that holds the secret.
         budget : number
-            What the joint loss of all releases may be at most; an exact decimal or fraction. It
+            The most that the joint loss of all releases may be; an exact decimal or fraction. It
             is never changed.
         other_people : bool
             Whether the people of this table are others than those of the datasets about this
@@ -169,28 +140,29 @@ class Ledger:
             If the name or the table has a dataset already, the ledger has other ones about the
             secret and ``other_people`` is not said, or the budget is not above 0.
         """
-        if not isinstance(name, str) or not name.strip():
-            raise InputError(f"a dataset needs a name, but {name!r} was given")
-        name, exact, opened = name.strip(), parse_budget(budget), open_table(table)
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InputError(f"a dataset needs a name that can be printed, but {name!r} was given")
+        exact, opened = parse_budget(budget), open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
-        with self.store.begin_charge() as charge:
-            datasets = charge.datasets()
-            about = [dataset for dataset in datasets if dataset.secret == column]
-            for dataset in datasets:
-                if dataset.name == name or (dataset in about and dataset.digest == identity.digest):
+        made = Dataset(name.strip(), column, exact, identity.digest, identity.rows, other_people)
+        with store.writing(self.path) as connection:
+            datasets = records.datasets(connection)
+            about = [known for known in datasets if known.secret == column]
+            for known in datasets:
+                if known.name == made.name or (known in about and known.digest == made.digest):
                     raise InputError(
-                        f"{self.path} has the dataset {dataset.name!r} of {dataset.rows} rows "
-                        "already; its table and its budget are never changed"
+                        f"{self.path} has the dataset {known.name!r} of {known.rows} rows already; "
+                        "its table and its budget are never changed"
                     )
             if about and not other_people:
                 raise InputError(
                     f"{self.path} has a dataset about {column!r} already "
-                    f"({listed(quoted(dataset.name) for dataset in about)}): if the people of "
-                    f"{opened.name} are the same, release from that table; if they are others, "
-                    "say so with --other-people (other_people=True)"
+                    f"({listed(known.name for known in about)}): if the people of {opened.name} "
+                    "are the same, release from that table; if they are others, say so with "
+                    "--other-people (other_people=True)"
                 )
-            values = name, column, exact, identity.digest, identity.rows, other_people
-            return charge.add_dataset(*values)
+            records.add_dataset(connection, made)
+        return made
 
     def price(self, table: Any, plan: Plan, **options: Any) -> Price:
         """Return the joint loss of all releases of a table about a secret, with this one.
@@ -213,27 +185,18 @@ class Ledger:
             column otherwise than earlier releases, or cannot be released.
         """
         subject = Subject.of(table, plan, options)
-        with self.store.reading() as view:
-            state = subject.state(view)
-        return subject.price(state)
+        return subject.price(self._state(subject))
 
-    def charge(
-        self,
-        table: Any,
-        plan: Plan,
-        *,
-        keep: Sequence[str] = (),
-        seed: int | None = None,
-        **options: Any,
-    ) -> Charged:
+    def charge(self, table: Any, plan: Plan, **options: Any) -> Charged:
         """Charge a release, at once and durably; draw it in the block of ``with``.
+
+        Release this table by this plan, once, with these options, and neither with further
+        columns nor from a seed: nothing accounts for these.
 
         Parameters
         ----------
         table, plan, **options
-            As for :meth:`price`. Release this table by this plan, once.
-        keep, seed
-            Refused: kept columns are published as they are, and seeded noise protects nobody.
+            As for :meth:`price`.
 
         Returns
         -------
@@ -247,47 +210,41 @@ class Ledger:
         InputError
             As for :meth:`price`.
         """
-        if keep:
-            raise InputError(
-                "--keep cannot be given with --ledger: kept columns are published as they are, and "
-                "the joint loss does not cover them"
-            )
-        if seed is not None:
-            raise InputError("--seed cannot be given with --ledger: its noise protects nobody")
         subject = Subject.of(table, plan, options)
         subject.rehearse()
-        with self.store.reading() as view:
-            state = subject.state(view)
-        price = self._checked(subject, state)
-        with self.store.begin_charge() as charge:
-            same = charge.dataset(state.dataset.name).version == state.dataset.version
-            if not same:  # somebody charged meanwhile: the others wait for this computation
-                price = self._checked(subject, subject.state(charge))
+        state = self._state(subject)
+        price = _fitting(subject, state)
+        with store.writing(self.path) as connection:
+            now = subject.state(connection)
+            # Whoever charged meanwhile is seen; the others wait for this computation.
+            if len(now.releases) != len(state.releases):
+                price = _fitting(subject, now)
             subject.check_unchanged()
-            record = charge.add_release(
-                state.dataset.name,
+            record = ReleaseRecord(
+                price.dataset.name,
                 price.column,
                 subject.plan.to_json(),
                 price.own,
-                price.bound.upper,
+                price.dataset.budget - price.left,
                 price.bound.kind,
             )
-        return Charged(record.id, price, self.store)
+            records.add_release(connection, record)
+        return Charged(record.id, price, self.path)
 
     def budget(self, table: Any, secret: str) -> Fraction:
         """Return the budget of the dataset of a table and a secret."""
         opened = open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
-        with self.store.reading() as view:
-            return dataset_of(view, opened, column, identity.digest).budget
+        with store.reading(self.path) as connection:
+            return dataset_of(connection, opened, column, identity.digest).budget
 
     def show(self) -> Books:
         """Return all datasets and releases."""
-        with self.store.reading() as view:
-            datasets, releases = tuple(view.datasets()), tuple(view.releases())
-            return Books(view.notice(), self.store.exposed, datasets, releases)
+        with store.reading(self.path) as connection:
+            datasets, releases = records.datasets(connection), records.releases(connection)
+        return Books(tuple(datasets), tuple(releases))
 
-    def verify(self, table: Any = None, progress: Progress | None = None) -> Verified:
+    def verify(self, table: Any = None) -> Verified:
         """Compare what was charged with budgets and worst cases, and with a table's joint losses.
 
         Parameters
@@ -295,33 +252,35 @@ class Ledger:
         table : path, dataframe or Table, optional
             The joint losses of its datasets are computed again; without it, only what the ledger
             itself holds is looked at.
-        progress : callable, optional
-            Called with the releases checked so far, and how many there are.
 
         Raises
         ------
         InputError
             If the file cannot be read, or the table is none of its datasets.
         """
-        return verify_books(self.store, table, progress)
+        return verify_ledger(self.path, table)
 
-    def _checked(self, subject: Subject, state: State) -> Price:
-        """Return the price beside what is charged; refuse one over the budget."""
-        price = subject.price(state)
-        if price.fits:
-            return price
-        bound = price.bound
-        value = "infinite" if bound.upper is None else f"up to {bound.value:.6g}"
-        why = ""
-        if price.rows > 1:
-            why = f"; one person may have {price.rows} rows"
-        elif not price.own:
-            why = "; the plan is for other counts than those of this table"
-        elif price.incomplete:
-            why = f"; rows that lack a released value: {price.incomplete}"
-        raise DoesNotFit(
-            f"refused: with this release the joint loss of all releases of {subject.table.name} "
-            f"about {price.dataset.secret!r} would be {value} ({bound.kind}), over the budget "
-            f"{show_short(price.dataset.budget)}; releases out: {price.releases}; nothing was "
-            f"charged{why}"
-        )
+    def _state(self, subject: Subject) -> State:
+        with store.reading(self.path) as connection:
+            return subject.state(connection)
+
+
+def _fitting(subject: Subject, state: State) -> Price:
+    """Return the price beside what is charged; refuse one over the budget."""
+    price = subject.price(state)
+    if price.fits:
+        return price
+    bound = price.bound
+    value = "infinite" if bound.upper is None else f"up to {bound.value:.6g}"
+    raise DoesNotFit(
+        f"refused: with this release the joint loss of all releases of {subject.table.name} about "
+        f"{price.dataset.secret!r} would be {value} ({bound.kind}), over the budget "
+        f"{show_short(price.dataset.budget)}; releases out: {price.releases}; nothing was charged"
+    )
+
+
+def _place(path: str | Path) -> Path:
+    try:
+        return Path(os.path.realpath(home_expanded(Path(path))))
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"{str(path)!r} cannot be a ledger: {error}") from None

@@ -315,7 +315,7 @@ def _read(
 def _check_fits(made: Mechanism, support: Support | None, axis: Support, number: int) -> None:
     """Refuse a release that codes its column in another way than the scenario does."""
     numbers = isinstance(support, Lattice) and isinstance(axis, Lattice)
-    if support is None or support.same_as(axis) or (numbers and isinstance(made, DiscreteLaplace)):
+    if support is None or support == axis or (numbers and isinstance(made, DiscreteLaplace)):
         return  # noise on numbers is the same whatever the support
     raise InputError(
         f"release {number} is for other values than the scenario has: the same levels in the same "

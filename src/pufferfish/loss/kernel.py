@@ -213,7 +213,7 @@ def axis_of(
 def _rows_of(support: Support, channel: Channel, atoms: IntArray) -> IntArray:
     """Return the row of the channel for each of the atoms; an InputError where there is none."""
     inputs = channel.inputs
-    if support.same_as(inputs):
+    if support == inputs:
         return atoms
     if isinstance(support, Lattice) != isinstance(inputs, Lattice):
         raise InputError("the channel and the column must both be for numbers, or for levels")
