@@ -24,7 +24,7 @@ def dense(size: int) -> Channel:
         row[x] += 2**64 - sum(row)
         rows.append(row)
     levels = Levels(tuple(f"level {k:04d}" for k in range(size)))
-    return Channel.of(levels, levels, rows)
+    return Channel(levels, levels, rows)
 
 
 def main() -> None:

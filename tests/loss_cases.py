@@ -46,7 +46,7 @@ def package_releases(case: Released) -> dict[int, list[Any]]:
             own.append(noise(how))
         else:
             outputs = make_lattice(map(Fraction, range(len(how[0]))))
-            own.append(Channel.of(support, outputs, how))
+            own.append(Channel(support, outputs, how))
     return applied
 
 

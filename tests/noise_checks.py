@@ -151,7 +151,7 @@ def every_draw(table: Table, x: int, later: bytes) -> NDArray[Any]:
         assert len(answer) == count
         return answer
 
-    return table.draw_for(np.full(words.size, x), words.size, entropy)
+    return table.draw(words.size, entropy, np.full(words.size, x))
 
 
 def enumeration_is_exact(table: Table, rows: Sequence[Sequence[int]] | None = None) -> bool:
@@ -167,7 +167,7 @@ def enumeration_is_exact(table: Table, rows: Sequence[Sequence[int]] | None = No
             low = np.searchsorted([math.ceil(c) for c in scaled], words, side="right")
             high = np.searchsorted([math.floor(c) for c in scaled], words, side="right")
         if table.thresholds.size == 1:
-            return bool((table.draw_for(np.array([x]), 1, scripted()) == low[0]).all())
+            return bool((table.draw(1, scripted(), np.array([x])) == low[0]).all())
         if not np.array_equal(every_draw(table, x, b"\0"), low):
             return False
         if not np.array_equal(every_draw(table, x, b"\xff"), high):

@@ -41,7 +41,7 @@ def channel_job(
     support: Support, rows: Any, outputs: Support | None = None, **options: Any
 ) -> ReleaseSpec:
     """A release through a channel of some rows of integers; outputs are the support by default."""
-    channel = Channel.of(support, support if outputs is None else outputs, rows)
+    channel = Channel(support, support if outputs is None else outputs, rows)
     return spec_of(support, channel, **options)
 
 

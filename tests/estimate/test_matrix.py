@@ -162,7 +162,7 @@ MASKED = [[8, 1, 1], [2, 6, 2], [0, 1, 9]]
     [
         (NUMBERS, DiscreteLaplace(1.5, Fraction(1)), [600, 200, 800, 400]),
         (ORDERED, DiscreteLaplace(0.7, Fraction(1)), [500, 100, 1400]),
-        (ORDERED, Channel.of(ORDERED, ORDERED, MASKED), [500, 100, 1400]),
+        (ORDERED, Channel(ORDERED, ORDERED, MASKED), [500, 100, 1400]),
     ],
 )
 def test_estimates_have_the_errors_that_were_expected(
@@ -183,7 +183,7 @@ def test_estimates_have_the_errors_that_were_expected(
 
 def test_what_cannot_be_told_is_none():
     levels = make_levels(["p", "q"])
-    merging = Channel.of(levels, levels, [[1, 0], [1, 0]])
+    merging = Channel(levels, levels, [[1, 0], [1, 0]])
     found = expected_errors(levels, merging, np.array([3.0, 1.0]), 4)
     assert (found.spread, found.noise, found.mean_error, found.share_error) == (None,) * 4
     assert found.noise_to_spread is None

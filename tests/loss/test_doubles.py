@@ -90,7 +90,7 @@ def test_further_noise_beside_what_is_out() -> None:
     rows = {"a": [[5, 1], [2, 3]], "b": [[1, 4], [3, 3]]}
     scenario = Scenario(Prior.from_counts(rows, support={"x": [0, 1], "z": [0, 3]}))
     levels = make_levels(["p", "q"])
-    channel = Channel.of(scenario.product.axes[1], levels, [[3, 1], [1, 2]])
+    channel = Channel(scenario.product.axes[1], levels, [[3, 1], [1, 2]])
     out = {0: [DiscreteLaplace(2.0, ONE)], 1: [channel]}
     loss = RateLoss(scenario, {0: ONE, 1: Fraction(3, 2)}, out)
     for u in (0.1, 1.0, 4.0):

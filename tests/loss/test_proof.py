@@ -386,7 +386,7 @@ def test_two_columns_that_are_nothing_alone_tell_everything_together() -> None:
 
 def test_outputs_of_all_releases_are_named() -> None:
     scenario = scenario_of({"a": {"x": ".9", "y": ".1"}, "b": {"x": ".1", "y": ".9"}})
-    channel = Channel.of(scenario.support, make_levels(["p", "q"]), [[3, 1], [1, 3]])
+    channel = Channel(scenario.support, make_levels(["p", "q"]), [[3, 1], [1, 3]])
     found = prove(scenario, {0: [channel, channel]}, None)
     assert found.witness is not None
     assert found.witness.outputs in {("p", "p"), ("q", "q")}
@@ -395,10 +395,10 @@ def test_outputs_of_all_releases_are_named() -> None:
 
 def test_a_channel_needs_a_row_for_every_value() -> None:
     scenario = scenario_of({"a": {0: ".5", 1: ".5"}, "b": {0: ".5", 2: ".5"}})
-    short = Channel.of(make_lattice([Fraction(0), Fraction(1)]), make_levels(["p"]), [[1], [1]])
+    short = Channel(make_lattice([Fraction(0), Fraction(1)]), make_levels(["p"]), [[1], [1]])
     with pytest.raises(InputError, match="no row for '2'"):
         certify(scenario, short)
-    levels = Channel.of(make_levels(["0", "1", "2"]), make_levels(["p"]), [[1], [1], [1]])
+    levels = Channel(make_levels(["0", "1", "2"]), make_levels(["p"]), [[1], [1], [1]])
     with pytest.raises(InputError, match="both be for numbers"):
         certify(scenario, levels)
     with pytest.raises(InputError, match="order"):
@@ -467,7 +467,7 @@ def check_region(case: Robust, scale: float | list[list[int]]) -> None:
     if isinstance(scale, list):
         rows = scale[: len(values)]
         outputs = make_lattice(map(Fraction, range(len(rows[0]))))
-        mechanism: object = Channel.of(scenario.support, outputs, rows)
+        mechanism: object = Channel(scenario.support, outputs, rows)
         kernel_ = definitions.channel(values, rows)
     else:
         mechanism = noise(scale)

@@ -42,7 +42,7 @@ def test_noise_is_exact() -> None:
 def test_channels_are_rounded_up(rows: list[list[int]]) -> None:
     support = make_lattice(map(Fraction, range(3)))
     outputs = make_lattice(map(Fraction, range(len(rows[0]))))
-    found = worst_case(Channel.of(support, outputs, rows), support)
+    found = worst_case(Channel(support, outputs, rows), support)
     chances = [[Fraction(v, sum(row)) for v in row] for row in rows]
     columns = [column for column in zip(*chances, strict=True) if any(column)]
     if any(min(column) == 0 for column in columns):
@@ -51,13 +51,13 @@ def test_channels_are_rounded_up(rows: list[list[int]]) -> None:
     truth = M.log(real(max(max(column) / min(column) for column in columns)))
     assert found is not None
     assert truth - M.mpf(10) ** -45 <= real(found) <= truth + M.mpf(2) ** -120
-    part = worst_case(Channel.of(support, outputs, rows), support, np.array([0, 2]))
+    part = worst_case(Channel(support, outputs, rows), support, np.array([0, 2]))
     assert part is not None
     assert part <= found
 
 
 def test_a_channel_that_lacks_a_value() -> None:
-    short = Channel.of(make_lattice([Fraction(0), ONE]), make_levels(["p"]), [[1], [1]])
+    short = Channel(make_lattice([Fraction(0), ONE]), make_levels(["p"]), [[1], [1]])
     with pytest.raises(InputError, match="no row for '2'"):
         worst_case(short, make_lattice(map(Fraction, range(3))))
     assert worst_case(short, make_lattice(map(Fraction, range(3))), np.array([0, 1])) == 0

@@ -23,7 +23,7 @@ def numbers(size: int) -> Levels:
 
 
 def channel_of(rows: Sequence[Sequence[int]]) -> Channel:
-    return Channel.of(numbers(len(rows)), numbers(len(rows[0])), rows)
+    return Channel(numbers(len(rows)), numbers(len(rows[0])), rows)
 
 
 # --- The law ------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def test_probabilities_are_the_integers() -> None:
 )
 def test_wrong_channels_are_refused(rows: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Channel.of(numbers(1), numbers(2), rows)
+        Channel(numbers(1), numbers(2), rows)
 
 
 @pytest.mark.parametrize("atoms", [[0, 2], [-1], [[0, 1]], [0.0], ["0"], [True]])
@@ -145,7 +145,7 @@ def test_errors_against_the_definition(rng: random.Random) -> None:
     inputs = half_lattice(*sorted(rng.sample(range(-9, 9), n)))
     places = sorted(rng.sample(range(20), m))
     outputs = Lattice(Fraction(1, 3), places[0] - 5, np.array(places) - places[0])
-    channel = Channel.of(inputs, outputs, rows)
+    channel = Channel(inputs, outputs, rows)
     weights = [rng.choice([0, 1, 5, 10**20, 0.25, "1/3"]) for _ in range(n)]
     weights[rng.randrange(n)] = 2
     masses = [Fraction(str(w)) for w in weights]
@@ -165,19 +165,19 @@ def test_errors_against_the_definition(rng: random.Random) -> None:
 def test_levels_and_codes() -> None:
     ordered = Levels(("low", "mid", "high"), ordered=True)
     rows = [[1, 1, 0], [0, 1, 0], [1, 0, 1]]
-    channel = Channel.of(ordered, ordered, rows)
+    channel = Channel(ordered, ordered, rows)
     assert not channel.unchanged
     assert channel.mse([1, 1, 1]) == pytest.approx((1 / 2 + 0 + 4 / 2) / 3)
     assert channel.keep_rate([1, 0, 0]) == 0.5
-    codes = Channel.of(ordered, Lattice(Fraction(1), 0, np.arange(3)), rows)
+    codes = Channel(ordered, Lattice(Fraction(1), 0, np.arange(3)), rows)
     assert codes.mse([1, 1, 1]) == channel.mse([1, 1, 1])
     assert codes.keep_rate([1, 1, 1]) == channel.keep_rate([1, 1, 1])
-    some = Channel.of(ordered, Levels(("high", "low"), ordered=True), [[1, 3], [1, 1], [1, 0]])
+    some = Channel(ordered, Levels(("high", "low"), ordered=True), [[1, 3], [1, 1], [1, 0]])
     assert some.same == (1, None, 0)
     assert some.keep_rate([1, 1, 2]) == pytest.approx((3 / 4 + 2) / 4)
     for outputs in (Levels(("low", "other")), numbers(2)):
         with pytest.raises(InputError, match="order"):
-            Channel.of(numbers(3), outputs, [[1, 1]] * 3).mse([1, 1, 1])
+            Channel(numbers(3), outputs, [[1, 1]] * 3).mse([1, 1, 1])
     with pytest.raises(InputError, match="the same levels in an order"):
         some.mse([1, 1, 1])
 

@@ -21,7 +21,7 @@ from pufferfish.support import Levels
 
 ONE = Fraction(1)
 LEVELS = Levels(tuple(f"{k:03d}" for k in range(1000)))
-ANY = Channel.of(Levels(("x",)), LEVELS, [[1] * 1000])
+ANY = Channel(Levels(("x",)), LEVELS, [[1] * 1000])
 Draw = Callable[..., np.ndarray[Any, np.dtype[np.int64]]]
 
 
@@ -110,7 +110,7 @@ sources = {
 }
 source = sources[sys.argv[2]]
 levels = Levels(tuple(f"{k:03d}" for k in range(100)))
-channel = Channel.of(levels, levels, [[1 + (x == y) for y in range(100)] for x in range(100)])
+channel = Channel(levels, levels, [[1 + (x == y) for y in range(100)] for x in range(100)])
 draw = {
     "noise": lambda: DiscreteLaplace(50.0, Fraction(1)).noise(20, source()),
     "channel": lambda: channel.draw(np.arange(100), source()),

@@ -205,9 +205,3 @@ def test_scales_that_would_be_rounded_are_refused(scale: Any) -> None:
 def test_wrong_steps_are_refused(step: Any) -> None:
     with pytest.raises(InputError, match="step must be"):
         DiscreteLaplace(1.0, step)
-
-
-@pytest.mark.parametrize("size", [-1, 2.0, "3", None])
-def test_wrong_sizes_are_refused(size: Any) -> None:
-    with pytest.raises(InputError, match="size must be"):
-        DiscreteLaplace(1.0, ONE).noise(size)

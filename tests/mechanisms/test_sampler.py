@@ -176,7 +176,7 @@ def ties_are_exact(table: Table, rows: Rows) -> bool:
                 if by_definition(row, Fraction(u + 1, width), below=True) != expected:
                     continue  # another threshold within the last word: not decided by it
                 source = scripted(*script_of([first, *more], table))
-                if int(table.draw_for(np.array([x]), 1, source)[0]) != expected:
+                if int(table.draw(1, source, np.array([x]))[0]) != expected:
                     return False
     return True
 

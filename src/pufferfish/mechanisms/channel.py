@@ -3,7 +3,7 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -19,8 +19,6 @@ from pufferfish.mechanisms.thresholds import Row
 from pufferfish.numbers import float_down, float_up, parse_number
 from pufferfish.support import Levels, Support, lattice_of
 
-#: Bits to which expected costs are computed: what is rounded away no double could hold.
-_BITS = 256
 #: Draws made at a time, so that the intermediate arrays stay in the processor's cache.
 _BATCH = 1 << 17
 
@@ -63,18 +61,13 @@ class Channel:
                 f"entries of each, but rows of shape {given.shape} were given"
             )
         rows = np.empty(shape, dtype=object)
-        rows[:] = [_whole(row) for row in given.tolist()]
+        rows[:] = [[_whole(entry) for entry in row] for row in given.tolist()]
         rows.setflags(write=False)
         denominators = tuple(map(sum, rows.tolist()))
         if min(map(min, rows)) < 0 or 0 in denominators:
             raise InputError("a channel's entries must not be negative, nor all of a row 0")
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "denominators", denominators)
-
-    @classmethod
-    def of(cls, inputs: Support, outputs: Support, rows: Any) -> "Channel":
-        """Return the channel of some rows of integers; each row's sum is its denominator."""
-        return cls(inputs, outputs, rows)
 
     def draw(self, atoms: NDArray[np.int64], entropy: Entropy | None = None) -> NDArray[np.int64]:
         """Return one independent output for each value, exactly by the integers of its row.
@@ -96,17 +89,16 @@ class Channel:
         InputError
             If a position is no integer or out of range.
         """
-        at = np.asarray(atoms)
-        if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
-            raise InputError("values are drawn for a one-dimensional array of integer positions")
-        if at.size and not 0 <= at.min() <= at.max() < self.inputs.size:
-            raise InputError(f"positions must be at least 0 and below {self.inputs.size}")
+        at, size = np.asarray(atoms), self.inputs.size
+        whole = at.ndim == 1 and (not at.size or at.dtype.kind in "iu")
+        if not whole or (at.size and not 0 <= at.min() <= at.max() < size):
+            raise InputError(f"positions must be integers, at least 0 and below {size}, in a list")
         at = at.astype(np.int64, copy=False)
         source = system_entropy if entropy is None else entropy
         outputs = np.empty(at.size, dtype=np.int64)
         for start in range(0, at.size, _BATCH):
             part = at[start : start + _BATCH]
-            outputs[start : start + _BATCH] = self._table.draw_for(part, part.size, source)
+            outputs[start : start + _BATCH] = self._table.draw(part.size, source, part)
         return outputs
 
     def probability(self, x: int, y: int) -> Fraction:
@@ -116,8 +108,8 @@ class Channel:
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
         """All probabilities as doubles, shape (n_x, n_y), each correctly rounded."""
-        rows = zip(self.rows.tolist(), self.denominators, strict=True)
-        matrix = np.array([[value / d for value in row] for row, d in rows], dtype=np.float64)
+        totals = np.array(self.denominators, dtype=object)
+        matrix: NDArray[np.float64] = (self.rows / totals[:, None]).astype(np.float64)
         matrix.setflags(write=False)
         return matrix
 
@@ -129,10 +121,8 @@ class Channel:
     @property
     def unchanged(self) -> bool:
         """Whether every value is published as it is, always."""
-        return all(
-            y is not None and self.rows[x, y] == self.denominators[x]
-            for x, y in enumerate(self.same)
-        )
+        places = enumerate(self.same)
+        return all(y is not None and self.probability(x, y) == 1 for x, y in places)
 
     def keep_rate(self, weights: Sequence[Any] | NDArray[Any]) -> float:
         """Return the chance that a value is published unchanged, rounded down.
@@ -147,11 +137,8 @@ class Channel:
         InputError
             If there are not n_x of them, one is negative or no number, or all are 0.
         """
-        kept = np.zeros(self.rows.shape, dtype=object)
-        for x, y in enumerate(self.same):
-            if y is not None:
-                kept[x, y] = 1
-        return float_down(self._expected(weights, kept))
+        kept = [0 if y is None else self.rows[x, y] for x, y in enumerate(self.same)]
+        return float_down(self._mean(weights, kept))
 
     def mse(self, weights: Sequence[Any] | NDArray[Any]) -> float:
         """Return the mean squared difference of output and value, rounded up; may be infinite.
@@ -168,26 +155,17 @@ class Channel:
         """
         step, values, outputs = places(self.inputs, self.outputs)
         squared = (values[:, None] - outputs[None, :]) ** 2
-        return float_up(step**2 * self._expected(weights, squared, up=True))
+        return float_up(step**2 * self._mean(weights, (self.rows * squared).sum(axis=1)))
+
+    def _mean(self, weights: Any, found: Iterable[int]) -> Fraction:
+        """Return the mean of found / denominators over values of some weights, exactly."""
+        masses = whole_weights(weights, self.inputs.size)
+        each = zip(masses, found, self.denominators, strict=True)
+        return sum((Fraction(w * v, d) for w, v, d in each), Fraction(0)) / sum(masses)
 
     @cached_property
     def _table(self) -> Table:
         return Table.of([Row(row) for row in self.rows.tolist()])
-
-    def _expected(self, weights: Any, costs: NDArray[np.object_], up: bool = False) -> Fraction:
-        """Return the expected cost for whole numbers c(x, y), to 2**-256 of the largest c.
-
-        It is rounded down, or up where asked for.
-        """
-        masses = whole_weights(weights, self.inputs.size)
-        total = 0
-        for mass, row, cost, denominator in zip(
-            masses, self.rows.tolist(), costs.tolist(), self.denominators, strict=True
-        ):
-            spent = sum(v * c for v, c in zip(row, cost, strict=True) if v and c)
-            units = mass * spent << _BITS
-            total += -(-units // denominator) if up else units // denominator
-        return Fraction(total, sum(masses) << _BITS)
 
 
 def same_places(inputs: Support, outputs: Support) -> tuple[int | None, ...]:
@@ -195,11 +173,13 @@ def same_places(inputs: Support, outputs: Support) -> tuple[int | None, ...]:
 
     Levels are compared by name; a number stands for an ordered level if it is its code 0, 1, ...
     """
+    ends: tuple[Sequence[Any], ...]
     if isinstance(inputs, Levels) and isinstance(outputs, Levels):
-        names = {name: y for y, name in enumerate(outputs.names)}
-        return tuple(names.get(name) for name in inputs.names)
-    values = {value: y for y, value in enumerate(lattice_of(outputs).values)}
-    return tuple(values.get(value) for value in lattice_of(inputs).values)
+        ends = inputs.names, outputs.names
+    else:
+        ends = lattice_of(inputs).values, lattice_of(outputs).values
+    at = {output: y for y, output in enumerate(ends[1])}
+    return tuple(map(at.get, ends[0]))
 
 
 def places(
@@ -215,26 +195,20 @@ def places(
     return step, xs, ys
 
 
-def _whole(values: list[Any]) -> list[int]:
-    """Return integers of any type as Python's own."""
-    if set(map(type, values)) == {int}:
-        return values
-    whole = []
-    for value in values:
-        try:
-            whole.append(int(operator.index(value)))
-        except TypeError:
-            raise InputError(
-                f"a channel's entries must be whole numbers, but {value!r} was given"
-            ) from None
-    return whole
+def _whole(entry: Any) -> int:
+    """Return an integer of any type as Python's own."""
+    try:
+        return int(operator.index(entry))
+    except TypeError:
+        raise InputError(
+            f"a channel's entries must be whole numbers, but {entry!r} was given"
+        ) from None
 
 
 def whole_weights(weights: Any, size: int) -> list[int]:
     """Return weights as whole numbers in the same proportions."""
-    given = [
-        parse_number(weight, "a weight") for weight in np.asarray(weights, dtype=object).ravel()
-    ]
+    flat = np.asarray(weights, dtype=object).ravel()
+    given = [parse_number(weight, "a weight") for weight in flat]
     if len(given) != size:
         raise InputError(f"there must be {size} weights, one for each value, not {len(given)}")
     if min(given) < 0 or not any(given):

@@ -47,11 +47,11 @@ def seeded_entropy(seed: int) -> Entropy:
 def read_words(entropy: Entropy, count: int, kind: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
     """Return ``count`` uniformly random words of an unsigned NumPy type."""
     dtype = np.dtype(kind)
-    data = entropy(count * dtype.itemsize)
-    if len(data) != count * dtype.itemsize:
+    size = count * dtype.itemsize
+    data = entropy(size)
+    if len(data) != size:
         raise InputError(
-            f"a source of entropy must give the {count * dtype.itemsize} bytes it was asked for, "
-            f"but it gave {len(data)}"
+            f"a source of entropy must give the {size} bytes it was asked for, not {len(data)}"
         )
     # Little-endian everywhere, so that a seed means the same noise on every machine.
     return np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype, copy=False)

@@ -8,7 +8,6 @@ sign is drawn with the top group.
 
 import itertools
 import math
-import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -83,9 +82,8 @@ class DiscreteLaplace:
         Raises
         ------
         InputError
-            If noise of this scale, or one of these draws, leaves 64 bits, or the size is wrong.
+            If noise of this scale, or one of these draws, leaves 64 bits.
         """
-        size = _checked_size(size)
         if self.scale == 0:
             return np.zeros(size, dtype=np.int64)
         source = system_entropy if entropy is None else entropy
@@ -113,17 +111,13 @@ class DiscreteLaplace:
     def _root(self) -> float:
         """The square root of half the variance: theta u / sinh(u) with u = g / (2 theta).
 
-        In this form nothing cancels for a step that is far smaller than the scale, and nothing
-        overflows for one that is far larger.
+        In this form nothing cancels for a step that is far smaller than the scale. For u above 700
+        that of 700 is returned, which is below 1e-300 times the scale.
         """
         if self.scale == 0:
             return 0.0
-        half_rate = self.step / (2 * Fraction(self.scale))
-        if half_rate > 2000:  # exp(-2000) is below every double, even times 1e308
-            return 0.0
-        u = float(half_rate)
-        half = math.exp(-u / 2)  # exp(-u) alone may be below every double
-        return self.scale * half * (2 * u / -math.expm1(-2 * u) if u > 0 else 1.0) * half
+        u = float(min(self.step / (2 * Fraction(self.scale)), Fraction(700)))
+        return self.scale * (u / math.sinh(u)) if u else self.scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,14 +213,3 @@ def _checked_step(step: object) -> Fraction:
     if isinstance(step, bool) or not isinstance(step, Rational) or step <= 0:
         raise InputError(f"step must be an int or Fraction above 0, but {step!r} was given")
     return Fraction(int(step.numerator), int(step.denominator))
-
-
-def _checked_size(size: object) -> int:
-    """Return a number of draws."""
-    try:
-        value = operator.index(size)  # type: ignore[arg-type]  # anything else fails here
-    except TypeError:
-        value = -1
-    if value < 0:
-        raise InputError(f"size must be an integer, 0 or more, but {size!r} was given")
-    return value

@@ -70,10 +70,10 @@ class Table:
         """Return the table of some laws; time and memory are linear in its entries and cells."""
         long_bits = np.iinfo(long).bits
         outcomes = [law.outcomes for law in laws]
-        most = max(len(of_law) for of_law in outcomes) - 1
-        bits = _guide_bits(len(laws), most, np.iinfo(short).bits)
-        largest = max(of_law[-1] for of_law in outcomes)
-        kind = np.int16 if largest <= np.iinfo(np.int16).max else np.int32
+        flat = np.concatenate(outcomes).astype(np.int64, copy=False)
+        sizes = [len(of_law) - 1 for of_law in outcomes]
+        bits = _guide_bits(len(laws), max(sizes), np.iinfo(short).bits)
+        kind = np.int16 if flat.max() <= np.iinfo(np.int16).max else np.int32
         guide = np.empty((len(laws), 1 << bits), dtype=kind)
         floors = []
         widest = 0
@@ -88,28 +88,20 @@ class Table:
             guide[x] = np.where(passed != within, ~passed, np.array(of_law)[passed])
             widest = max(widest, int((within - passed).max()))
             floors.append(own)
-        starts = np.cumsum([0, *(len(of_law) - 1 for of_law in outcomes)], dtype=np.int64)
-        flat = np.array([y for of_law in outcomes for y in of_law], dtype=np.int64)
+        starts = np.cumsum([0, *sizes], dtype=np.int64)
         thresholds = np.concatenate([*floors, np.zeros(1, dtype=long)])
         return cls(laws, flat, starts, thresholds, guide.ravel(), bits, widest, short, long)
 
-    def draw(self, size: int, entropy: Entropy) -> NDArray[Any]:
-        """Return independent outcomes of the first law, shape (size,)."""
-        return self.draw_for(None, size, entropy)
-
-    def draw_for(
-        self, inputs: NDArray[np.int64] | None, size: int, entropy: Entropy
+    def draw(
+        self, size: int, entropy: Entropy, inputs: NDArray[np.int64] | None = None
     ) -> NDArray[Any]:
-        """Return one independent outcome for each input, the number of a law (None: the first)."""
+        """Return independent outcomes, shape (size,), of these laws or (None) of the first."""
         if inputs is not None and self.thresholds.size == 1:  # nothing is left to chance
             return self.outcomes[inputs]
         heads = read_words(entropy, size, self.short)
-        unused = np.iinfo(self.short).bits - self.bits
-        cells: NDArray[Any] = heads >> self.short(unused) if unused else heads
+        cells: NDArray[Any] = heads >> self.short(np.iinfo(self.short).bits - self.bits)
         if inputs is not None:
-            places = inputs << self.bits
-            places |= cells
-            cells = places
+            cells = (inputs << self.bits) | cells
         found: NDArray[Any] = self.guide[cells]
         open_ = np.flatnonzero(found < 0)
         if open_.size:

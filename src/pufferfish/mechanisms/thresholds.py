@@ -3,11 +3,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import accumulate
-from typing import Protocol
-
-from pufferfish.errors import PufferfishError
 
 #: Two integers low <= high with low <= 2**bits * value <= high.
 Interval = tuple[int, int]
@@ -16,25 +12,14 @@ Floors = tuple[tuple[int, ...], tuple[bool, ...]]
 
 #: Bits computed beyond those asked for; at the first try all but a 2**-50 part is decided.
 _GUARD = 96
-#: A threshold that agrees with a fraction to so many bits more is no threshold: a law is wrong.
-_MOST_GUARD = _GUARD << 10
-
-
-class Law(Protocol):
-    """A distribution on ``outcomes``, known by the cumulative sums before the last, which is 1."""
-
-    @property
-    def outcomes(self) -> list[int]:
-        """The outcomes of positive probability, none negative."""
-        ...
-
-    def floors(self, bits: int) -> Floors:
-        """Return the sums in whole units of 2**-bits, rounded down."""
-        ...
 
 
 class Row:
-    """The law of one row of a channel: outcome y with probability ``entries[y] / sum(entries)``."""
+    """The law of one row of a channel: outcome y with probability ``entries[y] / sum(entries)``.
+
+    Like every law it has its ``outcomes``, all of positive probability, and tells their cumulative
+    sums, but for the last, which is 1, to as many bits as are asked for.
+    """
 
     def __init__(self, entries: list[int]) -> None:
         self.outcomes = [y for y, entry in enumerate(entries) if entry]
@@ -49,43 +34,21 @@ class Row:
 class _Irrational:
     """A law whose sums are irrational: computed in intervals, until these agree."""
 
-    @property
-    def size(self) -> int:
-        raise NotImplementedError  # each law has its own
-
     def cumulative(self, bits: int) -> list[Interval]:
+        """Return intervals around the sums, all of which are strictly between 0 and 1."""
         raise NotImplementedError  # each law has its own
-
-    @property
-    def outcomes(self) -> list[int]:
-        """The outcomes, counted from 0."""
-        return list(range(self.size))
 
     def floors(self, bits: int) -> Floors:
         """Return the sums in whole units of 2**-bits, rounded down: proved by intervals."""
-        floors = _proved_floors(self, bits)
-        return floors, (False,) * len(floors)
-
-
-@lru_cache(maxsize=32)
-def _proved_floors(law: _Irrational, bits: int) -> tuple[int, ...]:
-    """Return floor(2**bits * c) for every sum c, strictly between 0 and 1 and irrational.
-
-    The last 32 laws are kept in memory, as private as the plan: a tenth of a megabyte each.
-    """
-    guard = _GUARD
-    while guard <= _MOST_GUARD:
         # A sum below 1 rounds down to the last integer at most, and one above 0 to 0 at least,
         # however wide its interval: sums of 1e-1000000 need no million bits.
-        last = (1 << bits) - 1
-        pairs = [
-            (max(low >> guard, 0), min(high >> guard, last))
-            for low, high in law.cumulative(bits + guard)
-        ]
-        if all(low == high for low, high in pairs):
-            return tuple(low for low, _ in pairs)
-        guard *= 2
-    raise PufferfishError(f"a threshold was not decided with {guard // 2} bits more than asked for")
+        guard, last = _GUARD, (1 << bits) - 1
+        while True:  # some number of bits decides an irrational number
+            sums = self.cumulative(bits + guard)
+            floors = tuple(max(low >> guard, 0) for low, _ in sums)
+            if floors == tuple(min(high >> guard, last) for _, high in sums):
+                return floors, (False,) * len(floors)
+            guard *= 2
 
 
 @dataclass(frozen=True)
@@ -103,9 +66,9 @@ class SignedGeometric(_Irrational):
     cut: int
 
     @property
-    def size(self) -> int:
-        """The number of outcomes."""
-        return 2 * self.cut + 2
+    def outcomes(self) -> range:
+        """The outcomes, counted from 0."""
+        return range(2 * self.cut + 2)
 
     def cumulative(self, bits: int) -> list[Interval]:
         """Return intervals around a b**k / (1 + a), k = cut, ..., 0, and 1 - b**k / (1 + a)."""
@@ -134,9 +97,9 @@ class Digit(_Irrational):
     base: int
 
     @property
-    def size(self) -> int:
-        """The number of outcomes."""
-        return self.base
+    def outcomes(self) -> range:
+        """The outcomes, counted from 0."""
+        return range(self.base)
 
     def cumulative(self, bits: int) -> list[Interval]:
         """Return intervals around (1 + r + ... + r**d) / (1 + r + ... + r**(base-1)).
@@ -154,6 +117,10 @@ class Digit(_Irrational):
         return [
             ((low << bits) // total[1], -((-high << bits) // total[0])) for low, high in sums[:-1]
         ]
+
+
+#: What is drawn from: a row of a channel, or a digit of noise.
+Law = Row | SignedGeometric | Digit
 
 
 def exp_minus(x: Fraction, bits: int) -> Interval:

@@ -339,8 +339,7 @@ class Prior:
         cls, product: Product, rows: Mapping[str, Any], **attributes: Any
     ) -> "Prior":
         """Return the prior of integers in the place of the atoms, a row for each secret."""
-        exact = (row.tolist() if isinstance(row, np.ndarray) else row for row in rows.values())
-        totals = tuple(map(sum, exact))  # of Python integers, of any size
+        totals = tuple(sum(np.asarray(row).tolist()) for row in rows.values())
         if 0 in totals:
             raise InputError(
                 f"secret {tuple(rows)[totals.index(0)]!r} has no mass: its counts sum to 0"
