@@ -339,7 +339,8 @@ class Prior:
         cls, product: Product, rows: Mapping[str, Any], **attributes: Any
     ) -> "Prior":
         """Return the prior of integers in the place of the atoms, a row for each secret."""
-        totals = tuple(sum(np.asarray(row).tolist()) for row in rows.values())
+        exact = (row.tolist() if isinstance(row, np.ndarray) else row for row in rows.values())
+        totals = tuple(map(sum, exact))  # of Python integers, of any size
         if 0 in totals:
             raise InputError(
                 f"secret {tuple(rows)[totals.index(0)]!r} has no mass: its counts sum to 0"
