@@ -207,9 +207,9 @@ def test_warnings_are_said_once_and_only_beside_a_result(capsys: pytest.CaptureF
 def test_mutant_a_traceback_is_noticed(monkeypatch: pytest.MonkeyPatch):
     """Without the handler, the check that the tests above use turns red."""
 
-    def let_through(error: Exception, said: Messages) -> int:
+    def let_through(error: Exception) -> tuple[int, str]:
         print(f"Traceback (most recent call last):\n{error}", file=sys.stderr)
-        return 1
+        return 1, ""
 
     monkeypatch.setattr(app, "_explain", let_through)
     with pytest.raises(AssertionError):

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any
 
 import click
 
@@ -26,22 +25,11 @@ _COMMANDS = {
     "ledger": "Account for all releases of a dataset.",
     "reproduce": "Compute the paper's table again.",
 }
-WRONG_INPUT, FAULT = 2, 70
 _ENDINGS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
-
-
-class _OutputClosed(Exception):
-    """Whoever read the output has gone, as `head` does."""
 
 
 class _Commands(click.Group):
     """The subcommands, each imported when it is used."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:  # click would end the process
-            raise _OutputClosed from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -89,57 +77,49 @@ def run(arguments: list[str], last: bool = False) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         with process.listening(last), messages.showing_warnings():
-            status = cli.main(arguments, "pufferfish", standalone_mode=False, obj=messages)
+            with (
+                contextlib.suppress(click.exceptions.Exit),  # --help and --version end by it
+                cli.make_context("pufferfish", arguments, obj=messages) as context,
+            ):
+                cli.invoke(context)
             if sys.stdout is not None:
                 sys.stdout.flush()
             process.check()
-            if last:
-                process.ignore()
-            messages.finish()
-            return status if isinstance(status, int) else 0
-    except (_OutputClosed, BrokenPipeError):
+    except BrokenPipeError:  # whoever read the output has gone, as `head` does
         _silence_output()
-        messages.finish()
-        return 0
-    except (process.Stopped, KeyboardInterrupt, click.exceptions.Abort) as error:
-        return _stopped(error, messages)
-    except Exception as error:
+    except (Exception, process.Stopped, KeyboardInterrupt) as error:
         if os.environ.get("PUFFERFISH_DEBUG", "0") not in ("", "0"):
             traceback.print_exc()
-        # What a library said of a signal is not what happened.
-        return (_explain if process.received() is None else _stopped)(error, messages)
+        status, text = _explain(error)
+        messages.error(text, error)
+        return status
+    messages.finish()
+    return 0
 
 
-def _stopped(error: BaseException, messages: Messages) -> int:
-    """Say that a signal ended the command, and return the exit status."""
-    status, word = _ENDINGS[signal.Signals(process.received() or signal.SIGINT)]
-    messages.error(word, error)
-    return status
-
-
-def _explain(error: Exception, messages: Messages) -> int:
-    """Print the one line of an error and return its exit status."""
-    status = WRONG_INPUT
+def _explain(error: BaseException) -> tuple[int, str]:
+    """Return the exit status of an error, and what it is in one line."""
+    # After a signal, what a library said of it is not what happened.
+    number = process.received()
+    if number is not None or not isinstance(error, Exception):
+        return _ENDINGS[signal.Signals(number or signal.SIGINT)]
     if isinstance(error, PufferfishError):
-        text, status = str(error), error.exit_status
-    elif isinstance(error, click.ClickException):
+        return error.exit_status, str(error)
+    if isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
         where = "" if context is None else f" (see '{context.command_path} --help')"
-        text = f"{error.format_message().strip().rstrip('.')}{where}"
-    elif isinstance(error, OSError):
+        return 2, f"{error.format_message().strip().rstrip('.')}{where}"
+    if isinstance(error, OSError):
         what = "write standard output"
         if error.filename is None:
             _silence_output()
         else:
             what = f"use {os.fsdecode(error.filename)}"
-        text = f"cannot {what}: {error.strerror or error}"
-    elif isinstance(error, MemoryError):
-        text, status = "there is not enough memory for this", FAULT
-    else:
-        what = f"{type(error).__name__}: {error} (PUFFERFISH_DEBUG=1 shows where)"
-        text, status = f"this is a fault of pufferfish, please report it: {what}", FAULT
-    messages.error(text, error)
-    return status
+        return 2, f"cannot {what}: {error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return 70, "there is not enough memory for this"
+    what = f"{type(error).__name__}: {error} (PUFFERFISH_DEBUG=1 shows where)"
+    return 70, f"this is a fault of pufferfish, please report it: {what}"
 
 
 def _silence_output() -> None:

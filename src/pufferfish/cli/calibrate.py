@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
-import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -18,22 +17,27 @@ from pufferfish.calibration.registry import NOISE, REGISTRY
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import describe, process
 from pufferfish.cli.options import (
+    DELIMITER,
     FORCE,
+    OF_BOTH,
+    PRIOR,
     channel_arguments,
-    channel_options,
     check_one,
-    columns_of,
     epsilons,
-    format_option,
     mechanisms,
-    option,
+    options,
     resolve,
     scenario_of,
-    source_options,
 )
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
-from pufferfish.cli.verdict import Result, print_results, survival_lines, verdict_lines
+from pufferfish.cli.verdict import (
+    Result,
+    print_results,
+    survival_lines,
+    verdict_facts,
+    verdict_lines,
+)
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.matrix import expected_errors
 from pufferfish.files import checked_target
@@ -42,6 +46,50 @@ from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
 
+_SOURCE = f"""
+--secret COL  Column that holds the secret.
+--public COL  Column to be published.
+{PRIOR}
+--pair A B ...  Pair of secrets that nobody may tell apart; may be repeated. By default all pairs.
+--order V1,V2,...  Order of the levels, least first; or 'appearance' or 'alphabetical'. Noise on
+    text needs one; levels without one go through a channel.
+--levels V1,...  Levels of the public column, also those that no row has, and also where they look
+    like numbers.
+--missing TEXT ...  Text that means a missing value, besides the empty cell; may be repeated.
+--missing-as-level  Make missing a level of the public column, released like any other. By default
+    its rows are left out.
+--exclude-secret LEVEL ...  Leave the rows of this secret out of the prior; may be repeated.
+--step G  Step of the lattice; numbers are rounded to it before they are counted.
+--decimal MARK  Decimal mark of the numbers: . (by default) or ,
+{DELIMITER}
+--unit COL  Column whose equal values mark the rows of one person, who is protected in all of them
+    together; by default each row is a person of its own.
+--confidence C  Calibrate for every prior that the rows of TABLE leave possible with this
+    confidence, such as 0.95; for 'exact' and 'channel'.
+--tv-radius R  Calibrate for every prior within this total-variation distance, such as 0.01; for
+    'exact' and 'channel'.
+"""
+_MECHANISM = """
+--epsilon E1,E2,... ...  The largest loss: one number or several, such as 0.1,0.5,1 or 1/3; may be
+    repeated.
+--mechanism M1,M2,...|all ...  Mechanisms to compute; by default 'exact', or 'channel' for levels
+    without an order. 'all': every one that applies.
+--cost NAME|FILE  What the channel minimises: 'hamming' (share of changed values), 'squared',
+    'absolute', or a JSON file {value: {output: cost}}.
+--outputs fine:K  Let the channel publish K more values between every two neighbours.
+--invariant  Let the channel keep the expected frequencies as they are.
+--unbiased  Let the channel's expected output be the value; widens the outputs.
+--min-keep P  Let the channel keep each value at least this often; above 0.5 the frequencies can be
+    estimated from a release.
+--show-channel  Print the channel too: for each value the chance of each output.
+"""
+_OUTPUT = f"""
+--explain  Print all that is known.
+--format table|json|csv  Form of what is printed on standard output.
+--save FILE  Save the plan, readable by you alone; takes one epsilon and one mechanism.
+--ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
+    charged in this ledger, and is by default the budget.
+{FORCE}"""
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--save", "--format", "--force", "--explain", "--show-channel")
 
@@ -56,29 +104,9 @@ class _WithMechanisms(click.Command):
 
 @click.command(cls=_WithMechanisms)
 @click.argument("table", required=False)
-@source_options
-@option(
-    "--epsilon E1,E2,...", "The largest loss: one number or several, such as 0.1,0.5,1 or 1/3.",
-    multiple=True,
-)  # fmt: skip
-@option(
-    "--mechanism M1,M2,...|all", "Mechanisms to compute; by default 'exact', or 'channel' for "
-    "levels without an order. 'all': every one that applies.", multiple=True,
-)  # fmt: skip
-@channel_options
-@option("--explain", "Print all that is known.")
-@format_option("table", "json", "csv")
-@option("--save FILE", "Save the plan, readable by you alone; takes one epsilon and one mechanism.")
-@option(
-    "--ledger BOOKS", "Calibrate the next release of TABLE: epsilon bounds its joint loss with all "
-    "that is charged in this ledger, and is by default the budget.",
-)  # fmt: skip
-@FORCE
+@options(_SOURCE + _MECHANISM + _OUTPUT)
 @click.pass_obj
-def calibrate(
-    messages: Messages, /, table: str | None, epsilon: tuple[str, ...], mechanism: tuple[str, ...],
-    ledger: str | None, save: str | None, form: str, explain: bool, force: bool, **options: Any,
-) -> None:  # fmt: skip
+def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     """Compute the least noise, or the cheapest channel, that keeps every pair within epsilon.
 
     TABLE is a CSV, TSV, Parquet or JSON file, or - for CSV on standard input. What the public
@@ -94,55 +122,49 @@ def calibrate(
       pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     method: Callable[..., Plan] = calibrate_alone
-    priors = options["priors"]
-    if ledger is not None:
-        method, budget = _beside(ledger, table, options["secret"])
+    epsilon, priors, save, force = (given[n] for n in ("epsilon", "prior", "save", "force"))
+    channels, explain = given["show_channel"], given["explain"]
+    if given["ledger"] is not None:
+        method, budget = _beside(given["ledger"], table, given["secret"])
         epsilon = epsilon or (budget,)
         messages.note("with all that is charged the joint loss stays within epsilon and the budget")
-    (texts, hint), names = epsilons(epsilon), mechanisms(mechanism)
+    (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
     if save is not None:
         check_one(texts, hint, names)
         checked_target(save, None if table in (None, "-") else Path(str(table)), force, priors)
-    if options["show_channel"] and form == "csv":
+    if channels and given["format"] == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
-    scenario = scenario_of(table, options)
+    scenario = scenario_of(table, given)
     found, left_out = resolve(names, scenario)
-    arguments = channel_arguments(options, found)
+    arguments = channel_arguments(given, found)
     results, failed = compare(scenario, texts, found, arguments, "all" in names, method)
     if save is not None:
         plan = results[0].plan
-        if priors and options["public"] is not None:
-            plan = plan.with_columns(**columns_of(options))
+        if priors and given["public"] is not None:
+            plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
         process.check()
         plan.save(save, force=force)
         messages.note(f"the plan is saved as {save}{'; it is private' * plan.from_rows}")
     if hint:
-        messages.note(hint.strip(" ()"))
+        messages.note(hint)
     for name, why in {**left_out, **failed}.items():
         messages.note(f"'all' leaves out {name}: {why}")
     source = " and ".join(priors) or str(table)
     command = _command_for_a_sample(messages.arguments, results, bool(arguments))
     verdict = verdict_lines(results, scenario, command)
     with after(save):
-        if form == "table":
-            print_lines([*describe.scenario_lines(scenario, source, explain), ""], True)
-            print_results(results, options["show_channel"], explain)
-            print_lines(["", *verdict], True)
+        if given["format"] == "table":
+            print_lines([*describe.scenario_lines(scenario, source, explain), ""])
+            print_results(results, channels, explain)
+            print_lines(["", *verdict])
             return
         for line in survival_lines(results):
             messages.warning(line)
-        rows = [r.to_dict(options["show_channel"]) for r in results]
-        if form == "csv":
+        rows = [r.to_dict(channels) for r in results]
+        if given["format"] == "csv":
             print_csv(rows)
             return
-        facts = {
-            "certified": all(r.plan.certificate.holds for r in results),
-            "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
-            "command_for_a_sample": command or None,
-            "survives": any(r.survives for r in results),
-            "private": any(r.plan.from_rows for r in results),
-            "text": verdict,
-        }
+        facts = verdict_facts(results, command) | {"text": verdict}
         told = _scenario_to_dict(scenario, source)
         print_json({"scenario": told, "results": rows, "verdict": facts})
 
@@ -173,10 +195,11 @@ def compare(
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
     report, weights = scenario.priors[0].report, _frequencies(scenario)
-    # Both scales are a distance over epsilon: epsilon 1 gives the distance.
-    distances: list[Fraction] = []
+    distances: dict[str, Fraction] = {}
     if not (scenario.has_region or scenario.unit) and set(names) & set(NOISE):
-        distances = [Fraction(f(scenario, Fraction(1)).scale) for f in (wasserstein, l1)]
+        # Both scales are a distance over epsilon: epsilon 1 gives the distance.
+        for other in (wasserstein, l1):
+            distances[other.__name__] = Fraction(other(scenario, Fraction(1)).scale)
     for epsilon in epsilons:
         for name in names:
             process.check()
@@ -187,11 +210,11 @@ def compare(
                     raise
                 failed[f"{name} at {epsilon}"] = error
                 continue
-            plan = plan.with_sensitivity(scenario)
+            if plan.composition is None:  # else epsilon is not for this release alone
+                plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
             expected = expected_errors(scenario.support, plan.applied, weights, rows)
-            below = [_reduction(plan, distance) for distance in distances] or [None, None]
-            results.append(Result(epsilon, plan, expected, *below))
+            results.append(Result(epsilon, plan, expected, distances))
     if not results:
         raise next(iter(failed.values()))
     return results, failed
@@ -199,22 +222,14 @@ def compare(
 
 def _frequencies(scenario: Scenario) -> FloatArray:
     """Return how frequent the values are: pooled rows, or the mean of the distributions given."""
-    total = np.zeros(scenario.support.size)
-    for prior in scenario.priors:
-        for secret in prior.secrets if prior.from_rows else scenario.protected:
-            row = prior.row(secret)
-            share = prior.probabilities[row].reshape(-1)
-            total += share * float(prior.totals[row]) if prior.from_rows else share
-    return np.asarray(total / total.sum())
-
-
-def _reduction(plan: Plan, distance: Fraction) -> float | None:
-    """Return by how many per cent a scale is below a distance over epsilon."""
-    if plan.scale is None or not distance or not math.isfinite(plan.scale):
-        return None
-    saved = 1 - Fraction(plan.scale) * plan.epsilon_exact / distance
-    # The last bit of a scale that was rounded up is no reduction, and no increase either.
-    return float(100 * saved) if abs(saved) > Fraction(1, 10**12) else 0.0
+    pooled = [
+        prior.counts.sum(axis=0) / sum(prior.totals)
+        if prior.from_rows
+        else prior.probabilities[[prior.row(secret) for secret in scenario.protected]].mean(axis=0)
+        for prior in scenario.priors
+    ]
+    frequencies: FloatArray = np.asarray(pooled, dtype=np.float64).mean(axis=0)
+    return frequencies
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:
@@ -236,37 +251,35 @@ def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], a
 
 def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
     """Return a scenario as JSON values; the digest is private and not among them."""
-    report, support = scenario.priors[0].report, scenario.support
-    lattice, levels, coding = None, None, None
+    report, support, coding = scenario.priors[0].report, scenario.support, None
+    where: dict[str, Any] = {"size": support.size}
     if not isinstance(support, Levels):
-        kind, lattice = "numbers", support
+        ends = {"least": support.value(0), "greatest": support.value(support.size - 1)}
+        where |= {"kind": "numbers", "step": support.step, **ends}
     else:
-        levels, kind = support.names, "unordered levels"
+        kind = "ordered levels" if support.ordered else "unordered levels"
+        where |= {"kind": kind, "levels": support.names}
         if support.ordered:
-            kind, coding = "ordered levels", dict(zip(levels, range(support.size), strict=True))
-    data: dict[str, Any] = {
+            coding = {name: code for code, name in enumerate(support.names)}
+    rows = report and {
+        "read": report.rows_read,
+        "used": report.rows_used,
+        "set_aside": report.rows_set_aside,
+        "by_secret": dict(report.secrets),
+    }
+    data = {
         "source": source,
         "secret": report and report.rules.secret,
         "public": scenario.product.columns[0],
         "unit": scenario.unit,
-        "support": {
-            "kind": kind,
-            "size": support.size,
-            "levels": levels,
-            "step": lattice and lattice.step,
-            "least": lattice and lattice.values[0],
-            "greatest": lattice and lattice.values[-1],
-        },
+        "support": where,
         "secrets": scenario.priors[0].secrets,
         "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),
         "region": describe.region_words(scenario.rules) or None,
         "coding": coding,
         "notes": describe.scenario_notes(scenario),
+        "rows": rows,
     }
-    if report is None:
-        return data | dict.fromkeys(("rows", "set_aside", "missing", "people", "warnings"))
-    rows = {"read": report.rows_read, "used": report.rows_used, "set_aside": report.rows_set_aside}
     more = ("set_aside", "missing", "people", "warnings")
-    data["rows"] = rows | {"by_secret": dict(report.secrets)}
-    return data | {name: getattr(report, name) for name in more}
+    return data | {name: report and getattr(report, name) for name in more}

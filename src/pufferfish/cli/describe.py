@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words: one function for each object turns its fields into lines for people."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from pufferfish.cli.output import at_most, share
-from pufferfish.errors import counted, listed, listed_pairs, quoted
+from pufferfish.cli.output import at_most
+from pufferfish.errors import counted, joined, listed, listed_pairs, quoted
 from pufferfish.loss.certificate import Certificate
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -20,37 +20,16 @@ _METHODS = {
     "ball": "ball arithmetic",
     "float-bound": "a floating-point bound",
     "exact": "exact rationals",
+    "rational": "exact rationals",
     "none": "worst cases",
 }
-PRIVATE = "The plan is private: it depends on every row of the table. Keep both together."
-NO_SUM = "Losses of several releases do not add up (see pufferfish ledger)."
-
-
-def joined(items: Iterable[str], limit: int = 8) -> str:
-    """Return phrases joined by commas, cut after ``limit`` of them."""
-    every = list(items)
-    text = ", ".join(every[:limit])
-    return text if len(every) <= limit else f"{text} and {len(every) - limit} more"
-
-
-def used_outputs(channel: Channel) -> list[int]:
-    """Return the outputs that a channel publishes at all."""
-    return [y for y, column in enumerate(channel.rows.T.tolist()) if any(column)]
-
-
-def never_published(channel: Channel) -> list[str]:
-    """Return the values that are outputs of a channel, and that it never publishes."""
-    used = (None, *used_outputs(channel))
-    return [channel.inputs.name(x) for x, y in enumerate(channel.same) if y not in used]
 
 
 def support_words(support: Support) -> str:
     """Return what values a column has."""
     if not isinstance(support, Levels):
-        ends = support.name(0), support.name(support.size - 1)
-        if support.size == 1:
-            return f"the number {ends[0]} alone"
-        return f"{support.size} numbers from {ends[0]} to {ends[1]}, step {show(support.step)}"
+        ends = f"from {support.name(0)} to {support.name(support.size - 1)}"
+        return f"{counted(support.size, 'number')} {ends}, step {show(support.step)}"
     if not support.ordered:
         return f"{counted(support.size, 'level')} without an order: {listed(support.names)}"
     codes = (f"{quoted(name)} = {code}" for code, name in enumerate(support.names))
@@ -70,7 +49,7 @@ def region_words(rules: Sequence[Rule | None]) -> str:
     return "; ".join(dict.fromkeys(names)) if any(rules) else ""
 
 
-def report_lines(report: TableReport, explain: bool = False) -> list[str]:
+def report_lines(report: TableReport, explain: bool) -> list[str]:
     """Return where the rows of a table went: what was set aside, and what missing means."""
     lines = []
     aside = [f"{a.rows} ({a.reason}: {quoted(a.name)})" for a in report.set_aside if a.rows]
@@ -85,39 +64,34 @@ def report_lines(report: TableReport, explain: bool = False) -> list[str]:
     ]
     if texts:
         lines.append(f"missing: {joined(texts)}")
-    if report.missing_rows is not None:
-        lines.append(f"released as the level of missing values: {report.missing_rows} rows")
     if report.people is not None:
         people = (f"{number} with {counted(rows, 'row')}" for rows, number in report.people)
         lines.append(f"people by {quoted(report.rules.unit or '')}: {joined(people)}")
     return lines
 
 
-def scenario_lines(scenario: Scenario, source: str, explain: bool = False) -> list[str]:
+def scenario_lines(scenario: Scenario, source: str, explain: bool) -> list[str]:
     """Return what is hidden in what, from how many rows, and what was decided in reading it."""
     report, column = scenario.priors[0].report, scenario.product.columns[0]
-    which = "; every pair"
+    secrets, pairs, rows, more = listed(scenario.protected), "every pair", "a given prior", []
     if not scenario.is_all_pairs:
-        which = f"; pairs {listed_pairs(scenario.pairs, 8)}"
-    secrets, rows = listed(scenario.protected), "a given prior"
+        pairs = f"pairs {listed_pairs(scenario.pairs, 8)}"
     if report is not None:
         counts = dict(report.secrets)
         named = joined(f"{quoted(name)} {counts[name]}" for name in scenario.protected)
         secrets = f"{quoted(report.rules.secret or '')}, rows {named}"
-        rows = counted(report.rows_used, "row")
+        rows, more = counted(report.rows_used, "row"), report_lines(report, explain)
     elif len(scenario.priors) > 1:
         rows = f"{len(scenario.priors)} priors, one for each adversary"
-    lines = [
-        f"{source}: {rows}",
-        f"hidden: {secrets}{which * (len(scenario.pairs) > 1)}",
-        f"published: {quoted(column) if column else 'a column'}, {support_words(scenario.support)}",
-    ]
     region = region_words(scenario.rules)
-    if region:
-        lines.append(f"for every prior within {region}")
-    if report is not None:
-        lines += report_lines(report, explain)
-    return [*lines, *(f"note: {note}" for note in scenario_notes(scenario))]
+    return [
+        f"{source}: {rows}",
+        f"hidden: {secrets}" + f"; {pairs}" * (len(scenario.pairs) > 1),
+        f"published: {quoted(column) if column else 'a column'}, {support_words(scenario.support)}",
+        *([f"for every prior within {region}"] if region else []),
+        *more,
+        *(f"note: {note}" for note in scenario_notes(scenario)),
+    ]
 
 
 def scenario_notes(scenario: Scenario) -> list[str]:
@@ -141,39 +115,32 @@ def mechanism_words(mechanism: DiscreteLaplace | Channel) -> str:
     return f"a channel from {mechanism.inputs.size} to {mechanism.outputs.size} {kind}"
 
 
+def never_published(channel: Channel) -> list[str]:
+    """Return the values that are outputs of a channel, and that it never publishes."""
+    used = [any(column) for column in channel.rows.T.tolist()]
+    return [
+        channel.inputs.name(x) for x, y in enumerate(channel.same) if y is not None and not used[y]
+    ]
+
+
 def certificate_words(certificate: Certificate) -> str:
     """Return how a loss was proved, and where it is attained."""
-    how, _, more = certificate.method.partition("+")
-    said = f"proved by {_METHODS.get(how, how)}{' and exact rationals' * bool(more)}"
-    found = certificate.witness
+    methods = dict.fromkeys(_METHODS.get(m, m) for m in certificate.method.split("+"))
+    said, found = f"proved by {' and '.join(methods)}", certificate.witness
     if found is None:
         return said
     return f"{said}; most telling is {listed(found.outputs)} for the pair {listed(found.pair)}"
 
 
-def plan_lines(plan: Plan) -> list[str]:
-    """Return what is known of a plan, for --explain."""
-    lines, found, channel = [certificate_words(plan.certificate)], plan.distortion, plan.channel
-    if found is not None and channel is not None:
-        cost, gap = rounded_up(plan.cost or 0.0, 5), rounded_up(found.gap, 2)
-        lines.append(f"expected {found.cost_name} cost {cost}, at most {gap} above the least "
-                     "possible")  # fmt: skip
-        lines += [f"the channel is {condition}" for condition in found.conditions]
-        lost = never_published(channel)
-        if lost:
-            lines.append(f"never published: {listed(lost)}")
-    return [*lines, *plan.notes]
-
-
-def assumption_words(plan: Plan, from_rows: bool) -> str:
+def assumption_words(plan: Plan) -> str:
     """Return what the guarantee of a plan assumes."""
     who = "each row as one person's"
     if plan.unit is not None:
         who = f"all rows of a person (by {quoted(plan.unit)}) together"
-    said = (
+    return (
         f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
+        + " Keep the plan private: it depends on every row." * plan.from_rows
     )
-    return said + " Keep the plan private: it depends on every row." * from_rows
 
 
 def release_lines(
@@ -188,10 +155,6 @@ def release_lines(
     rows = [f"{report.rows_released} of {report.rows_read} rows released"]
     rows += [f"{number} {what}" for number, what in counts if number]
     how = mechanism_words(report.mechanism)
-    if isinstance(report.mechanism, DiscreteLaplace) and report.mechanism.scale > (plan.scale or 0):
-        how += " (raised by --min-scale)"
-    if report.keep_rate is not None:
-        how += f", {share(report.keep_rate)} of the rows stay as they are"
     lines = [
         f"{report.output}: column {quoted(report.column)}, {', '.join(rows)}",
         f"{plan.mechanism} at epsilon {show_short(plan.epsilon_exact)}: {how}",
@@ -204,7 +167,7 @@ def release_lines(
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
         lines.append(f"not proved again here: pufferfish verify {plan_file} TABLE does")
-    return [*lines, *([charged] if charged else []), assumption_words(plan, plan.from_rows)]
+    return [*lines, *([charged] if charged else []), assumption_words(plan)]
 
 
 def verified_lines(
@@ -221,7 +184,5 @@ def verified_lines(
         certificate_words(certificate),
     ]
     if plan.composition is not None:
-        lines.append("judged is this release alone; it was made to fit beside others, whose joint "
-                     "loss the ledger knows")  # fmt: skip
-    counted_rows = any(prior.from_rows for prior in scenario.priors)
-    return [*lines, assumption_words(plan, plan.from_rows or counted_rows)]
+        lines.append("this release alone was verified; the ledger knows its joint loss with others")
+    return [*lines, assumption_words(plan)]

@@ -2,16 +2,14 @@
 """``pufferfish estimate``: the numbers of the original column, from a released one and its plan."""
 
 import io
-import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from pufferfish.cli import describe
-from pufferfish.cli.options import FORCE, format_option, option
-from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
+from pufferfish.cli.options import FORCE, options
+from pufferfish.cli.output import brief, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import LEVEL, Estimate, Figure
@@ -22,25 +20,26 @@ from pufferfish.plans.record import read_record
 
 #: Frequencies that are printed for people; JSON and CSV hold them all.
 _MOST_LINES = 40
+_OPTIONS = f"""
+--plan FILE  Plan that it was released by.
+--record FILE  Public record of the release, with its scale or channel, instead of the plan.
+--column COL  The released column, where it was renamed since.
+--bounds LO HI  The --bounds it was released with.
+--round  It was released with --round.
+--min-scale T  The --min-scale it was released with.
+-o --output FILE.csv  Write all estimates as CSV.
+{FORCE}
+--format table|json|csv  Form of what is printed on standard output.
+"""
 
 
 @click.command()
 @click.argument("released")
-@option("--plan FILE", "Plan that it was released by.", "plan_file")
-@option(
-    "--record FILE", "Public record of the release, with its scale or channel, instead of the plan."
-)
-@option("--column COL", "The released column, where it was renamed since.")
-@option("--bounds LO HI", "The --bounds it was released with.")
-@option("--round", "It was released with --round.")
-@option("--min-scale T", "The --min-scale it was released with.")
-@option("-o --output FILE.csv", "Write all estimates as CSV.")
-@FORCE
-@format_option("table", "json", "csv")
+@options(_OPTIONS)
 @click.pass_obj
 def estimate(
-    messages: Messages, /, released: str, plan_file: str | None, record: str | None,
-    column: str | None, output: str | None, force: bool, form: str, **stated: Any,
+    messages: Messages, /, released: str, plan: str | None, record: str | None,
+    column: str | None, output: str | None, force: bool, format: str, **stated: Any,
 ) -> None:  # fmt: skip
     """Estimate the original frequencies, mean and variance from RELEASED, a released table.
 
@@ -54,11 +53,11 @@ def estimate(
       pufferfish estimate released.csv --plan plan.json --round --bounds no yes
       pufferfish estimate released.csv --record record.json -o estimates.csv
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    by = plan_file or record
-    if by is None or (plan_file and record):
+    by = plan or record
+    if by is None or (plan and record):
         raise InputError("give what it was released by with --plan FILE or --record FILE")
-    if plan_file:
-        spec = Plan.load(plan_file).spec(allow_unchanged=True, **stated)
+    if plan:
+        spec = Plan.load(plan).spec(allow_unchanged=True, **stated)
     elif any(stated.values()):
         raise InputError("--bounds, --round and --min-scale stand in the record")
     else:
@@ -72,9 +71,9 @@ def estimate(
         print_csv(lines, text)
         write_whole(output, text.getvalue().encode(), force=force)
         messages.note(f"the estimates are saved as {output}")
-    if form == "csv":
+    if format == "csv":
         print_csv(lines)
-    elif form == "json":
+    elif format == "json":
         print_json({"rows": found.rows, "confidence": LEVEL, "figures": lines, "notes": notes})
     else:
         print_lines([f"{released}: {found.rows} rows, released by {by}",
@@ -86,12 +85,10 @@ def estimate(
 
 
 def _lines(found: Estimate) -> list[dict[str, Any]]:
-    """Return every figure as a row; several levels, whose sum it is, as a JSON list."""
-    named: list[tuple[str, str | None, Figure | None]] = []
-    for entry in found.entries:
-        one = len(entry.labels) == 1
-        name = entry.labels[0] if one else json.dumps(entry.labels, ensure_ascii=False)
-        named.append(("frequency" if one else "sum of frequencies", name, entry))
+    """Return every figure as a row."""
+    named: list[tuple[str, str | None, Figure | None]] = [
+        ("frequency", name, figure) for name, figure in found.frequencies.items()
+    ]
     named += [("frequency", name, None) for name in found.not_estimable]
     named += [("mean", None, found.mean), ("variance", None, found.variance)]
     return [
@@ -108,24 +105,19 @@ def _lines(found: Estimate) -> list[dict[str, Any]]:
 
 
 def _cells(line: Mapping[str, Any]) -> list[str]:
-    """Return a row of the table, to two digits of its standard error."""
+    """Return a row of the table."""
     kind, levels, *numbers = line.values()
-    error = numbers.pop(1)
-    places = max(0, 1 - math.floor(math.log10(error))) if 1e-9 < error < math.inf else 6
-    value, low, high = (f"{number:.{places}f}" for number in numbers)
-    name = kind if levels is None else f"share of {levels}"
-    return [name, value, f"{error:.2g}", f"{low} to {high}"]
+    value, error, low, high = (brief(number, 4) for number in numbers)
+    return [kind if levels is None else f"share of {levels}", value, error, f"{low} to {high}"]
 
 
 def _notes(found: Estimate) -> list[str]:
     """Return what is to be known of some estimates."""
     notes = ["of these rows as they were; errors are for the noise of the release alone"]
-    if found.few_changes:
-        notes.append("some intervals are longer than 1.96 standard errors")
     if found.too_many_values:
         notes.append("no shares: there are too many values")
     if found.not_estimable:
         notes.append(f"cannot be estimated: {listed(found.not_estimable)}")
-    if len(found.entries) > _MOST_LINES:
-        notes.append(f"{len(found.entries)} shares; --format csv prints all")
+    if len(found.frequencies) > _MOST_LINES:
+        notes.append(f"{len(found.frequencies)} shares; --format csv prints all")
     return notes

@@ -9,23 +9,34 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.describe import joined
-from pufferfish.cli.options import CLAMP, DELIMITER, format_option, option
+from pufferfish.cli.options import CLAMP, DELIMITER, options
 from pufferfish.cli.output import at_most, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
-from pufferfish.errors import CheckFailed, counted, quoted
+from pufferfish.errors import CheckFailed, counted, joined, quoted
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Price
 from pufferfish.ledger.records import Dataset, parse_budget
 from pufferfish.ledger.store import NOTICE
 from pufferfish.ledger.verify import Difference
-from pufferfish.loss.certificate import LossBound
-from pufferfish.numbers import float_down, float_up, rounded_up, show, show_short
+from pufferfish.numbers import float_down, float_up, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.source import open_table
 
-_FORMAT = format_option("table", "json")
-_GIVEN = "As it will be given to release."
+_FORMAT = "--format table|json  Form of what is printed on standard output.\n"
+_OPEN = f"""
+--dataset NAME (required)  Name of the dataset.
+--secret COL (required)  Column that holds the secret.
+--budget E (required)  The most that the joint loss of all releases may be; it is never changed.
+--other-people  The people of TABLE are others than those of the datasets that BOOKS has about the
+    secret.
+{DELIMITER}"""
+_PRICE = f"""
+--plan FILE (required)  Plan of calibrate.
+{CLAMP}
+--bounds LO HI  As it will be given to release.
+--min-scale T  As it will be given to release.
+--allow-unchanged  As it will be given to release.
+{DELIMITER}"""
 
 
 @click.group(invoke_without_command=True)
@@ -53,63 +64,47 @@ def ledger(ctx: click.Context) -> None:
 @ledger.command("open")
 @click.argument("books")
 @click.argument("table")
-@option("--dataset NAME", "Name of the dataset.", required=True)
-@option("--secret COL", "Column that holds the secret.", required=True)
-@option(
-    "--budget E", "What the joint loss of all releases may be at most; it is never changed.",
-    required=True,
-)  # fmt: skip
-@option(
-    "--other-people", "The people of TABLE are others than those of the datasets that BOOKS has "
-    "about the secret.",
-)  # fmt: skip
-@DELIMITER
+@options(_OPEN)
 @click.pass_obj
 def open_dataset(
     messages: Messages, /, books: str, table: str, dataset: str, delimiter: str | None,
-    **options: Any,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Open a dataset for TABLE in BOOKS, which is made if there is no such file."""
-    parse_budget(options["budget"])  # before a file is made
+    parse_budget(given["budget"])  # before a file is made
     source = open_table(table, delimiter=delimiter)
-    source.column(options["secret"])
+    source.column(given["secret"])
     if not os.path.lexists(Path(books).expanduser()):
         Ledger.create(books)
         print_lines([f"{books}: made, readable by you alone"])
-    print_lines([_dataset_words(_opened(books, messages).dataset(dataset, source, **options))])
+    print_lines([_dataset_words(_opened(books, messages).dataset(dataset, source, **given))])
 
 
 @ledger.command("price")
 @click.argument("books")
 @click.argument("table")
-@option("--plan FILE", "Plan of calibrate.", "plan_file", required=True)
-@CLAMP
-@option("--bounds LO HI", _GIVEN)
-@option("--min-scale T", _GIVEN)
-@option("--allow-unchanged", _GIVEN)
-@DELIMITER
-@_FORMAT
+@options(_PRICE + _FORMAT)
 @click.pass_obj
 def price(
-    messages: Messages, /, books: str, table: str, plan_file: str, delimiter: str | None,
-    form: str, **options: Any,
+    messages: Messages, /, books: str, table: str, plan: str, delimiter: str | None, format: str,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
-    opened, plan = _opened(books, messages), Plan.load(plan_file)
-    found = opened.price(open_table(table, delimiter=delimiter), plan, **options)
-    if form == "table":
+    opened, source = _opened(books, messages), open_table(table, delimiter=delimiter)
+    found = opened.price(source, Plan.load(plan), **given)
+    if format == "json":
+        left = float_down(found.left)
+        facts = {"bound": found.bound.kind, "joint_loss": found.loss, "left": left}
+        print_json(vars(found) | facts | {"fits": found.fits})
+    else:
         print_lines([f"{table}: {_dataset_words(found.dataset)}", *_price_lines(found)])
-        return
-    left = float_down(found.left)
-    more = {"bound": found.bound.kind, "fits": found.fits, "joint_loss": found.loss, "left": left}
-    print_json(vars(found) | more)
 
 
 @ledger.command("show")
 @click.argument("books")
-@_FORMAT
+@options(_FORMAT)
 @click.pass_obj
-def show_books(messages: Messages, /, books: str, form: str) -> None:
+def show_books(messages: Messages, /, books: str, format: str) -> None:
     """Show the datasets of BOOKS and all releases.
 
     "released" means that the output was in place; "charged" that the command did not come so far,
@@ -117,41 +112,34 @@ def show_books(messages: Messages, /, books: str, form: str) -> None:
     """
     opened = _opened(books, messages)
     found = opened.show()
-    own = [[r for r in found.releases if r.dataset == d.name] for d in found.datasets]
     # Releases are in the order of their charges: the last bound is of them all.
-    spent = [
-        (d, len(charged), charged[-1].bound if charged else Fraction(0))
-        for d, charged in zip(found.datasets, own, strict=True)
-    ]
-    if form == "json":
-        datasets = [vars(d) | {"releases": n, "joint_loss": float_up(b)} for d, n, b in spent]
+    spent = {dataset.name: Fraction(0) for dataset in found.datasets}
+    spent |= {record.dataset: record.bound for record in found.releases}
+    if format == "json":
+        datasets = [vars(d) | {"joint_loss": float_up(spent[d.name])} for d in found.datasets]
         rows = [vars(r) | {"plan": None, "joint_loss": float_up(r.bound)} for r in found.releases]
         facts = {"notice": NOTICE, "private": not opened.exposed}
         print_json(facts | {"datasets": datasets, "releases": rows})
         return
-    releases = counted(len(found.releases), "release")
-    print_lines([f"{books}: {counted(len(spent), 'dataset')}, {releases}"])
+    budgets = {dataset.name: dataset.budget for dataset in found.datasets}
     print_lines(
-        f"{_dataset_words(d)}; {counted(n, 'release')}, joint loss at most "
-        f"{_spent_words(bound, d.budget)}"
-        for d, n, bound in spent
+        f"{_dataset_words(d)}; joint loss at most {at_most(spent[d.name], d.budget)}"
+        for d in found.datasets
     )
-    if found.releases:
-        budgets = {d.name: d.budget for d in found.datasets}
-        cells = [
-            [r.id, r.time[:16], r.dataset, r.column, _spent_words(r.bound, budgets[r.dataset]),
-             r.kind, r.state]
-            for r in found.releases
-        ]  # fmt: skip
-        headers = ["id", "time", "dataset", "column", "joint loss", "bound", "state"]
-        print_table(headers, cells, [0, 1, 2, 3, 5, 6])
+    cells = [
+        [r.id, r.time[:16], r.dataset, r.column, at_most(r.bound, budgets[r.dataset]), r.kind,
+         r.state]
+        for r in found.releases
+    ]  # fmt: skip
+    headers = ["id", "time", "dataset", "column", "joint loss", "bound", "state"]
+    print_table(headers, cells, [0, 1, 2, 3, 5, 6])
     print_lines([NOTICE])
 
 
 @ledger.command("verify")
 @click.argument("books")
 @click.argument("table", required=False)
-@DELIMITER
+@options(DELIMITER)
 @click.pass_obj
 def verify(messages: Messages, /, books: str, table: str | None, delimiter: str | None) -> None:
     """Check what BOOKS charged: its budgets and worst cases, and with TABLE the joint losses.
@@ -165,8 +153,9 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
             f"{books} is not as it should be: {counted(len(found.differences), 'fault')}: "
             f"{joined(map(_difference_words, found.differences))}"
         )
-    how = f"{found.recounted} joint losses computed again from {table}"
-    how = "budgets and worst cases" if table is None else how
+    how = "budgets and worst cases"
+    if table is not None:
+        how = f"{found.recounted} joint losses computed again from {table}"
     checked = counted(found.releases, "release")
     print_lines([f"{books}: {checked} checked ({how}); all as it should be"])
 
@@ -181,21 +170,6 @@ def _opened(books: str, messages: Messages) -> Ledger:
     return found
 
 
-def _spent_words(upper: Fraction | None, budget: Fraction) -> str:
-    """Return a joint loss, rounded up but never above a budget that it is within."""
-    if upper is None:
-        return "infinity"
-    exact = show(upper)
-    if len(exact) <= 10:
-        return exact
-    return at_most(float_up(upper), budget) if upper <= budget else rounded_up(float_up(upper))
-
-
-def _bound_words(bound: LossBound, budget: Fraction) -> str:
-    """Return a bound of the joint loss, and how it is known."""
-    return f"at most {_spent_words(bound.upper, budget)} ({bound.kind})"
-
-
 def _dataset_words(dataset: Dataset) -> str:
     """Return what a dataset of a ledger is."""
     others = ", other people than before" if dataset.other_people else ""
@@ -205,29 +179,30 @@ def _dataset_words(dataset: Dataset) -> str:
     )
 
 
+def _bound_words(price: Price) -> str:
+    upper = math.inf if price.bound.upper is None else price.bound.upper
+    return f"at most {at_most(upper, price.dataset.budget)} ({price.bound.kind})"
+
+
 def price_words(price: Price) -> str:
     """Return what is spent after a release."""
-    budget = price.dataset.budget
     return (
-        f"joint loss of the {counted(price.releases + 1, 'release')} of {price.dataset.name}: "
-        f"{_bound_words(price.bound, budget)}; budget {show_short(budget)}"
+        f"joint loss of the {counted(price.releases + 1, 'release')} of "
+        f"{quoted(price.dataset.name)}: {_bound_words(price)}; budget "
+        f"{show_short(price.dataset.budget)}"
     )
 
 
 def _price_lines(price: Price) -> list[str]:
     """Return what a release would cost."""
-    budget, before = price.dataset.budget, "none"
-    if price.releases:
-        spent = _spent_words(price.before, budget)
-        before = f"{counted(price.releases, 'release')}, joint loss at most {spent}"
-    left = math.floor(price.left * 10**6) / 10**6
-    fits = f"fits the budget {show_short(budget)}, and leaves {left}"
-    if not price.fits:
-        fits = f"DOES NOT FIT the budget {show_short(budget)}: the release would be refused"
+    budget, fits = price.dataset.budget, "DOES NOT FIT"
+    if price.fits:
+        fits = f"fits, and leaves {math.floor(price.left * 10**6) / 10**6}"
     lines = [
-        f"charged already: {before}",
-        f"with this release of {quoted(price.column)}: {_bound_words(price.bound, budget)}",
-        fits,
+        f"charged already: {counted(price.releases, 'release')}, joint loss at most "
+        f"{at_most(price.before, budget)}",
+        f"with this release of {quoted(price.column)}: {_bound_words(price)}",
+        f"budget {show_short(budget)}: {fits}",
     ]
     if not price.own:
         lines.append("the plan is for other counts than those of this table: worst cases")

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share, how their texts are read, and the scenario they describe."""
+"""Options as they stand in the help, how their texts are read, and the scenario they describe."""
 
 import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,129 +16,58 @@ from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon
 from pufferfish.priors.prior import Prior, read_prior_file
 from pufferfish.priors.scenario import Scenario
+from pufferfish.support import NAMED_ORDERS
 
-Decorator = Callable[[Any], Any]
-#: Options of a table and of a prior whose plan is for a table, and those of a table alone.
-_OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
-_OF_TABLES = ("exclude_secrets", "levels", "unit", "delimiter", "decimal", "confidence")
+#: A usage, two blanks, and a meaning that goes on in the indented lines that follow.
+_ENTRY = re.compile(r"^(-.*?)  (.*\n(?:  .*\n)*)", re.MULTILINE)
+
+#: Options of several commands.
+PRIOR = "--prior FILE ...  Prior file instead of a table; several files are several adversaries.\n"
+DELIMITER = "--delimiter D  What separates the cells of a text file: , ; | or tab.\n"
+CLAMP = (
+    "--out-of-support refuse|clamp  What happens to a value that is not in the plan's support.\n"
+)
+FORCE = "--force  Replace files that exist.\n"
+#: Options of a table, and of a prior whose plan is for a table; options of a table alone; options
+#: of a channel.
+OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
+_OF_TABLES = ("exclude_secret", "levels", "unit", "delimiter", "decimal", "confidence")
+_OF_CHANNELS = ("cost", "outputs", "invariant", "unbiased", "min_keep")
 
 
-def option(usage: str, text: str, *name: str, **more: Any) -> Decorator:
-    """Return the decorator of an option; ``usage`` is as in the help, as in ``--pair A B``.
+def options(text: str) -> Callable[[Any], Any]:
+    """Return the decorator of options that are written as in a help: usage, two blanks, meaning.
 
-    An option without a value is a flag.
+    An option without a value is a flag. After the value, ``...`` stands where the option may be
+    repeated, and ``(required)`` where it must be given. A value ``a|b`` is one of these words, by
+    default the first; ``N`` is an integer.
     """
-    names = [word for word in usage.split() if word.startswith("-")]
-    values = usage.split()[len(names) :]
-    if values:
-        more |= {"metavar": " ".join(values), "nargs": len(values)}
-    return click.option(*names, *name, help=text, is_flag=not values or None, **more)
 
+    def decorated(function: Any) -> Any:
+        for usage, meaning in reversed(_ENTRY.findall(text)):
+            words = usage.split()
+            names = [word for word in words if word.startswith("-")]
+            values = [word for word in words if word not in (*names, "...", "(required)")]
+            more: dict[str, Any] = {"is_flag": True}
+            if values:
+                more = {"metavar": " ".join(values), "nargs": len(values)}
+                more |= {"multiple": "..." in words, "required": "(required)" in words}
+            if values == ["N"]:
+                more["type"] = int
+            elif values and "|" in usage and values[0].islower():
+                forms = values[0].split("|")
+                more |= {"type": click.Choice(forms), "default": forms[0], "show_default": True}
+            help_text = " ".join(meaning.split())
+            function = click.option(*names, help=help_text, **more)(function)
+        return function
 
-def choice(name: str, forms: Sequence[str], text: str) -> Decorator:
-    """Return the decorator of an option that takes one of some words, by default the first."""
-    return click.option(
-        *name.split(), type=click.Choice(forms), default=forms[0], show_default=True, help=text
-    )
-
-
-def format_option(*forms: str) -> Decorator:
-    """Return the decorator of the option that chooses the form of the output."""
-    return choice("--format form", forms, "Form of what is printed on standard output.")
-
-
-def together(*decorators: Decorator) -> Decorator:
-    """Return several decorators as one."""
-    return lambda function: reduce(lambda f, decorator: decorator(f), decorators[::-1], function)
-
-
-PUBLIC = option("--public COL", "Column to be published.")
-SECRET = option("--secret COL", "Column that holds the secret.")
-PRIOR = option(
-    "--prior FILE", "Prior file instead of a table; several files are several adversaries.",
-    "priors", multiple=True,
-)  # fmt: skip
-DELIMITER = option(
-    "--delimiter D", "What separates the cells of a text file: , ; | or tab.",
-    callback=lambda _, __, text: "\t" if text == "tab" else text,
-)  # fmt: skip
-CLAMP = choice(
-    "--out-of-support", ("refuse", "clamp"),
-    "What happens to a value that is not in the plan's support.",
-)  # fmt: skip
-FORCE = option("--force", "Replace files that exist.")
-#: Where the scenario comes from.
-source_options = together(
-    SECRET,
-    PUBLIC,
-    PRIOR,
-    option(
-        "--pair A B", "Pair of secrets that nobody may tell apart; may be repeated. By default all "
-        "pairs.", "pairs", multiple=True,
-    ),
-    option(
-        "--order V1,V2,...", "Order of the levels, least first; or 'appearance' or 'alphabetical'. "
-        "Noise on text needs one; levels without one go through a channel.",
-    ),
-    option(
-        "--levels V1,...", "Levels of the public column, also those that no row has, and also "
-        "where they look like numbers.",
-    ),
-    option(
-        "--missing TEXT", "Text that means a missing value, besides the empty cell; may be "
-        "repeated.", multiple=True,
-    ),
-    option(
-        "--missing-as-level", "Make missing a level of the public column, released like any "
-        "other. By default its rows are left out.",
-    ),
-    option(
-        "--exclude-secret LEVEL", "Leave the rows of this secret out of the prior; may be "
-        "repeated.", "exclude_secrets", multiple=True,
-    ),
-    option(
-        "--step G", "Step of the lattice; numbers are rounded to it before they are counted."
-    ),
-    option("--decimal MARK", "Decimal mark of the numbers: . or ,", default="."),
-    DELIMITER,
-    option(
-        "--unit COL", "Column whose equal values mark the rows of one person, who is protected in "
-        "all of them together; by default each row is a person of its own.",
-    ),
-    option(
-        "--confidence C", "Calibrate for every prior that the rows of TABLE leave possible with "
-        "this confidence, such as 0.95; for 'exact' and 'channel'.",
-    ),
-    option(
-        "--tv-radius R", "Calibrate for every prior within this total-variation distance, such as "
-        "0.01; for 'exact' and 'channel'.",
-    ),
-)  # fmt: skip
-#: What only the mechanism channel understands.
-channel_options = together(
-    option(
-        "--cost NAME|FILE", "What the channel minimises: 'hamming' (share of changed values), "
-        "'squared', 'absolute', or a JSON file {value: {output: cost}}.",
-    ),
-    option(
-        "--outputs fine:K", "Let the channel publish K more values between every two neighbours."
-    ),
-    option("--invariant", "Let the channel keep the expected frequencies as they are."),
-    option(
-        "--unbiased", "Let the channel's expected output be the value; widens the outputs."
-    ),
-    option(
-        "--min-keep P", "Let the channel keep each value at least this often; above 0.5 the "
-        "frequencies can be estimated from a release.",
-    ),
-    option("--show-channel", "Print the channel too: for each value the chance of each output."),
-)  # fmt: skip
+    return decorated
 
 
 def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a table, or of prior files, with the pairs that were named."""
-    order, pairs, files = options["order"], options["pairs"], options["priors"]
-    if order not in ("appearance", "alphabetical"):
+    pairs, files, order = options["pair"], options["prior"], options["order"]
+    if order not in (None, *NAMED_ORDERS):
         order = _levels(order, "--order")
     asked = None not in (table, options["secret"], options["public"])
     if bool(files) == (table is not None) or not (files or asked):
@@ -148,38 +76,36 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
             "both"
         )
     if not files:
-        given = {name: options[name] for name in (*_OF_BOTH, *_OF_TABLES, "tv_radius")}
-        given |= {"order": order, "levels": _levels(options["levels"], "--levels")}
+        given = {name: options[name] for name in (*OF_BOTH, *_OF_TABLES, "tv_radius")}
+        levels = None if options["levels"] is None else _levels(options["levels"], "--levels")
+        given |= {"order": order, "levels": levels, "decimal": options["decimal"] or "."}
+        given["exclude_secrets"] = given.pop("exclude_secret")
         return Scenario(Prior.from_table(table, **given), pairs=pairs or "all")
-    wrong = [name for name in _OF_TABLES if options[name] not in (None, (), ".")]
+    wrong = [name for name in _OF_TABLES if options[name] not in (None, ())]
     if wrong:
         raise InputError(f"{listed(map(_option, wrong))} needs a TABLE, not a --prior FILE")
     found = [read_prior_file(path, order=order, step=options["step"]) for path in files]
     # A file without pairs means all of them: fewer would promise less than it asks for.
     named = {frozenset(map(frozenset, own or combinations(p.secrets, 2))) for p, own in found}
-    if len(named) > 1 and not pairs:
+    same = len({frozenset(prior.secrets) for prior, _ in found}) == 1  # or Scenario refuses them
+    if same and len(named) > 1 and not pairs:
         raise InputError(f"{', '.join(files)} protect different pairs; say which with --pair A B")
     priors = [prior.with_region(tv_radius=options["tv_radius"]) for prior, _ in found]
     return Scenario(priors, pairs=pairs or found[0][1] or "all")
 
 
-def columns_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what tells a plan from a given prior the columns of the tables to release."""
-    return {name: options[name] for name in (*_OF_BOTH, "decimal")}
-
-
 def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
     """Read the texts after ``--epsilon``: numbers with commas between them, and a hint on 1,5."""
     hint = "; ".join(
-        f" (--epsilon {text} is the list {text.replace(',', ' and ')}; for the number with a "
-        f"decimal point write {text.replace(',', '.')})"
+        f"--epsilon {text} is the list {text.replace(',', ' and ')}; for the number with a "
+        f"decimal point write {text.replace(',', '.')}"
         for text in given
         if re.fullmatch(r"\d+,\d+", text)
     )
     try:
-        found = {parse_epsilon(part): part for text in given for part in _parts(text)}
+        found = {parse_epsilon(part): part for part in _parts(given)}
     except InputError as error:
-        raise InputError(f"{error}{hint}") from None
+        raise InputError(f"{error}; {hint}" if hint else str(error)) from None
     if not found:
         raise InputError("--epsilon is missing: give one or several, as in --epsilon 0.1,0.5,1")
     return tuple(found.values()), hint
@@ -187,24 +113,23 @@ def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
 
 def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
     """Read the texts after ``--mechanism``: names of the registry and 'all', each once."""
-    names = (part for text in given for part in _parts(text))
-    return tuple(dict.fromkeys(n if n == "all" else method_named(n).name for n in names))
+    names = (name if name == "all" else method_named(name).name for name in _parts(given))
+    return tuple(dict.fromkeys(names))
 
 
 def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
     """Check that there is exactly one epsilon and one mechanism, as a plan has."""
     if len(epsilons) > 1 or len(names) > 1 or "all" in names:
-        given = listed((*epsilons, *names))
-        raise InputError(
-            f"--save takes exactly one epsilon and one mechanism, but {given} were given{hint}"
-        )
+        given = f"{listed((*epsilons, *names))} were given{'; ' * bool(hint)}{hint}"
+        raise InputError(f"--save takes exactly one epsilon and one mechanism, but {given}")
 
 
 def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the mechanisms for a scenario, and why 'all' leaves out each other one."""
-    reasons = [why_not(method_named(name), scenario) for name in names if name != "all"]
-    for reason in filter(None, reasons):
-        raise InputError(reason)
+    for name in names:
+        reason = None if name == "all" else why_not(method_named(name), scenario)
+        if reason is not None:
+            raise InputError(reason)
     if "all" in names:
         return applicable(scenario)
     return tuple(names) or (default_for(scenario),), {}
@@ -212,28 +137,25 @@ def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], 
 
 def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return what was asked of the channel, as arguments of ``calibrate``; reads a cost file."""
-    asked = ("cost", "outputs", "invariant", "unbiased", "min_keep")
-    given = {name: options[name] for name in asked if options[name] not in (None, False)}
+    given = {name: options[name] for name in _OF_CHANNELS if options[name] not in (None, False)}
     if (given or options["show_channel"]) and "channel" not in names:
         words = listed(map(_option, given or ("show_channel",)))
         raise InputError(f"{words}: for --mechanism channel, but {listed(names)} is computed")
-    if Path(given.get("cost", "")).suffix:
+    if not given.get("cost", "hamming").isalpha():  # names are letters alone, others are files
         given["cost"] = read_strict(Path(given["cost"]), "the cost file")
     return given
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('exclude_secrets', 'exclude_secret').replace('_', '-')}"
+    return f"--{name.replace('_', '-')}"
 
 
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
+def _parts(texts: Iterable[str]) -> list[str]:
+    return [part.strip() for text in texts for part in text.split(",")]
 
 
-def _levels(text: str | None, option: str) -> list[str] | None:
+def _levels(text: str, option: str) -> list[str]:
     """Read a list as one line of CSV: a level that holds a comma stands in double quotes."""
-    if text is None:
-        return None
     found = [item.strip() for row in csv.reader([text], skipinitialspace=True) for item in row]
     if not found or "" in found:
         raise InputError(f"{option} takes levels, as in low,mid,high, but {text!r} was given")

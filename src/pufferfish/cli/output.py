@@ -22,20 +22,20 @@ import click
 
 from pufferfish.cli.process import one_line
 from pufferfish.errors import InputError
-from pufferfish.numbers import rounded_up, show
+from pufferfish.numbers import float_up, rounded_up, show
 
 
-def print_lines(lines: Iterable[str], wrap: bool = False) -> None:
-    """Print lines of text, on a terminal wrapped between words, and with ``wrap`` everywhere.
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of text, on a terminal wrapped between words.
 
     A line that is indented is a command to be copied, and stays whole.
     """
-    wrap, width = _stdout().isatty() or wrap, shutil.get_terminal_size().columns
+    on_terminal, width = _stdout().isatty(), shutil.get_terminal_size().columns
     for line in lines:
         text = one_line(line)
         if line.startswith("  "):
             text = f"  {text}"
-        elif wrap:
+        elif on_terminal:
             text = textwrap.fill(
                 text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
             )
@@ -89,20 +89,14 @@ def jsonable(value: Any) -> Any:
     return value
 
 
-def at_most(value: float, limit: Fraction, digits: int = 8) -> str:
-    """Return a number rounded up, with as many digits more as keep it within a limit.
+def at_most(value: float | Fraction, limit: Fraction) -> str:
+    """Return a number rounded up; one within a limit is never shown above it.
 
-    The double nearest to the limit stands for the limit, which is shown itself if it is short.
+    The double nearest to the limit stands for the limit.
     """
-    exact = show(limit)
-    within = math.isfinite(value) and (Fraction(value) <= limit or value == float(limit))
-    for count in range(digits, 18):
-        text = rounded_up(value, count)
-        if not within or Fraction(text) <= limit:
-            return text
-        if len(exact) <= digits + 2:
-            break
-    return exact
+    text = rounded_up(float_up(value) if isinstance(value, Fraction) else value, 8)
+    within = value <= limit or value == float(limit)
+    return show(limit) if within and Fraction(text) > limit else text
 
 
 def brief(value: float | None, digits: int = 3) -> str:
@@ -126,7 +120,7 @@ def _stdout() -> Any:
 
 @contextlib.contextmanager
 def after(written: str | Path | None) -> Iterator[None]:
-    """Print what follows; should that fail, the error says what file is in place all the same."""
+    """Do what follows a written file; should that fail, the error says that the file is there."""
     try:
         yield
         _stdout().flush()

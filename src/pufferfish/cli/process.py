@@ -7,21 +7,16 @@ name, raises again.
 """
 
 import contextlib
-import itertools
 import signal
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-import click
-
 from pufferfish.errors import PufferfishWarning
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 #: The signals that arrived while the command ran; a process has only one place for them.
 _received: list[int] = []
 
@@ -41,22 +36,13 @@ def check(*_: object) -> None:
         raise Stopped
 
 
-def ignore() -> None:
-    """Ignore signals from now on: the work is done, and only the interpreter's own end remains."""
-    if threading.current_thread() is threading.main_thread():
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-
-
 @contextlib.contextmanager
 def listening(last: bool) -> Iterator[None]:
-    """Listen while a command runs; ``last``: the process ends afterwards."""
+    """Listen while a command runs; ``last``: the process ends afterwards, and hears no more."""
     _received.clear()
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     # A signal that the parent told us to ignore stays ignored.
-    heard = [n for n in _SIGNALS if signal.getsignal(n) not in (signal.SIG_IGN, None)]
+    both = (signal.SIGINT, signal.SIGTERM)
+    heard = [n for n in both if signal.getsignal(n) not in (signal.SIG_IGN, None)]
     before = [(number, signal.signal(number, _handle)) for number in heard]
     hook = sys.unraisablehook
 
@@ -79,26 +65,22 @@ def _handle(number: int, frame: FrameType | None) -> None:
     raise Stopped
 
 
-@contextlib.contextmanager
-def progress(after: float = 1.0) -> Iterator[Callable[[int, int | None], None]]:
-    """Give a callback for rows done, and rows in all: it checks for signals and draws a bar.
+def progress(after: float = 1.0) -> Callable[[int, int | None], None]:
+    """Return a callback for rows done, and rows in all: it checks for signals and shows them.
 
-    The bar appears on a terminal alone, and only where the work lasts so many seconds.
+    It shows them on a terminal alone, and only where the work lasts so many seconds.
     """
-    start, bars = time.monotonic(), list[Any]()
-    with contextlib.ExitStack() as stack:
+    start = time.monotonic()
 
-        def step(rows: int, total: int | None) -> None:
-            check()
-            late = time.monotonic() - start >= after
-            if not bars and late and sys.stderr is not None and sys.stderr.isatty():
-                rows_all = itertools.count()
-                bar = click.progressbar(rows_all, total, "rows", show_pos=True, file=sys.stderr)
-                bars.append(stack.enter_context(bar))
-            for bar in bars:
-                bar.update(rows - bar.pos)
+    def step(rows: int, total: int | None) -> None:
+        check()
+        late = time.monotonic() - start >= after
+        if late and sys.stderr is not None and sys.stderr.isatty():
+            of = "" if total is None else f" of {total}"
+            # The next line on the terminal, which is longer, takes the place of this one.
+            print(f"{rows}{of} rows", end="\r", file=sys.stderr, flush=True)
 
-        yield step
+    return step
 
 
 def one_line(text: str) -> str:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import click
 
-from pufferfish.cli.options import format_option, option
+from pufferfish.cli.options import options
 from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.errors import CheckFailed
 from pufferfish.numbers import rounded_up, show
@@ -14,14 +14,16 @@ from pufferfish.paper.figure import FigureOne, figure_one
 from pufferfish.paper.table import Cell, Reproduction
 from pufferfish.paper.table import reproduce as reproduce_table
 
+_OPTIONS = """
+--format table|json  Form of what is printed on standard output.
+--diabetes FILE  Pima Indians Diabetes table (columns Glucose and Age): also compute the first
+    figure.
+"""
+
 
 @click.command()
-@format_option("table", "json")
-@option(
-    "--diabetes FILE", "Pima Indians Diabetes table (columns Glucose and Age): also compute the "
-    "first figure.",
-)  # fmt: skip
-def reproduce(form: str, diabetes: str | None) -> None:
+@options(_OPTIONS)
+def reproduce(format: str, diabetes: str | None) -> None:
     """Compute all 150 cells of the paper's table, and the mechanisms that it does not have.
 
     Each printed value stands beside the computed scale. The package carries the counts behind the
@@ -35,7 +37,7 @@ def reproduce(form: str, diabetes: str | None) -> None:
     # The file is read first: it is what can be wrong.
     figure = None if diabetes is None else figure_one(diabetes)
     found = reproduce_table()
-    if form == "json":
+    if format == "json":
         print_json(vars(found) | ({} if figure is None else {"figure_one": figure}))
     else:
         _print(found)
@@ -54,10 +56,11 @@ def _print(found: Reproduction) -> None:
     for title, cells in groupby(found.cells, key=lambda cell: cell.title):
         print_lines(["", title])
         rows = [list(row) for _, row in groupby(cells, key=lambda cell: cell.epsilon)]
-        headers = [
-            h for c in rows[0] for h in _with_printed(c, "\npaper", f"{c.mechanism}\ncomputed")
-        ]
-        print_table(["\neps", *headers], map(_row, rows))
+        headers = ["\neps"]
+        for cell in rows[0]:
+            headers += ["\npaper"] * (cell.printed is not None)
+            headers.append(f"{cell.mechanism}\ncomputed")
+        print_table(headers, map(_row, rows))
     print_lines(["", "Noise reduction of relaxed in per cent, over epsilon from 0.1 to 1"])
     reductions = [
         [
@@ -76,13 +79,10 @@ def _print(found: Reproduction) -> None:
 def _row(row: Sequence[Cell]) -> list[str]:
     cells = [show(row[0].epsilon)]
     for cell in row:
-        star = "*" * (cell.agrees is False)
-        cells += _with_printed(cell, f"{star}{cell.printed}", rounded_up(cell.scale, 8))
+        if cell.printed is not None:
+            cells.append("*" * (cell.agrees is False) + cell.printed)
+        cells.append(rounded_up(cell.scale, 8))
     return cells
-
-
-def _with_printed(cell: Cell, printed: str, computed: str) -> list[str]:
-    return [computed] if cell.printed is None else [printed, computed]
 
 
 def _range(least: str, most: str) -> str:

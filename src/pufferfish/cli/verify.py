@@ -4,21 +4,21 @@
 import click
 
 from pufferfish.cli import describe, process
-from pufferfish.cli.options import DELIMITER, PRIOR, option
+from pufferfish.cli.options import DELIMITER, PRIOR, options
 from pufferfish.cli.output import print_lines
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
 
+_OTHER = "--other-prior  Judge the plan under a prior that is not the one it was computed from.\n"
+
 
 @click.command()
 @click.argument("plan")
 @click.argument("table", required=False)
-@PRIOR
-@DELIMITER
-@option("--other-prior", "Judge the plan under a prior that is not the one it was computed from.")
+@options(PRIOR + DELIMITER + _OTHER)
 def verify(
-    plan: str, table: str | None, priors: tuple[str, ...], delimiter: str | None, other_prior: bool
+    plan: str, table: str | None, prior: tuple[str, ...], delimiter: str | None, other_prior: bool
 ) -> None:
     """Recompute the loss of PLAN under the prior of TABLE, or of prior files.
 
@@ -33,12 +33,12 @@ def verify(
       pufferfish verify plan.json --prior prior.json
       pufferfish verify plan.json other.csv --other-prior
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    if (table is None) == (not priors):
-        both = ", not both" if priors else ""
+    if (table is None) == (not prior):
+        both = ", not both" if prior else ""
         raise InputError(f"verify needs the prior: give a TABLE or --prior FILE{both}")
     loaded = Plan.load(plan)
     if table is None:
-        scenario = scenario_of_priors(loaded, priors)
+        scenario = scenario_of_priors(loaded, prior)
     else:
         scenario = scenario_of_table(loaded, table, delimiter=delimiter)
     process.check()
