@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The optimal channel: reference costs, exact privacy, and as cheap as can be."""
 
+import dataclasses
 import math
 import random
 import subprocess
 import sys
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -14,14 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from channel_checks import (
-    costs_of,
-    entries,
-    is_private,
-    least_cost,
-    scenarios,
-    spent,
-)
+from channel_checks import costs_of, entries, is_private, least_cost, scenarios, spent
 from pufferfish.calibration import channel as module
 from pufferfish.calibration.channel import channel, exponential_below
 from pufferfish.errors import InputError, PufferfishError
@@ -231,9 +226,14 @@ def test_mutant_one_sign_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     """Program and repair that protect i from j only make a channel that the definition rejects."""
     counts = {"a": [20, 5, 1], "b": [5, 20, 5], "c": [1, 5, 20]}
     scenario = Scenario(Prior.from_counts(counts, support=range(3)), [("a", "b"), ("b", "c")])
-    both = module.Task.both.fget  # type: ignore[attr-defined]
     assert is_private(scenario, channel(scenario, HALF).mechanism, HALF)
-    monkeypatch.setattr(module.Task, "both", property(lambda task: both(task)[: len(task.pairs)]))
+    honest = module.task_of
+
+    def one_sided(*args: Any) -> Any:
+        task = honest(*args)
+        return dataclasses.replace(task, pairs=task.pairs[: len(scenario.pairs)])
+
+    monkeypatch.setattr(module, "task_of", one_sided)
     assert not is_private(scenario, channel(scenario, HALF).mechanism, HALF)
 
 

@@ -5,17 +5,15 @@ A linear program (theory, section 4), then a repair: the solver's floating-point
 channel of integers that satisfies every privacy inequality in exact arithmetic.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from pufferfish.calibration.channel_program import build, check_size, least_cost, most_kept
-from pufferfish.calibration.channel_repair import repaired
-from pufferfish.calibration.channel_task import (
-    Task,
+from pufferfish.calibration.channel_options import (
+    Conditions,
+    Costs,
     check_span,
     output_alphabet,
     read_conditions,
@@ -23,15 +21,18 @@ from pufferfish.calibration.channel_task import (
     read_weights,
     widened,
 )
+from pufferfish.calibration.channel_program import build, check_size, least_cost
+from pufferfish.calibration.channel_repair import repaired
+from pufferfish.calibration.channel_task import Average, Task
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.solver import Infeasible, solve
-from pufferfish.errors import InputError, PufferfishError
-from pufferfish.mechanisms.channel import Channel
+from pufferfish.errors import InputError
+from pufferfish.mechanisms.channel import Channel, places, same_places
 from pufferfish.mechanisms.thresholds import exp_minus
 from pufferfish.numbers import float_up, show
 from pufferfish.plans.distortion import Distortion
-from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.scenario import Scenario
+from pufferfish.support import Support
 
 #: Below it doubles do not tell e^epsilon from 1; above the other the channel of that one is used.
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(20)
@@ -61,33 +62,29 @@ def channel(
     if epsilon < LEAST_EPSILON:
         raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
     used = min(epsilon, LARGEST_EPSILON)
+    bound = exponential_below(used)
     inputs = scenario.support
     conditions = read_conditions(inputs, invariant, unbiased, min_keep)
     alphabet = output_alphabet(inputs, outputs)
     if unbiased:
-        alphabet = widened(alphabet, _coth_above(used))
-    sets = scenario.sets()
-    check_size(sets, len(scenario.pairs), inputs.size, alphabet.size)
+        alphabet = widened(alphabet, (bound + 1) / (bound - 1))
+    check_size(scenario, alphabet.size)
     costs = read_costs(inputs, alphabet, cost)
     check_span(costs, unbiased)
-    at = {secret: k for k, secret in enumerate(scenario.protected)}
-    pairs = tuple((at[first], at[second]) for first, second in scenario.pairs)
-    mu = read_weights(scenario, weights)
-    task = Task(inputs, alphabet, sets, pairs, exponential_below(used), costs, mu, conditions)
-    if invariant and min_keep is not None and task.idle:
-        raise InputError(
-            "invariant and min_keep together need weights above 0, but that of "
-            f"{inputs.name(task.idle[0])!r} is 0"
-        )
-    program = build(task)
+    whole = read_weights(scenario, weights)
+    task = task_of(scenario, bound, alphabet, costs, whole, conditions)
+    average = Average.of(task)
+    program = build(average.task_of_others())
     try:
         optimum = solve(program.lp)
     except Infeasible:
-        raise InputError(_why_infeasible(task, used)) from None
-    made = repaired(task, optimum.values)
-    spent = expected_cost(task, made)
-    least = Fraction(least_cost(program, optimum.duals, private=used == epsilon)) * task.unit
-    gap = float_up(max(Fraction(0), spent - least - task.fixed))
+        raise InputError(_why_infeasible(scenario, conditions, used)) from None
+    table = repaired(program.task, optimum.values)
+    rows = average.with_rows(table)
+    least = Fraction(least_cost(program, optimum.duals, private=used == epsilon)) * program.unit
+    gap = float_up(max(Fraction(0), program.task.cost(table) - least))
+    made, spent = Channel(inputs, alphabet, rows), task.cost(rows)
+    mu = tuple(Fraction(weight, sum(whole)) for weight in whole)
     notes = (f"the channel was computed for epsilon {show(used)}, and is private for larger ones",)
     return Proposal(
         made,
@@ -98,11 +95,30 @@ def channel(
     )
 
 
-def expected_cost(task: Task, made: Channel) -> Fraction:
-    """Return sum_x mu(x) sum_y c(x, y) M(y|x), exactly."""
-    rows = zip(task.weights, made.rows, made.denominators, task.costs.whole, strict=True)
-    spent = (w * Fraction(int(np.dot(row, costs)), whole) for w, row, whole, costs in rows if w)
-    return sum(spent, Fraction(0)) * task.costs.unit
+def task_of(
+    scenario: Scenario,
+    bound: Fraction,
+    alphabet: Support,
+    costs: Costs,
+    weights: Sequence[int],
+    conditions: Conditions,
+) -> Task:
+    """Return the task of all values of a scenario."""
+    inputs, counted = scenario.support, np.array(weights, dtype=object)
+    at = {secret: k for k, secret in enumerate(scenario.protected)}
+    pairs = [(at[first], at[second]) for first, second in scenario.pairs]
+    return Task(
+        sets=scenario.sets(),
+        pairs=(*pairs, *((j, i) for i, j in pairs)),
+        bound=bound,
+        weights=counted,
+        prices=costs.whole,
+        costs=counted[:, None] * costs.whole,
+        unit=costs.unit / sum(weights),
+        same=[y for y in same_places(inputs, alphabet) if y is not None],
+        conditions=conditions,
+        places=places(inputs, alphabet)[1:] if conditions.unbiased and inputs.size > 1 else None,
+    )
 
 
 def exponential_below(epsilon: Fraction) -> Fraction:
@@ -111,38 +127,19 @@ def exponential_below(epsilon: Fraction) -> Fraction:
     return Fraction((1 << (_BITS + _EXP_BITS)) // high, 1 << _BITS)
 
 
-def _coth_above(epsilon: Fraction) -> Fraction:
-    """Return a rational at least coth(epsilon / 2) = (1 + e^-epsilon) / (1 - e^-epsilon)."""
-    _, high = exp_minus(epsilon, _EXP_BITS)
-    return Fraction((1 << _EXP_BITS) + high, (1 << _EXP_BITS) - high)
-
-
-def _why_infeasible(task: Task, epsilon: Fraction) -> str:
+def _why_infeasible(scenario: Scenario, asked: Conditions, epsilon: Fraction) -> str:
     """Return one line on what cannot be met, and what would make it feasible."""
-    asked = task.conditions
-    ways = []
-    if asked.min_keep is not None:
-        most = _most_kept(task)
-        ways.append(f"min_keep {show(most)} or less" if most else "a smaller min_keep")
-    if epsilon < LARGEST_EPSILON:
-        ways.append("a larger epsilon")
-    if len(asked.names) > 1:
-        ways.append("fewer conditions")
-    if any(not isinstance(s, Point) for own in task.sets for s in own):
-        ways.append("no region (confidence or tv_radius)")
+    ways = [
+        way
+        for way, helps in (
+            ("a smaller min_keep", asked.min_keep is not None),
+            ("a larger epsilon", epsilon < LARGEST_EPSILON),
+            ("fewer conditions", len(asked.names) > 1),
+            ("no region (confidence or tv_radius)", scenario.has_region),
+        )
+        if helps
+    ]
     return (
         f"no channel that is private at epsilon {show(epsilon)} meets "
         f"{' and '.join(asked.names)}; feasible with {' or '.join(ways)}"
     )
-
-
-def _most_kept(task: Task) -> Fraction | None:
-    """Return the largest feasible min_keep, rounded down to 4 digits."""
-    try:
-        largest = float(solve(most_kept(task)).values[-1]) * (1 - 1e-6)
-    except PufferfishError:
-        return None
-    if largest < 1e-6:
-        return None
-    unit = Fraction(10) ** (math.floor(math.log10(largest)) - 3)
-    return math.floor(Fraction(largest) / unit) * unit

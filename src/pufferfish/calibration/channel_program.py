@@ -17,30 +17,33 @@ and the smallest likewise. The multipliers lie between the smallest and the larg
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pufferfish.calibration.channel_task import Task
+from pufferfish.calibration.channel_task import ObjectArray, Task
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.errors import InputError
-from pufferfish.numbers import FloatArray, IntArray, float_up
+from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import AmbiguitySet, Point, Region
-from pufferfish.support import lattice_of
+from pufferfish.priors.scenario import Scenario
 
 #: Larger programs take more than some minutes, or more memory than there is.
 MOST_COEFFICIENTS = 4_000_000
-#: What values without a weight count, so that among the cheapest channels one treats them well.
-_LEAST_WEIGHT = 2.0**-30
-#: Rows whose coefficients are all below 2 to this are magnified, and so count.
-_SMALL = -16
-_MOST_MAGNIFIED = 12
+#: Values without a weight count 2 to minus this: among the cheapest channels one treats them well.
+_LEAST_WEIGHT = 30
+#: By so much more is kept than asked for, which the repair may take; more for a small epsilon.
+_KEPT_MORE = 2.0**-32
+#: The largest cost in the program is below 2 to this: the solver's tolerances are absolute.
+_HEADROOM = 9
+#: Rows about privacy are multiplied by 1 / (E - 1), as the repair is, but by no more than this.
+_MOST_MAGNIFIED = 2.0**12
 #: Unit roundoff, and roundings of a single term (its cost, coefficient, product, and spare).
 _UNIT, _EACH = 2.0**-53, 10
-
-_ZERO, _ONE = Fraction(0), Fraction(1)
 
 #: For every output y the same sum: coefficients of the blocks of variables, one for each y.
 Terms = Mapping[int, Fraction]
@@ -48,16 +51,17 @@ Terms = Mapping[int, Fraction]
 
 @dataclass(frozen=True, eq=False)
 class ChannelProgram:
-    """The linear program of a task; ``privacy`` rows first, then for each x that its row sums to 1.
+    """The linear program of a task, whose first rows say that those of the channel sum to 1.
 
-    Further variables, those after the n_x * n_y of the channel, lie between 0 and 1 in some
-    solution. ``cost`` is what the channel really costs; the solver's favours neglected values.
+    Those about privacy are no equations. Further variables, after the n_x * n_y of the channel, lie
+    between 0 and 1 in some solution. ``cost`` is what the channel really costs, over ``unit``; the
+    solver's favours neglected values.
     """
 
     task: Task
     lp: LinearProgram
-    privacy: int
     cost: FloatArray
+    unit: Fraction
 
 
 class _Builder:
@@ -65,84 +69,60 @@ class _Builder:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.grid = np.arange(math.prod(task.shape)).reshape(task.shape)
-        self.blocks = list(self.grid)
-        self.count = 0
-        #: A small epsilon needs privacy to a smaller tolerance, and the solver's is absolute.
-        self._magnified = Fraction(2) ** min(_MOST_MAGNIFIED, max(0, -_exponent(task.bound - 1)))
-        self._rows: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
+        self.grid: IntArray = np.arange(task.costs.size).reshape(task.costs.shape)
+        self.blocks = len(self.grid)
+        self._magnified = min(_MOST_MAGNIFIED, max(1.0, 1 / float(task.bound - 1)))
+        self._rows: list[tuple[npt.NDArray[Any], ...]] = []
 
     def block(self) -> int:
         """Return the number of a new block of variables."""
-        self.blocks.append(self.blocks[-1] + self.task.shape[1])
-        return len(self.blocks) - 1
+        self.blocks += 1
+        return self.blocks - 1
 
     def add(
-        self,
-        columns: IntArray,
-        coefficients: Sequence[Fraction],
-        ends: Sequence[Fraction],
-        equal: bool = False,
-        magnified: Fraction = _ONE,
+        self, columns: IntArray, coefficients: FloatArray, ends: FloatArray, equal: bool = True
     ) -> None:
         """Add rows of the same coefficients, shape (rows, terms); each equals its end or less."""
-        top = max(map(_exponent, map(abs, coefficients)), default=0)
-        shift = Fraction(2) ** (-top if top < _SMALL or (top > 0 and equal) else 0) * magnified
-        values = np.array([float(a * shift) for a in coefficients])
-        upper = np.array([float(b * shift) for b in ends])
-        lower = upper if equal else np.full(len(upper), -np.inf)
-        self._rows.append((columns, np.tile(values, (len(columns), 1)), lower, upper))
-        self.count += len(columns)
+        rows, terms = columns.shape
+        values = np.tile(coefficients, rows)
+        sizes, kinds = np.full(rows, terms), np.full(rows, equal)
+        self._rows.append((sizes, columns.ravel(), values, ends, kinds))
 
-    def at_most_zero(
-        self, first: Terms, second: Terms | None = None, factor: Fraction = _ONE
-    ) -> None:
+    def at_most_zero(self, first: Terms, second: Terms, factor: Fraction | int) -> None:
         """Add for each y: first + factor * second <= 0."""
-        terms = dict(first)
-        for block, a in (second or {}).items():
-            terms[block] = terms.get(block, _ZERO) + factor * a
-        used = sorted(block for block, a in terms.items() if a)
-        if used:
-            columns = np.stack([self.blocks[block] for block in used], axis=1)
-            coefficients, zeros = [terms[block] for block in used], [_ZERO] * len(columns)
-            self.add(columns, coefficients, zeros, magnified=self._magnified)
+        sums = {at: first.get(at, 0) + factor * second.get(at, 0) for at in {**first, **second}}
+        used = sorted(at for at, a in sums.items() if a)
+        n_y = self.grid.shape[1]
+        columns = np.add.outer(np.arange(n_y), n_y * np.array(used, dtype=np.int64))
+        coefficients = self._magnified * np.array([float(sums[at]) for at in used])
+        self.add(columns, coefficients, np.zeros(n_y), equal=False)
+
+    def padded(self, own: FloatArray) -> FloatArray:
+        """Return numbers for the variables of the channel, and 0 for all further ones."""
+        return np.pad(own.ravel(), (0, self.blocks * self.grid.shape[1] - own.size))
 
     def program(self, cost: FloatArray, least: FloatArray) -> LinearProgram:
         """Return the program of all rows; further variables cost nothing."""
-        columns, *rows = zip(*self._rows, strict=True)
-        index, lengths = (
-            [c.ravel() for c in columns],
-            [np.full(len(c), c.shape[1]) for c in columns],
+        sizes, index, values, ends, equal = map(np.concatenate, zip(*self._rows, strict=True))
+        start = np.cumsum([0, *sizes])
+        return LinearProgram(
+            self.padded(cost), self.padded(least), start, index, values, ends, equal
         )
-        values, lower, upper = (np.concatenate([part.ravel() for part in parts]) for parts in rows)
-        further = np.zeros(len(self.blocks) * self.task.shape[1] - self.grid.size)
-        cost, least = (np.concatenate([part.ravel(), further]) for part in (cost, least))
-        start = np.cumsum(np.concatenate([[0], *lengths]))
-        return LinearProgram(cost, least, start, np.concatenate(index), values, lower, upper)
 
 
-def _exponent(value: Fraction) -> int:
-    """Return about log2 of a positive number."""
-    return value.numerator.bit_length() - value.denominator.bit_length()
-
-
-def check_size(
-    sets: Sequence[Sequence[AmbiguitySet]], pairs: int, values: int, outputs: int
-) -> None:
+def check_size(scenario: Scenario, outputs: int) -> None:
     """Refuse a program that is too large, before anything of it is built."""
-    each = values
-    for own in sets:
-        if any(isinstance(belief, Region) for belief in own):
-            each += 8 * values * len(own) + 4 * pairs
-        elif len(own) > 2 and 2 * pairs == len(own) * (len(own) - 1):
-            points = (belief.masses for belief in own if isinstance(belief, Point))
-            each += 2 * sum(int(np.count_nonzero(masses)) for masses in points)
-        else:
-            each += 2 * values * pairs
-    if each * outputs > MOST_COEFFICIENTS:
+    values, secrets = scenario.support.size, len(scenario.protected)
+    each = 2 * len(scenario.pairs)
+    if scenario.has_region:
+        each = 8 * secrets
+    elif scenario.is_all_pairs and secrets > 2:
+        each = 2 * secrets
+    coefficients = values * outputs * (1 + each * len(scenario.priors))
+    if coefficients > MOST_COEFFICIENTS:
         raise InputError(
             f"a channel from {values} values to {outputs} outputs needs a linear program of "
-            f"{each * outputs:,} coefficients, more than {MOST_COEFFICIENTS:,}; merge levels, give "
+            f"{coefficients:,} coefficients, more than {MOST_COEFFICIENTS:,}; merge levels, give "
             "a coarser step (--step), ask for fewer outputs, or use the mechanism exact where "
             "there is an order"
         )
@@ -150,54 +130,41 @@ def check_size(
 
 def build(task: Task) -> ChannelProgram:
     """Return the linear program of a task."""
-    builder, privacy = _rows(task)
-    least, chosen = np.zeros(task.shape), task.terms.copy()
-    if task.conditions.min_keep is not None:
-        least[_kept(task)] = float(min(_ONE, task.conditions.min_keep + task.kept_more))
-    chosen[task.idle] += _LEAST_WEIGHT * task.prices[task.idle]
-    lp = builder.program(chosen, least)
-    cost = np.concatenate([task.terms.ravel(), np.zeros(len(lp.cost) - chosen.size)])
-    return ChannelProgram(task, lp, privacy, cost)
-
-
-def most_kept(task: Task) -> LinearProgram:
-    """Return the program whose last variable, at most 1, is the largest feasible min_keep."""
-    builder, _ = _rows(task)
-    kept = builder.grid[_kept(task)]
-    last = np.full(len(kept), builder.blocks[builder.block()][-1])
-    builder.add(np.stack([last, kept], axis=1), [_ONE, -_ONE], [_ZERO] * len(kept))
-    program = builder.program(np.zeros(task.shape), np.zeros(task.shape))
-    program.cost[-1] = -1.0
-    return program
-
-
-def _kept(task: Task) -> tuple[list[int], list[int]]:
-    """Return the places of M(x|x), but for averaged rows."""
-    at = [x for x in range(task.shape[0]) if x not in task.averaged]
-    return at, [task.same[x] for x in at]
-
-
-def _rows(task: Task) -> tuple[_Builder, int]:
-    """Return all rows, and how many of them are about privacy."""
     builder = _Builder(task)
+    n_x, n_y = builder.grid.shape
+    builder.add(builder.grid, np.ones(n_y), np.ones(n_x))
     _add_privacy(builder)
-    privacy = builder.count
-    builder.add(builder.grid, [_ONE] * task.shape[1], [_ONE] * task.shape[0], True)
     _add_conditions(builder)
-    return builder, privacy
+    neglected = task.prices * sum(task.weights) * (task.weights == 0)[:, None]
+    largest = max(task.costs.max(), neglected.max() >> _LEAST_WEIGHT)
+    shift = int(largest).bit_length() - _HEADROOM
+    cost = _in_doubles(task.costs, shift)
+    favoured = cost + _in_doubles(neglected, shift + _LEAST_WEIGHT)
+    least = np.zeros(builder.grid.shape)
+    if task.conditions.min_keep is not None:
+        more = _KEPT_MORE * max(1.0, 1 / (16384 * float(task.bound - 1)))
+        least[np.arange(n_x), task.same] = min(1.0, float(task.conditions.min_keep) + more)
+    lp = builder.program(favoured, least)
+    return ChannelProgram(task, lp, builder.padded(cost), task.unit * Fraction(2) ** shift)
+
+
+def _in_doubles(exact: ObjectArray, shift: int) -> FloatArray:
+    """Return exact numbers over 2**shift, correctly rounded."""
+    doubles: FloatArray = (exact * (1 << max(0, -shift)) / (1 << max(0, shift))).astype(float)
+    return doubles
 
 
 def _add_privacy(builder: _Builder) -> None:
     task = builder.task
     for own in task.sets:
         ends = [_ends(builder, belief) for belief in own]
-        if task.by_ends(own) and len(own) > 2:
-            least = {builder.block(): _ONE}
+        if isinstance(own[0], Point) and len(task.pairs) == len(own) * (len(own) - 1) > 2:
+            least = {builder.block(): Fraction(1)}
             for mass, _ in ends:
-                builder.at_most_zero(least, mass, -_ONE)
+                builder.at_most_zero(least, mass, -1)
                 builder.at_most_zero(mass, least, -task.bound)
         else:
-            for i, j in task.both:
+            for i, j in task.pairs:
                 builder.at_most_zero(ends[i][0], ends[j][1], -task.bound)
 
 
@@ -207,48 +174,44 @@ def _ends(builder: _Builder, belief: AmbiguitySet) -> tuple[Terms, Terms]:
         masses = enumerate(belief.masses.reshape(-1).tolist())
         point = {x: Fraction(int(mass), belief.total) for x, mass in masses if mass}
         return point, point
-    high, low = (_region_end(builder, belief, side) for side in (_ONE, -_ONE))
-    return {high: _ONE}, {low: _ONE}
+    high, low = (_region_end(builder, belief, Fraction(side)) for side in (1, -1))
+    return {high: Fraction(1)}, {low: Fraction(1)}
 
 
 def _region_end(builder: _Builder, region: Region, side: Fraction) -> int:
     """Add variables at least (side 1) or at most (-1) <P, k_y> for every P; return their block."""
-    end, unit = builder.block(), region.unit
+    end, multiplier, unit = builder.block(), builder.block(), region.unit
     terms = {x: side * Fraction(mass, unit) for x, mass in enumerate(region.least)}
-    terms[end] = -side
-    if region.spread and any(region.room):
-        multiplier = builder.block()
-        terms[multiplier] = side * Fraction(region.spread, unit)
-        for x, room in enumerate(region.room):
-            if room:
-                excess = builder.block()
-                terms[excess] = Fraction(room, unit)
-                # side (k_x - multiplier) <= t_x
-                builder.at_most_zero({x: side, multiplier: -side, excess: -_ONE})
+    terms[multiplier] = side * Fraction(region.spread, unit)
+    for x, room in enumerate(region.room):
+        excess = builder.block()
+        terms[excess] = Fraction(room, unit)
+        # side (k_x - multiplier) <= t_x
+        builder.at_most_zero({x: side, multiplier: -side}, {excess: Fraction(1)}, -1)
     if region.free:
         best = builder.block()
         terms[best] = side * Fraction(region.free, unit)
         for x in range(len(region.room)):
-            builder.at_most_zero({x: side, best: -side})
-    builder.at_most_zero(terms)
+            builder.at_most_zero({x: side}, {best: side}, -1)
+    builder.at_most_zero(terms, {end: side}, -1)
     return end
 
 
 def _add_conditions(builder: _Builder) -> None:
     task, grid = builder.task, builder.grid
     if task.conditions.invariant:
-        counting = [x for x, w in enumerate(task.weights) if w]
-        hit = [task.same[x] for x in counting]
-        mu = [task.weights[x] for x in counting]
-        builder.add(grid[np.ix_(counting, hit)].T, mu, mu, True)
-        never = np.delete(grid, hit, axis=1).T  # an output of frequency 0 is published for no value
-        if len(never):
-            builder.add(never, [_ONE] * len(grid), [_ZERO] * len(never))
-    if task.conditions.unbiased:
-        xs, ys = lattice_of(task.inputs).values, lattice_of(task.outputs).values
-        # Values are taken from the middle of the outputs, where numbers are smallest.
-        middle = (ys[0] + ys[-1]) / 2
-        builder.add(grid, [value - middle for value in ys], [value - middle for value in xs], True)
+        counting = np.flatnonzero(task.weights)
+        hit = np.array(task.same)[counting]
+        mu = (task.weights[counting] / sum(task.weights)).astype(np.float64)
+        builder.add(grid[np.ix_(counting, hit)].T, mu, mu)
+        # An output of frequency 0 is published for no value.
+        never = np.delete(grid, hit, axis=1).T
+        builder.add(never, np.ones(len(grid)), np.zeros(len(never)), equal=False)
+    if task.places is not None:
+        # From -1 to 1, where the outputs end.
+        low, high = task.places[1][[0, -1]]
+        xs, ys = (((2 * v - low - high) / (high - low)).astype(float) for v in task.places)
+        builder.add(grid, ys, xs)
 
 
 def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True) -> float:
@@ -259,27 +222,19 @@ def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True)
     the bound holds for every epsilon. A sum of k terms with e roundings each is computed to within
     about (k + e) u of the sum of their sizes; twice that is subtracted.
     """
-    lp, (n_x, n_y) = program.lp, program.task.shape
-    size = len(lp.cost)
-    y = np.where(np.isfinite(duals), duals, 0.0)
-    y[program.privacy : program.privacy + n_x] = 0.0
-    if not private:
-        y[: program.privacy] = 0.0
-    y[(y > 0) & np.isinf(lp.lower)] = 0.0
-    ends = np.where(y > 0, lp.lower, np.where(y < 0, lp.upper, 0.0)) * y
+    lp, task, (n_x, n_y) = program.lp, program.task, program.task.costs.shape
+    right = np.isfinite(duals) & (lp.equal | ((duals < 0) & private))
+    y = np.where(right, duals, 0.0)
+    y[:n_x] = 0.0
     terms = np.repeat(y, np.diff(lp.start)) * lp.value
-    reduced = program.cost - np.bincount(lp.index, terms, size)
-    error = np.abs(program.cost) + np.bincount(lp.index, np.abs(terms), size)
+    own = np.abs(program.cost), np.bincount(lp.index, np.abs(terms), len(lp.cost))
     # Each column with its own number of terms, however many: robust ones are tall.
-    roundings = _EACH + len(program.task.averaged)
-    safe = reduced - 2 * _UNIT * (np.bincount(lp.index, minlength=size) + roundings) * error
-    own, further = safe[: n_x * n_y].reshape(n_x, n_y), np.minimum(safe[n_x * n_y :], 0.0)
-    # The margin of what is kept is ours: it does not count here.
-    least = lp.least[: n_x * n_y].reshape(n_x, n_y)
-    held = np.maximum(least - float_up(program.task.kept_more), 0.0)
-    left = (1.0 - held.sum(axis=1)) * own.min(axis=1)
-    parts = np.concatenate([(held * own)[held != 0], left, ends, further]).tolist()
-    # What is held of a row, and the rest of it, are each right to as many roundings as its terms.
-    roundings += int(np.count_nonzero(held, axis=1).max())
-    sizes = [*map(abs, parts), *np.abs(own.min(axis=1)).tolist()]
-    return math.fsum(parts) - 2 * _UNIT * roundings * math.fsum(sizes)
+    count = np.bincount(lp.index, minlength=len(lp.cost)) + _EACH
+    reduced = (
+        program.cost - np.bincount(lp.index, terms, len(lp.cost)) - 2 * _UNIT * count * sum(own)
+    )
+    rows, further = reduced[: n_x * n_y].reshape(n_x, n_y), reduced[n_x * n_y :]
+    least, kept = rows.min(axis=1), rows[np.arange(n_x), task.same]
+    more = float(task.conditions.min_keep or 0) * (kept - least)
+    parts = np.concatenate([least, more, np.minimum(further, 0.0), y * lp.end])
+    return math.fsum(parts) - 2 * _UNIT * _EACH * math.fsum(np.abs(parts))

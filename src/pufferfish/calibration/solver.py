@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pufferfish.errors import PufferfishError
 from pufferfish.numbers import FloatArray, IntArray
@@ -30,15 +31,10 @@ class Infeasible(PufferfishError):
 
 @dataclass(frozen=True, eq=False)
 class LinearProgram:
-    """Minimise ``cost . v`` subject to ``lower <= A v <= upper`` and ``least <= v <= 1``.
+    """Minimise ``cost . v`` subject to ``A v <= end`` and ``least <= v <= 1``.
 
-    Attributes
-    ----------
-    cost, least : float64 arrays, shape (variables,)
-    start, index, value : arrays
-        A, compressed row by row.
-    lower, upper : float64 arrays, shape (rows,)
-        Infinite where there is no bound.
+    ``cost`` and ``least`` have one entry for each variable, ``end`` for each row; where ``equal``,
+    the row says A v = end. A is compressed row by row in ``start``, ``index`` and ``value``.
     """
 
     cost: FloatArray
@@ -46,8 +42,8 @@ class LinearProgram:
     start: IntArray
     index: IntArray
     value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+    end: FloatArray
+    equal: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +60,11 @@ def solve(program: LinearProgram) -> Optimum:
     import highspy  # slow to import
 
     lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(program.cost), len(program.lower)
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.end)
     lp.col_cost_, lp.col_lower_ = program.cost, program.least
     lp.col_upper_ = np.ones(lp.num_col_)
-    lp.row_lower_, lp.row_upper_ = program.lower, program.upper
+    lp.row_lower_ = np.where(program.equal, program.end, -np.inf)
+    lp.row_upper_ = program.end
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_ = program.start.astype(np.int32)
     lp.a_matrix_.index_ = program.index.astype(np.int32)
