@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The finite channel of a release against its definition, and its weights against the theory."""
 
-import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -11,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pufferfish.estimate.estimate import bounds_of, figures, one_more
-from pufferfish.estimate.matrix import FiniteChannel, Inverse, expected_errors
+from pufferfish.estimate.matrix import FiniteChannel, LeastSquares, expected_errors
 from pufferfish.estimate.released import estimate_released
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -76,7 +74,7 @@ def stochastic(rows: list[list[int]]) -> Any:
 def test_weights_solve_and_have_the_least_variance(rows: list[list[int]]) -> None:
     matrix = stochastic(rows)
     size = len(matrix)
-    weights, usable = Inverse(matrix).weights(np.eye(size))
+    weights, usable = LeastSquares(matrix).weights(np.eye(size))
     exact = np.linalg.matrix_rank(matrix, tol=1e-10)
     null = np.linalg.svd(matrix)[2][exact:]
     mass = matrix.mean(axis=0)
@@ -89,65 +87,14 @@ def test_weights_solve_and_have_the_least_variance(rows: list[list[int]]) -> Non
                 assert (mass * weights[:, x] * direction).sum() == pytest.approx(0, abs=1e-7)
 
 
-@given(ROWS)
-def test_groups_are_the_finest_partition_of_that_kind(rows: list[list[int]]) -> None:
-    matrix = stochastic(rows)
-    groups = Inverse(matrix).groups()
-    assert sorted(itertools.chain.from_iterable(groups)) == list(range(len(rows)))
-    rank = np.linalg.matrix_rank(matrix, tol=1e-10)
-    hidden = np.linalg.svd(matrix.T)[2][rank:]
-    for group in groups:
-        indicator = np.isin(np.arange(len(rows)), group)
-        assert hidden @ indicator == pytest.approx(np.zeros(len(hidden)), abs=1e-7)
-        for part in itertools.chain.from_iterable(
-            itertools.combinations(group, k) for k in range(1, len(group))
-        ):
-            # No way to split a group into two sums that both are known whatever the rest.
-            rest = [x for x in group if x not in part]
-            assert (
-                np.abs(hidden[:, list(part)]).max(initial=0) > 1e-9 or not rest or len(hidden) == 0
-            )
-
-
 def test_a_nearly_singular_channel_is_of_no_use() -> None:
     """A deviation of 1e6 per row or more is as good as none."""
     three = Levels(("a", "b", "c"))
     for tiny, told_apart in ((10**3, True), (10**8, False), (10**30, False)):
         rows = [[tiny + 1, tiny, tiny], [tiny, tiny + 1, tiny], [0, 0, 1]]
         channel = FiniteChannel(Postprocess(channel_job(three, rows)), three)
-        _, usable = Inverse(channel.matrix).weights(np.eye(3))
+        _, usable = LeastSquares(channel.matrix).weights(np.eye(3))
         assert usable.tolist() == [told_apart, told_apart, True]
-
-
-@given(ROWS)
-def test_bounds_of_the_variance_are_those_of_the_definition(rows: list[list[int]]) -> None:
-    matrix = stochastic(rows)
-    weights = np.random.default_rng(1).normal(size=(matrix.shape[1], 3))
-    bounds = bounds_of(weights, matrix)
-    for k in range(3):
-        centred = weights[:, k] - (matrix @ weights[:, k])[:, None]
-        variances = (matrix * centred**2).sum(axis=1)
-        assert bounds.least[k] == pytest.approx(variances.min(), abs=1e-12)
-        assert bounds.most[k] == pytest.approx(variances.max(), abs=1e-12)
-        random = variances > 1e-12
-        fourth = (matrix * centred**4).sum(axis=1)[random] / variances[random]
-        jump = math.sqrt(fourth.max(initial=0.0))
-        assert bounds.jump[k] == pytest.approx(jump, rel=1e-6, abs=1e-9)
-
-
-def test_one_row_more_where_few_change() -> None:
-    longer = one_more(np.array([0.0, 0.1, 1.0, 4.0, 5.0]), np.ones(5), 1.0)
-    assert longer.tolist() == pytest.approx([0.0, 0.1, math.sqrt(2), math.sqrt(17), 5.0])
-
-
-def test_no_interval_has_zero_width_by_chance() -> None:
-    """That an output did not occur does not make its chance 0."""
-    matrix = np.array([[0.9, 0.1], [0.1, 0.9]])
-    weights, _ = Inverse(matrix).weights(np.eye(2))
-    for figure in figures(
-        np.array([30.0, 0.0]), weights, np.array([1.1, -0.1]), bounds_of(weights, matrix)
-    ):
-        assert figure.standard_error > 0.01
 
 
 # The errors that `calibrate` promises are those that estimates from a release have.
@@ -174,7 +121,7 @@ def test_estimates_have_the_errors_that_were_expected(
     values = np.array([float(c) for c in codes]) if support is NUMBERS else np.array(codes)
     spec = ReleaseSpec(None, support, mechanism)
     found = estimate_released(release_any(values, spec), spec)
-    errors = [entry.standard_error for entry in found.entries]
+    errors = [figure.standard_error for figure in found.frequencies.values()]
     assert found.mean is not None
     assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(expected.share_error, rel=0.2)
     assert found.mean.standard_error == pytest.approx(expected.mean_error, rel=0.2)

@@ -2,43 +2,34 @@
 """Estimate: frequencies, mean and variance of the original column, each with a standard error.
 
 Row r of the table holds x_r and shows Y_r. An estimate is the mean of w(Y_r) over the rows, where
-E w(Y) = a(x) for a row that holds x. Only the noise is random, so its variance is
-sum_x p(x) (E[w(Y)^2 | x] - a(x)^2) / n; the first part is estimated by the mean of w(Y_r)^2, the
-second by weights for a^2 (for a set of levels a^2 is a itself). Both without bias.
-
-Where few rows change, an estimate takes few values, and a normal interval is too short: errors of
-the difference of two Poisson counts with mean 2 lie within 1.96 standard errors in 92 % only. The
-interval is then one with the variance of one changed row more.
+E w(Y) = a(x) for a row that holds x. Only the release is random, so its variance is
+sum_x p(x) (E[w(Y)^2 | x] - a(x)^2) / n, taken at the estimated frequencies p, none below 0.
 """
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pufferfish.errors import InputError, listed
+from pufferfish.estimate.matrix import LeastSquares
+from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray
-from pufferfish.support import Lattice
+from pufferfish.support import Lattice, Support, lattice_of
 
-#: How often an interval covers the truth.
+#: How often an interval covers the truth, and half its length in standard errors.
 LEVEL = 0.95
-#: Half the length of an interval, in standard errors.
 REACH = statistics.NormalDist().inv_cdf((1 + LEVEL) / 2)
-#: A variance this much smaller than the square of the largest weight is the rounding of doubles.
-_NO_VARIANCE = 1e-24
-#: Below so many changed rows an interval counts one more: it then holds the truth in 94 % or more
-#: (errors as differences of Poisson counts, in any proportion), without it in 78 % or more.
-FEW_CHANGES = 20
-#: Of so many changed rows none changes in 95 % of all releases: e^-0.05.
-_NO_CHANGE = 0.05
 #: Standard errors beyond which an impossible estimate shows that the release was another one.
 _IMPOSSIBLE = 5.0
 #: Less than this outside of what is possible is the rounding of doubles.
 _ROUNDING = 1e-6
+#: So is a variance below this share of the square that it is the rest of.
+_NO_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -46,17 +37,14 @@ class Figure:
     """One estimated number; unbiased, so that it may lie outside the range of what it estimates."""
 
     estimate: float
-    #: For the noise of the release alone.
+    #: For the randomness of the release alone.
     standard_error: float
-    #: Half the 95 % interval: 1.96 standard errors, or more where few rows change.
-    reach: float
-    #: For a frequency the level or value whose it is; or several, whose sum it is.
-    labels: tuple[str, ...] = ()
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the 95 % interval."""
-        return self.estimate - self.reach, self.estimate + self.reach
+        """The ends of the 95 % interval: 1.96 standard errors on each side."""
+        reach = REACH * self.standard_error
+        return self.estimate - reach, self.estimate + reach
 
     def __str__(self) -> str:
         return f"{self.estimate:.4g} ± {self.standard_error:.2g}"
@@ -74,152 +62,124 @@ class Estimate:
     ----------
     rows : int
         Number of released rows n.
-    entries : tuple of Figure
-        Frequencies, and sums of frequencies, that can be estimated. They overlap nowhere.
+    frequencies : dict of str to Figure
+        By level or value, those that can be estimated.
     not_estimable : tuple of str
-        Levels or values whose own frequency cannot be estimated; some may be in a sum above.
+        Levels or values whose frequency cannot be estimated.
     mean, variance : Figure or None
         Of the original values, in the units of the data (squared), or of the codes 0, 1, 2, ...
         of ordered levels; None for levels without an order, and where they cannot be estimated.
     too_many_values : bool
         Whether no frequency is estimated because there are too many values.
+
+    Notes
+    -----
+    Intervals are normal ones. Where only few rows are changed, they hold the truth less often.
     """
 
     rows: int
-    entries: tuple[Figure, ...]
+    frequencies: Mapping[str, Figure]
     not_estimable: tuple[str, ...]
     mean: Figure | None
     variance: Figure | None
     too_many_values: bool = False
 
-    @property
-    def few_changes(self) -> bool:
-        """Whether some intervals are longer than 1.96 standard errors, because few rows change."""
-        figures = [*self.entries, *(f for f in (self.mean, self.variance) if f is not None)]
-        return any(f.reach > 1.0001 * REACH * f.standard_error for f in figures)
-
     def __repr__(self) -> str:
-        named = (("mean", self.mean), ("variance", self.variance))
-        parts = [f"{name} {figure}" for name, figure in named if figure is not None]
-        parts += [f"{'+'.join(e.labels)} {e}" for e in self.entries]
+        named = {"mean": self.mean, "variance": self.variance, **self.frequencies}
+        parts = [f"{name} {figure}" for name, figure in named.items() if figure is not None]
         return f"Estimate({self.rows} rows: {listed(parts)})"
 
 
-class Bounds(NamedTuple):
-    """What bounds the variance of k functionals, given by weights of all outputs; k numbers."""
-
-    #: The largest absolute weight of any output, seen or not.
-    largest: FloatArray
-    #: The least and the largest variance of w(Y) given any one value.
-    least: FloatArray
-    most: FloatArray
-    #: By how much w(Y) moves where a row changes: the root of its fourth moment over the second.
-    jump: FloatArray
-
-
-def bounds_of(weights: FloatArray, matrix: FloatArray) -> Bounds:
-    """Return the bounds of weights of shape (n_y, k) on a matrix of shape (n_x, n_y)."""
-    largest = np.abs(weights).max(axis=0)
-    # About the middle of the weights, so that fewer digits cancel.
-    w = weights - (weights.max(axis=0) + weights.min(axis=0)) / 2
-    mean, square = matrix @ w, matrix @ w**2
-    variances = np.maximum(square - mean**2, 0.0)
-    fourth = matrix @ w**4 - 4 * mean * (matrix @ w**3) + 6 * mean**2 * square - 3 * mean**4
-    random = variances > _NO_VARIANCE * largest**2
-    ratio = np.divide(fourth, variances, out=np.zeros_like(mean), where=random)
-    variances[~random] = 0.0
-    jump = np.sqrt(np.minimum(ratio.max(axis=0), (2 * largest) ** 2).clip(0.0))
-    return Bounds(largest, variances.min(axis=0), variances.max(axis=0), jump)
+def by_matrix(counts: FloatArray, matrix: FloatArray, support: Support) -> Estimate:
+    """Return estimates by weighted least squares, given rows by output and the finite channel."""
+    rows, solve = float(counts.sum()), LeastSquares(matrix)
+    weights, usable = solve.weights(np.eye(support.size))
+    shares = counts @ weights / rows
+    p = np.maximum(shares, 0.0)
+    p /= p.sum()
+    errors = _errors(p @ matrix @ weights**2, p, rows)
+    frequencies, lost = {}, []
+    for x, known in enumerate(usable.tolist()):
+        if not known:
+            lost.append(support.name(x))
+            continue
+        share = Figure(float(shares[x]), float(errors[x]))
+        check_possible(share, 0.0, 1.0, np.abs(weights[:, x]).max() / rows, support.size)
+        frequencies[support.name(x)] = share
+    mean, variance = None, None
+    if isinstance(support, Lattice) or support.ordered:
+        mean, variance = _moments(counts, solve, p, bool(usable.all()), lattice_of(support))
+    return Estimate(int(rows), frequencies, tuple(lost), mean, variance)
 
 
-def figures(
-    counts: FloatArray, weights: FloatArray, squares: FloatArray, bounds: Bounds
-) -> list[Figure]:
-    """Return k estimates, given estimates (or lower bounds) of sum_x p(x) a(x)^2, shape (k,).
-
-    The unbiased estimate of a variance can be too small, even negative. One below the square of
-    the largest weight relies on an output being impossible only because it did not occur.
-    """
-    rows = float(counts.sum())
-    raw = (counts @ weights**2 / rows - squares) / rows
-    most = bounds.most / rows
-    floor = np.maximum(bounds.least / rows, np.minimum(most, (bounds.largest / rows) ** 2))
-    errors = np.sqrt(np.minimum(np.maximum(raw, floor), most))
-    reaches = REACH * one_more(errors, bounds.jump, rows)
-    found = zip(counts @ weights / rows, errors, reaches, strict=True)
-    return [Figure(float(e), float(s), float(r)) for e, s, r in found]
-
-
-def one_more(errors: FloatArray, jumps: FloatArray, rows: float) -> FloatArray:
-    """Return standard errors with one changed row more, where few are expected, but some.
-
-    ``jumps`` is by how much a changed row moves the sum over the rows, so that
-    (error / (jump / rows))^2 is the number of rows that change.
-    """
-    one = jumps / rows
-    few = (_NO_CHANGE * one**2 < errors**2) & (errors**2 < FEW_CHANGES * one**2)
-    longer: FloatArray = np.where(few, np.hypot(errors, one), errors)
-    return longer
-
-
-def moments(
-    counts: FloatArray,
-    powers: Sequence[FloatArray | None],
-    bounded: Callable[[FloatArray], Bounds],
-    lattice: Lattice,
+def _moments(
+    counts: FloatArray, solve: LeastSquares, p: FloatArray, exact: bool, lattice: Lattice
 ) -> tuple[Figure | None, Figure | None]:
-    """Return estimates of the mean and the variance (divisor n) of the values of a lattice.
+    """Return the mean and variance of the values on a lattice, where they can be estimated.
 
-    ``powers`` are weights w_k with E w_k(Y) = t(x)^k for k = 1, 2, 3, 4, or None, where t is the
-    value from the middle in half ranges. With A and B the estimates of the mean of t^2 and of t,
-    E[B^2] = mean^2 + Var B, so A - B^2 + V is unbiased for V the unbiased estimate of Var B. Its
-    standard error is that of the mean of (t - B)^2, with 2 V^2 for the square of B's own error;
-    without the higher moments it is an upper estimate.
+    Without the frequencies (not ``exact``) the mean of a square is at least the square of the mean.
     """
-    rows = float(counts.sum())
-
-    def mean_of(weights: FloatArray) -> float:
-        return float(counts @ weights) / rows
-
-    def figure(weights: FloatArray, square: float) -> Figure:
-        column = weights[:, None]
-        return figures(counts, column, np.array([square]), bounded(column))[0]
-
-    first, second, third, fourth = powers
-    if first is None:
-        return None, None
-    centre, largest = mean_of(first), float(np.abs(first).max()) / rows
-    # The mean of t^2 is at least the square of the mean.
-    square = centre**2 if second is None else mean_of(second)
-    mean, variance = figure(first, square), None
-    check_possible(mean, -1.0, 1.0, largest)
-    last = int(lattice.index[-1])
+    rows, last = float(counts.sum()), int(lattice.index[-1])
     unit = float(lattice.step * Fraction(max(last, 1), 2))
-    if second is not None:
-        raw = (mean_of(first**2) - square) / rows
-        # Weights for (t - B)^2: the mean of these is A - B^2.
-        around = second - 2 * centre * first + centre**2
-        spread = mean_of(around)
-        known = max(spread, 0.0) ** 2
-        if third is not None and fourth is not None:
-            whole = fourth - 4 * centre * third + 6 * centre**2 * second - 4 * centre**3 * first
-            known = mean_of(whole) + centre**4
-        own = figure(around, known)
-        error = math.hypot(own.standard_error, math.sqrt(2) * mean.standard_error**2)
-        # Where B errs by d, A - B^2 errs by d^2 more: all of it, for two equally frequent values.
-        reach = own.reach + (REACH * mean.standard_error) ** 2
-        variance = Figure(spread + raw, error, reach)
+    # From the middle in half ranges, so that squares lose no digits.
+    t = (2 * lattice.index.astype(np.float64) - last) / max(last, 1)
+    weights, usable = solve.weights(np.c_[t, t**2])
+    if not usable[0]:
+        return None, None
+    first, second = weights.T
+    of_t, of_square = (counts @ weights / rows).tolist()
+    chances = p @ solve.matrix
+
+    def error(w: FloatArray, known: float) -> float:
+        return float(_errors(chances @ w**2, known, rows))
+
+    mean = Figure(of_t, error(first, float(p @ t**2) if exact else of_t**2))
+    largest = float(np.abs(first).max()) / rows
+    check_possible(mean, -1.0, 1.0, largest)
+    variance = None
+    if usable[1]:
+        # E[of_t^2] is the square of the mean and the variance of of_t, which is added again.
+        spread, own = of_square - of_t**2, (float(counts @ first**2) / rows - of_square) / rows
+        known = float(p @ (t - of_t) ** 4) if exact else max(spread, 0.0) ** 2
+        around = error(second - 2 * of_t * first + of_t**2, known)
+        variance = Figure(spread + own, math.hypot(around, math.sqrt(2) * mean.standard_error**2))
         check_possible(variance, 0.0, 1.0, 2 * (largest + float(np.abs(second).max()) / rows))
         variance = _in_units(variance, unit**2)
-    return _in_units(
-        mean, unit, float(lattice.step * (lattice.origin + Fraction(last, 2)))
-    ), variance
+    middle = lattice.step * (lattice.origin + Fraction(last, 2))
+    return _in_units(mean, unit, float(middle)), variance
+
+
+def _errors(squares: Any, known: Any, rows: float) -> Any:
+    """Return standard errors from E w(Y)^2, and the part of it that is not random."""
+    rest = np.asarray(squares - known)
+    return np.sqrt(np.where(rest > _NO_VARIANCE * squares, rest, 0.0) / rows)
 
 
 def _in_units(figure: Figure, unit: float, middle: float = 0.0) -> Figure:
-    return Figure(
-        middle + unit * figure.estimate, unit * figure.standard_error, unit * figure.reach
-    )
+    return Figure(middle + unit * figure.estimate, unit * figure.standard_error)
+
+
+def by_moments(released: Mapping[int, int], noise: DiscreteLaplace, lattice: Lattice) -> Estimate:
+    """Return mean and variance only, from rows by released value in steps of the lattice.
+
+    The mean of the values is that of the released ones; the variance is theirs less the noise's
+    (theory, section 4).
+    """
+    rows, step, square = sum(released.values()), float(lattice.step), noise.mse
+    width = step * int(lattice.index[-1])
+    y = step * np.array([v - lattice.origin for v in released], dtype=np.float64)
+    shares = np.array(list(released.values())) / rows
+    centre = float(shares @ y)
+    around = (y - centre) ** 2
+    spread = float(shares @ around) - square * (rows - 1) / rows
+    own = (rows - 1) * (6 * square**2 + step**2 * square) - (rows - 3) * square**2
+    of_spread = (rows - 1) / rows**3 * own + 4 * square * max(spread, 0.0) / rows
+    mean = Figure(centre, noise.std / math.sqrt(rows))
+    variance = Figure(spread, math.sqrt(of_spread))
+    check_possible(mean, 0.0, width, math.sqrt(around.max()) / rows)
+    check_possible(variance, 0.0, width**2, float(around.max()) / rows)
+    mean = _in_units(mean, 1.0, float(lattice.step * lattice.origin))
+    return Estimate(rows, {}, (), mean, variance, too_many_values=True)
 
 
 def check_possible(figure: Figure, low: float, high: float, largest: float, among: int = 1) -> None:
@@ -229,7 +189,7 @@ def check_possible(figure: Figure, low: float, high: float, largest: float, amon
     ``among`` estimates.
     """
     z = math.sqrt(_IMPOSSIBLE**2 + 2 * math.log(among))
-    reach = z * max(figure.standard_error, figure.reach / REACH) + z**2 * largest + _ROUNDING
+    reach = z * figure.standard_error + z**2 * largest + _ROUNDING * (high - low)
     if figure.estimate < low - reach or figure.estimate > high + reach:
         raise InputError(
             f"an estimate lies more than {_IMPOSSIBLE:g} standard errors outside of what is "

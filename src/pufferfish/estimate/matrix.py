@@ -29,12 +29,10 @@ _MOST_FORETOLD = 400
 _MOST_OUTPUTS = 4096
 #: Singular values below this share of the largest one are none.
 _CLEAR = 1e-9
-#: Squares of singular values above this share of the largest are known to some digits.
-_FULL_RANK = 1e-11
 #: The largest error of M w - a, in the largest entry of a, where a is estimable.
 _SOLVED = 1e-7
 #: A standard deviation per row above it needs 10**12 rows for one digit.
-USELESS = 1e6
+_USELESS = 1e6
 
 
 class FiniteChannel:
@@ -107,7 +105,7 @@ def _noise_matrix(edges: Sequence[int], atoms: IntArray, noise: DiscreteLaplace)
     return matrix
 
 
-class Inverse:
+class LeastSquares:
     """Weights of the outputs for linear functions of the values' frequencies.
 
     M w = a has many solutions where there are more outputs than the rank of M. The one with the
@@ -117,45 +115,20 @@ class Inverse:
     """
 
     def __init__(self, matrix: FloatArray) -> None:
-        self._matrix = matrix
+        self.matrix = matrix
         roots = np.sqrt(matrix.mean(axis=0))
-        self._scale = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)[:, None]
-        scaled = matrix * self._scale.T
-        squares, self._left = np.linalg.eigh(scaled @ scaled.T)
-        if squares[0] > _FULL_RANK * squares[-1]:
-            self._right = scaled.T @ (self._left / squares)
-        else:
-            left, singular, right = np.linalg.svd(scaled, full_matrices=False)
-            clear = singular > _CLEAR * singular[0]
-            self._left, self._right = left[:, clear], right[clear].T / singular[clear]
+        scale = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
+        self._inverse = scale[:, None] * np.linalg.pinv(matrix * scale, rcond=_CLEAR)
 
     def weights(self, functionals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return w with M w = a for a of shape (n_x, k), and where that is solved and of use."""
-        w = self._scale * (self._right @ (self._left.T @ functionals))
-        rest = functionals - self._matrix @ w
-        w += self._scale * (self._right @ (self._left.T @ rest))
-        image = self._matrix @ w
+        w = self._inverse @ functionals
+        w += self._inverse @ (functionals - self.matrix @ w)
+        image = self.matrix @ w
         size = np.abs(functionals).max(axis=0)
         solved = np.abs(image - functionals).max(axis=0) <= _SOLVED * size
-        variance = (self._matrix @ w**2 - image**2).max(axis=0)
-        return w, solved & (variance <= USELESS**2 * size**2)
-
-    def groups(self) -> list[list[int]]:
-        """Return the finest sets of values whose frequencies can be summed up to a known sum.
-
-        Two values are in one set where something that no output shows can shift between them:
-        the parts of I - U U' that are connected. The ones of each are orthogonal to all of it.
-        """
-        hidden = np.abs(np.eye(len(self._left)) - self._left @ self._left.T) > _SOLVED
-        groups, left = [], set(range(len(hidden)))
-        while left:
-            group, fresh = set(), {min(left)}
-            while fresh:
-                group |= fresh
-                fresh = set(np.flatnonzero(hidden[sorted(fresh)].any(axis=0)).tolist()) - group
-            groups.append(sorted(group))
-            left -= group
-        return groups
+        variance = (self.matrix @ w**2 - image**2).max(axis=0)
+        return w, solved & (variance <= _USELESS**2 * size**2)
 
 
 @dataclass(frozen=True)
@@ -212,7 +185,7 @@ def expected_errors(
         else:
             atoms = lattice_of(support).index
             matrix = _noise_matrix(_cuts(atoms.tolist()), atoms, mechanism)
-        weights, usable = Inverse(matrix).weights(functionals)
+        weights, usable = LeastSquares(matrix).weights(functionals)
         variances = (p @ (matrix @ weights**2 - functionals**2)).clip(0.0) / rows
         if usable[: len(p)].all():
             share = math.sqrt(variances[: len(p)].mean())

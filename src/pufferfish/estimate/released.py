@@ -6,10 +6,7 @@ that lies beyond what noise can do, shows that this is another column, another p
 of options, and is refused.
 """
 
-import math
-from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
-from pufferfish.estimate.estimate import (
-    Bounds,
-    Estimate,
-    Figure,
-    bounds_of,
-    check_possible,
-    figures,
-    moments,
-)
-from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, Inverse
+from pufferfish.estimate.estimate import Estimate, by_matrix, by_moments
+from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray, NotFinite, parse_text, show
+from pufferfish.numbers import NotFinite, parse_text, show
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec
-from pufferfish.support import Lattice, Support, lattice_of
+from pufferfish.support import lattice_of
 from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
@@ -54,12 +43,14 @@ def estimate_released(released: Any, spec: ReleaseSpec, *, column: str | None = 
     name is another one.
     """
     post, support = Postprocess(spec), spec.support
-    what, cells = _read(released, spec, column)
-    rows = _decoded(what, cells, post)
+    rows = _decoded(*_read(released, spec, column), post)
     if support.size <= MOST_VALUES:
-        return _by_matrix(rows, FiniteChannel(post, support), support)
-    mean, variance = _by_sums(rows, post, support)
-    return Estimate(sum(rows.values()), (), (), mean, variance, too_many_values=True)
+        channel = FiniteChannel(post, support)
+        return by_matrix(channel.counts(rows), channel.matrix, support)
+    noise = post.mechanism
+    if isinstance(noise, DiscreteLaplace) and post.bounds is None and post.step == noise.step:
+        return by_moments(rows, noise, lattice_of(support))
+    return Estimate(sum(rows.values()), {}, (), None, None, too_many_values=True)
 
 
 def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, dict[str, int]]:
@@ -134,79 +125,3 @@ def _steps(text: str, step: Fraction) -> int | None:
     nearest = round(value / step)
     exact = nearest * step == value or float(nearest * step) == float(value)
     return nearest if exact and abs(nearest) < 2**63 else None
-
-
-def _by_matrix(rows: dict[int, int], channel: FiniteChannel, support: Support) -> Estimate:
-    """Return estimates by weighted least squares on the finite channel."""
-    counts, matrix = channel.counts(rows), channel.matrix
-    total, inverse = counts.sum(), Inverse(matrix)
-    # The frequencies of all values together are 1; nobody needs an estimate of that.
-    groups = [g for g in inverse.groups() if len(g) < support.size or support.size == 1]
-    indicators = np.zeros((support.size, len(groups)))
-    for k, group in enumerate(groups):
-        indicators[group, k] = 1
-    weights, usable = inverse.weights(indicators)
-    chosen = np.flatnonzero(usable)
-    groups, weights = [groups[k] for k in chosen], weights[:, chosen]
-    bounds = bounds_of(weights, matrix)
-    shares = figures(counts, weights, counts @ weights / total, bounds)
-    for share, largest in zip(shares, bounds.largest, strict=True):
-        check_possible(share, 0.0, 1.0, largest / total, len(shares))
-    entries = [
-        replace(share, labels=tuple(map(support.name, group)))
-        for share, group in zip(shares, groups, strict=True)
-    ]
-    known = {group[0] for group in groups if len(group) == 1}
-    lost = tuple(support.name(x) for x in range(support.size) if x not in known)
-    mean, variance = None, None
-    if isinstance(support, Lattice) or support.ordered:
-        lattice = lattice_of(support)
-        last = int(lattice.index[-1])
-        # From the middle in half ranges, so that fourth powers lose no digits.
-        t = (2 * lattice.index.astype(np.float64) - last) / max(last, 1)
-        found, usable = inverse.weights(t[:, None] ** np.arange(1, 5))
-        powers = [found[:, k] if usable[k] else None for k in range(4)]
-        mean, variance = moments(counts, powers, partial(bounds_of, matrix=matrix), lattice)
-    return Estimate(int(total), tuple(entries), lost, mean, variance)
-
-
-def _by_sums(
-    rows: dict[int, int], post: Postprocess, support: Support
-) -> tuple[Figure | None, Figure | None]:
-    """Return mean and variance in linear time, where neither rounding nor bounds hide the ends.
-
-    On all points of the lattice from the first value to the last, the inverse of the finite
-    channel of discrete Laplace noise has three diagonals: the weights for a function a are a less
-    its second difference times alpha / (1 - alpha)^2, with alpha = exp(-step / scale), and at the
-    ends a plus its difference outwards times alpha / (1 - alpha).
-    """
-    noise = post.mechanism
-    if not isinstance(noise, DiscreteLaplace):
-        return None, None
-    lattice = lattice_of(support)
-    last = int(lattice.index[-1])
-    low, high = post.bounds or (lattice.origin, lattice.origin + last)
-    if post.step != lattice.step or low > lattice.origin or high < lattice.origin + last:
-        return None, None
-    if noise.scale == 0 and not np.isin(list(rows), lattice.index + lattice.origin).all():
-        raise InputError(f"the released column holds values that no value is published as{_OTHER}")
-    counts = np.array(list(rows.values()), dtype=np.float64)
-    place = np.array([min(max(v - lattice.origin, 0), last) for v in rows], dtype=np.float64)
-    rate = float(noise.step / Fraction(noise.scale)) if noise.scale else math.inf
-    alpha, rest = math.exp(-rate), -math.expm1(-rate)
-    h, t = 2 / last, (2 * place - last) / last
-    second = [0 * t, 2 + 0 * t, 6 * t, 12 * t**2 + 2 * h**2]
-    powers: list[FloatArray | None] = []
-    for k in (1, 2, 3, 4):
-        outwards = -math.expm1(k * math.log1p(-h)) * alpha / rest
-        inside = t**k - second[k - 1] * h**2 * alpha / rest**2
-        powers.append(np.where(np.abs(t) == 1, t**k * (1 + outwards), inside))
-    steps = math.sqrt(12 * alpha / rest**2 + 1)  # the root of the noise's fourth moment over second
-
-    def bounded(weights: FloatArray) -> Bounds:
-        slope = np.abs(np.diff(weights[:, 0]) / np.maximum(np.diff(t), h)).max(initial=0.0)
-        most = np.full(1, math.inf if noise.scale else 0.0)
-        jump = np.full(1, steps * h * slope)
-        return Bounds(np.abs(weights).max(axis=0), np.zeros(1), most, jump)
-
-    return moments(counts, powers, bounded, lattice)
