@@ -19,6 +19,7 @@ import definitions
 import pufferfish as pf
 import pufferfish.calibration.l1
 import pufferfish.calibration.one_sided
+import pufferfish.calibration.relaxed
 import pufferfish.calibration.wasserstein
 from definitions import real
 from pufferfish.calibration.coupling import comonotone
@@ -26,7 +27,6 @@ from pufferfish.calibration.registry import REGISTRY, NoiseMethod, method_named
 from pufferfish.calibration.relaxed import Side
 from pufferfish.errors import InputError, PriorWarning, PufferfishError
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import float_down
 from strategies import Case, cases, large
 
 NAMES = ("exact", "one-sided", "relaxed", "wasserstein", "l1")
@@ -203,15 +203,15 @@ def test_mutant_a_scale_rounded_to_the_nearest(name: str, monkeypatch: pytest.Mo
     assert any(fails(lambda case=case: check_definitions(case)) for case in made)
 
 
+def test_mutant_sides_without_their_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pufferfish.calibration.relaxed, "_MARGIN", 0.0)
+    assert any(fails(lambda case=case: check_definitions(case)) for case in some_cases())
+
+
 def sides_chosen_last(scenario, epsilon, choose):  # type: ignore[no-untyped-def]  # a mutant
     """Mutant: the maximum over pairs of either side first, and the choice of a side last."""
-    below, step = float_down(epsilon), float(scenario.lattice.step)
-    largest = [0.0, 0.0]
-    for view in scenario.views():
-        coupling = comonotone(view)
-        for k in (0, 1):
-            largest[k] = max(largest[k], step / Side(coupling, bool(k), below).largest_rate())
-    return choose(largest)
+    couplings = [comonotone(view) for view in scenario.views()]
+    return choose(*(max(Side(c, k, epsilon).scale() for c in couplings) for k in (True, False)))
 
 
 def test_mutant_one_side_is_chosen_across_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 """calibrate: turn a scenario into a plan whose mechanism is proved to be private."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +18,7 @@ from pufferfish.calibration.registry import (
 )
 from pufferfish.calibration.root import raised
 from pufferfish.errors import InputError, PufferfishError, listed
-from pufferfish.loss.certificate import Certificate
+from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.composition import Composition, Item, gather
 from pufferfish.loss.proof import prove
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -120,20 +119,15 @@ def calibrate(
     reason = why_not(method, own)
     if reason is not None:
         raise InputError(reason)
-    options = {
-        "cost": cost,
-        "outputs": outputs,
-        "invariant": invariant,
-        "unbiased": unbiased,
-        "min_keep": min_keep,
-        "weights": weights,
-    }
-    _check_options(method, options)
+    options = _given(
+        method, cost=cost, outputs=outputs, invariant=invariant, unbiased=unbiased,
+        min_keep=min_keep, weights=weights,
+    )  # fmt: skip
     if already is not None:
         if before.scenario.has_region:
             raise InputError(_NO_REGION)
         found = further_release(before, before.position(column), budget, method, options)
-        return _plan(own, method.name, budget, found, composed=True)
+        return _plan(own, method.name, budget, found, composition=found.bound)
     if isinstance(method, NoiseMethod):
         return _noise_plan(own, budget, method)
     if own.unit is not None:
@@ -190,40 +184,41 @@ def calibrate_together(
     named = _wanted(columns, before)
     wanted = [(before.position(name), ratio) for name, ratio in named]
     return tuple(
-        _plan(before.scenario.of_column(name), "exact", budget, found, composed=True)
+        _plan(before.scenario.of_column(name), "exact", budget, found, composition=found.bound)
         for (name, _), found in zip(named, least_noises(before, wanted, budget), strict=True)
     )
 
 
-def _check_options(method: Method, options: Mapping[str, Any]) -> None:
-    """Refuse options of channels for noise, and flags that are none."""
+def _given(method: Method, **options: Any) -> dict[str, Any]:
+    """Return the options that were given; refuse them for noise, and flags that are none."""
     for flag in ("invariant", "unbiased"):
         if not isinstance(options[flag], bool):
             raise InputError(f"{flag} must be True or False, but {options[flag]!r} was given")
-    given = [key for key, value in options.items() if value is not None and value is not False]
+    given = {key: v for key, v in options.items() if v is not None and v is not False}
     if given and isinstance(method, NoiseMethod):
         raise InputError(f"{listed(given)}: for the mechanism channel only, not for {method.name}")
+    return given
 
 
 def _wanted(
     columns: int | Sequence[str | tuple[str, Number]] | Mapping[str, Number], before: Composition
 ) -> list[tuple[str | None, Fraction]]:
     """Return the column of each release that is asked for, and the ratio of its scale."""
-    if isinstance(columns, int) and len(before.scenario.product.axes) == 1:
-        # One more than the limit is enough to be refused.
-        many = min(0 if columns is True else columns, _MOST_TOGETHER + 1)
-        columns = [(None, 1)] * many  # type: ignore[list-item]  # None is the only column
-    if isinstance(columns, int | str) or not isinstance(columns, Iterable):
+    items: list[Any]
+    if type(columns) is int and len(before.scenario.product.axes) == 1:
+        items = [(None, 1)] * min(columns, _MOST_TOGETHER + 1)  # None is the only column
+    elif isinstance(columns, int | str) or not isinstance(columns, Iterable):
         raise InputError(
             "columns must be the column of each release, or for a scenario of one column the "
             f"number of releases, not {columns!r}"
         )
+    else:
+        items = list(columns.items() if isinstance(columns, Mapping) else columns)
+    if not 1 <= len(items) <= _MOST_TOGETHER:
+        raise InputError(f"1 to {_MOST_TOGETHER} releases together must be asked for")
     found: list[tuple[str | None, Fraction]] = []
-    items = list(columns.items() if isinstance(columns, Mapping) else columns)
-    if len(items) > _MOST_TOGETHER:
-        raise InputError(f"at most {_MOST_TOGETHER} releases together, but {len(items)} were given")
     for item in items:
-        pair = (item, 1) if item is None or isinstance(item, str) else item
+        pair = (item, 1) if isinstance(item, str) else item
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InputError(f"a release is a column, or (column, ratio), but {item!r} was given")
         name, given = pair
@@ -231,29 +226,26 @@ def _wanted(
         if ratio <= 0:
             raise InputError(f"the ratio of the scale of {name!r} must be above 0, not {given}")
         found.append((name, ratio))
-    if not found:
-        raise InputError("no release was asked for: columns is empty, or a number below 1")
     return found
 
 
 def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> Plan:
     """Return the plan of noise, its scale raised until its loss is proved."""
     noise = method.calibrate(scenario, epsilon)
-    needed = noise.scale
+    needed, notes = noise.scale, []
     if scenario.unit is not None and not method.least:
-        needed = max(needed, exact(scenario, epsilon).scale)  # for all rows of one person
+        needed = max(needed, exact(scenario, epsilon).scale)
+    if needed > noise.scale:
+        notes.append("the scale is above what single rows need, for all rows of one person")
 
     def judge(scale: float) -> tuple[Certificate, bool, float]:
         proof = prove(scenario, {0: (DiscreteLaplace(scale, noise.step),)}, epsilon)
         return proof, proof.holds, proof.loss
 
     scale, certificate = raised(needed, epsilon, judge)
-    notes: tuple[str, ...] = ()
-    if needed > noise.scale:
-        notes += ("the scale is above what single rows need, for all rows of one person",)
     if scale > needed * (1 + _UNNOTICED):
-        notes += (f"the scale was raised by {scale / needed - 1:.1e} of itself to be proved",)
-    found = Proposal(DiscreteLaplace(scale, noise.step), notes=notes)
+        notes.append(f"the scale was raised by {scale / needed - 1:.1e} of itself to be proved")
+    found = Proposal(DiscreteLaplace(scale, noise.step), notes=tuple(notes))
     return _plan(scenario, method.name, epsilon, found, certificate)
 
 
@@ -263,7 +255,7 @@ def _plan(
     epsilon: Fraction,
     found: Proposal,
     certificate: Certificate | None = None,
-    composed: bool = False,
+    composition: LossBound | None = None,
 ) -> Plan:
     """Return the plan of a mechanism that is proved to be private by itself, too.
 
@@ -271,24 +263,14 @@ def _plan(
     """
     if certificate is None:
         certificate = prove(scenario, {0: (found.mechanism,)}, epsilon)
-    if not certificate.holds and found.bound is not None and found.bound.at_most(epsilon):
-        # One release costs no more than all of them.
-        loss = min(certificate.loss, found.bound.value, float(epsilon))
-        certificate = replace(certificate, loss=loss, holds=True, decided=True)
     if not certificate.holds:
         raise PufferfishError(
             f"what was found could not be proved at epsilon {show(epsilon)}; please report it"
         )
     plan = Plan.of(
-        scenario,
-        name,
-        found.mechanism,
-        epsilon,
-        certificate,
-        distortion=found.distortion,
-        composition=found.bound if composed else None,
-        notes=found.notes,
-    )
+        scenario, name, found.mechanism, epsilon, certificate,
+        distortion=found.distortion, composition=composition, notes=found.notes,
+    )  # fmt: skip
     if plan.coding is not None:
         check_releasable(plan.spec(allow_unchanged=True))
     return plan

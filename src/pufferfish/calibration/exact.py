@@ -4,12 +4,10 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-import numpy as np
-
-from pufferfish.calibration.relaxed import scale_of_sides
 from pufferfish.calibration.root import find_root, noise_up
 from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.kernel import GridTooLarge
+from pufferfish.loss.passes import LARGEST_U
 from pufferfish.loss.problem import Releases
 from pufferfish.loss.proof import prove
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -19,7 +17,7 @@ from pufferfish.support import lattice_of
 #: A factor that is found in doubles is never taken to be better than this.
 _LEAST_MARGIN = 1e-13
 #: Up to so many cells the search ends in balls where doubles know the factor no better than this.
-_COARSE = ((20_000, 1e-11), (200_000, 1e-9), (4_000_000, 1e-6))
+_COARSE = ((2_000, 1e-12), (20_000, 1e-11), (200_000, 1e-9), (4_000_000, 1e-6))
 #: Atoms of the smaller problems on which the search of a large one starts.
 _SMALL = 1024
 #: At this u there is hardly any noise.
@@ -33,30 +31,21 @@ def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     these are known. Theory, sections 2, 5 and 6.
     """
     step = scenario.lattice.step
-    if prove(scenario, {0: (DiscreteLaplace(0.0, step),)}, epsilon).holds:
-        return DiscreteLaplace(0.0, step)
-    scale = step * least_factor(scenario, {0: Fraction(1)}, {}, epsilon, epsilon)
-    if not scenario.has_region and scenario.unit is None and _may_tie(scenario, scale, epsilon):
-        # A margin may not lift theta* above the scale of a side, which it can be equal to.
-        side = scale_of_sides(scenario, epsilon, min)
-        if side < scale:
-            return DiscreteLaplace(side, step)
-    return noise_up(scale, step, epsilon)
 
+    def private(noise: DiscreteLaplace) -> bool:
+        return prove(scenario, {0: (noise,)}, epsilon).holds
 
-def _may_tie(scenario: Scenario, scale: Fraction, epsilon: Fraction) -> bool:
-    """Whether theta* may be the scale of a side, or that is so soon known that it is no matter.
-
-    It is where the scale hides a whole number of steps, or one secret has a single value.
-    """
-    if scenario.cells <= _COARSE[0][0]:
-        return True
-    hidden = scale * epsilon / scenario.lattice.step
-    return abs(hidden - round(hidden)) <= hidden / 10**8 or any(
-        np.count_nonzero(prior.counts[prior.row(secret)]) == 1
-        for prior in scenario.priors
-        for secret in scenario.protected
-    )
+    unchanged = DiscreteLaplace(0.0, step)
+    if private(unchanged):
+        return unchanged
+    steps = least_factor(scenario, {0: Fraction(1)}, {}, epsilon, epsilon)
+    # Where what is hidden is a whole number of steps, a margin may not lift theta* above its share.
+    whole = round(steps * epsilon) / epsilon
+    if whole < steps <= whole * (1 + Fraction(1, 10**8)):
+        tied = noise_up(step * whole, step, epsilon)
+        if private(tied):
+            return tied
+    return noise_up(step * steps, step, epsilon)
 
 
 def least_factor(
@@ -81,7 +70,7 @@ def least_factor(
     rows = max((s.rows for strata in scenario.strata for s in strata), default=1)
     safe = max(rows, unknown) * widest / left
     low = float(1 / safe) if safe else 0.0
-    if epsilon <= 0 or low == 0:
+    if epsilon <= 0 or not 0 < low < LARGEST_U:
         return safe
     try:
         found = _search(scenario, rates, previous, epsilon, low)
@@ -101,20 +90,19 @@ def _search(
 
     ``low`` is a u that is private.
     """
-    goal, start = float(epsilon), low
+    goal, u = float(epsilon), low
     loss = RateLoss(scenario, rates, previous)
     error = loss.error / goal
     if error < 1e-3:
         tolerance = max(error, _LEAST_MARGIN)
-        found = find_root(loss, goal, low, _start(loss, goal, low), tolerance, tolerance)
-        start = found.u
-        margin = min(max(error / found.slope, _LEAST_MARGIN), 1e-3)
+        u, slope = find_root(loss, goal, low, _start(loss, goal, low), tolerance, tolerance)
+        margin = min(max(error / slope, _LEAST_MARGIN), 1e-3)
         cells = loss.size * len(scenario.protected) * len(scenario.priors)
         if margin <= next((coarse for most, coarse in _COARSE if cells <= most), 1):
-            return (1 + Fraction(margin)) / Fraction(start)
+            return (1 + Fraction(margin)) / Fraction(u)
     bits = 128 + epsilon.denominator.bit_length()
-    found = find_root(RateLoss(scenario, rates, previous, bits), goal, low, start, 1e-14, 2e-16)
-    return (1 + Fraction(1, 10**15)) / Fraction(found.u)
+    u, _ = find_root(RateLoss(scenario, rates, previous, bits), goal, low, u, 1e-14, 2e-16)
+    return (1 + Fraction(1, 10**15)) / Fraction(u)
 
 
 def _start(loss: RateLoss, goal: float, low: float) -> float:
@@ -125,11 +113,10 @@ def _start(loss: RateLoss, goal: float, low: float) -> float:
     """
     if loss.size <= 8 * _SMALL:
         return low
-    roots = []
+    u = max(low, min(2 * goal + 2, _NARROW))  # where few atoms need noise, it is narrow
     for smaller in (loss.coarser(_SMALL), loss.local(8, _SMALL)):
         if smaller is not None and smaller.worst(_NARROW)[0] > goal * (1 + 1e-6):
-            roots.append(find_root(smaller, goal, low, low, 1e-3, 1e-3).u)
-            if roots[0] / low * goal < 0.3 * _SMALL:
+            u, _ = find_root(smaller, goal, low, low, 1e-3, 1e-3)
+            if u / low * goal < 0.3 * _SMALL:
                 break  # theta is several cells wide
-    # Where the smaller ones are private without noise, few atoms need some, and narrow noise.
-    return roots[-1] if roots else max(low, min(2 * goal + 2, _NARROW))
+    return u

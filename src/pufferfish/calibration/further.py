@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
+from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.exact import least_factor
 from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.registry import ChannelMethod, Method
+from pufferfish.calibration.registry import ChannelMethod, Method, NoiseMethod
 from pufferfish.calibration.root import raised
 from pufferfish.errors import CheckFailed, InputError, counted
-from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.composition import Composition
-from pufferfish.loss.worst_case import worst_case
+from pufferfish.loss.composition import Composition, worst_sum
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import float_up, show
 from pufferfish.priors.prior import Prior
@@ -62,59 +62,77 @@ def per_release_epsilon(
                 high = own
             else:
                 best, low = (found, own), own
-                if own == epsilon:
-                    break
+        if low == epsilon:
+            break
         own = (low + high) / 2
     return best
 
 
 def further_release(
-    before: Composition,
-    at: int,
-    epsilon: Fraction,
-    method: Method,
-    options: Mapping[str, Any],
+    before: Composition, at: int, epsilon: Fraction, method: Method, options: Mapping[str, Any]
 ) -> Proposal:
     """Return a mechanism for the column at a position that fits beside previous releases."""
-    if isinstance(method, ChannelMethod):
-        return _further_channel(before, at, epsilon, method, options)
-    wanted = [(at, Fraction(1))]
-    if method.least or _left(before, epsilon) <= 0:
-        return least_noises(before, wanted, epsilon)[0]
-    scenario = before.scenario.of_column(before.scenario.product.columns[at])
-    scales = [m.scale for m in before.releases.get(at, ()) if isinstance(m, DiscreteLaplace)]
-    scales.append(method.calibrate(scenario, epsilon).scale)
-    if len(scales) == len(before) + 1 and all(scales) and scenario is before.scenario:
-        # In one column with noise only, 1 / theta is what is left of 1 / theta(epsilon).
-        *others, own = (1 / Fraction(scale) for scale in scales)
-        if own > sum(others) and not scenario.unit:
-            return _proved(before, wanted, epsilon, 1 / (own - sum(others)))[0]
+    if isinstance(method, NoiseMethod):
+        if method.least:
+            return least_noises(before, [(at, Fraction(1))], epsilon)[0]
+        rate = _rate_left(before, method, epsilon)
+        if rate > 0:
+            return _proved(before, [(at, Fraction(1))], epsilon, 1 / rate)[0]
+    left = _left(before, epsilon)
+    alone = before.scenario.of_column(before.scenario.product.columns[at])
 
-    def attempt(own: Fraction) -> Proposal | None:
-        return _fitting(before, at, epsilon, Proposal(method.calibrate(scenario, own)))
+    def fitting(own: Fraction, scenario: Scenario = alone, **more: Any) -> Proposal | None:
+        made = method.calibrate(scenario, own, **{**options, **more})
+        proposal = made if isinstance(made, Proposal) else Proposal(made)
+        bound = before.with_release(at, proposal.mechanism).bound()
+        return replace(proposal, bound=bound) if bound.at_most(epsilon) else None
 
-    found = per_release_epsilon(epsilon, attempt, _TRIES)
+    found = per_release_epsilon(epsilon, fitting, _TRIES if left else 1)
+    small = isinstance(method, ChannelMethod) and alone.support.size <= _MOST_LOCAL
+    if small and left and (found is None or found[1] < epsilon):
+        # A channel that is private for any prior loses k times its epsilon for k rows of a person.
+        own = left / most_rows(before) * (1 - Fraction(1, 2**40))
+        weights = read_weights(alone, options.get("weights"))
+        with suppress(InputError):  # the conditions may be too much for it
+            made = fitting(own, _every_value(alone), weights=weights)
+            if made is not None and (found is None or made.cost < found[0].cost):
+                found = made, own
     if found is None:
         raise _nothing_fits(before, epsilon)
-    return found[0]
+    made, own = found
+    if own == epsilon:
+        return made
+    note = f"the mechanism is calibrated for an epsilon of its own, {float(own):.6g}"
+    return replace(made, notes=(*made.notes, note))
 
 
 def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list[Proposal]:
     """Return noises of the least scales in given ratios that fit beside previous releases."""
     left = _left(before, epsilon)
-    if _with(before, wanted, 0.0).bound().at_most(epsilon):
+    if _judged(before, wanted, epsilon, 0.0)[1]:
         return _proved(before, wanted, epsilon, Fraction(0))
-    if left <= 0:
+    if not left:
         raise _nothing_fits(before, epsilon)
     rates: dict[int, Fraction] = {}
     for at, ratio in wanted:
         step = lattice_of(before.scenario.product.axes[at]).step
         rates[at] = rates.get(at, Fraction(0)) + step / ratio
-    others = sum((worst_case(o.mechanism, o.support) or 0 for o in before.others), Fraction(0))
-    known = epsilon - most_rows(before) * others
+    known = epsilon - (worst_sum(before.others, most_rows(before)).upper or 0)
     unknown = max(set(before.rows) - _known_rows(before.scenario), default=0)
     factor = least_factor(before.scenario, rates, before.releases, known, left, unknown)
     return _proved(before, wanted, epsilon, factor)
+
+
+def _rate_left(before: Composition, method: NoiseMethod, epsilon: Fraction) -> Fraction:
+    """Return 1 / theta of further noise where only rates of one column add; 0 where they do not."""
+    scenario, previous = before.scenario, before.releases.get(0, ())
+    scales = [m.scale for m in previous if isinstance(m, DiscreteLaplace)]
+    if len(scales) < len(before) or len(scenario.product.axes) > 1 or scenario.unit:
+        return Fraction(0)
+    own = method.calibrate(scenario, epsilon).scale
+    if not all([own, *scales]):
+        return Fraction(0)
+    return 1 / Fraction(own) - sum(1 / Fraction(scale) for scale in scales)
 
 
 def most_rows(before: Composition) -> int:
@@ -126,72 +144,25 @@ def _known_rows(scenario: Scenario) -> set[int]:
     return {1, *(stratum.rows for strata in scenario.strata for stratum in strata)}
 
 
-def _noises(before: Composition, wanted: Wanted, factor: float) -> list[DiscreteLaplace]:
-    axes, exact = before.scenario.product.axes, Fraction(factor)
-    return [DiscreteLaplace(float_up(exact * r), lattice_of(axes[at]).step) for at, r in wanted]
-
-
-def _with(before: Composition, wanted: Wanted, factor: float) -> Composition:
-    for (at, _), noise in zip(wanted, _noises(before, wanted, factor), strict=True):
-        before = before.with_release(at, noise)
-    return before
+def _judged(
+    before: Composition, wanted: Wanted, epsilon: Fraction, factor: float
+) -> tuple[list[Proposal], bool, float]:
+    """Return noises of a common factor with the bound of everything; whether it fits, and how."""
+    everything, noises = before, []
+    for at, ratio in wanted:
+        step = lattice_of(before.scenario.product.axes[at]).step
+        noises.append(DiscreteLaplace(float_up(Fraction(factor) * ratio), step))
+        everything = everything.with_release(at, noises[-1])
+    bound = everything.bound()
+    proposals = [Proposal(noise, bound) for noise in noises]
+    return proposals, bound.at_most(epsilon), bound.value
 
 
 def _proved(
     before: Composition, wanted: Wanted, epsilon: Fraction, factor: Fraction
 ) -> list[Proposal]:
     """Return noises at or above a factor that are proved to fit, with the bound of everything."""
-
-    def judge(factor: float) -> tuple[LossBound, bool, float]:
-        bound = _with(before, wanted, factor).bound()
-        return bound, bound.at_most(epsilon), bound.value
-
-    scale, bound = raised(float_up(factor), epsilon, judge)
-    return [Proposal(noise, bound) for noise in _noises(before, wanted, scale)]
-
-
-def _fitting(
-    before: Composition, at: int, epsilon: Fraction, proposal: Proposal
-) -> Proposal | None:
-    bound = before.with_release(at, proposal.mechanism).bound()
-    return replace(proposal, bound=bound) if bound.at_most(epsilon) else None
-
-
-def _further_channel(
-    before: Composition,
-    at: int,
-    epsilon: Fraction,
-    method: ChannelMethod,
-    options: Mapping[str, Any],
-) -> Proposal:
-    """Return the channel of the largest epsilon of its own, or a cheaper one for any prior.
-
-    k rows of any prior leave a channel that is private for all priors within k times its epsilon.
-    """
-    left = _left(before, epsilon)
-    scenario = before.scenario.of_column(before.scenario.product.columns[at])
-    tried: list[Proposal] = []
-
-    def attempt(own: Fraction) -> Proposal | None:
-        tried.append(method.calibrate(scenario, own, **options))
-        return _fitting(before, at, epsilon, tried[-1])
-
-    found = per_release_epsilon(epsilon, attempt, _TRIES if left > 0 else 1)
-    if (found is None or found[1] < epsilon) and left > 0 and scenario.support.size <= _MOST_LOCAL:
-        own = left / most_rows(before) * (1 - Fraction(1, 2**40))
-        given = {**options, "weights": tried[0].weights}
-        with suppress(InputError):  # the conditions may be too much for it
-            every = method.calibrate(_every_value(scenario), own, **given)
-            made = _fitting(before, at, epsilon, every)
-            if made is not None and (found is None or made.cost < found[0].cost):
-                found = made, own
-    if found is None:
-        raise _nothing_fits(before, epsilon)
-    made, own = found
-    if own == epsilon:
-        return made
-    note = f"the channel is calibrated for an epsilon of its own, {float(own):.6g}"
-    return replace(made, notes=(*made.notes, note))
+    return raised(float_up(factor), epsilon, partial(_judged, before, wanted, epsilon))[1]
 
 
 def _every_value(scenario: Scenario) -> Scenario:

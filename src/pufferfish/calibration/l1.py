@@ -3,8 +3,6 @@
 
 from fractions import Fraction
 
-import numpy as np
-
 from pufferfish.calibration.root import noise_up
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.scenario import Scenario
@@ -15,14 +13,6 @@ def l1(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
 
     The paper's scale for l1-sensitivity; theory, section 3.
     """
-    index, step = scenario.lattice.index, scenario.lattice.step
-    widest = 0
-    for prior in scenario.priors:
-        ends = {}
-        for secret in scenario.protected:
-            atoms = np.flatnonzero(prior.counts[prior.row(secret)])
-            ends[secret] = int(index[atoms[0]]), int(index[atoms[-1]])
-        for pair in scenario.pairs:
-            low = min(ends[secret][0] for secret in pair)
-            widest = max(widest, *(ends[secret][1] - low for secret in pair))
+    step = scenario.lattice.step
+    widest = max(int(view.index[-1] - view.index[0]) for view in scenario.views())
     return noise_up(widest * step / epsilon, step, epsilon)

@@ -31,7 +31,7 @@ class NoiseMethod:
 
     name: str
     summary: str
-    calibrate: Callable[[Scenario, Fraction], DiscreteLaplace]
+    calibrate: Callable[..., DiscreteLaplace]
     robust: bool = False
     least: bool = False
 

@@ -8,16 +8,14 @@ from fractions import Fraction
 import numpy as np
 
 from pufferfish.calibration.coupling import Coupling, comonotone
-from pufferfish.calibration.root import noise_up
-from pufferfish.errors import PufferfishError
+from pufferfish.calibration.root import find_root, noise_up
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import IntArray, float_down, float_up
+from pufferfish.numbers import float_down, float_up
 from pufferfish.priors.scenario import Scenario
 
-#: More Newton steps than this are no convergence.
-_MAX_STEPS = 200
-#: Relative step back to the private side; the rounding errors of a side are some 1e-14.
-_MARGIN = 1e-13
+#: Relative step back to the private side, and tolerance of the root: the rounding errors of a side
+#: are some 1e-14.
+_MARGIN, _TOLERANCE = 1e-13, 1e-14
 
 
 def relaxed(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
@@ -30,104 +28,73 @@ def relaxed(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
 
 
 def scale_of_sides(
-    scenario: Scenario, epsilon: Fraction, choose: Callable[[list[float]], float]
+    scenario: Scenario, epsilon: Fraction, choose: Callable[[float, float], float]
 ) -> float:
     """Return the largest scale, over adversaries and pairs, of the chosen one of the two sides.
 
     ``choose`` is ``max`` (the paper's condition) or ``min`` (one side is enough). Infinity where
     the scale is beyond every double.
     """
-    below, scale = float_down(epsilon), 0.0
+    scale = 0.0
     for view in scenario.views():
         coupling = comonotone(view)
         # Both sides are satisfied at the Wasserstein scale; rounding may not put them above it.
         strict = float_up(coupling.largest_distance * view.step / epsilon)
-        if strict <= scale:
-            continue
-        # A side that allows the scale that other pairs need already need not be solved.
-        start = float(view.step / Fraction(scale)) * (1 + 3 * _MARGIN) if scale else math.inf
-        needed = []
-        for second in (True, False):
-            rate = Side(coupling, second, below).largest_rate(start)
-            needed.append(0.0 if math.isinf(rate) else float_up(view.step / Fraction(rate)))
-            if choose is min and needed[0] <= scale:
-                break
-        scale = max(scale, min(strict, choose(needed)))
+        if strict > scale:
+            columns, rows = (Side(coupling, second, epsilon).scale() for second in (True, False))
+            scale = max(scale, min(strict, choose(columns, rows)))
     return scale
 
 
 class Side:
     """One side of a coupling: its columns x' (``second``) or its rows x.
 
-    A line is satisfied at the rate u = step / theta when h(u) = ln E[exp(d u) | line] - epsilon is
-    at most 0. h is convex and increasing, h(0) = -epsilon, and the side needs the smallest root of
-    its lines, which is the root of the largest h. Newton's method decreases to it from the right,
-    and a line with h < 0 on the way has a larger root and is dropped for good. The sums run over
-    exp(d u + ln w - epsilon) <= 1, which never overflows; expm1 keeps the digits of small ones.
+    A line is satisfied at the rate u = step / theta when h(u) = ln E[exp(d u) | line] is at most
+    epsilon. h is convex and increasing from h(0) = 0, and the side needs the smallest root of its
+    lines, the root of the largest h. The sums run over exp(d u + ln w - epsilon), w the share of a
+    cell in its line, which does not overflow near the root; expm1 keeps the digits of small ones.
     epsilon is rounded down. Theory, section 3.
     """
 
-    def __init__(self, coupling: Coupling, second: bool, epsilon: float) -> None:
-        self.epsilon = epsilon
-        # e^-eps (E[e^{du}] - 1) is compared with 1 - e^-eps: both keep their digits.
-        self.room = -math.expm1(-epsilon)
+    def __init__(self, coupling: Coupling, second: bool, epsilon: Fraction) -> None:
+        self.step, self.epsilon = coupling.view.step, float_down(epsilon)
         moved = np.flatnonzero(coupling.distance)
         self.distance = coupling.distance[moved].astype(np.float64)
-        self.line = (coupling.second if second else coupling.first)[moved]
+        line = (coupling.second if second else coupling.first)[moved]
+        self.starts = np.flatnonzero(np.diff(line, prepend=-1))
         view = coupling.view
-        lines = (view.counts_second if second else view.counts_first)[self.line]
+        lines = (view.counts_second if second else view.counts_first)[line]
         other = view.total_first if second else view.total_second
         mass = coupling.mass[moved]
-        # No share is taken to be less than a double can hold: more mass needs more noise.
         if mass.dtype == object:
             share = (mass / (lines.astype(object) * other)).astype(np.float64)
         else:
             share = mass / (lines * float(other))
-        self.share = np.maximum(share, 1e-300)
+        # No share is taken to be less than a double can hold: more mass needs more noise.
+        self.exponents = np.log(np.maximum(share, 1e-300)) - self.epsilon
 
-    def largest_rate(self, start: float = math.inf) -> float:
-        """Return the largest u at which every line is satisfied, from below; inf where all are.
+    def scale(self) -> float:
+        """Return the least scale at which every line is satisfied, from above."""
+        if not len(self.starts):
+            return 0.0
+        low = self.epsilon / float(self.distance.max()) * (1 - _MARGIN)
+        rate, _ = find_root(self, self.epsilon, low, low, _TOLERANCE, _TOLERANCE)
+        return float_up(self.step / Fraction(rate * (1 - _MARGIN)))
 
-        Or a ``start`` that is not above it. An iterate from the unsafe side is never an answer.
-        """
-        if not len(self.line):
-            return math.inf
-        u, d, line = min(start, self._start()), self.distance, self.line
-        exponents = np.log(self.share) - self.epsilon
-        for _ in range(_MAX_STEPS):
-            starts = _starts(line)
-            with np.errstate(over="ignore", invalid="ignore"):
-                du = d * u
-                terms = np.exp(du + exponents)
-                sums = np.add.reduceat(terms * -np.expm1(-du), starts)
-            worst = int(np.argmax(sums))  # the first NaN, if there is one
-            excess = float(sums[worst]) - self.room
-            if excess <= 0:
-                return u * (1 - _MARGIN)
-            cells = slice(starts[worst], starts[worst + 1] if worst + 1 < len(starts) else len(d))
-            # h = log1p(excess), with the slope of E[d e^{du}] over 1 + excess.
-            slope = float(terms[cells] @ d[cells]) / (1 + excess)
-            lower = u - math.log1p(excess) / slope
-            if not 0 < lower < math.inf:
-                raise PufferfishError("a side's condition could not be evaluated")
-            settled, u = lower > u * (1 - 1e-15), min(u, lower)
-            if settled:
-                return u * (1 - _MARGIN)
-            alive = sums >= self.room * (1 - 1e-9)
-            if not alive.all():
-                keep = np.repeat(alive, np.diff(starts, append=len(d)))
-                d, exponents, line = d[keep], exponents[keep], line[keep]
-        raise PufferfishError(f"a side's root was not found in {_MAX_STEPS} steps")
+    def worst(self, u: float) -> tuple[float, list[int]]:
+        """Return the largest h, and the line that has it."""
+        with np.errstate(all="ignore"):
+            du = self.distance * u
+            terms = np.exp(du + self.exponents) * -np.expm1(-du)
+            line = int(np.argmax(np.add.reduceat(terms, self.starts)))
+        return self.at(line, u)[0], [line]
 
-    def _start(self) -> float:
-        """Return a u at or above the root: E[d] u <= eps, and w (e^{du} - 1) <= e^eps - 1."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            mean = np.add.reduceat(self.share * self.distance, _starts(self.line))
-            room = self.epsilon + math.log(self.room)
-            alone = np.logaddexp(0.0, room - np.log(self.share)) / self.distance
-            return min(float((self.epsilon / mean).min()), float(alone.min()))
-
-
-def _starts(line: IntArray) -> IntArray:
-    """Return where each run of equal lines begins."""
-    return np.flatnonzero(np.diff(line, prepend=-1))
+    def at(self, line: int, u: float) -> tuple[float, float]:
+        """Return h of one line, and its slope E[d exp(d u)] / E[exp(d u)]."""
+        cells = slice(*[*self.starts[line : line + 2].tolist(), None][:2])
+        d = self.distance[cells]
+        with np.errstate(all="ignore"):
+            terms = np.exp(d * u + self.exponents[cells])
+            # e^-eps (E[e^{du}] - 1) is compared with 1 - e^-eps: both keep their digits.
+            excess = float(terms @ -np.expm1(-d * u)) + math.expm1(-self.epsilon)
+            return self.epsilon + math.log1p(excess), float(terms @ d) / (1 + excess)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The root finder: bracketing on the loss as a function of u = 1 / theta, then a margin.
 
-The loss F(u) is the largest of finitely many smooth functions f_w, one for each witness w, and
-never falls with u. From a u with F(u) > eps and worst witness w, the root of f_w below u is again
-a point with F >= f_w = eps: the search walks down to the root of F and changes its witness a few
-times at most (theory, section 2).
+The loss F(u) is the largest of many smooth functions f_w, one for each witness w, and never falls
+with u. From a u with F(u) > epsilon and worst witness w, the root of f_w below u is again a point
+with F >= f_w = epsilon: the search walks down to the root of F, and changes its witness a few times
+at most. From the other side Newton steps lead back (theory, section 2).
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
 from typing import Any, Protocol, TypeVar
 
 from pufferfish.errors import InputError, PufferfishError
@@ -22,10 +22,6 @@ _LARGEST_RISE = 0.1
 _TRIES = 50
 _MAX_ROUNDS = 300
 _MAX_NEWTON = 60
-#: Witnesses of one evaluation that are followed to their roots.
-_FOLLOWED = 4
-#: So near to its root the worst witness hardly ever changes.
-_NEAR = 1e-4
 
 T = TypeVar("T")
 
@@ -38,15 +34,6 @@ class Loss(Protocol):
 
     def at(self, witness: Any, u: float) -> tuple[float, float]:
         """Return the loss at one witness, and its slope in u."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The root of F = eps: u, the slope d ln F / d ln u there, and where F is attained."""
-
-    u: float
-    slope: float
-    witness: Any
 
 
 def noise_up(scale: Fraction | float, step: Fraction, epsilon: Fraction) -> DiscreteLaplace:
@@ -85,103 +72,58 @@ def raised(
     )
 
 
-@dataclass(frozen=True)
-class _Excess:
-    """(F - eps) / eps at u, and at one witness."""
-
-    loss: Loss
-    epsilon: float
-
-    def worst(self, u: float) -> tuple[float, Sequence[Any]]:
-        value, witnesses = self.loss.worst(u)
-        return (value - self.epsilon) / self.epsilon, witnesses
-
-    def at(self, witness: Any, u: float) -> tuple[float, float]:
-        value, slope = self.loss.at(witness, u)
-        return (value - self.epsilon) / self.epsilon, slope / self.epsilon
-
-
 def find_root(
     loss: Loss, epsilon: float, low: float, start: float, tolerance: float, error: float = 0.0
-) -> Found:
-    """Return the u at which the loss reaches epsilon, to a relative tolerance.
+) -> tuple[float, float]:
+    """Return the u at which the loss reaches epsilon, and the slope d ln F / d ln u there.
 
-    ``low`` is a u known to be private, ``start`` a first guess. Losses are known to a relative
-    ``error``: no smaller excess over epsilon is asked for, however flat the loss.
+    u is right to a relative tolerance, on the private side. ``low`` is a u known to be private,
+    ``start`` a first guess. Losses are known to a relative ``error``: no smaller excess over
+    epsilon is asked for, however flat the loss.
     """
-    excess = _Excess(loss, epsilon)
-    u, high, growth = max(start, low), math.inf, 1.001
+    u, high = max(start, low), math.inf
     for _ in range(_MAX_ROUNDS):
-        value, witnesses = excess.worst(u)
-        if math.isnan(value) or (value <= 0 and not witnesses):
+        value, witnesses = loss.worst(u)
+        excess = value / epsilon - 1
+        if math.isnan(excess) or not witnesses:
             break
-        if abs(value) <= error or (
-            abs(value) <= tolerance and abs(value) <= tolerance * excess.at(witnesses[0], u)[1] * u
-        ):
-            return _found(excess, witnesses[0], u, max(value, 0.0))
-        if value > 0:
+        at = cache(partial(loss.at, witnesses[0]))
+        slope = max(at(u)[1] * u / epsilon, 1e-300)
+        if abs(excess) <= max(error, tolerance * min(slope, 1.0)):
+            return u * (1 - min(max(excess, 0.0) / slope, 0.5)), slope
+        if excess > 0:
             high = u
-            following = _lowest_root(excess, witnesses, low, u)
+            u = _walked_down(at, epsilon, low, u)
         else:
             low = u
-            following = _newton(excess, witnesses[0], u)
+            u *= 1 - excess / slope
             if high == math.inf:
-                following = min(max(following * (1 + 1e-12), u * growth), max(4.0, growth) * u)
-                growth = min(growth**3, 64.0)
-            elif following >= high:
-                following = _between(low, high)
-        if high < math.inf and not low < following < high:
-            following = _between(low, high)
-        if not low < following < high:
-            # No double lies between what is private and what is not.
-            return _found(excess, witnesses[0], low, 0.0)
-        u = following
+                u = min(max(u, 1.001 * low), 4 * max(low, 1.0))
+        if not low < u < high:
+            u = _between(low, high)
+        if not low < u < high:
+            return low, slope  # no double lies between what is private and what is not
     raise PufferfishError("the search for the least scale did not converge")
 
 
-def _found(excess: _Excess, witness: Any, u: float, above: float) -> Found:
-    """Return the root, moved to the private side by what the excess is above 0."""
-    slope = max(excess.at(witness, u)[1] * u, 1e-300)
-    return Found(u * (1 - min(above / slope, 0.5)), slope, witness)
-
-
-def _newton(excess: _Excess, witness: Any, u: float) -> float:
-    value, slope = excess.at(witness, u)
-    return u - value / slope if slope > 0 else 4 * u
-
-
-def _lowest_root(excess: _Excess, witnesses: Sequence[Any], low: float, u: float) -> float:
-    """Walk down to the lowest root of the worst few witnesses; of the worst one near the end."""
-    root = u
-    for k, witness in enumerate(witnesses[:_FOLLOWED]):
-        if k == 0 or excess.at(witness, root)[0] > 0:
-            root = _root_at(excess, witness, low, root)
-        if u - root <= _NEAR * u:
-            break
-    return root
-
-
-def _root_at(excess: _Excess, witness: Any, low: float, high: float) -> float:
-    """Return the root of one witness's excess in [low, high], from the right side.
-
-    Newton's method, kept inside a bracket that shrinks; where it leaves the bracket, bisection.
-    """
+def _walked_down(
+    at: Callable[[float], tuple[float, float]], epsilon: float, low: float, high: float
+) -> float:
+    """Return the root of one witness's loss in [low, high]: Newton's method in a bracket."""
     u = high
     for _ in range(_MAX_NEWTON):
-        value, slope = excess.at(witness, u)
-        if value > 0:
+        value, slope = at(u)
+        if value > epsilon:
             high = u
         else:
             low = u
-        following = u - value / slope if slope > 0 else low
+        following = u - (value - epsilon) / slope if slope > 0 else low
         if not low < following < high:
             following = _between(low, high)
-        if abs(following - u) <= 4e-16 * u or not low < following < high:
-            return min(u, following) if value > 0 else u
         if abs(following - u) <= 1e-7 * u:
-            return following  # the next point, for convergence is quadratic
+            return following  # the error of the next point is about the square of this step
         u = following
-    return _between(low, high)
+    return u
 
 
 def _between(low: float, high: float) -> float:
