@@ -45,10 +45,22 @@ class Believed:
     counted: bool
 
 
-def judge(plan_path: Path, table: Path | None = None, priors: Sequence[Path] = ()) -> mpmath.mpf:
-    """Return the loss of a plan's mechanism, largest over everything that the plan promises."""
+def judge(
+    plan_path: Path,
+    table: Path | None = None,
+    priors: Sequence[Path] = (),
+    regions: Sequence[Mapping[str, str] | None] | None = None,
+) -> mpmath.mpf:
+    """Return the loss of a plan's mechanism, largest over everything that the plan promises.
+
+    ``regions`` are those that the plan is to hold for, where they are known from elsewhere; by
+    default those that it names.
+    """
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
+    if regions is not None:
+        plan["regions"] = list(regions)
     atoms = atoms_of(plan["support"])
+    check_missing(plan, atoms)
     if table is not None:
         believed = [from_table(plan, atoms, table)]
     else:
@@ -98,6 +110,15 @@ def regions_of(plan: Mapping[str, Any], adversaries: int) -> list[Mapping[str, s
     raise Refused("adversaries with regions of their own")
 
 
+def check_missing(plan: Mapping[str, Any], atoms: Sequence[Fraction | str]) -> None:
+    """Refuse a text for "missing" that is a value: leaving out its rows would tell the secret."""
+    rules = plan.get("cleaning") or {}
+    for text in rules.get("missing", ()):
+        value = number(text, rules.get("decimal") or ".")
+        if canonical(text) in atoms or (value is not None and value in atoms):
+            raise Refused(f"{text!r} means a missing value, and is a value")
+
+
 def number(text: str, decimal: str) -> Fraction | None:
     """Return the number that a cell holds, read as it prints."""
     plain = text.replace(",", ".") if decimal == "," else text
@@ -141,6 +162,8 @@ def from_table(plan: Mapping[str, Any], atoms: Sequence[Fraction | str], table: 
                 continue
             atom = where["(missing)"]
         elif levels:
+            if canonical(cell) not in where:
+                raise Refused(f"{cell!r} is no level of the plan")
             atom = where[canonical(cell)]
         else:
             if value is None:
@@ -148,6 +171,8 @@ def from_table(plan: Mapping[str, Any], atoms: Sequence[Fraction | str], table: 
             if rules.get("rounds"):
                 step = Fraction(plan["support"]["step"])
                 value = step * round(value / step)
+            if value not in where:
+                raise Refused(f"{cell!r} is no value of the plan")
             atom = where[value]
         person = row[plan["unit"]] if plan.get("unit") else at
         people.setdefault(person, []).append((secret, atom))
@@ -187,7 +212,10 @@ def canonical(text: str) -> str:
 
 
 def from_prior(atoms: Sequence[Fraction | str], path: Path) -> Believed:
-    """Read a prior file; sums that miss 1 by rounding are renormalised."""
+    """Read a prior file; sums that miss 1 by rounding are renormalised.
+
+    A file that the tests write may say from how many ``rows`` each secret was counted.
+    """
     data = json.loads(path.read_text(encoding="utf-8"))
     where = {atom: k for k, atom in enumerate(atoms)}
     masses: dict[str, Masses] = {}
@@ -196,11 +224,15 @@ def from_prior(atoms: Sequence[Fraction | str], path: Path) -> Believed:
         for key, text in row.items():
             share = Fraction(str(text))
             if share:
-                atom = where[key] if key in where else where[Fraction(key)]
+                try:
+                    atom = where[key] if key in where else where[Fraction(key)]
+                except (KeyError, ValueError):
+                    raise Refused(f"{key!r} is no value of the plan") from None
                 own[(atom,)] = own.get((atom,), Fraction(0)) + share
         total = sum(own.values())
         masses[secret] = {atom: share / total for atom, share in own.items()}
-    return Believed({0: masses}, {}, False)
+    rows = data.get("rows", {})
+    return Believed({0: masses}, rows, bool(rows))
 
 
 # The loss, by its definition
