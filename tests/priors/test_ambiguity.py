@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pufferfish.priors import ambiguity
-from pufferfish.priors.ambiguity import UNIT, Region, ball_around, box_of, clopper_pearson
+from pufferfish.priors.ambiguity import UNIT, Region, ball_around, clopper_pearson
 
 
 def at_least(count: int, total: int, p: Fraction) -> Fraction:
@@ -123,12 +123,3 @@ def test_a_ball_has_the_extremes_of_its_definition(
     k = data.draw(st.lists(st.integers(0, 9), min_size=len(masses), max_size=len(masses)))
     region = ball_around(masses, sum(masses), tau)
     assert extremes(region, k) == over_the_ball(masses, tau, k)
-
-
-def test_a_box_holds_its_intervals() -> None:
-    alpha = Fraction(1, 60)
-    region = box_of([3, 0, 5], 8, alpha)
-    for count, least, room in zip([3, 0, 5], region.least, region.room, strict=True):
-        assert (least, least + room) == clopper_pearson(count, 8, alpha)
-    assert sum(region.least) + region.spread == region.unit == UNIT
-    assert 0 <= region.spread <= sum(region.room)

@@ -36,25 +36,20 @@ def values_of(scenario: Scenario) -> tuple[Fraction, ...]:
     return scenario.support.values
 
 
-def test_all_pairs_by_default() -> None:
+def test_pairs_are_cleaned_and_counted_once() -> None:
     scenario = Scenario(THREE)
     assert scenario.pairs == (("a", "b"), ("a", "c"), ("b", "c"))
     assert scenario.is_all_pairs
-    assert scenario.protected == ("a", "b", "c")
     assert scenario.cells == 9
-    assert Scenario([THREE, THREE], pairs=[("a", "b")]).cells == 2 * 2 * 3
-
-
-def test_chosen_pairs_are_cleaned_and_counted_once() -> None:
-    scenario = Scenario(THREE, pairs=[["a", " b"], ("b", "a"), ("c", "b")])
-    assert scenario.pairs == (("a", "b"), ("c", "b"))
-    assert not scenario.is_all_pairs
-    assert Scenario(THREE, pairs=[("a", "c")]).protected == ("a", "c")
-    assert Scenario(THREE, pairs=[("a", "c")]).is_all_pairs
+    chosen = Scenario([THREE, THREE], pairs=[["a", " b"], ("b", "a"), ("c", "b")])
+    assert chosen.pairs == (("a", "b"), ("c", "b"))
+    assert not chosen.is_all_pairs
+    assert repr(chosen).startswith("<Scenario of 2 pairs: (a, b), (c, b)\n  <Prior of 3 secrets")
+    one = Scenario([THREE, THREE], pairs=[("a", "c")])
+    assert (one.protected, one.is_all_pairs, one.cells) == (("a", "c"), True, 2 * 2 * 3)
     named = Prior.from_mapping({2.0: {0: 1}, True: {1: 1}})
     pairs: Any = [(2, True)]
     assert Scenario(named, pairs=pairs).pairs == (("2", "true"),)
-    assert repr(scenario).startswith("<Scenario of 2 pairs: (a, b), (c, b)\n  <Prior of 3 secrets")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +106,7 @@ def test_joint_priors_share_their_columns_and_values() -> None:
     alone = scenario.of_column("z")
     assert alone.priors[1].counts.tolist() == [[4, 6], [12, 14]]
     assert alone.of_column(None) is alone
-    with pytest.raises(InputError, match="name one of x, z with column="):
+    with pytest.raises(InputError, match=r"name one of .* x, z"):
         scenario.of_column(None)
 
 
@@ -189,6 +184,7 @@ def test_several_adversaries_share_the_level() -> None:
 
 
 def test_digests_tell_scenarios_apart_and_not_their_writing() -> None:
+    tiny = {k: f"1/{10**990 + k}" for k in range(6)} | {9: "1"}  # beyond what Python prints
     counts = counted([2, 4], [1, 1])
     again = Prior.from_mapping({"b": {1: ".5", 0: ".5"}, "a": {"1": "2/3", "0": "1/3"}})
     big = counted([2 * 2**70, 4 * 2**70], [3, 3])
@@ -199,22 +195,15 @@ def test_digests_tell_scenarios_apart_and_not_their_writing() -> None:
         counted([2, 4], [1, 1], support=[0, 2]),
         counted([2, 4], [1, 1], support=["n", "y"], order="n,y"),
         Prior.from_counts({"a": [2, 4], "c": [1, 1]}, support=[0, 1]),
+        Prior.from_mapping({"a": tiny, "b": {0: "1"}}),
+        Prior.from_mapping({"a": tiny | {5: tiny[0]}, "b": {0: "1"}}),
         counts.with_region(tv_radius="1e-7"),
         counts.with_region(tv_radius="0.1"),
         counts.with_region(confidence="0.9"),
         big.with_region(confidence="0.9"),  # how wide intervals are depends on the numbers of rows
     ]
     digests = {Scenario(prior).digest for prior in changed} | {Scenario([counts, again]).digest}
-    assert (len(same), len(digests), len(same | digests)) == (1, 10, 11)
-
-
-def test_a_digest_of_numbers_beyond_what_python_prints() -> None:
-    tiny = [f"1/{10**990 + k}" for k in range(6)]
-    row = dict(enumerate(tiny)) | {9: "1"}
-    prior = Prior.from_mapping({"a": row, "b": {0: "1"}})
-    assert prior.totals[0] > 10**4300
-    other = Prior.from_mapping({"a": row | {5: tiny[0]}, "b": {0: "1"}})
-    assert Scenario(prior).digest != Scenario(other).digest
+    assert (len(same), len(digests), len(same | digests)) == (1, 12, 13)
 
 
 @given(st.permutations(["a", "b", "c"]), st.booleans())
@@ -287,9 +276,7 @@ def test_the_union_holds_exactly_the_values_of_all(lattices: list[Any]) -> None:
     priors = []
     for step, origin, index in lattices:
         values = [str(step * (origin + k)) for k in index]
-        row = {value: Fraction(k + 1) for k, value in enumerate(values)}
-        total = sum(row.values())
-        masses = {value: p / total for value, p in row.items()}
+        masses = {value: Fraction(1, len(values)) for value in values}
         priors.append(Prior.from_mapping({"a": masses, "b": {values[0]: 1}}, step=step))
     try:
         scenario = Scenario(priors)
