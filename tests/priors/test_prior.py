@@ -42,13 +42,10 @@ def test_every_probability_survives(rows: list[list[int]], random: Any) -> None:
             assert prior.probability(secret, k) == row.get(value, 0)
 
 
-def test_keys_in_any_order_and_of_any_kind() -> None:
+def test_keys_of_any_kind_are_numbers_if_all_are() -> None:
     prior = Prior.from_mapping({"a": {30: ".2", "10": ".5", 20.0: ".3"}, "b": {"2e1": 1}})
     assert values_of(prior) == (10, 20, 30)
     assert [prior.probability("b", k) for k in range(3)] == [0, 1, 0]
-
-
-def test_keys_that_are_not_all_numbers_are_levels() -> None:
     prior = Prior.from_mapping({"a": {"1": 0.5, "two": 0.5}})
     assert prior.support == Levels(("1", "two"), ordered=False)
     ordered = Prior.from_mapping({"a": {"hi": 0.5, "lo": 0.5}}, order=["lo", "hi"])
@@ -78,32 +75,29 @@ def test_decimals_are_what_they_print_and_fractions_what_they_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "mapping, message",
+    "mapping, options, message",
     [
-        ([0.5, 0.5], "mapping"), ({}, "at least one secret"),
-        ({"a": [0.5, 0.5]}, "values and probabilities"), ({"a": {}}, "but {} was given"),
-        ({"a": {0: 0.97}}, "'a' sum to 0.97"), ({"a": {0: 1.5}}, "'a' sum to 1.5"),
-        ({"a": {0: 0, 1: 0}}, "'a' sum to 0"),
-        ({"a": {0: -0.1, 1: 1.1}}, "negative probability -0.1"),
-        ({"a": {0: "x"}}, "probability of 0 under secret 'a'"), ({"a": {"inf": 1}}, "not a finite"),
-        ({"a": {"1": 0.5, "1.0": 0.5}}, "same value twice"),
-        ({"a": {0: 1}, " a": {0: 1}}, "given twice"), ({"a": {None: 1}}, "value of the support"),
+        ([0.5, 0.5], {}, "mapping"), ({}, {}, "at least one secret"),
+        ({"a": [0.5, 0.5]}, {}, "values and probabilities"), ({"a": {}}, {}, "but {} was given"),
+        ({"a": {0: 0.97}}, {}, "'a' sum to 0.97"), ({"a": {0: 1.5}}, {}, "'a' sum to 1.5"),
+        ({"a": {0: 0, 1: 0}}, {}, "'a' sum to 0"),
+        ({"a": {0: -0.1, 1: 1.1}}, {}, "negative probability -0.1"),
+        ({"a": {0: "x"}}, {}, "probability of 0 under secret 'a'"),
+        ({"a": {0: "1", 1: "1e-1001"}}, {}, "too small"), ({"a": {"inf": 1}}, {}, "not a finite"),
+        ({"a": {0: "1", 1: f"0.{'0' * 1000}1"}}, {}, "too small"),
+        ({"a": {0: "1", 1: "1/1e9"}}, {}, "must be a number"),
+        ({"a": {"1": 0.5, "1.0": 0.5}}, {}, "same value twice"),
+        ({"a": {0: 1}, " a": {0: 1}}, {}, "given twice"),
+        ({"a": {None: 1}}, {}, "value of the support"),
+        ({"a": {"x": 1}}, {"order": "alphabetic"}, "^order "),
+        ({"a": {"x": 1}}, {"order": []}, "^order "),
+        ({"a": {0: 1}}, {"order": ["0"]}, "order is for levels"),
+        ({"a": {"x": 1}}, {"step": 1}, "step is for numbers"),
     ],
 )  # fmt: skip
-def test_wrong_mappings(mapping: Any, message: str) -> None:
+def test_wrong_mappings(mapping: Any, options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Prior.from_mapping(mapping)
-
-
-def test_order_and_step_where_they_do_not_belong() -> None:
-    order: Any
-    for order in ("alphabetic", 5, []):
-        with pytest.raises(InputError, match=r"^order "):
-            Prior.from_mapping({"a": {"x": 1}}, order=order)
-    with pytest.raises(InputError, match="order is for levels"):
-        Prior.from_mapping({"a": {0: 1}}, order=["0"])
-    with pytest.raises(InputError, match="step is for numbers"):
-        Prior.from_mapping({"a": {"x": 1}}, step=1)
+        Prior.from_mapping(mapping, **options)
 
 
 @pytest.mark.parametrize("mass", ["1e-309", "1e-1000"])
@@ -115,12 +109,6 @@ def test_masses_below_every_double(mass: str, sums_to_one: bool) -> None:
     assert all(f"1+{mass}" in note for note in prior.notes)
     assert 0 < prior.probability("a", 1) <= Fraction(mass)
     assert prior.probabilities[0].tolist() == [1.0, float(mass)]
-
-
-@pytest.mark.parametrize("mass", ["1e-1001", f"0.{'0' * 1000}1", "1/1e9"])
-def test_masses_that_are_too_small(mass: str) -> None:
-    with pytest.raises(InputError, match=r"must be a number(?!.*finite)"):
-        Prior.from_mapping({"a": {0: "1", 1: mass}})
 
 
 COUNTS = st.lists(st.integers(0, 10**6), min_size=1, max_size=6).filter(any)
@@ -181,12 +169,6 @@ def test_wrong_counts(counts: Any, support: Any, message: str) -> None:
         Prior.from_counts(counts, support=support)
 
 
-def test_an_unknown_secret_gets_a_near_match() -> None:
-    prior = Prior.from_counts({"married": [1], "single": [1]}, support=[0])
-    with pytest.raises(InputError, match="did you mean 'married'"):
-        prior.row("maried")
-
-
 def test_reprs_are_a_few_readable_lines() -> None:
     prior = Prior.from_counts({"a": [5, 3], "b": [2, 3]}, support=["no", "yes"], order="no,yes")
     assert repr(prior) == "<Prior of 2 secrets: a, b\n  on Levels(no < yes)\n  from 13 rows>"
@@ -222,6 +204,8 @@ def test_counts_have_one_axis_per_column() -> None:
         _ = prior.support
     with pytest.raises(InputError, match="'y'"):
         prior.marginal("y")
+    with pytest.raises(InputError, match=r"no secret 'aa' .did you mean 'a'"):
+        prior.row("aa")
     one = prior.marginal("x")
     assert one.marginal("x") is one.marginal(None) is one
 
@@ -243,8 +227,6 @@ def test_an_order_and_a_step_are_for_their_columns() -> None:
         ({"a": [[1, 2]]}, {}, r"shape \(2, 2\) of x, z, .* \(1, 2\)"),
         ({"a": [1, 2, 3, 4]}, {}, r"the shape \(4,\)"),
         ({"a": [[1, 2], [3]]}, {}, "no such shape"), ({"a": 5}, {}, "no such shape"),
-        ({"a": [[1, -2], [3, 4]]}, {}, "negative count -2"),
-        ({"a": [[1, 0.5], [3, 4]]}, {}, "whole numbers"), ({"a": [[0, 0], [0, 0]]}, {}, "no mass"),
         ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, "0.0"], "z": [0, 1]}}, "column 'x'.*twice"),
         ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "z": []}}, "column 'z'.*empty"),
         ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "x ": [0, 1]}}, "names"),
