@@ -8,11 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.mechanisms.channel import places, same_places, whole_weights
-from pufferfish.numbers import parse_number, show, show_short, text_of
+from pufferfish.numbers import CountArray, parse_number, show, show_short, text_of
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of
 
@@ -71,7 +70,7 @@ class Costs:
     """c(x, y) as ``unit`` times whole numbers, shape (n_x, n_y)."""
 
     name: str
-    whole: npt.NDArray[np.object_]
+    whole: CountArray
     unit: Fraction
 
 

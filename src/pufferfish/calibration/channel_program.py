@@ -20,15 +20,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pufferfish.calibration.channel_task import ObjectArray, Task
+from pufferfish.calibration.channel_task import Task
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.errors import InputError
-from pufferfish.numbers import FloatArray, IntArray
+from pufferfish.numbers import CountArray, FloatArray, IntArray
 from pufferfish.priors.ambiguity import AmbiguitySet, Point, Region
 from pufferfish.priors.scenario import Scenario
 
@@ -37,7 +35,7 @@ MOST_COEFFICIENTS = 4_000_000
 #: Values without a weight count 2 to minus this: among the cheapest channels one treats them well.
 _LEAST_WEIGHT = 30
 #: By so much more is kept than asked for, which the repair may take; more for a small epsilon.
-_KEPT_MORE = 2.0**-32
+_KEPT_MORE = 2.0**-46
 #: The largest cost in the program is below 2 to this: the solver's tolerances are absolute.
 _HEADROOM = 9
 #: Rows about privacy are multiplied by 1 / (E - 1), as the repair is, but by no more than this.
@@ -72,7 +70,7 @@ class _Builder:
         self.grid: IntArray = np.arange(task.costs.size).reshape(task.costs.shape)
         self.blocks = len(self.grid)
         self._magnified = min(_MOST_MAGNIFIED, max(1.0, 1 / float(task.bound - 1)))
-        self._rows: list[tuple[npt.NDArray[Any], ...]] = []
+        self._rows: list[tuple[CountArray, ...]] = []
 
     def block(self) -> int:
         """Return the number of a new block of variables."""
@@ -142,16 +140,15 @@ def build(task: Task) -> ChannelProgram:
     favoured = cost + _in_doubles(neglected, shift + _LEAST_WEIGHT)
     least = np.zeros(builder.grid.shape)
     if task.conditions.min_keep is not None:
-        more = _KEPT_MORE * max(1.0, 1 / (16384 * float(task.bound - 1)))
+        more = _KEPT_MORE / min(2.0**-14, float(task.bound - 1))
         least[np.arange(n_x), task.same] = min(1.0, float(task.conditions.min_keep) + more)
     lp = builder.program(favoured, least)
     return ChannelProgram(task, lp, builder.padded(cost), task.unit * Fraction(2) ** shift)
 
 
-def _in_doubles(exact: ObjectArray, shift: int) -> FloatArray:
+def _in_doubles(exact: CountArray, shift: int) -> FloatArray:
     """Return exact numbers over 2**shift, correctly rounded."""
-    doubles: FloatArray = (exact * (1 << max(0, -shift)) / (1 << max(0, shift))).astype(float)
-    return doubles
+    return (exact * (1 << max(0, -shift)) / (1 << max(0, shift))).astype(np.float64)
 
 
 def _add_privacy(builder: _Builder) -> None:

@@ -13,10 +13,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.calibration.channel_task import ObjectArray, Task
+from pufferfish.calibration.channel_task import Task
 from pufferfish.errors import PufferfishError
 from pufferfish.loss.support_function import column_extremes
-from pufferfish.numbers import FloatArray
+from pufferfish.numbers import CountArray, FloatArray
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
 
 #: Entries below 2 to minus this (times E - 1 where that is below 1) are the solver's 0.
@@ -25,7 +25,7 @@ _RESIDUE = 40
 _MOST_MIXED = 10
 
 
-def repaired(task: Task, values: FloatArray) -> ObjectArray:
+def repaired(task: Task, values: FloatArray) -> CountArray:
     """Return the private rows of integers next to a solver's, or raise PufferfishError."""
     small = min(1.0, float(task.bound - 1))
     bits = 64 + math.ceil(-math.log2(small))  # small epsilons use some up
@@ -46,7 +46,7 @@ def repaired(task: Task, values: FloatArray) -> ObjectArray:
     return table
 
 
-def needed_mixture(task: Task, likelihoods: ObjectArray) -> ObjectArray:
+def needed_mixture(task: Task, likelihoods: CountArray) -> CountArray:
     """Return for every output the least whole c_y >= 0 that cures all of its violations.
 
     ``likelihoods[x, y]`` are whole numbers proportional to M(y|x), with one factor for all x.
@@ -62,7 +62,7 @@ def needed_mixture(task: Task, likelihoods: ObjectArray) -> ObjectArray:
     return needed
 
 
-def _ends(belief: AmbiguitySet, likelihoods: ObjectArray) -> tuple[ObjectArray, ObjectArray, int]:
+def _ends(belief: AmbiguitySet, likelihoods: CountArray) -> tuple[CountArray, CountArray, int]:
     """Return the largest and smallest <P, k_y> of all outputs over the P of a set; their unit."""
     if isinstance(belief, Point):
         exact = belief.masses.reshape(-1).astype(object) @ likelihoods
@@ -72,14 +72,14 @@ def _ends(belief: AmbiguitySet, likelihoods: ObjectArray) -> tuple[ObjectArray, 
     return high, low, belief.unit
 
 
-def _invariant(task: Task, shares: FloatArray, whole: int) -> ObjectArray:
+def _invariant(task: Task, shares: FloatArray, whole: int) -> CountArray:
     """Return rows whose mixture by mu is mu, exactly, mixed with mu until they are private."""
     weights, counting = task.weights, task.weights > 0
     targets = np.zeros(task.costs.shape[1], dtype=object)
     np.add.at(targets, task.same, weights)
     shares = np.where(targets > 0, shares, 0.0)
     rows = np.where(counting, weights, 1)
-    table: ObjectArray = _rounded(shares, whole) * rows[:, None]
+    table: CountArray = _rounded(shares, whole) * rows[:, None]
     table[counting], factor = _with_margins(
         table[counting], weights[counting] * whole, targets * whole
     )
@@ -95,8 +95,8 @@ def _invariant(task: Task, shares: FloatArray, whole: int) -> ObjectArray:
 
 
 def _with_margins(
-    table: ObjectArray, rows: ObjectArray, columns: ObjectArray
-) -> tuple[ObjectArray, int]:
+    table: CountArray, rows: CountArray, columns: CountArray
+) -> tuple[CountArray, int]:
     """Return a table with a multiple of these margins next to one that almost has them, and which.
 
     The table is made smaller until no sum is too large; then each cell gets its row's share of what
@@ -111,7 +111,7 @@ def _with_margins(
     return table * factor + np.outer(missing, open_), factor
 
 
-def _unbiased(task: Task, xs: ObjectArray, ys: ObjectArray, table: ObjectArray) -> ObjectArray:
+def _unbiased(task: Task, xs: CountArray, ys: CountArray, table: CountArray) -> CountArray:
     """Return rows with the values as their means, exactly, and private.
 
     Each row x of the private table gets p_x and q_x, with the same sum s for all x, at the two
@@ -123,7 +123,7 @@ def _unbiased(task: Task, xs: ObjectArray, ys: ObjectArray, table: ObjectArray) 
     added = 1 + max(abs(missing) // np.minimum(xs - a, b - xs))
     while True:
         _check_mixed(added, sums)
-        made: ObjectArray = table * (b - a)
+        made: CountArray = table * (b - a)
         made[:, 0] += (b - xs) * added - missing
         made[:, -1] += (xs - a) * added + missing
         if not any(needed_mixture(task, made)):
@@ -131,13 +131,13 @@ def _unbiased(task: Task, xs: ObjectArray, ys: ObjectArray, table: ObjectArray) 
         added *= 2
 
 
-def _rounded(shares: FloatArray, whole: int) -> ObjectArray:
+def _rounded(shares: FloatArray, whole: int) -> CountArray:
     """Return whole numbers in about the same proportions, every row with the same sum."""
     exact = np.array([[int(share * whole) for share in row] for row in shares.tolist()], object)
     totals = exact.sum(axis=1, keepdims=True)
     if not totals.all():
         raise PufferfishError("the solver's channel has an empty row")
-    rounded: ObjectArray = exact * whole // totals
+    rounded: CountArray = exact * whole // totals
     rounded[np.arange(len(rounded)), rounded.argmax(axis=1)] += whole - rounded.sum(axis=1)
     return rounded
 

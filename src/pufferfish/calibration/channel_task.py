@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from pufferfish.calibration.channel_options import Conditions
+from pufferfish.numbers import CountArray, IntArray
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
-
-ObjectArray = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +40,15 @@ class Task:
     sets: tuple[tuple[AmbiguitySet, ...], ...]
     pairs: Sequence[tuple[int, int]]
     bound: Fraction
-    weights: ObjectArray
-    prices: ObjectArray
-    costs: ObjectArray
+    weights: CountArray
+    prices: CountArray
+    costs: CountArray
     unit: Fraction
     same: Sequence[int]
     conditions: Conditions
-    places: tuple[ObjectArray, ObjectArray] | None = None
+    places: tuple[CountArray, CountArray] | None = None
 
-    def cost(self, rows: ObjectArray) -> Fraction:
+    def cost(self, rows: CountArray) -> Fraction:
         """Return the expected cost of a channel of integers, exactly."""
         each = zip(self.costs, rows, strict=True)
         spent = (Fraction(int(cost @ row), int(sum(row))) for cost, row in each)
@@ -70,8 +68,8 @@ class Average:
     """
 
     task: Task
-    mean: ObjectArray
-    values: npt.NDArray[np.intp]
+    mean: CountArray
+    values: IntArray
 
     @classmethod
     def of(cls, task: Task) -> "Average":
@@ -86,7 +84,7 @@ class Average:
             for belief in sets
             if isinstance(belief, Point)
         ]
-        mean = np.sum(points, axis=0)
+        mean: CountArray = np.sum(points, axis=0)
         found = (mean == 0) & (len(points) == len(sets)) & (not task.conditions.unbiased)
         if task.conditions.invariant:
             found &= task.weights == 0
@@ -97,7 +95,7 @@ class Average:
         return self.task.conditions.min_keep or Fraction(0)
 
     @property
-    def _others(self) -> npt.NDArray[np.intp]:
+    def _others(self) -> IntArray:
         return np.delete(np.arange(len(self.task.weights)), self.values)
 
     def task_of_others(self) -> Task:
@@ -119,7 +117,7 @@ class Average:
             same=[task.same[x] for x in at],
         )
 
-    def with_rows(self, table: ObjectArray) -> ObjectArray:
+    def with_rows(self, table: CountArray) -> CountArray:
         """Return the rows of all values, given those of the others, in whole numbers."""
         rows, at = np.zeros(self.task.costs.shape, dtype=object), self._others
         rows[at] = table

@@ -60,11 +60,10 @@ class Channel:
                 f"a channel from {shape[0]} values to {shape[1]} outputs needs that many rows and "
                 f"entries of each, but rows of shape {given.shape} were given"
             )
-        rows = np.empty(shape, dtype=object)
-        rows[:] = [[_whole(entry) for entry in row] for row in given.tolist()]
+        rows = np.vectorize(_whole, otypes=[object])(given)
         rows.setflags(write=False)
-        denominators = tuple(map(sum, rows.tolist()))
-        if min(map(min, rows)) < 0 or 0 in denominators:
+        denominators = tuple(rows.sum(axis=1).tolist())
+        if rows.min() < 0 or 0 in denominators:
             raise InputError("a channel's entries must not be negative, nor all of a row 0")
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "denominators", denominators)
@@ -94,7 +93,7 @@ class Channel:
         if not whole or (at.size and not 0 <= at.min() <= at.max() < size):
             raise InputError(f"positions must be integers, at least 0 and below {size}, in a list")
         at = at.astype(np.int64, copy=False)
-        source = system_entropy if entropy is None else entropy
+        source = entropy or system_entropy
         outputs = np.empty(at.size, dtype=np.int64)
         for start in range(0, at.size, _BATCH):
             part = at[start : start + _BATCH]

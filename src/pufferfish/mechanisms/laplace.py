@@ -86,7 +86,7 @@ class DiscreteLaplace:
         """
         if self.scale == 0:
             return np.zeros(size, dtype=np.int64)
-        source = system_entropy if entropy is None else entropy
+        source = entropy or system_entropy
         digits = _digits_of(self.scale, self.step)
         noise = np.empty(size, dtype=np.int64)
         for start in range(0, size, _BATCH):
@@ -141,25 +141,20 @@ class _Digits:
         sign = noise >> 63
         noise <<= self.shift
         for table, shift in self.lower:
-            digit = table.draw(size, entropy).astype(np.int64)
-            digit <<= shift
-            noise ^= digit
+            noise ^= table.draw(size, entropy).astype(np.int64) << shift
         # ~G complements the lower digits too, as the shift has done for the top one only.
         noise ^= sign & ((1 << self.shift) - 1)
         return noise
 
     def _draw_top(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return signed top digits, shape (size,), which stay within 64 bits when shifted."""
-        first = ~self.cut
-        short = self.top.draw(size, entropy)
-        beyond = np.flatnonzero((short == 0) | (short == self.cut - first))
-        noise = short.astype(np.int64)
-        noise += first
+        noise = self.top.draw(size, entropy).astype(np.int64) + ~self.cut
+        beyond = np.flatnonzero((noise == self.cut) | (noise == ~self.cut))
         for _ in range(_MAX_TABLES):
             if not beyond.size:
                 return noise
             # The size of a fresh draw does not depend on its sign, which is dropped.
-            again = self.top.draw(beyond.size, entropy).astype(np.int64) + first
+            again = self.top.draw(beyond.size, entropy).astype(np.int64) + ~self.cut
             again ^= again >> 63
             noise[beyond] += np.where(noise[beyond] < 0, -again, again)
             if np.any(noise[beyond] >> (63 - self.shift) != noise[beyond] >> 63):
@@ -184,7 +179,7 @@ def _digits_of(scale: float, step: Fraction) -> _Digits:
     # The smallest shift with 1 / (rate * 2**shift) <= _TOP_SCALE.
     shift = (math.ceil(1 / (rate * _TOP_SCALE)) - 1).bit_length()
     count = -(-shift // _DIGIT_BITS)
-    edges = [shift * i // count for i in range(count + 1)] if count else [0]
+    edges = [shift * i // max(1, count) for i in range(count + 1)]
     lower = tuple(
         (Table.of([Digit(rate, 1 << low, 1 << (high - low))]), low)
         for low, high in itertools.pairwise(edges)
@@ -201,7 +196,7 @@ def checked_scale(scale: object) -> float:
         value = float(scale) if number else math.nan  # type: ignore[arg-type]  # a number here
     except OverflowError:
         value = math.inf
-    if not (math.isfinite(value) and value >= 0):
+    if not 0 <= value < math.inf:
         raise InputError(f"scale must be a finite number, 0 or more, but {scale!r} was given")
     if value != scale:
         raise InputError(f"scale must be a double, round {scale!r} up to one first")

@@ -76,7 +76,7 @@ class Table:
         kind = np.int16 if flat.max() <= np.iinfo(np.int16).max else np.int32
         guide = np.empty((len(laws), 1 << bits), dtype=kind)
         floors = []
-        widest = 0
+        widest, cells = 0, np.arange(1 << bits)
         mask = long((1 << (long_bits - bits)) - 1)
         for x, (law, of_law) in enumerate(zip(laws, outcomes, strict=True)):
             whole, exact = law.floors(long_bits)
@@ -84,7 +84,9 @@ class Table:
             heads = (own >> long(long_bits - bits)).astype(np.int64)
             # A threshold at the very beginning of a cell is passed by all of the cell.
             inside = (own & mask != 0) | ~np.array(exact, dtype=bool)
-            passed, within = _counted(heads + inside, bits), _counted(heads, bits)
+            passed, within = (
+                np.searchsorted(h, cells, side="right") for h in (heads + inside, heads)
+            )
             guide[x] = np.where(passed != within, ~passed, np.array(of_law)[passed])
             widest = max(widest, int((within - passed).max()))
             floors.append(own)
@@ -105,7 +107,7 @@ class Table:
         found: NDArray[Any] = self.guide[cells]
         open_ = np.flatnonzero(found < 0)
         if open_.size:
-            at = np.zeros(open_.size, dtype=np.int64) if inputs is None else inputs[open_]
+            at = np.zeros_like(open_) if inputs is None else inputs[open_]
             passed = ~found[open_].astype(np.int64)
             found[open_] = self._with_long_words(at, heads[open_], passed, entropy)
         return found
@@ -161,9 +163,3 @@ def _guide_bits(laws: int, thresholds: int, most: int) -> int:
     if laws == 1:
         return most
     return min(most, max(_LEAST_BITS, min(wanted, _CELL_BITS - (laws - 1).bit_length())))
-
-
-def _counted(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Return how many of the given cells are at most 0, 1, ..., 2**bits - 1."""
-    counts: NDArray[np.int64] = np.cumsum(np.bincount(cells, minlength=(1 << bits) + 1)[:-1])
-    return counts
