@@ -106,16 +106,12 @@ def test_every_form_of_a_release(tmp_path: Path, spec: ReleaseSpec) -> None:
     assert repr(found[0]).startswith("Estimate(640 rows: ")
 
 
-def test_thirds_are_read_from_their_doubles() -> None:
+def test_numbers_are_read_as_they_were_saved(tmp_path: Path) -> None:
     spec = noisy(make_lattice([Fraction(0), Fraction(1, 3), Fraction(2)]), 1.5)
     (shown,) = draws(spec, COUNTS, 1)
     exact = [Fraction(round(3 * v), 3) for v in shown.tolist()]
     assert estimate_released(shown, spec) == estimate_released(exact, spec)
-
-
-def test_numbers_that_were_saved_anew(tmp_path: Path) -> None:
-    spec = noisy(numbers(0, 1), 1.0)
-    path = tmp_path / "x.csv"
+    spec, path = noisy(numbers(0, 1), 1.0), tmp_path / "x.csv"
     path.write_text("x\n1\n 1.0\n-2\n+1\n1e0\n0\n")
     assert estimate_released(path, spec) == estimate_released([1, 1, -2, 1, 1, 0], spec)
 
@@ -189,45 +185,29 @@ def test_rounding_and_bounds_merge_the_outputs_of_a_channel_of_numbers() -> None
         estimate_released(column, inside)
 
 
-def test_bounds_around_the_values_need_not_be_stated() -> None:
+def test_bounds() -> None:
     """One output stands for all beyond the ends, and so bounds there change nothing."""
     spec = noisy(numbers(0, 1, 2), 2.0)
     (shown,) = draws(spec, (3000, 3000, 3000), 1)
-    clipped = np.clip(shown, 0, 2)
-    found = estimate_released(shown, spec)
+    found, clipped = repr(estimate_released(shown, spec)), np.clip(shown, 0, 2)
     stated = noisy(numbers(0, 1, 2), 2.0, bounds=(0, 2))
-    assert repr(estimate_released(clipped, spec)) == repr(found)
-    assert repr(estimate_released(clipped, stated)) == repr(found)
-
-
-def test_bounds_inside_the_values_and_coarse_rounding() -> None:
-    tight = noisy(numbers(*range(9)), 2.0, bounds=(2, 4))
-    found = estimate_released([2, 3, 4] * 50, tight)
-    assert found.frequencies == {}
-    assert len(found.not_estimable) == 9
-    assert found.mean is None
+    assert repr(estimate_released(clipped, spec)) == found
+    assert repr(estimate_released(clipped, stated)) == found
+    inside = estimate_released([2, 3, 4] * 50, noisy(numbers(*range(9)), 2.0, bounds=(2, 4)))
+    assert (inside.frequencies, len(inside.not_estimable), inside.mean) == ({}, 9, None)
     coarse = noisy(make_lattice([Fraction(k, 10) for k in range(11)]), 0.2, round=True)
-    assert estimate_released([0, 1] * 50, coarse).not_estimable == tuple(
-        coarse.support.name(k) for k in range(11)
-    )
+    assert len(estimate_released([0, 1] * 50, coarse).not_estimable) == 11
 
 
 def test_a_large_support_has_mean_and_variance_only() -> None:
-    support = numbers(*range(0, 140_000, 7))
-    spec = noisy(support, 3000.0)
-    counts = np.bincount(np.random.default_rng(2).integers(0, 20_000, 20_000), minlength=20_000)
-    (shown,) = draws(spec, counts, 1)
+    spec = noisy(numbers(*range(2**60, 2**60 + 14_007, 7)), 3000.0)
+    (shown,) = draws(spec, np.full(2001, 10), 1)
     found = estimate_released(shown, spec)
-    assert found.too_many_values
-    assert (found.frequencies, found.not_estimable) == ({}, ())
+    assert (found.frequencies, found.not_estimable, found.too_many_values) == ({}, (), True)
     assert found.mean is not None
-    assert found.variance is not None
-    mean, variance = truths(spec, counts)[-2:]
-    assert found.mean.standard_error == pytest.approx(math.sqrt(2 / 20_000) * 3000, rel=0.05)
-    assert abs(found.mean.estimate - mean) < 5 * found.mean.standard_error
-    assert abs(found.variance.estimate - variance) < 5 * found.variance.standard_error
-    rounds = make_lattice([Fraction(k, 10) for k in range(3000)])
+    assert found.mean.standard_error == pytest.approx(math.sqrt(2 / 20_010) * 3000, rel=0.05)
     for more in ({"round": True}, {"bounds": (0, 100)}):
+        rounds = make_lattice([Fraction(k, 10) for k in range(3000)])
         found = estimate_released([1, 2], noisy(rounds, 3.0, **more))
         assert (found.mean, found.variance, found.too_many_values) == (None, None, True)
 
@@ -249,17 +229,11 @@ def test_moments_of_many_values_are_unbiased_and_covered(
         assert np.mean([f.interval[0] <= truth <= f.interval[1] for f in each]) > 0.9
 
 
-def test_far_values_and_many() -> None:
+def test_far_values() -> None:
     far = noisy(numbers(0, 5, 10**9), 3.0)
     (shown,) = draws(far, COUNTS, 1)
-    assert estimate_released(shown, far).frequencies["1000000000"].estimate == pytest.approx(
-        140 / 640
-    )
-    many = noisy(numbers(*range(150)), 5.0)
-    (shown,) = draws(many, np.full(150, 40), 1)
-    found = estimate_released(shown, many)
-    assert len(found.frequencies) == 150
-    assert sum(f.estimate for f in found.frequencies.values()) == pytest.approx(1)
+    found = estimate_released(shown, far)
+    assert found.frequencies["1000000000"].estimate == pytest.approx(140 / 640)
 
 
 # What is no release of the plan is refused.
@@ -320,7 +294,7 @@ def test_options_that_were_not_stated() -> None:
 
 
 @pytest.mark.parametrize("kind", [{}, {"round": True}, {"bounds": (0, 3)}])
-@pytest.mark.parametrize("scale", [0.02, 0.3, 1.0, 5.0, 300.0])
+@pytest.mark.parametrize("scale", [0.02, 0.3, 2.0, 300.0])
 def test_what_was_released_is_never_refused(scale: float, kind: dict[str, Any]) -> None:
     for support in (numbers(0, 1, 2), numbers("0.25", "0.5", "1.75"), numbers(0, 1, 40)):
         spec = noisy(support, scale, **kind)
