@@ -116,14 +116,14 @@ x = 6
 print("any output")
 ```
 
-~~~python
+```python
 >>> x * 7
 42
 >>> print("a\\nb\\nc")
 a
 ...
 c
-~~~
+```
 
 ```console
 $ cat > table.csv <<'END'
@@ -170,54 +170,14 @@ def test_a_good_page_runs_in_order_in_one_folder(tmp_path: Path) -> None:
         ("```console\n$ false\n```\n", "exit status 1 instead of 0"),
         ("```console\n$ true  # exit status 2\n```\n", "exit status 0 instead of 2"),
         ("```console\necho no prompt\n```\n", "begins with '\\$ '"),
-        ("```console\n\n```\n", "without a command"),
         ("```bash\necho never run\n```\n", "'bash' is neither"),
-        ("```pycon\n>>> 1\n2\n```\n", "'pycon' is neither"),
+        ("- ```python\n  1 / 0\n  ```\n", "left edge"),
+        ("```python\n1\n", "left edge"),
     ],
 )
 def test_a_bad_example_is_noticed(text: str, complaint: str, tmp_path: Path) -> None:
     with pytest.raises(ExampleError, match=complaint):
         run_page(write(tmp_path, text), tmp_path)
-
-
-def test_a_page_without_an_example_counts_none(tmp_path: Path) -> None:
-    page = write(
-        tmp_path, "# Words\n\n```text\n$ pufferfish\n```\n\n````md\n```python\n1/0\n```\n````\n"
-    )
-    assert run_page(page, tmp_path) == 0
-
-
-NESTED = """a
-```{code-block} python
-:caption: x
-
-y = 1
-```
-
-1.  Item
-
-    ```console
-    $ printf 'a\\n  b\\n'
-    a
-      b
-    ```
-
-````{note}
-Words.
-```python
-z
-```
-````
-"""
-
-
-def test_blocks_know_their_lines_and_are_found_in_lists_and_notes() -> None:
-    found = [(block.language, block.line, block.text) for block in blocks(NESTED)]
-    assert found == [
-        ("python", 3, "\n\ny = 1\n"),
-        ("console", 11, "$ printf 'a\\n  b\\n'\na\n  b\n"),
-        ("python", 19, "z\n"),
-    ]
 
 
 @pytest.mark.parametrize(

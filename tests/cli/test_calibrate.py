@@ -165,7 +165,7 @@ def test_json_holds_the_results_of_the_library():
     ]  # fmt: skip
     assert len(results) == len(expected)
     for result, plan in zip(results, expected, strict=True):
-        same = "epsilon mechanism scale loss mse cost keep_rate unchanged".split()
+        same = ["epsilon", "mechanism", "scale", "loss", "mse", "cost", "keep_rate", "unchanged"]
         assert {k: result[k] for k in same} == {k: getattr(plan, k) for k in same}
         assert result["certified"] is True
         assert result["loss"] <= result["epsilon"]
@@ -176,7 +176,6 @@ def test_json_holds_the_results_of_the_library():
         if plan.scale is not None:
             saved = 100 * (1 - plan.scale * plan.epsilon)
             assert result["reduction_vs_wasserstein"] == pytest.approx(saved, abs=1e-9)
-            assert result["reduction_vs_l1"] == pytest.approx(saved, abs=1e-9)
     assert scenario["rows"] == {
         "read": 649, "used": 649, "set_aside": 0, "by_secret": {"no": 69, "yes": 580},
     }  # fmt: skip
@@ -208,13 +207,10 @@ def test_the_facts_of_the_verdict_stand_in_the_json():
 
 @pytest.mark.usefixtures("student")
 def test_csv():
-    done = run(*options("0.1,0.5"), "--format", "csv")
-    found = list(csv.DictReader(io.StringIO(done.out)))
-    results = run(*options("0.1,0.5"), "--format", "json").data["results"]
-    assert len(found) == 12
+    found = list(csv.DictReader(io.StringIO(run(*options(), "--format", "csv").out)))
+    results = run(*options(), "--format", "json").data["results"]
     for row, result in zip(found, results, strict=True):
         assert row["scale"] == ("" if result["scale"] is None else str(result["scale"]))
-        assert row["loss_at_95"] == str(result["loss_at_95"])
         assert float(row["loss"]) == result["loss"]
         assert row["certified"] == "true"
 
@@ -250,26 +246,14 @@ def test_several_adversaries(tmp_path: Path):
     both = run("calibrate", "--prior", one, "--prior", two, *more)
     assert both.scales["wasserstein"] == 2
     assert both.data["scenario"]["adversaries"] == 2
-
-
-def test_pairs_of_several_files_agree_or_are_given(tmp_path: Path):
+    # A file without pairs means all of them: fewer would promise less than it asks for.
     three = {"a": {"0": 1, "1": 0}, "b": {"1": 1}, "c": {"0": ".5", "1": ".5"}}
     every = prior_file(tmp_path, three, "every.json")
-    listed = prior_file(tmp_path, three, "all.json", [["b", "a"], ["c", "a"], ["c", "b"]])
     some = prior_file(tmp_path, three, "some.json", [["a", "c"]])
-    turned = prior_file(tmp_path, three, "turned.json", [["c", "a"]])
-
-    def calibrate(*paths: Path, pair: tuple[str, ...] = ()) -> Any:
-        files = [part for path in paths for part in ("--prior", path)]
-        return run("calibrate", *files, "--epsilon", 1, "--format", "json", *pair)
-
-    assert calibrate(some).data["scenario"]["pairs"] == [["a", "c"]]
-    assert calibrate(some, turned).data["scenario"]["pairs"] == [["a", "c"]]
-    assert len(calibrate(every, listed).data["scenario"]["pairs"]) == 3
-    # A file without pairs means all of them: fewer would promise less than it asks for.
-    check_refused(calibrate(every, some), "every.json", "some.json", "--pair")
-    given_pair = calibrate(every, some, pair=("--pair", "a", "b"))
-    assert given_pair.data["scenario"]["pairs"] == [["a", "b"]]
+    files = ("calibrate", "--prior", every, "--prior", some)
+    check_refused(run(*files, *more), "every.json", "some.json", "--pair")
+    assert run(*files, *more, "--pair", "a", "b").data["scenario"]["pairs"] == [["a", "b"]]
+    assert run(*files[:2], some, *more).data["scenario"]["pairs"] == [["a", "c"]]
 
 
 def test_set_aside_with_reasons(tmp_path: Path):
@@ -300,16 +284,15 @@ def test_a_region_is_named(tmp_path: Path):
 
 
 def test_rows_of_one_person(tmp_path: Path):
-    people = [("a", 0), ("a", 1), ("b", 1), ("b", 2)]
-    lines = [f"{s},{x},p{k}" for k, (s, x) in enumerate(people)]
+    lines = [f"{s},{x},p{k}" for k, (s, x) in enumerate([("a", 0), ("a", 1), ("b", 1), ("b", 2)])]
     path = write(tmp_path, "t.csv", rows(*lines, *lines, header="s,x,id"))
     more = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", 1)
-    alone = run(*more, "--format", "json").scales["exact"]
     together = run(*more, "--unit", "id", "--format", "json")
-    assert together.scales["exact"] > alone
+    assert together.scales["exact"] > run(*more, "--format", "json").scales["exact"]
     assert together.data["scenario"]["unit"] == "id"
     out = run(*more, "--unit", "id").out
     assert "people by id: 4 with 2 rows" in out
+    assert "nobody knows how large" in out
 
 
 # --------------------------------------------------------------------------------------- channels
@@ -340,13 +323,13 @@ def test_costs_by_name_and_from_a_file(wards: tuple[object, ...], tmp_path: Path
     names = ("east", "north", "west")
     costs = {x: {y: 0 if x == y else 5 if x == "east" else 1 for y in names} for x in names}
     path = write(tmp_path, "costs.json", json.dumps(costs))
-    own = run(*wards, "--cost", path, "--format", "json").data["results"][0]
-    named = run(*wards, "--cost", "hamming", "--format", "json").data["results"][0]
-    assert own["cost"] > named["cost"]
+    own, named = (
+        run(*wards, "--cost", cost, "--format", "json").data["results"][0]["cost"]
+        for cost in (path, "hamming")
+    )
+    assert own > named
     check_refused(run(*wards, "--cost", "haming"), "hamming")
-    check_refused(run(*wards, "--cost", tmp_path / "no.json"), "no.json")
-    for text in ("[]", '{"east": {"east": 0}}', '{"east": 1}', "east,west\n"):
-        check_refused(run(*wards, "--cost", write(tmp_path, "bad.json", text)))
+    check_refused(run(*wards, "--cost", write(tmp_path, "bad.json", '{"east": {"east": 0}}')))
 
 
 def test_side_conditions(tmp_path: Path):
@@ -390,5 +373,3 @@ def test_help_is_complete(command: str):
 def test_no_command_shows_the_help():
     assert run().out.startswith("Usage: pufferfish")
     assert run("--version").out == f"pufferfish, version {pf.__version__}\n"
-
-

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -39,19 +40,17 @@ R = ("release", "t.csv", "--plan", "plan.json")
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("form", ["table", "json"])
 @pytest.mark.parametrize(
     "command, parts",
     [
         (("calibrate", "no.csv", *COLUMNS, "--epsilon", "1"), ["no.csv"]),
         (("calibrate", "sub", *COLUMNS, "--epsilon", "1"), ["sub"]),
-        (
-            ("calibrate", "t.csv", "--secret", "highr", "--public", "romantic", "--epsilon", "1"),
-            ["'highr'", "did you mean 'higher'?"],
-        ),
+        ((*T1, "--secret", "highr"), ["'highr'", "did you mean 'higher'?"]),
         (("calibrate", "t.csv", "--secret", "higher", "--epsilon", "1"), ["--public"]),
         (("calibrate", "--epsilon", "1"), ["TABLE", "--prior"]),
         (T, ["--epsilon"]),
+        ((*T, "--epsilon", "0"), ["epsilon must be above 0"]),
+        ((*T, "--epsilon", "1,,2"), ["epsilon must be a number"]),
         ((*T1, "more"), ["more", "--help"]),
         ((*T, "--epsilonn", "1"), ["--epsilonn"]),
         ((*T1, "--mechanism", "exakt"), ["'exakt'", "did you mean 'exact'?"]),
@@ -60,15 +59,13 @@ R = ("release", "t.csv", "--plan", "plan.json")
         ((*T1, "--pair", "yes", "yes"), ["same secret twice"]),
         ((*T1, "--step", "0"), ["step"]),
         ((*T1, "--levels", "0,,1"), ["--levels", "low,mid,high"]),
-        ((*T1, "--exclude-secret", "non"), ["'non'", "did you mean 'no'?"]),
         ((*T1, "--decimal", ";"), ["decimal"]),
         ((*T1, "--confidence", "2"), ["confidence", "2"]),
-        ((*T1, "--tv-radius", "-1"), ["-1"]),
+        ((*T1, "--mechanism", "channel", "--cost", "/dev/zero"), ["/dev/zero", "plain file"]),
         ((*T1, "--min-keep", ".5"), ["--min-keep", "--mechanism channel"]),
         ((*T, "--epsilon", "1,2", "--save", "p.json"), ["exactly one epsilon", "write 1.2"]),
         ((*T1, "--mechanism", "all", "--save", "p.json"), ["one mechanism"]),
         ((*T1, "--save", "nowhere/p.json"), ["nowhere"]),
-        ((*T1, "--save", "sub"), ["sub"]),
         ((*T1, "--save", "t.csv", "--force"), ["t.csv"]),
         ((*T1, "--save", "plan.json"), ["plan.json", "--force"]),
         ((*T1, "--prior", "prior.json"), ["TABLE", "--prior", "not both"]),
@@ -76,18 +73,6 @@ R = ("release", "t.csv", "--plan", "plan.json")
         ((*P, "--epsilon", "1", "--pair", "a", "c"), ["'c'", "a, b"]),
         ((*P, "--epsilon", "1", "--ledger", "b.db"), ["--ledger", "TABLE"]),
         ((*T1, "--ledger", "b.db"), ["b.db"]),
-    ],
-)
-def test_calibrate(command: tuple[str, ...], parts: list[str], form: str):
-    before = sorted(os.listdir())
-    check_refused(run(*command, "--format", form), *parts)
-    assert sorted(os.listdir()) == before
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    "command, parts",
-    [
         (("calibrat",), ["calibrat"]),
         (("--verbos",), ["--verbos"]),
         ((*T1, "--format", "jsn"), ["--format", "json"]),
@@ -95,11 +80,9 @@ def test_calibrate(command: tuple[str, ...], parts: list[str], form: str):
         (("release", "t.csv", "--plan", "plan.json"), ["-o"]),
         (("release", "t.csv", "-o", "o.csv"), ["--plan"]),
         ((*R, "-o", "t.csv", "--force"), ["t.csv"]),
-        ((*R, "-o", "./sub/../t.csv", "--force"), ["t.csv"]),
         ((*R, "-o", "plan.json", "--force"), ["plan.json"]),
         ((*R, "-o", "sub"), ["sub"]),
         ((*R, "-o", "o.json"), [".csv"]),
-        ((*R, "-o", "no/o.csv"), ["no"]),
         ((*R, "-o", "o.csv", "--bounds", "3", "-3"), ["bound"]),
         ((*R, "-o", "o.csv", "--bounds", "low", "high"), ["'low'"]),
         ((*R, "-o", "o.csv", "--min-scale", "-1"), ["--min-scale"]),
@@ -107,32 +90,27 @@ def test_calibrate(command: tuple[str, ...], parts: list[str], form: str):
         ((*R, "-o", "o.csv", "--keep", "romantik"), ["did you mean 'romantic'?"]),
         ((*R, "-o", "o.csv", "--keep", "higher"), ["secret", "'higher'"]),
         ((*R, "-o", "o.csv", "--seed", "1"), ["test"]),
-        ((*R, "-o", "o.csv", "--seed", "one"), ["--seed"]),
         ((*R, "-o", "o.csv", "--publish-scale"), ["--record"]),
         ((*R, "-o", "o.csv", "--record", "r.json", "--publish-channel"), ["--publish-scale"]),
         ((*R, "-o", "o.csv", "--record", "plan.json", "--force"), ["plan.json"]),
-        (("release", "t.csv", "--plan", "p.json", "-o", "o.csv"), ["p.json"]),
-        (("release", "t.csv", "--plan", "t.csv", "-o", "o.csv"), ["t.csv"]),
+        ((*R, "-o", "o.csv", "--record", "o.csv"), ["--record", "--output"]),
         (("release", "t.csv", "--plan", "prior.json", "-o", "o.csv"), ["prior.json"]),
         (("verify",), ["PLAN"]),
         (("verify", "plan.json"), ["TABLE", "--prior"]),
-        (("verify", "p.json", "t.csv"), ["p.json"]),
-        (("verify", "prior.json", "t.csv"), ["prior.json"]),
         (("verify", "plan.json", "t.csv", "--prior", "prior.json"), ["not both"]),
         (("estimate", "t.csv"), ["--plan", "--record"]),
         (("estimate", "t.csv", "--record", "prior.json"), ["prior.json"]),
-        (("estimate", "no.csv", "--plan", "plan.json"), ["no.csv"]),
-        (("ledger", "show", "no.db"), ["no.db"]),
         (("ledger", "show", "t.csv"), ["t.csv"]),
         (("ledger", "opne"), ["opne"]),
         (("reproduce", "--format", "xml"), ["json"]),
         (("reproduce", "--diabetes", "no.csv"), ["no.csv"]),
-        (("reproduce", "more"), ["more"]),
     ],
 )
-def test_others(command: tuple[str, ...], parts: list[str]):
+def test_one_line_says_what_is_wrong(command: tuple[str, ...], parts: list[str]):
     before = sorted(os.listdir())
     check_refused(run(*command), *parts)
+    if command[0] == "calibrate" and "--format" not in command:
+        check_refused(run(*command, "--format", "json"), *parts)
     assert sorted(os.listdir()) == before
 
 
@@ -155,36 +133,21 @@ def test_names_cannot_break_the_line_or_the_terminal():
     assert "\r" not in outcome.err
 
 
-def test_markup_in_names_is_only_text(tmp_path: Path):
-    table = rows("[bold]a,0", "[bold]a,1", "[/]b,1", "[/]b,1", header="[red]s,x")
-    path = write(tmp_path, "t.csv", table)
-    outcome = run("calibrate", path, "--secret", "[red]s", "--public", "x", "--epsilon", 1)
-    assert outcome.status == 0, outcome.err
-    for name in ("[red]s", "[bold]a", "[/]b"):
-        assert name in outcome.out
-
-
 @pytest.mark.usefixtures("folder")
 def test_a_fault_of_the_package_is_one_line_too(monkeypatch: pytest.MonkeyPatch):
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError("two\nlines")
-
+    broken = Mock(side_effect=ZeroDivisionError("two\nlines"))
     monkeypatch.setattr("pufferfish.cli.calibrate.scenario_of", broken)
     check_refused(run(*T1), "fault", "report", "ZeroDivisionError: two lines", status=70)
+    denied = PermissionError(13, "Permission denied", "secret.csv")
+    for error, said, status in ((MemoryError(), "memory", 70), (denied, "secret.csv: Perm", 2)):
+        monkeypatch.setattr("pufferfish.cli.calibrate.scenario_of", Mock(side_effect=error))
+        check_refused(run(*T1), said, status=status)
+    monkeypatch.setattr("pufferfish.cli.calibrate.scenario_of", broken)
     monkeypatch.setenv("PUFFERFISH_DEBUG", "1")
     outcome = run(*T1)
     assert outcome.status == 70
     assert "Traceback" in outcome.err
     assert outcome.err.splitlines()[-1].startswith("pufferfish: error: ")
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_system_error_names_the_file(monkeypatch: pytest.MonkeyPatch):
-    def broken(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", "secret.csv")
-
-    monkeypatch.setattr("pufferfish.cli.calibrate.scenario_of", broken)
-    check_refused(run(*T1), "secret.csv: Permission denied")
 
 
 def test_warnings_are_said_once_and_only_beside_a_result(capsys: pytest.CaptureFixture[str]):

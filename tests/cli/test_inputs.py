@@ -100,15 +100,11 @@ def test_what_is_read(
     "text, options, parts",
     [
         (rows("a,1", "a,2", "b,Inf", "b,3"), "", ["finite", "row 3"]),
-        (rows("a,1", "a,2", "b,1e999", "b,3"), "", ["finite", "row 3"]),
         (rows("a,1", "a,2", "b,unknown", "b,3"), "", ["--missing", "--levels"]),
         (rows('a,"1,200"', 'a,"1,201"', 'b,"1,201"'), "", ["--decimal"]),
         ("s;x\na;1,5\nb;2,5\na;k.A.\nb;3,5\n", "", ["--decimal"]),
-        ("s;x\na;1,5\nb;2,5\na;NA\nb;3,5\n", "--decimal ,", ["--missing", "--levels"]),
         ("s,x\n", "", ["t.csv"]),
-        ("", "", ["t.csv"]),
         ("s,x,x\na,1,2\nb,2,3\n", "", ["t.csv"]),
-        ("s,x,y\na,1\nb,2\n", "", ["t.csv"]),
         ("s,x\na,1\nb,2,3\n", "", ["t.csv"]),
         (rows(*LEVELS), "", ["wasserstein adds noise", "no order", "--order", "channel"]),
         (GAPS, "--order low,mid,high", ["'C'", "--exclude-secret"]),
@@ -119,19 +115,6 @@ def test_what_is_read(
 )  # fmt: skip
 def test_what_is_refused(tmp_path: Path, text: str, options: str, parts: list[str]):
     check_refused(calibrate(write(tmp_path, "t.csv", text), *options.split()), *parts)
-
-
-@pytest.mark.parametrize("cells, facts", [
-    ("01730 1730 01730 1730", {"kind": "unordered levels", "levels": ["01730", "1730"]}),
-    ("True False True True", {"kind": "unordered levels", "levels": ["false", "true"]}),
-    ("713752e1 7137520 5 7", {"kind": "numbers"}),
-])  # fmt: skip
-def test_texts_are_never_merged_in_silence(tmp_path: Path, cells: str, facts: dict[str, Any]):
-    done = run("calibrate", table(tmp_path, cells), *C, "--format", "json")
-    assert done.status == 0, done.err
-    scenario = done.data["scenario"]
-    assert {name: scenario["support"][name] for name in facts} == facts
-    assert any("one number" in text for text in scenario["warnings"]) == ("e1" in cells)
 
 
 def test_what_is_said_of_what_was_read(tmp_path: Path):
@@ -154,42 +137,20 @@ def test_what_is_said_of_what_was_read(tmp_path: Path):
     assert max(map(len, out.splitlines())) < 400
 
 
-def test_names_and_endings(tmp_path: Path):
-    path = write(tmp_path, "t.csv", rows("a,1", "b,2", "a,2", header="s,Gro\u0308\u00dfe"))
-    assert calibrate(path, public="Gr\u00f6\u00dfe").status == 0  # alike under NFC
-    outcome = run("calibrate", write(tmp_path, "table", rows("a,1", "b,2")), *C)
-    check_refused(outcome, ".csv")
-    assert "'is missing'" not in outcome.err
-
-
 # ---------------------------------------------------------------------------------------- priors
 
 
-@pytest.mark.parametrize(
-    "row, parts",
-    [
-        ('[".5", ".5"]', ["'a'", "values"]),
-        ('{"0": ".47", "1": ".5"}', ["'a'", "0.97"]),
-        ('{"0": "1", "1": "0.5"}', ["'a'", "1.5"]),
-        ('{"0": "0", "1": "0"}', ["'a'", "0"]),
-        ('{"0": "-.5", "1": "1.5"}', ["'a'", "negative"]),
-        ("{}", ["'a'", "values"]),
-    ],
-)
-def test_priors_that_are_none(tmp_path: Path, row: str, parts: list[str]):
-    text = f'{{"secrets": {{"a": {row}, "b": {{"0": ".5", "1": ".5"}}}}}}'
-    path = write(tmp_path, "prior.json", text)
-    check_refused(run("calibrate", "--prior", path, "--epsilon", 1), "prior.json", *parts)
-
-
-def test_almost_one_is_renormalised_and_said_so(tmp_path: Path):
+def test_a_prior_that_is_none_and_one_that_nearly_is(tmp_path: Path):
+    wrong = {"a": {"0": ".47", "1": ".5"}, "b": {"0": ".5", "1": ".5"}}
+    outcome = run("calibrate", "--prior", prior_file(tmp_path, wrong), "--epsilon", 1)
+    check_refused(outcome, "prior.json", "'a'", "0.97")
     almost = {"a": {"0": ".4999999", "1": ".5"}, "b": {"0": ".5", "1": ".5", "2": "0"}}
     outcome = run("calibrate", "--prior", prior_file(tmp_path, almost), "--epsilon", 1)
     assert outcome.status == 0
     assert re.search("^note: .*'a'", outcome.out, re.M)
 
 
-@pytest.mark.parametrize("epsilon", ["1e-300", "1e-9", "1.01", "50", "1e6", "1/3"])
+@pytest.mark.parametrize("epsilon", ["1e-300", "1.01", "1e6", "1/3"])
 def test_epsilons(tmp_path: Path, epsilon: str):
     path = prior_file(tmp_path, {"a": {"0": "1"}, "b": {"1": "1"}})
     options = ("--epsilon", epsilon, "--mechanism", "all", "--format", "json")
@@ -199,12 +160,6 @@ def test_epsilons(tmp_path: Path, epsilon: str):
     scale = outcome.scales["wasserstein"]
     assert least <= Fraction(scale) < least + 4 * Fraction(math.ulp(float(least)))
     assert all(result["certified"] for result in outcome.data["results"])
-
-
-@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf", "5e-324", "much", "1,,2", "", "1/0"])
-def test_epsilons_that_are_none(tmp_path: Path, epsilon: str):
-    path = prior_file(tmp_path, A_AND_B)
-    check_refused(run("calibrate", "--prior", path, "--epsilon", epsilon), "epsilon")
 
 
 def test_a_comma_separates_and_says_so(tmp_path: Path):
@@ -322,13 +277,16 @@ def test_the_verdict_warns_where_rows_are_a_sample(tmp_path: Path):
         assert any("private" in line for line in lines)
         again = run(*command.split()[1:])
         assert verdict(again)[0].startswith("Proved: the loss is within epsilon 1 for every prior")
+    assert re.search(r"\d %  ?\(\d+\.\d %\)", run("calibrate", path, *C).out)  # kept, by a constant
+    (result,) = run("calibrate", path, *C, "--format", "json").data["results"]
+    assert 0 < result["keep_rate_of_a_constant"] <= result["keep_rate"] <= 1
 
 
 def test_an_unchanged_column_comes_with_its_risk(tmp_path: Path):
     path = write(tmp_path, "t.csv", rows(*["a,0", "a,1", "b,0", "b,1"] * 12, "a,1"))
     lines = verdict(run("calibrate", path, *C))
     assert any("PUBLISHED UNCHANGED" in line for line in lines)
-    assert any(line.startswith("If they are a sample, the loss may be as large as ") for line in lines)
+    assert any(line.startswith("If they are a sample, the loss may be as ") for line in lines)
 
 
 def test_noise_that_drowns_the_column_is_said(tmp_path: Path):
@@ -337,10 +295,3 @@ def test_noise_that_drowns_the_column_is_said(tmp_path: Path):
     for epsilon, word in ((".01", "NOTHING OF THE COLUMN IS LEFT"), ("5", "The column survives")):
         done = run("calibrate", path, *C[:-1], epsilon)
         assert any(line.startswith(word) for line in verdict(done))
-
-
-def test_what_is_kept_has_a_baseline(tmp_path: Path):
-    path = credit(tmp_path)
-    assert re.search(r"\d %  ?\(\d+\.\d %\)", run("calibrate", path, *C).out)
-    (result,) = run("calibrate", path, *C, "--format", "json").data["results"]
-    assert 0 < result["keep_rate_of_a_constant"] <= result["keep_rate"] <= 1

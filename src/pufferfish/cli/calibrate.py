@@ -12,7 +12,6 @@ import click
 import numpy as np
 
 from pufferfish.calibration.calibrate import calibrate as calibrate_alone
-from pufferfish.calibration.l1 import l1
 from pufferfish.calibration.registry import NOISE, REGISTRY
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import describe, process
@@ -123,7 +122,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     """  # noqa: D301  # \b keeps click from wrapping the examples
     method: Callable[..., Plan] = calibrate_alone
     epsilon, priors, save, force = (given[n] for n in ("epsilon", "prior", "save", "force"))
-    channels, explain = given["show_channel"], given["explain"]
+    channels, form = given["show_channel"], given["format"]
     if given["ledger"] is not None:
         method, budget = _beside(given["ledger"], table, given["secret"])
         epsilon = epsilon or (budget,)
@@ -132,7 +131,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     if save is not None:
         check_one(texts, hint, names)
         checked_target(save, None if table in (None, "-") else Path(str(table)), force, priors)
-    if channels and given["format"] == "csv":
+    if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
     scenario = scenario_of(table, given)
     found, left_out = resolve(names, scenario)
@@ -153,15 +152,15 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     command = _command_for_a_sample(messages.arguments, results, bool(arguments))
     verdict = verdict_lines(results, scenario, command)
     with after(save):
-        if given["format"] == "table":
-            print_lines([*describe.scenario_lines(scenario, source, explain), ""])
-            print_results(results, channels, explain)
+        if form == "table":
+            print_lines([*describe.scenario_lines(scenario, source), ""])
+            print_results(results, channels, given["explain"])
             print_lines(["", *verdict])
             return
         for line in survival_lines(results):
             messages.warning(line)
         rows = [r.to_dict(channels) for r in results]
-        if given["format"] == "csv":
+        if form == "csv":
             print_csv(rows)
             return
         facts = verdict_facts(results, command) | {"text": verdict}
@@ -195,11 +194,10 @@ def compare(
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
     report, weights = scenario.priors[0].report, _frequencies(scenario)
-    distances: dict[str, Fraction] = {}
+    distance = None
     if not (scenario.has_region or scenario.unit) and set(names) & set(NOISE):
-        # Both scales are a distance over epsilon: epsilon 1 gives the distance.
-        for other in (wasserstein, l1):
-            distances[other.__name__] = Fraction(other(scenario, Fraction(1)).scale)
+        # The scale is a distance over epsilon: epsilon 1 gives the distance.
+        distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
     for epsilon in epsilons:
         for name in names:
             process.check()
@@ -214,7 +212,7 @@ def compare(
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
             expected = expected_errors(scenario.support, plan.applied, weights, rows)
-            results.append(Result(epsilon, plan, expected, distances))
+            results.append(Result(epsilon, plan, expected, distance))
     if not results:
         raise next(iter(failed.values()))
     return results, failed

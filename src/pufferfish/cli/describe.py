@@ -49,7 +49,7 @@ def region_words(rules: Sequence[Rule | None]) -> str:
     return "; ".join(dict.fromkeys(names)) if any(rules) else ""
 
 
-def report_lines(report: TableReport, explain: bool) -> list[str]:
+def report_lines(report: TableReport) -> list[str]:
     """Return where the rows of a table went: what was set aside, and what missing means."""
     lines = []
     aside = [f"{a.rows} ({a.reason}: {quoted(a.name)})" for a in report.set_aside if a.rows]
@@ -60,17 +60,15 @@ def report_lines(report: TableReport, explain: bool) -> list[str]:
         f"{repr(m.text) if m.text else 'the empty cell'} ({m.public_rows} public, "
         f"{m.secret_rows} secret)"
         for m in report.missing
-        if explain or m.public_rows or m.secret_rows
     ]
-    if texts:
-        lines.append(f"missing: {joined(texts)}")
+    lines.append(f"missing: {joined(texts)}")
     if report.people is not None:
         people = (f"{number} with {counted(rows, 'row')}" for rows, number in report.people)
         lines.append(f"people by {quoted(report.rules.unit or '')}: {joined(people)}")
     return lines
 
 
-def scenario_lines(scenario: Scenario, source: str, explain: bool) -> list[str]:
+def scenario_lines(scenario: Scenario, source: str) -> list[str]:
     """Return what is hidden in what, from how many rows, and what was decided in reading it."""
     report, column = scenario.priors[0].report, scenario.product.columns[0]
     secrets, pairs, rows, more = listed(scenario.protected), "every pair", "a given prior", []
@@ -80,7 +78,7 @@ def scenario_lines(scenario: Scenario, source: str, explain: bool) -> list[str]:
         counts = dict(report.secrets)
         named = joined(f"{quoted(name)} {counts[name]}" for name in scenario.protected)
         secrets = f"{quoted(report.rules.secret or '')}, rows {named}"
-        rows, more = counted(report.rows_used, "row"), report_lines(report, explain)
+        rows, more = counted(report.rows_used, "row"), report_lines(report)
     elif len(scenario.priors) > 1:
         rows = f"{len(scenario.priors)} priors, one for each adversary"
     region = region_words(scenario.rules)
@@ -143,10 +141,8 @@ def assumption_words(plan: Plan) -> str:
     )
 
 
-def release_lines(
-    plan: Plan, plan_file: str, report: ReleaseReport, charged: str = ""
-) -> list[str]:
-    """Return what a release did, and what is promised of it, in at most six lines."""
+def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str]:
+    """Return what a release did, and what is promised of it, in at most five lines."""
     counts = (
         (report.set_aside, "without a value left out"),
         (report.clamped, "moved to the nearest value of the support"),
@@ -154,10 +150,10 @@ def release_lines(
     )
     rows = [f"{report.rows_released} of {report.rows_read} rows released"]
     rows += [f"{number} {what}" for number, what in counts if number]
-    how = mechanism_words(report.mechanism)
     lines = [
         f"{report.output}: column {quoted(report.column)}, {', '.join(rows)}",
-        f"{plan.mechanism} at epsilon {show_short(plan.epsilon_exact)}: {how}",
+        f"{plan.mechanism} at epsilon {show_short(plan.epsilon_exact)}: "
+        f"{mechanism_words(report.mechanism)}",
     ]
     if report.unchanged:
         lines.append("PUBLISHED UNCHANGED: the column can be read back")
@@ -167,7 +163,7 @@ def release_lines(
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
         lines.append(f"not proved again here: pufferfish verify {plan_file} TABLE does")
-    return [*lines, *([charged] if charged else []), assumption_words(plan)]
+    return [*lines, assumption_words(plan)]
 
 
 def verified_lines(

@@ -41,9 +41,11 @@ def listening(last: bool) -> Iterator[None]:
     """Listen while a command runs; ``last``: the process ends afterwards, and hears no more."""
     _received.clear()
     # A signal that the parent told us to ignore stays ignored.
-    both = (signal.SIGINT, signal.SIGTERM)
-    heard = [n for n in both if signal.getsignal(n) not in (signal.SIG_IGN, None)]
-    before = [(number, signal.signal(number, _handle)) for number in heard]
+    before = [
+        (number, signal.signal(number, _handle))
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) not in (signal.SIG_IGN, None)
+    ]
     hook = sys.unraisablehook
 
     def unraisable(found: "sys.UnraisableHookArgs") -> None:

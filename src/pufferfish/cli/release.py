@@ -75,8 +75,9 @@ def release(
         raise InputError("--publish-scale and --publish-channel are for --record FILE")
     if ledger is not None and (keep or seed is not None):
         raise InputError("--ledger accounts neither for --keep nor for --seed; leave them out")
-    source, charged = open_table(table, delimiter=delimiter), ""
+    source = open_table(table, delimiter=delimiter)
     prepared = Prepared(source, output, spec, keep, force=force, seed=seed, inputs=inputs)
+    charged: list[str] = []
     if ledger is None:
         report = prepared.write(process.progress())
     else:
@@ -85,11 +86,11 @@ def release(
         process.check()
         with books.charge(source, loaded, **chosen) as done:
             report = prepared.write(process.progress())
-        charged = price_words(done.price)
+        charged.append(price_words(done.price))
     with after(output):
         if record is not None:
             write_record(
                 record, loaded, report, spec, force=force, publish=publish_scale or publish_channel
             )  # fmt: skip
             messages.note(f"the public record is saved as {record}")
-        print_lines(describe.release_lines(loaded, plan, report, charged))
+        print_lines([*describe.release_lines(loaded, plan, report), *charged])

@@ -2,7 +2,7 @@
 """Results of ``calibrate``: a plan for each epsilon and mechanism, its table and the verdict."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,21 +24,21 @@ _HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "nois
             "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
 #: What programs are told of a plan, and of its result.
 _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate")
-_OF_RESULT = ("keep_rate_of_a_constant", "survives", "loss_at_95")
+_OF_RESULT = ("reduction_vs_wasserstein", "keep_rate_of_a_constant", "survives", "loss_at_95")
 
 
 @dataclass(frozen=True)
 class Result:
     """One line of the comparison: a plan for an epsilon, as the user wrote it.
 
-    ``expected`` are the errors to expect of a release; ``distances`` are the scales of other
-    mechanisms times epsilon, where this one can be compared with them.
+    ``expected`` are the errors to expect of a release; ``distance`` is the scale of wasserstein
+    times epsilon, where this mechanism can be compared with it.
     """
 
     epsilon: str
     plan: Plan
     expected: Expected
-    distances: Mapping[str, Fraction]
+    distance: Fraction | None
 
     @property
     def loss_at_95(self) -> float | None:
@@ -62,12 +62,13 @@ class Result:
         found = self.plan.distortion
         return self.expected.constant if found is None else found.baseline
 
-    def below(self, mechanism: str) -> float | None:
-        """Return by how many per cent the scale is below that of a mechanism, if that is known."""
-        distance, scale = self.distances.get(mechanism), self.plan.scale
-        if not distance or scale is None:
+    @property
+    def reduction_vs_wasserstein(self) -> float | None:
+        """By how many per cent the scale is below that of wasserstein."""
+        scale = self.plan.scale
+        if not self.distance or scale is None:
             return None
-        saved = 100 - 100 * Fraction(scale) * self.plan.epsilon_exact / distance
+        saved = 100 - 100 * Fraction(scale) * self.plan.epsilon_exact / self.distance
         # The last bit of a scale that was rounded up is no reduction, and no increase either.
         return round(float(saved), 10) + 0.0
 
@@ -75,7 +76,6 @@ class Result:
         """Return what programs are told, with ``channel`` also the channel itself."""
         plan, expected, risk = self.plan, self.expected, self.plan.sensitivity
         data = {name: getattr(plan, name) for name in _OF_PLAN}
-        data |= {f"reduction_vs_{name}": self.below(name) for name in ("wasserstein", "l1")}
         data |= {name: getattr(self, name) for name in _OF_RESULT}
         if channel and plan.channel is not None:
             data["channel"] = _channel_to_dict(plan.channel)
@@ -105,7 +105,7 @@ def print_results(results: Sequence[Result], channels: bool, explain: bool) -> N
     one = len({r.epsilon for r in results}) == 1
     rows = []
     for r in results:
-        plan, expected, below = r.plan, r.expected, r.below("wasserstein")
+        plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
         size = f"{share(plan.keep_rate)} ({share(r.keep_rate_of_a_constant)})"
         if plan.scale is not None:
             size = rounded_up(plan.scale, 8)
