@@ -98,7 +98,7 @@ def find_root(
             low = u
             u *= 1 - excess / slope
             if high == math.inf:
-                u = min(max(u, 1.001 * low), 4 * max(low, 1.0))
+                u = min(max(u, (1 + tolerance) * low), 4 * max(low, 1.0))
         if not low < u < high:
             u = _between(low, high)
         if not low < u < high:
