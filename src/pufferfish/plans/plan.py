@@ -241,13 +241,11 @@ class Plan(Guarantee):
                 f"the plan names its columns already: it releases {self.coding.column!r}"
             )
         rules = make_rules(secret=secret, public=public, missing=missing, decimal=decimal)
-        if step is not None and isinstance(self.support, Lattice):
-            own, given = show(self.support.step), parse_number(step, "--step (step=...)")
-            if given != self.support.step:
-                raise InputError(
-                    f"--step must be {own} (step={own!r}), the step of the plan, but {show(given)} "
-                    "was given"
-                )
+        own = self.support.step if isinstance(self.support, Lattice) else None
+        if step is not None and own is not None and parse_number(step, "--step (step=...)") != own:
+            raise InputError(
+                f"--step must be {show(own)}, the step of the plan, but {step} was given"
+            )
         column = rules.columns[0]
         coding = Coding(
             column.name, self.support, column.missing, step is not None, rules.decimal,

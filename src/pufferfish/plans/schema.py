@@ -8,7 +8,6 @@ none of it can make a plan unreadable. Sizes are checked before anything is allo
 
 import math
 from fractions import Fraction
-from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -189,29 +188,26 @@ def support_file(support: Support) -> Numbers | LevelNames:
     if isinstance(support, Levels):
         return LevelNames(support.ordered, support.names)
     index = support.index
-    breaks = np.flatnonzero(np.diff(index) > 1)
-    firsts = index[np.concatenate([[0], breaks + 1])].tolist()
-    lasts = index[np.concatenate([breaks, [len(index) - 1]])].tolist()
-    runs = tuple(zip(firsts, lasts, strict=True))
-    return Numbers(support.step, Fraction(support.origin), runs)
+    starts = np.flatnonzero(np.diff(index, prepend=-2, append=index[-1] + 2) > 1)
+    runs = zip(index[starts[:-1]].tolist(), index[starts[1:] - 1].tolist(), strict=True)
+    return Numbers(support.step, Fraction(support.origin), tuple(runs))
 
 
 def support_of(file: Numbers | LevelNames, most: int = MOST_CELLS) -> Support:
     """Return the support that an entry stands for, of at most so many atoms."""
     if isinstance(file, LevelNames):
-        if len(set(file.names)) < len(file.names):
-            raise InputError("its support must name each level once")
+        if len(set(file.names)) < len(file.names) or len(file.names) > most:
+            raise InputError(f"its support must name each level once, and at most {most} of them")
         return Levels(file.names, file.ordered)
     if file.step <= 0 or file.origin.denominator != 1:
         raise InputError("its step must be above 0 and its origin a whole number of steps")
-    runs = file.runs
-    increasing = all(a <= b for a, b in runs) and all(b < c for (_, b), (c, _) in pairwise(runs))
-    if not increasing or runs[0][0] != 0 or runs[-1][1] > MAX_CELLS:
+    ends = [end for run in file.runs for end in run]
+    if ends[0] != 0 or ends != sorted(ends) or ends[-1] > MAX_CELLS:
         raise InputError("the runs of its support must be increasing pairs of integers from 0")
-    if sum(last - first + 1 for first, last in runs) > most:
+    if sum(last - first + 1 for first, last in file.runs) > most:
         raise InputError(f"the runs of its support must hold at most {most} atoms")
-    index = np.concatenate([np.arange(a, b + 1, dtype=np.int64) for a, b in runs])
-    return Lattice(file.step, int(file.origin), index)
+    runs = [np.arange(first, last + 1, dtype=np.int64) for first, last in file.runs]
+    return Lattice(file.step, int(file.origin), np.unique(np.concatenate(runs)))
 
 
 def channel_file(channel: Channel) -> Matrix:
@@ -233,12 +229,10 @@ def applied_of(
     if len(channel.rows) != support.size:
         raise InputError(f"its channel needs {support.size} rows, but has {len(channel.rows)}")
     outputs = support_of(channel.outputs, _MOST_ENTRIES // support.size)
-    if support.size * outputs.size > _MOST_ENTRIES:
-        raise InputError(f"its channel has more than {_MOST_ENTRIES} entries")
     rows = np.zeros((support.size, outputs.size), dtype=object)
     for x, row in enumerate(channel.rows):
-        places = {y for y, _ in row}
-        if len(places) < len(row) or max(places, default=0) >= outputs.size:
+        entries = dict(row)
+        if len(entries) < len(row) or max(entries, default=0) >= outputs.size:
             raise InputError("the entries of its channel must be of its outputs, each once")
         for y, written in row:
             rows[x, y] = int(written, 16)

@@ -212,7 +212,7 @@ class Reader:
                 f", which goes from {support.name(0)} to {support.name(support.size - 1)}; clamp "
                 "to the nearest value with --out-of-support clamp (out_of_support='clamp')"
             )
-        raise InputError(f"{where} {self._encoder.why(cells[first].as_py())}{hint}")
+        raise InputError(f"{where} {self._encoder.why(int(state[first]))}{hint}")
 
     def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:
         values, places = distinct(cells)

@@ -151,17 +151,15 @@ class ParquetSink:
 
     def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
         """Write a batch of rows as a row group."""
+        import pyarrow.parquet as pq  # slow to import
+
         if self.post.levels is None:
             released = arrow(self.post.numpy(values))
         else:
             released = strings(self.post.levels.names).take(integers(values))
-        arrays = [released if name == self.public else kept[name] for name in self.columns]
-        batch = pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
-        if self.writer is None:
-            import pyarrow.parquet as pq
-
-            self.writer = pq.ParquetWriter(self.file, batch.schema)
-        self.writer.write_batch(batch.cast(self.writer.schema))
+        batch = pa.table({c: released if c == self.public else kept[c] for c in self.columns})
+        self.writer = self.writer or pq.ParquetWriter(self.file, batch.schema)
+        self.writer.write_table(batch.cast(self.writer.schema))
 
     def close(self) -> None:
         """Write the footer; of no rows at all a table with a header all the same."""
