@@ -257,7 +257,8 @@ def test_mutant_such_values_are_published_as_they_are(monkeypatch: pytest.Monkey
     assert is_private(truth, channel(seen, HALF).mechanism, HALF)
     # With min_keep the share that is kept is published by nobody else.
     assert not is_private(truth, channel(seen, HALF, min_keep="0.1").mechanism, HALF)
-    none = dataclasses.replace(Average.of(task_of(seen)), values=np.array([], dtype=int))
+    some = Average.of(task_of(seen))
+    none = dataclasses.replace(some, values=np.array([], dtype=int), others=np.arange(3))
     monkeypatch.setattr(Average, "of", lambda task: dataclasses.replace(none, task=task))
     careless = channel(seen, HALF, weights=[1, 1, 1]).mechanism
     assert careless.probability(2, 2) > HALF

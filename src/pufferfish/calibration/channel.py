@@ -129,17 +129,13 @@ def exponential_below(epsilon: Fraction) -> Fraction:
 
 def _why_infeasible(scenario: Scenario, asked: Conditions, epsilon: Fraction) -> str:
     """Return one line on what cannot be met, and what would make it feasible."""
-    ways = [
-        way
-        for way, helps in (
-            ("a smaller min_keep", asked.min_keep is not None),
-            ("a larger epsilon", epsilon < LARGEST_EPSILON),
-            ("fewer conditions", len(asked.names) > 1),
-            ("no region (confidence or tv_radius)", scenario.has_region),
-        )
-        if helps
-    ]
+    ways = {
+        "a smaller min_keep": asked.min_keep is not None,
+        "a larger epsilon": epsilon < LARGEST_EPSILON,
+        "fewer conditions": len(asked.names) > 1,
+        "no region (confidence or tv_radius)": scenario.has_region,
+    }
     return (
-        f"no channel that is private at epsilon {show(epsilon)} meets "
-        f"{' and '.join(asked.names)}; feasible with {' or '.join(ways)}"
+        f"no channel that is private at epsilon {show(epsilon)} meets {' and '.join(asked.names)}; "
+        f"feasible with {' or '.join(way for way, helps in ways.items() if helps)}"
     )

@@ -172,17 +172,16 @@ def read_weights(scenario: Scenario, weights: Any) -> list[int]:
     By default the pooled counts of the secrets in the pairs, over all adversaries; the mean of
     their P_s where there are no counts.
     """
-    size, priors = scenario.support.size, scenario.priors
     if isinstance(weights, Mapping):
         weights = by_value(scenario.support, weights, "the mapping of weights", "weight")
     if weights is None:
-        counted = all(prior.from_rows for prior in priors)
+        counted = all(prior.from_rows for prior in scenario.priors)
         weights = sum(
             prior.counts[row].astype(object) * Fraction(1, 1 if counted else prior.totals[row])
-            for prior in priors
+            for prior in scenario.priors
             for row in map(prior.row, scenario.protected)
         )
-    return whole_weights(weights, size)
+    return whole_weights(weights, scenario.support.size)
 
 
 # --- Outputs ------------------------------------------------------------------------------------

@@ -64,12 +64,15 @@ class Average:
     is then protected too (theory, section 4): if all pairs of one adversary are protected, avg(y)
     lies between likelihoods that differ by a factor E at most.
 
-    ``task`` is that of all values, ``mean`` the mean of the priors, ``values`` are published so.
+    ``task`` is that of all values, ``masses`` is the sum of the priors in whole numbers, ``kept``
+    the share that stays; ``values`` are published so, and ``others`` have rows of their own.
     """
 
     task: Task
-    mean: CountArray
+    masses: CountArray
+    kept: Fraction
     values: IntArray
+    others: IntArray
 
     @classmethod
     def of(cls, task: Task) -> "Average":
@@ -79,31 +82,23 @@ class Average:
         unbiased channel; in an invariant one only those without a weight.
         """
         sets = [belief for own in task.sets for belief in own]
-        points = [
-            belief.masses.reshape(-1).astype(object) * Fraction(1, belief.total * len(sets))
-            for belief in sets
-            if isinstance(belief, Point)
-        ]
-        mean: CountArray = np.sum(points, axis=0)
-        found = (mean == 0) & (len(points) == len(sets)) & (not task.conditions.unbiased)
+        points = [belief for belief in sets if isinstance(belief, Point)]
+        common = math.lcm(*(point.total for point in points))
+        each = (p.masses.reshape(-1).astype(object) * (common // p.total) for p in points)
+        masses: CountArray = sum(each, np.zeros(len(task.weights), dtype=object))
+        found = (masses == 0) & (len(points) == len(sets)) & (not task.conditions.unbiased)
         if task.conditions.invariant:
             found &= task.weights == 0
-        return cls(task, mean, np.flatnonzero(found))
-
-    @property
-    def _kept(self) -> Fraction:
-        return self.task.conditions.min_keep or Fraction(0)
-
-    @property
-    def _others(self) -> IntArray:
-        return np.delete(np.arange(len(self.task.weights)), self.values)
+        kept = task.conditions.min_keep or Fraction(0)
+        return cls(task, masses, kept, np.flatnonzero(found), np.flatnonzero(~found))
 
     def task_of_others(self) -> Task:
         """Return the task of the other values, which bear what their average costs."""
         if not self.values.size:
             return self.task
-        task, at = self.task, self._others
-        borne = (1 - self._kept) * task.costs[self.values].sum(axis=0)
+        task, at, kept = self.task, self.others, self.kept
+        borne = (kept.denominator - kept.numerator) * task.costs[self.values].sum(axis=0)
+        whole = sum(self.masses) * kept.denominator
         points = (
             [Point(b.masses.reshape(-1)[at], b.total) for b in own if isinstance(b, Point)]
             for own in task.sets
@@ -111,20 +106,22 @@ class Average:
         return replace(
             task,
             sets=tuple(map(tuple, points)),
-            weights=task.weights[at],
+            weights=task.weights[at] * whole,
             prices=task.prices[at],
-            costs=task.costs[at] + np.outer(self.mean[at], borne),
+            costs=task.costs[at] * whole + np.outer(self.masses[at], borne),
+            unit=task.unit / whole,
             same=[task.same[x] for x in at],
         )
 
     def with_rows(self, table: CountArray) -> CountArray:
         """Return the rows of all values, given those of the others, in whole numbers."""
-        rows, at = np.zeros(self.task.costs.shape, dtype=object), self._others
-        rows[at] = table
+        rows, kept = np.zeros(self.task.costs.shape, dtype=object), self.kept
+        rows[self.others] = table
+        sums = table.sum(axis=1)
+        common = math.lcm(*sums)
+        average = self.masses[self.others] * (common // sums) @ table
         for x in self.values:
-            average = self.mean[at] * [Fraction(1, total) for total in table.sum(axis=1)] @ table
-            row = (1 - self._kept) * average
-            row[self.task.same[x]] += self._kept
-            common = math.lcm(*(share.denominator for share in row))
-            rows[x] = [int(share * common) for share in row]
+            row = (kept.denominator - kept.numerator) * average
+            row[self.task.same[x]] += kept.numerator * sum(self.masses) * common
+            rows[x] = row // math.gcd(*row)
         return rows
