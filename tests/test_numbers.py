@@ -145,7 +145,7 @@ def test_losses_are_shown_rounded_up() -> None:
         (None, ""), (" a ", "a"), (True, "true"), (np.bool_(False), "false"), (1.0, "1"),
         (0.1, "0.1"), (np.float32(0.1), "0.1"), (2.0**53, "9007199254740992.0"), (math.nan, "nan"),
         (10**20, str(10**20)), (np.int8(-3), "-3"), (Decimal("1.50"), "1.5"),
-        (Decimal("inf"), "infinity"), (Decimal("1e5000"), "1E+5000"), (Fraction(1, 3), "1/3"),
+        (Decimal("inf"), "Infinity"), (Decimal("1e5000"), "1E+5000"), (Fraction(1, 3), "1/3"),
     ],
 )  # fmt: skip
 def test_values_as_text(value: Any, text: str) -> None:

@@ -16,7 +16,6 @@ from pufferfish.support import (
     Lattice,
     Levels,
     Product,
-    lattice_index,
     lattice_of,
     make_lattice,
     make_levels,
@@ -48,20 +47,16 @@ def test_integers_beyond_doubles_stay_apart() -> None:
 
 def test_a_given_step_rounds_to_the_nearest_multiple_ties_to_even() -> None:
     values = [Fraction("0.5"), Fraction("1.5"), Fraction("1.6"), Fraction("-0.5")]
-    assert lattice_index(values, Fraction(1)) == [0, 2, 2, 0]
     assert make_lattice(values, Fraction(1)).values == (0, 2)
 
 
 @pytest.mark.parametrize(
     "values", [[0, Fraction(1, 10**9), 10**9], [0, Fraction(1, 3**40), Fraction(1, 7)]]
 )
-def test_too_fine_a_step_is_refused_with_a_coarser_one(values: list[Fraction]) -> None:
-    with pytest.raises(InputError, match=r"2\*\*53.*--step\), for example") as caught:
+def test_too_fine_a_step_is_refused(values: list[Fraction]) -> None:
+    with pytest.raises(InputError, match=r"2\*\*53 steps.*coarser step \(--step\)"):
         make_lattice(map(Fraction, values))
-    coarser = Fraction(str(caught.value).rsplit(" ", 1)[1])
-    made = make_lattice(map(Fraction, values), coarser)
-    assert made.size == 2
-    assert 10**5 <= made.index[-1] <= 10**6
+    assert make_lattice(map(Fraction, values), Fraction(1, 100)).size >= 2
 
 
 def test_supports_that_are_refused() -> None:
@@ -80,7 +75,7 @@ def test_levels() -> None:
     with pytest.raises(InputError, match="more than once"):
         make_levels(["a"], ["a", "a"])
     # The column is right, and what was given may be a slip: not the other way round.
-    with pytest.raises(InputError, match=r"misses the level Third; .*'third' \(did you mean 'Th"):
+    with pytest.raises(InputError, match=r"misses the levels Third; it names third"):
         make_levels(["First", "Second", "Third"], ["First", "Second", "third"])
     with pytest.raises(InputError, match="misses the levels a, b"):
         make_levels(["a", "b"], ["c"])
@@ -117,14 +112,14 @@ XZ = Product(("x", "z"), (NUMBERS, NAMES))
 
 def test_atoms_are_in_c_order() -> None:
     assert (XZ.size, XZ.shape) == (6, (2, 3))
-    assert [XZ.places(k) for k in range(6)] == list(combinations_of(range(2), range(3)))
-    assert XZ.name(4) == "x = 3, z = no"
+    values = [f"x = {x}, z = {z}" for x, z in combinations_of(("1", "3"), ("?", "no", "yes"))]
+    assert [XZ.name(k) for k in range(6)] == values
     assert XZ.position("z") == 1
-    with pytest.raises(InputError, match="did you mean 'zeta'"):
+    with pytest.raises(InputError, match=r"no column 'zetta' \(did you mean 'zeta'"):
         Product(("x", "zeta"), XZ.axes).position("zetta")
-    with pytest.raises(InputError, match="name one of x, z with column="):
+    with pytest.raises(InputError, match="name one of the columns x, z"):
         XZ.position(None)
-    with pytest.raises(InputError, match="name one of x, z with column="):
+    with pytest.raises(InputError, match="one column at a time"):
         _ = XZ.only
 
 
@@ -138,22 +133,18 @@ def test_one_column_needs_no_name() -> None:
 
 
 def test_products_are_the_same_by_columns_and_axes() -> None:
-    assert XZ == Product(("x", "z"), (make_lattice([Fraction(1), Fraction(3)]), NAMES))
-    assert XZ != Product(("z", "x"), (NAMES, NUMBERS))
-    assert XZ != Product(("x", "y"), XZ.axes)
-    assert XZ != Product(("x", "z"), (NUMBERS, make_levels(["no", "yes"])))
-    assert XZ != Product(("x",), (NUMBERS,))
+    assert Product(("x", "z"), (make_lattice([Fraction(1), Fraction(3)]), NAMES)) == XZ
+    assert Product(("z", "x"), (NAMES, NUMBERS)) != XZ
+    assert Product(("x", "y"), XZ.axes) != XZ
+    assert Product(("x", "z"), (NUMBERS, make_levels(["no", "yes"]))) != XZ
+    assert Product(("x",), (NUMBERS,)) != XZ
     assert XZ != NUMBERS
     assert NUMBERS != NAMES
 
 
-@pytest.mark.parametrize(
-    "columns, message",
-    [((), "at least one"), (("x", "x"), "named twice"), (("x", 3), "must be names"),
-     (("x", " "), "must be names"), (("x", None), "must be names"), ((" ",), "must be names")],
-)  # fmt: skip
-def test_wrong_columns(columns: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("columns", [(), ("x", "x"), ("x", 3), ("x", " "), ("x", None), (" ",)])
+def test_wrong_columns(columns: Any) -> None:
+    with pytest.raises(InputError, match="must be different names"):
         Product(columns, XZ.axes[: len(columns)])
 
 

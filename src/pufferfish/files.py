@@ -8,7 +8,6 @@ import secrets
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from pufferfish.errors import InputError
@@ -30,50 +29,37 @@ def checked_target(
     It must be none of the inputs, nor a folder or special file, in a folder that exists, and new
     unless ``force`` is set.
     """
-    fault = None
     try:
         target = Path(os.path.realpath(output))
-        known = next((path for path in map(Path, inputs) if _is_file(target, path)), None)
-        if source is not None and _is_file(target, source):
-            fault = f"the output {output} is the input itself; give another name"
-        elif known is not None:
-            fault = f"the output {output} is {known}, which the release needs; give another name"
-        elif str(output) == "-":
-            fault = "cannot write -: give the name of a file"
-        elif target.is_dir():
-            fault = f"cannot write {output}: it is a folder"
-        elif not target.parent.is_dir():
-            fault = f"cannot write {output}: the folder {target.parent} does not exist"
-        elif target.exists() and not target.is_file():
-            fault = f"cannot write {output}: it is not a plain file"
-        elif target.exists() and not force:
-            raise _exists(output)
+        taken = target.exists()
+        fault = _fault(target, [path for path in (source, *inputs) if path is not None])
     except OSError as error:
         raise cannot_write(output, error) from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        fault = f"cannot write {str(output)!r}: {error}"  # a name that no file can have
-    else:
-        if fault is None:
-            return target
-    raise InputError(fault)
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"cannot write {str(output)!r}: {error}") from None
+    if fault or str(output) == "-":
+        raise InputError(f"cannot write {output}: {fault or 'give the name of a file'}")
+    if taken and not force:
+        raise _exists(output)
+    return target
+
+
+def _fault(target: Path, inputs: Iterable[str | Path]) -> str:
+    """Return why a file cannot be written, or nothing."""
+    for given in map(Path, inputs):
+        for known in (given, home_expanded(given)):
+            if known.exists() and target.exists() and target.samefile(known):
+                return f"it is the input itself ({given}); give another name"
+    if target.is_dir():
+        return "it is a folder"
+    if target.exists() and not target.is_file():
+        return "it is not a plain file"
+    return "" if target.parent.is_dir() else f"the folder {target.parent} does not exist"
 
 
 def home_expanded(path: Path) -> Path:
     """Return a path with its home folder in full, where ``~`` stands alone and is known."""
-    try:
-        return path.expanduser() if path.parts[:1] == ("~",) else path
-    except RuntimeError:
-        return path
-
-
-def _is_file(target: Path, path: Path) -> bool:
-    return any(
-        target == Path(os.path.realpath(known))
-        or (target.exists() and known.exists() and target.samefile(known))
-        for known in (path, home_expanded(path))
-    )
+    return Path(os.path.expanduser(path)) if path.parts[:1] == ("~",) else path
 
 
 class PendingFile:
@@ -94,10 +80,9 @@ class PendingFile:
         name = f".{self.target.name[:40]}.{secrets.token_hex(8)}.part"
         self._temporary = self.target.with_name(name)
         try:
-            descriptor = _created(self._temporary, self.mode)
+            self.file = self._new(self._temporary)
         except OSError as error:
             raise cannot_write(self.target, error) from None
-        self.file: BinaryIO = os.fdopen(descriptor, "wb", buffering=_BUFFER)
         return self
 
     def publish(self) -> None:
@@ -105,12 +90,10 @@ class PendingFile:
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
-        if not self.force:
-            self._name_once()
-        elif self.target.is_dir():
-            raise InputError(f"cannot write {self.target}: it is a folder")
-        else:
-            os.replace(self._temporary, self.target)
+        try:
+            self._name()
+        except FileExistsError:
+            raise _exists(self.target) from None
         with contextlib.suppress(OSError):  # the name survives a power cut, where the system can
             descriptor = os.open(self.target.parent, os.O_RDONLY)
             try:
@@ -118,33 +101,33 @@ class PendingFile:
             finally:
                 os.close(descriptor)
 
-    def _name_once(self) -> None:
-        """Give the file its name in one step that fails where the name is taken.
+    def _name(self) -> None:
+        """Give the file its name; without ``force`` in one step that fails where it is taken.
 
         Where the file system has no links, an empty file takes the name first. Replacing any file
         that was not there a moment ago would be simpler, but wrong: another process may have made
         it in that moment.
         """
-        try:
-            os.link(self._temporary, self.target)
-        except FileExistsError:
-            raise _exists(self.target) from None
-        except OSError:
-            os.close(_created(self.target, self.mode))
-        else:
-            return
+        if not self.force:
+            try:
+                os.link(self._temporary, self.target)
+                return
+            except FileExistsError:
+                raise
+            except OSError:
+                self._new(self.target).close()
         try:
             os.replace(self._temporary, self.target)
         except BaseException:
-            self.target.unlink(missing_ok=True)
+            if not self.force:
+                self.target.unlink(missing_ok=True)
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _new(self, path: Path) -> BinaryIO:
+        """Open a file that did not exist before."""
+        return open(path, "xb", _BUFFER, opener=lambda p, flags: os.open(p, flags, self.mode))
+
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # a full disk fails again when the rest is flushed
             self.file.close()
         with contextlib.suppress(FileNotFoundError):
@@ -154,15 +137,6 @@ class PendingFile:
 def cannot_write(output: str | Path, error: OSError) -> InputError:
     """Return the one line that says why an output cannot be written."""
     return InputError(f"cannot write {output}: {error.strerror or error}; nothing was written")
-
-
-def _created(path: Path, mode: int) -> int:
-    """Return the descriptor of a file that did not exist before."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        return os.open(path, flags, mode)
-    except FileExistsError:
-        raise _exists(path) from None
 
 
 def _exists(output: str | Path) -> InputError:
@@ -203,30 +177,15 @@ def read_strict(path: Path, what: str, *, exact: bool = False) -> Any:
 
     Where it is to be ``exact``, numbers stay the texts that they are written as.
     """
-    fault = text = ""
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            fault = "it is a folder"
-        elif not stat.S_ISREG(status.st_mode):
-            fault = "it is not a plain file"
-        elif status.st_size > MOST_BYTES:
-            fault = f"it has {status.st_size:,} bytes, more than {MOST_BYTES:,}"
-        else:
-            text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        fault = error.strerror or str(error)
-    except UnicodeDecodeError:
-        fault = "it is not UTF-8 text"
-    except ValueError as error:  # a name that no file can have
-        raise InputError(f"{what} {str(path)!r} cannot be read: {error}") from None
-    if fault:
-        raise InputError(f"{what} {path} cannot be read: {fault}")
     numbers: dict[str, Any] = {"parse_float": str, "parse_int": str} if exact else {}
     try:
-        return parse_strict(text, **numbers)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{what} {path} is not valid JSON: {error}") from None
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            raise ValueError(f"it is not a plain file of at most {MOST_BYTES:,} bytes")
+        return parse_strict(path.read_text(encoding="utf-8-sig"), **numbers)
+    except (OSError, ValueError, RecursionError) as error:
+        fault = getattr(error, "strerror", None) or error
+        raise InputError(f"{what} {str(path)!r} cannot be read as JSON: {fault}") from None
 
 
 def parse_strict(text: str, **options: Any) -> Any:
@@ -237,11 +196,10 @@ def parse_strict(text: str, **options: Any) -> Any:
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in data:
-            raise ValueError(f"the key {key!r} occurs twice")
-        data[key] = value
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {max(keys, key=keys.count)!r} occurs twice")
     return data
 
 

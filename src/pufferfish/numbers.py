@@ -5,6 +5,7 @@ import decimal
 import math
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,18 +30,18 @@ INT64_SAFE = 2**62
 #: What a probability, an epsilon or a value may be given as.
 Number = int | float | str | Decimal | Fraction | SupportsFloat
 
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,15})?", re.ASCII)
 _FRACTION = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
 _NON_FINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
 #: A number may be written with so many characters; Python itself stops at 4,300 digits.
 MAX_LENGTH = 2000
 #: Nothing but 0 lies nearer to 0 than this: smaller numbers are refused as too small.
-SMALLEST_EXPONENT = -1000
-SMALLEST = Fraction(1, 10**-SMALLEST_EXPONENT)
-_LARGEST = Fraction(1.7976931348623157e308)
+_SMALLEST = Decimal("1e-1000")
+_LARGEST = Decimal(sys.float_info.max)
 #: With both limits, numerators and denominators that are read have at most so many digits.
 MOST_DIGITS = 3000
 _MAX_BITS = (10**MOST_DIGITS).bit_length()
+_EXACT = decimal.Context(decimal.MAX_PREC, traps=[decimal.Inexact])
 #: Integers up to here are doubles, and so a quotient of two of them is rounded once.
 _EXACT_DOUBLE = 2**53
 
@@ -56,39 +57,25 @@ def parse_text(text: str) -> Fraction | None:
     nearer to 0 than 1e-1000, or longer than 2,000 characters.
     """
     stripped = text.strip()
-    if len(stripped) > MAX_LENGTH:
-        if stripped.strip("+-.0123456789eE/ "):
-            return None
+    if len(stripped) > MAX_LENGTH and not stripped.strip("+-.0123456789eE/ "):
         raise NotFinite(f"a number of {len(stripped)} characters is too long (above {MAX_LENGTH})")
+    fraction = _FRACTION.fullmatch(stripped)
+    value: Decimal | Fraction  # a decimal does not write out its exponent
     if _DECIMAL.fullmatch(stripped):
-        return _decimal(stripped)
-    match = _FRACTION.fullmatch(stripped)
-    if match:
-        if int(match[2]) == 0:
-            raise NotFinite(f"{stripped!r} divides by zero")
-        return _in_range(Fraction(int(match[1]), int(match[2])), stripped)
-    if _NON_FINITE.fullmatch(stripped):
+        value = Decimal(stripped)
+    elif fraction and int(fraction[2]):
+        value = Fraction(int(fraction[1]), int(fraction[2]))
+    elif fraction:
+        raise NotFinite(f"{stripped!r} divides by zero")
+    elif _NON_FINITE.fullmatch(stripped):
         raise NotFinite(f"{stripped!r} is not a finite number")
-    return None
-
-
-def _decimal(text: str) -> Fraction:
-    digits, _, written = text.lower().partition("e")
-    if not digits.strip("+-.0"):
-        return Fraction(0)
-    # The digits alone are between 10**-MAX_LENGTH and 10**MAX_LENGTH, so that exponents beyond
-    # this decide by themselves that a number is too large or too small.
-    enough = MAX_LENGTH - SMALLEST_EXPONENT
-    exponent = min(max(int(written or 0), -enough), enough)
-    return _in_range(Fraction(f"{digits}e{exponent}"), text)
-
-
-def _in_range(value: Fraction, text: str) -> Fraction:
-    if abs(value) > _LARGEST:
-        raise NotFinite(f"{text!r} is not a finite number")
-    if value and abs(value) < SMALLEST:
-        raise NotFinite(f"{text!r} is too small (below 1e{SMALLEST_EXPONENT})")
-    return value
+    else:
+        return None
+    if not _LARGEST.copy_negate() <= value <= _LARGEST:
+        raise NotFinite(f"{stripped!r} is not a finite number")
+    if value and -_SMALLEST < value < _SMALLEST:
+        raise NotFinite(f"{stripped!r} is too small (below 1e-1000)")
+    return Fraction(value) if value else Fraction(0)
 
 
 def parse_number(value: object, what: str) -> Fraction:
@@ -97,10 +84,10 @@ def parse_number(value: object, what: str) -> Fraction:
     ``value`` is an int, float, Decimal, Fraction, NumPy scalar, or a string that holds a decimal
     or a fraction; ``what`` says what it is, for the InputError where it is no finite number.
     """
+    if isinstance(value, Rational) and not isinstance(value, bool):  # NumPy integers too
+        return _rational(value, what)
     parsed = None
-    if isinstance(value, Rational):  # int, Fraction, NumPy integers
-        parsed = None if isinstance(value, bool) else _rational(value, what)
-    elif not isinstance(value, np.bool_):
+    if not isinstance(value, bool | np.bool_):
         try:
             parsed = parse_text(str(value))  # of a NumPy float32 its own shortest decimal
         except NotFinite as error:
@@ -122,15 +109,8 @@ def _rational(value: Rational, what: str) -> Fraction:
 def parse_epsilon(value: object) -> Fraction:
     """Return epsilon exactly: a number from 1e-305, below which scales overflow, to 1e300."""
     epsilon = parse_number(value, "epsilon")
-    limit = ""
-    if epsilon <= 0:
-        limit = "above 0"
-    elif epsilon < Fraction("1e-305"):
-        limit = "at least 1e-305, or the scale overflows"
-    elif epsilon > Fraction("1e300"):
-        limit = "at most 1e300"
-    if limit:
-        raise InputError(f"epsilon must be {limit}, but {value} was given")
+    if not Fraction("1e-305") <= epsilon <= Fraction("1e300"):
+        raise InputError(f"epsilon must be above 0, from 1e-305 to 1e300, but {value} was given")
     return epsilon
 
 
@@ -139,7 +119,7 @@ def float_up(value: Fraction) -> float:
     try:
         nearest = value.numerator / value.denominator
     except OverflowError:
-        return math.inf if value > 0 else -1.7976931348623157e308
+        return math.inf if value > 0 else -sys.float_info.max
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
@@ -150,18 +130,14 @@ def float_down(value: Fraction) -> float:
 
 def show(value: Fraction) -> str:
     """Return an exact number as the decimal that equals it, or as a fraction."""
-    if value.denominator == 1:
-        return str(value.numerator)
-    twos = (value.denominator & -value.denominator).bit_length() - 1
-    rest, fives = value.denominator >> twos, 0
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    if rest != 1:
-        return f"{value.numerator}/{value.denominator}"
-    places = max(twos, fives)
-    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
-    sign = "-" if value < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:]}"
+    top, bottom = value.numerator, value.denominator
+    if bottom == 1:
+        return str(top)
+    enough = decimal.Context(top.bit_length() + bottom.bit_length(), traps=[decimal.Inexact])
+    try:
+        return f"{enough.divide(Decimal(top), Decimal(bottom)):f}"
+    except decimal.Inexact:
+        return f"{top}/{bottom}"
 
 
 def show_short(value: Fraction) -> str:
@@ -172,16 +148,15 @@ def show_short(value: Fraction) -> str:
 
 def rounded_up(value: float, digits: int = 10) -> str:
     """Return a number, not negative, with so many significant digits, none of them below it."""
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0:
-        return "0"
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     rounded = context.create_decimal_from_float(value)
+    power = rounded.adjusted()
     # Trailing zeros are digits too: 10 is printed as 10.00000000.
-    unit = Decimal((0, (1,), rounded.adjusted() - digits + 1))
-    padded = rounded.quantize(unit, context=decimal.Context(prec=digits + 5))
-    return f"{padded:f}" if -5 <= padded.adjusted() < 16 else f"{padded:e}"
+    if -5 <= power < 16:
+        return f"{rounded:.{max(digits - 1 - power, 0)}f}"
+    return f"{rounded:.{digits - 1}e}"
 
 
 def text_of(value: Any) -> str:
@@ -193,21 +168,18 @@ def text_of(value: Any) -> str:
     """
     if value is None:
         return ""
-    if isinstance(value, str):
-        return value.strip()
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if isinstance(value, float | np.floating):
-        # A float that is whole is written as the integer, so that 1.0 and 1 are one level.
-        whole = abs(float(value)) < 2**53 and value == int(value)
-        return str(int(value)) if whole else str(value)
     if isinstance(value, Rational):
         return show(_rational(value, "a number that was found"))
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            return str(value).lower()
-        return show(Fraction(value)) if abs(value.adjusted()) < 400 else str(value)
-    if hasattr(value, "__len__") or isinstance(value, complex | np.complexfloating):
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < 400:
+        return show(Fraction(value))
+    # A float that is whole is written as the integer, so that 1.0 and 1 are one level.
+    number = float(value) if isinstance(value, float | np.floating) else math.nan
+    if abs(number) < 2**53 and number.is_integer():
+        return str(int(number))
+    collection = hasattr(value, "__len__") and not isinstance(value, str)
+    if collection or isinstance(value, complex | np.complexfloating):
         raise InputError(f"numbers or text are needed, but a {type(value).__name__} was found")
     return str(value).strip()
 
@@ -241,8 +213,7 @@ if hasattr(os, "register_at_fork"):
 
 def rounded(units: IntArray, step: Fraction) -> IntArray:
     """Return the integers nearest to ``step * units``, ties to the even one."""
-    nearest: IntArray = _by_distinct(units, lambda u: round(u * step), np.int64)
-    return nearest
+    return _by_distinct(units, lambda u: round(u * step), np.int64)
 
 
 def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
@@ -250,10 +221,8 @@ def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
     p, q = step.numerator, step.denominator
     most = float(np.abs(units.astype(np.float64)).max(initial=0.0))
     if most * p < _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
-        doubles: FloatArray = (units * np.int64(p)).astype(np.float64) / np.float64(q)
-        return doubles
-    nearest: FloatArray = _by_distinct(units, lambda u: u * p / q, np.float64)
-    return nearest
+        return (units * np.int64(p)).astype(np.float64) / np.float64(q)
+    return _by_distinct(units, lambda u: u * p / q, np.float64)
 
 
 def decimals(units: IntArray, step: Fraction) -> tuple[list[str], IntArray] | None:
@@ -261,22 +230,16 @@ def decimals(units: IntArray, step: Fraction) -> tuple[list[str], IntArray] | No
 
     None where no decimal equals the step (1/3).
     """
-    q = step.denominator
-    places = next((k for k in range(q.bit_length()) if pow(10, k, q) == 0), None)
-    if places is None:
+    text = show(step)
+    if "/" in text:
         return None
-
-    def text(numerator: int) -> str:
-        digits = f"{abs(numerator):0{places + 1}d}"
-        cut = len(digits) - places
-        return "-" * (numerator < 0) + digits[:cut] + "." * bool(places) + digits[cut:]
-
+    places = len(text.partition(".")[2])
     distinct, at = np.unique(units, return_inverse=True)
-    factor = int(step * 10**places)
-    return [text(u * factor) for u in distinct.tolist()], at
+    numerators = [Decimal(unit * int(step * 10**places)) for unit in distinct.tolist()]
+    return [f"{number.scaleb(-places, _EXACT):f}" for number in numerators], at
 
 
-def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> Any:
+def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> npt.NDArray[Any]:
     """Apply an exact, slow function once to every distinct value."""
     distinct, place = np.unique(units, return_inverse=True)
     return np.array([function(u) for u in distinct.tolist()], dtype=dtype)[place]

@@ -5,14 +5,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.numbers import IntArray, show, show_short, text_of
 
 #: The level that stands for a missing value (``missing_as_level``).
@@ -23,8 +22,9 @@ MOST_CELLS = 10**7
 MAX_CELLS = 2**53
 
 #: How the order of levels may be stated: as a list, least first, or by one of two names.
-Order = tuple[str, ...] | Literal["appearance", "alphabetical"] | None
-NAMED_ORDERS = ("appearance", "alphabetical")
+NamedOrder = Literal["appearance", "alphabetical"]
+Order = tuple[str, ...] | NamedOrder | None
+NAMED_ORDERS: tuple[NamedOrder, ...] = ("appearance", "alphabetical")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,7 @@ class Lattice:
     @cached_property
     def values(self) -> tuple[Fraction, ...]:
         """All atoms' values, exactly."""
-        step, origin = self.step, self.origin
-        return tuple(step * (origin + k) for k in self.index.tolist())
+        return tuple(self.step * (self.origin + k) for k in self.index.tolist())
 
     def name(self, k: int) -> str:
         """Return the text of atom k."""
@@ -65,10 +64,8 @@ class Lattice:
         return hash((self.step, self.origin, self.size))
 
     def __repr__(self) -> str:
-        if self.size == 1:
-            return f"Lattice({self.name(0)})"
         span = f"{self.name(0)} to {self.name(self.size - 1)}"
-        return f"Lattice({self.size} values from {span}, step {show(self.step)})"
+        return f"Lattice({counted(self.size, 'value')} from {span}, step {show(self.step)})"
 
 
 @dataclass(frozen=True)
@@ -81,9 +78,13 @@ class Levels:
     def __post_init__(self) -> None:
         if "" in self.names:
             raise InputError("a level needs a name; an empty cell means a missing value")
-        for name in self.names:
-            if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
-                raise InputError(f"a level must be UTF-8 text, but {name!a} was given")
+        [(name, times)] = Counter(self.names).most_common(1) or [("", 0)]
+        if times > 1:
+            raise InputError(f"the level {name!r} is named more than once")
+        try:
+            "".join(self.names).encode()
+        except UnicodeEncodeError:
+            raise InputError("levels must be UTF-8 text, without half a character") from None
 
     @property
     def size(self) -> int:
@@ -111,13 +112,12 @@ class Product:
     axes: tuple[Support, ...]
 
     def __post_init__(self) -> None:
-        if not self.columns or len(self.columns) != len(self.axes):
-            raise InputError("at least one column is needed, and a support for each")
         names = self.columns if len(self.columns) > 1 else tuple(filter(None, self.columns))
-        if any(not isinstance(name, str) or not name.strip() for name in names):
-            raise InputError(f"the columns must be names, but {list(self.columns)} were given")
-        if len(set(names)) < len(names):
-            raise InputError(f"a column of {listed(map(str, names))} is named twice")
+        proper = {name for name in names if isinstance(name, str) and name.strip()}
+        if not self.columns or len(proper) < len(names):
+            raise InputError(
+                f"the columns must be different names, but {list(self.columns)} were given"
+            )
         if self.size > MOST_CELLS:
             raise InputError(
                 f"there are {self.size:,} combinations of values ({self!r}), more than "
@@ -138,13 +138,10 @@ class Product:
         """Number of atoms, which is the product of the axes' sizes."""
         return math.prod(self.shape)
 
-    def places(self, k: int) -> tuple[int, ...]:
-        """Return the place of atom k on each axis."""
-        return tuple(int(place) for place in np.unravel_index(k, self.shape))
-
     def name(self, k: int) -> str:
         """Return the text of atom k: ``x = 1, z = yes``, or of one column only ``1``."""
-        texts = [axis.name(at) for axis, at in zip(self.axes, self.places(k), strict=True)]
+        places = np.unravel_index(k, self.shape)
+        texts = [axis.name(int(at)) for axis, at in zip(self.axes, places, strict=True)]
         if len(texts) == 1:
             return texts[0]
         return ", ".join(f"{name} = {text}" for name, text in zip(self.columns, texts, strict=True))
@@ -156,17 +153,16 @@ class Product:
         if column in self.columns:
             return self.columns.index(column)
         names = [name for name in self.columns if name is not None]
+        near = did_you_mean(str(column), names)
+        wrong = "" if column is None else f"there is no column {column!r}{near}; "
         raise InputError(
-            f"noise and channels are for one column at a time: name one of {listed(names)} with "
-            "column=, or take prior.marginal(column)"
-            if column is None
-            else f"there is no column {column!r}{did_you_mean(str(column), names)}; "
-            f"the prior is on the columns {listed(names)}"
+            f"{wrong}name one of the columns {listed(names)} (column=, or prior.marginal): noise "
+            "and channels are for one column at a time"
         )
 
     @property
     def only(self) -> Support:
-        """The support of the only column; of several together there is none."""
+        """The support of the only column."""
         return self.axes[self.position(None)]
 
 
@@ -196,12 +192,6 @@ def nearest_unit(numerator: int, denominator: int) -> int:
     return down + (2 * rest > denominator or (2 * rest == denominator and down % 2 == 1))
 
 
-def lattice_index(values: Sequence[Fraction], step: Fraction) -> list[int]:
-    """Return the multiples of the step nearest to the values (ties to the even multiple)."""
-    up, down = step.denominator, step.numerator
-    return [nearest_unit(value.numerator * up, value.denominator * down) for value in values]
-
-
 def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> Lattice:
     """Return the lattice that holds the values, rounded to ``step`` where one is given.
 
@@ -214,15 +204,13 @@ def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> La
         raise InputError(f"the step of the lattice must be above 0, but {show(step)} was given")
     if step is None:
         step = Fraction(1, math.lcm(*{value.denominator for value in distinct}))
-    units = sorted(set(lattice_index(distinct, step)))
+    units = sorted({round(value / step) for value in distinct})  # ties to the even multiple
     origin, cells = units[0], units[-1] - units[0]
     if cells > MAX_CELLS:
-        # The power of ten of which the range has 10**5 to 10**6.
-        span = step * cells
-        coarser = Fraction(10) ** ((Decimal(span.numerator) / span.denominator).adjusted() - 5)
+        ends = " to ".join(show_short(step * unit) for unit in (origin, units[-1]))
         raise InputError(
-            f"the values range over {Decimal(cells):.3g} steps of {show_short(step)}, more than "
-            f"2**53; give a coarser step (--step), for example {show_short(coarser)}"
+            f"from {ends} there are more than 2**53 steps of {show_short(step)}; give a coarser "
+            "step (--step), to which values are rounded"
         )
     return Lattice(step, origin, np.array([unit - origin for unit in units], dtype=np.int64))
 
@@ -231,30 +219,24 @@ def read_order(order: object) -> Order:
     """Return an order as it was stated: a tuple of levels, or one of the two named orders.
 
     ``order`` is a sequence of levels, least first, "appearance", "alphabetical", or the levels in
-    one text with commas between them; each level may be named once.
+    one text with commas between them.
     """
     if order is None:
         return None
-    text = order.strip().lower() if isinstance(order, str) else ""
-    if text == "appearance":
-        return "appearance"
-    if text == "alphabetical":
-        return "alphabetical"
     items: list[object] = []
     if isinstance(order, str):
+        for known in NAMED_ORDERS:
+            if order.strip().lower() == known:
+                return known
         items += order.split(",") if "," in order else []
     elif isinstance(order, Iterable):
         items += order
     if not items:
         raise InputError(
             "order must be a list of levels (at least one), 'appearance' or 'alphabetical', but "
-            f"{order!r} was given{did_you_mean(text, NAMED_ORDERS)}"
+            f"{order!r} was given{did_you_mean(str(order), NAMED_ORDERS)}"
         )
-    stated = tuple(text_of(item) for item in items)
-    twice = sorted(name for name, times in Counter(stated).items() if times > 1)
-    if twice:
-        raise InputError(f"order names {listed(twice)} more than once")
-    return stated
+    return tuple(text_of(item) for item in items)
 
 
 def make_levels(names: Iterable[str], order: Sequence[Any] | str | None = None) -> Levels:
@@ -270,11 +252,7 @@ def make_levels(names: Iterable[str], order: Sequence[Any] | str | None = None) 
         return Levels(tuple(sorted(present)), ordered=stated is not None)
     lost = sorted(set(present) - set(stated))
     if lost:
-        unused = [name for name in stated if name not in present]
-        near = next((name for name in unused if did_you_mean(name, lost)), None)
-        hint = "" if near is None else f"; it names {near!r}{did_you_mean(near, lost)}"
-        plural = "s" * (len(lost) > 1)
-        raise InputError(
-            f"the order {listed(stated)} misses the level{plural} {listed(lost)}{hint}"
-        )
+        unused = listed(name for name in stated if name not in present)
+        hint = f"; it names {unused}, which no row has" if unused else ""
+        raise InputError(f"the order {listed(stated)} misses the levels {listed(lost)}{hint}")
     return Levels(stated, ordered=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pufferfish.errors import InputError, listed
 from pufferfish.numbers import IntArray, NotFinite, parse_number, parse_text, show, text_of
-from pufferfish.support import Lattice, Product, Support, lattice_index, make_lattice, make_levels
+from pufferfish.support import Lattice, Product, Support, make_lattice, make_levels
 from pufferfish.tables.rules import by_column, column_name
 
 #: How far from 1 a row of probabilities may sum and still be taken as one.
@@ -154,7 +154,7 @@ def support_of(
         raise InputError("an order is for levels, but all values are numbers")
     if numbers:
         lattice = make_lattice(numbers, None if step is None else parse_number(step, "the step"))
-        units = [unit - lattice.origin for unit in lattice_index(numbers, lattice.step)]
+        units = [round(value / lattice.step) - lattice.origin for value in numbers]
         return lattice, np.searchsorted(lattice.index, units)
     if step is not None:
         raise InputError("a step is for numbers, but the values are levels")
