@@ -146,24 +146,18 @@ def test_views_hold_a_pairs_own_atoms_only() -> None:
 
 # Sets
 
-COUNTS = {"a": [376, 204], "b": [34, 35], "c": [0, 12]}
-
 
 def test_one_level_for_all_cells_of_the_secrets_in_the_pairs() -> None:
-    prior = Prior.from_counts(COUNTS, support=[0, 1], confidence="0.95")
+    prior = counted([376, 204], [34, 35], [0, 12], confidence="0.95")
     for pairs, cells in (([("a", "b")], 4), ("all", 6)):
         (sets,) = Scenario(prior, pairs).sets()
         assert len(sets) == cells // 2
-        first = sets[0]
-        assert isinstance(first, Region)
-        lower, upper = clopper_pearson(376, 580, Fraction(1, 20) / cells)
-        assert (first.least[0], first.least[0] + first.room[0]) == (lower, upper)
-        assert sum(first.least) + first.spread == first.unit
-        assert first.free == 0
+        assert sets[0] == box_of([376, 204], 580, Fraction(1, 20) / cells)
     last = sets[2]
     assert isinstance(last, Region)
-    assert last.least[0] == 0
-    assert last.least[1] + last.room[1] == last.unit
+    for count, least, room in zip((0, 12), last.least, last.room, strict=True):
+        assert (least, least + room) == clopper_pearson(count, 12, Fraction(1, 120))
+    assert (sum(last.least) + last.spread, last.free) == (last.unit, 0)
 
 
 def test_several_adversaries_share_the_level() -> None:

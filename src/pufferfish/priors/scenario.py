@@ -307,7 +307,8 @@ def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
                 f"all adversaries' priors need the same secrets, but one has "
                 f"{listed(first.secrets)} and another {listed(other.secrets)}"
             )
-    if all(prior.product == first.product for prior in priors):
+    different = [prior.product for prior in priors if prior.product != first.product]
+    if not different:
         return priors
     supports = [axis for prior in priors for axis in prior.product.axes]
     one_column = len(supports) == len(priors)
@@ -319,9 +320,8 @@ def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
     if not one_column or people or len(supports) not in (len(lattices), len(unordered)):
         raise InputError(
             "all adversaries' priors need the same columns and values, in the same order, but one "
-            f"has {first.product!r} and another "
-            f"{next(p.product for p in priors if p.product != first.product)!r}; only "
-            "numbers, or levels without an order, of one column without a unit may differ"
+            f"has {first.product!r} and another {different[0]!r}; only numbers, or levels without "
+            "an order, of one column without a unit may differ"
         )
     # The coarsest step that holds all of them: a step that was chosen stays.
     step = Fraction(
