@@ -71,7 +71,7 @@ def radii_are_the_largest(scenario: pf.Scenario, epsilon: str) -> None:
 
 
 @settings(max_examples=10)
-@given(st.integers(0, 10**6), st.sampled_from(["0.05", "0.5", "2", "30"]))
+@given(st.integers(0, 10**6), st.sampled_from(["1e-9", "0.05", "0.5", "2", "30"]))
 def test_radii_are_proved_and_the_largest(seed: int, epsilon: str) -> None:
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(2, 4)), int(rng.integers(1, 6))
@@ -121,16 +121,6 @@ def test_little_room_is_room() -> None:
         assert proved(scenario, as_it_is, radius, limit)
 
 
-def test_loss_at_95_is_the_proved_one_rounded_up() -> None:
-    scenario = counted()
-    sure = scenario.with_rules([Confidence(Fraction(19, 20))])
-    for mechanism in mechanisms(scenario):
-        found = sensitivity_of(scenario, mechanism, Fraction(1)).loss_at_95
-        certificate = prove(sure, {0: (mechanism,)}, None)
-        assert found is not None
-        assert certificate.loss_at_least <= found <= certificate.loss
-
-
 def test_exact_leaves_no_room_and_wider_noise_does() -> None:
     scenario, epsilon = counted(), Fraction(1, 2)
     tight = sensitivity_of(scenario, pf.calibrate(scenario, epsilon).applied, epsilon)
@@ -170,16 +160,6 @@ def test_what_is_not_known_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
         some = sensitivity_of(pf.Scenario(rows), noise, Fraction(1))
         assert (some.radius, some.radius_at_double) == (None, None)
         assert (some.loss_at_95 is not None) is known
-
-
-@pytest.mark.parametrize("epsilon", ["1e-15", "1e-9", "700"])
-def test_extreme_epsilons(epsilon: str) -> None:
-    scenario = counted()
-    plan = pf.calibrate(scenario, epsilon, "exact")
-    found = sensitivity_of(scenario, plan.applied, Fraction(epsilon))
-    for tau, limit in ((found.radius, 1), (found.radius_at_double, 2)):
-        assert tau is not None
-        assert tau == 0 or proved(scenario, plan.applied, tau, limit * Fraction(epsilon))
 
 
 def test_a_plan_that_does_not_hold_has_no_radius() -> None:

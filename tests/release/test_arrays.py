@@ -210,7 +210,7 @@ def test_floats_are_the_decimals_they_print_as() -> None:
     spec = job([".1", ".2", ".3"], 1e-4)
     for values in ([0.1, 0.2, 0.3], np.float32([0.1, 0.2, 0.3]), np.array([0.1, 0.2, 0.3])):
         assert release_any(values, spec).tolist() == [0.1, 0.2, 0.3]
-    with pytest.raises(InputError, match=r"position 0 .* outside the support"):
+    with pytest.raises(InputError, match=r"row 1 of the array.* outside the support"):
         release_any([0.1 + 0.2], spec)
 
 
@@ -224,13 +224,16 @@ def test_a_given_step_rounds_as_in_calibrating() -> None:
     [
         (
             [0, 1, 2],
-            r"position 2 \(counted from 0\) is outside the support, which goes from 0 to 5; clamp",
+            r"row 3 of the array, column 'x', is outside .*, which goes from 0 to 5; clamp",
         ),
-        ([0, None], r"position 1 \(counted from 0\) is missing, and an array keeps its length"),
-        (np.ma.array([0, 1], mask=[False, True]), r"position 1 .* is missing"),
-        ([0.0, float("nan")], "position 1 .* no finite number$"),
-        ([0.0, float("inf")], "position 1 .* no finite number"),
-        (["0", "secret text"], "position 1 .* no finite number"),
+        (
+            [0, None],
+            r"data row 2 of the array, column 'x', is missing, and an array keeps its length",
+        ),
+        (np.ma.array([0, 1], mask=[False, True]), r"row 2 of .* is missing"),
+        ([0.0, float("nan")], "row 2 of .* no finite number$"),
+        ([0.0, float("inf")], "row 2 of .* no finite number"),
+        (["0", "secret text"], "row 2 of .* no finite number"),
         ([[0, 1]], "list"),
         (np.zeros((2, 2)), "one dimension"),
         (5, "int was given"),
@@ -260,7 +263,7 @@ def test_levels() -> None:
     spec = level_job(names, 5.0, round=True, bounds=(0, 2))
     assert set(release_any(names * 100, spec).tolist()) == set(names)
     for choice in ("refuse", "clamp"):
-        with pytest.raises(InputError, match=r"position 1 .* none of the levels$"):
+        with pytest.raises(InputError, match=r"row 2 of .* none of the levels$"):
             release_any(["low", "other"], level_job(names, out_of_support=choice))
 
 

@@ -343,10 +343,12 @@ class Plan(Guarantee):
         array, dataframe or ReleaseReport
             The like of ``values``; for a file the report on what was written.
         """
-        from pufferfish.release.pipeline import release_any  # slow to import
+        from pufferfish.release.pipeline import release_any, release_file  # slow to import
 
         spec = self.spec(**options)
-        return release_any(values, spec, keep, seed=seed, output=output, force=force)
+        if output is None:
+            return release_any(values, spec, keep, seed=seed)
+        return release_file(values, output, spec, keep, seed=seed, force=force)
 
     def estimate(
         self, released: Any, *, column: str | None = None, **options: Unpack[ReleaseOptions]
@@ -385,7 +387,7 @@ def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:
     if len(rules) < len(scenario.priors):
         return None, None
     # What values there are the scenario knows of all of them together.
-    free: dict[str, Any] = {"order": None, "levels": None, "support": None}
+    free: dict[str, Any] = {"order": None, "support": None}
     ways = {replace(each, columns=(replace(each.columns[0], **free),)) for each in rules}
     if len(ways) > 1:
         raise InputError(

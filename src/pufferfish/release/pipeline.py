@@ -116,22 +116,13 @@ def release_file(
 
 
 def release_any(
-    values: Any,
-    spec: ReleaseSpec,
-    keep: Sequence[str] = (),
-    *,
-    seed: int | None = None,
-    output: str | Path | None = None,
-    force: bool = False,
+    values: Any, spec: ReleaseSpec, keep: Sequence[str] = (), *, seed: int | None = None
 ) -> Any:
     """Release a dataframe, a series, an array or a list: its like comes back.
 
     Of a dataframe the released column and the kept ones come back, without the rows that have no
-    public value, and under a fresh index: an index may tell as much as a column does. With
-    ``output`` a table goes into a file, and a ReleaseReport comes back.
+    public value, and under a fresh index: an index may tell as much as a column does.
     """
-    if output is not None:
-        return release_file(values, output, spec, keep, force=force, seed=seed)
     if isinstance(values, str | Path):
         raise InputError(
             f"{str(values)!r} names a file: say where its release goes, with output='...'"

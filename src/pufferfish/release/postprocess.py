@@ -35,7 +35,7 @@ class Postprocess:
     """
 
     def __init__(self, spec: ReleaseSpec) -> None:
-        self.spec, self.mechanism, self.levels = spec, spec.mechanism, None
+        self.mechanism, self.levels = spec.mechanism, None
         scale, outputs = 0.0, spec.support
         if isinstance(spec.mechanism, Channel):
             _check_channel(spec, spec.mechanism)

@@ -63,6 +63,7 @@ class Reader:
         seed: int | None = None,
     ) -> None:
         self.post, self._spec, self._table = Postprocess(spec), spec, table
+        self._name = "the array" if table is None else table.name
         self._entropy = None if seed is None else seeded_entropy(seed)
         coding = spec.coding or Coding("x", spec.support)
         self.public = coding.column
@@ -159,7 +160,7 @@ class Reader:
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""
         report = ReleaseReport(
-            "the array" if self._table is None else self._table.name,
+            self._name,
             output,
             self.public,
             self.keep,
@@ -187,9 +188,10 @@ class Reader:
             self._count_people(batch.column(self.unit), usable, protected)
         if self._released.size:
             self._released += np.bincount(atoms, minlength=self._released.size)
-        rows, released, clamped = len(usable), len(atoms), int(outside.sum())
-        self.seen.update(rows_read=rows, rows_released=released, clamped=clamped)
-        self.seen["set_aside"] += rows - released
+        self.seen.update(
+            rows_read=len(usable), rows_released=len(atoms), set_aside=len(usable) - len(atoms),
+            clamped=int(outside.sum()),
+        )  # fmt: skip
         return atoms, usable
 
     def _refuse(self, cells: pa.Array, state: npt.NDArray[np.uint8]) -> None:
@@ -201,10 +203,7 @@ class Reader:
         if not refused.any():
             return
         first = int(refused.argmax())
-        at, hint = self.seen["rows_read"] + first, ""
-        where = f"the value at position {at} (counted from 0)"
-        if self._table is not None:
-            where = f"data row {at + 1} of {self._table.name}, column {self.public!r},"
+        row, hint = self.seen["rows_read"] + first + 1, ""
         if state[first] == MISSING:
             hint = ", and an array keeps its length; leave it out, or release a dataframe"
         elif state[first] == OUTSIDE and not levels:
@@ -212,7 +211,8 @@ class Reader:
                 f", which goes from {support.name(0)} to {support.name(support.size - 1)}; clamp "
                 "to the nearest value with --out-of-support clamp (out_of_support='clamp')"
             )
-        raise InputError(f"{where} {self._encoder.why(int(state[first]))}{hint}")
+        why = self._encoder.why(int(state[first]))
+        raise InputError(f"data row {row} of {self._name}, column {self.public!r}, {why}{hint}")
 
     def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:
         values, places = distinct(cells)
