@@ -117,12 +117,6 @@ def independent_floors(law: Any, bits: int) -> tuple[int, ...]:
         )
 
 
-def by_definition(row: Sequence[int], u: Fraction, *, below: bool = False) -> int:
-    """The output for U = u, or (below) for all U just below u: the first sum that is larger."""
-    sums = [Fraction(c, sum(row)) for c in accumulate(row)]
-    return sum(c < u for c in sums) if below else sum(c <= u for c in sums)
-
-
 # --- Scripted words -----------------------------------------------------------------------------
 
 

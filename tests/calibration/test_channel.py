@@ -88,17 +88,18 @@ def check(scenario: Scenario, epsilon: Fraction, cost: str) -> None:
     assert solution.distortion.gap <= 1e-7 * max(1.0, found)
 
 
-@given(scenarios(), st.sampled_from(("hamming", "squared", "absolute")))
+COSTS = st.sampled_from(("hamming", "squared", "absolute"))
+
+
+@given(scenarios(), COSTS)
 def test_private_and_as_cheap_as_can_be(case: tuple[Scenario, Fraction], cost: str) -> None:
     check(*case, cost)
 
 
 @pytest.mark.slow
 @settings(max_examples=500)
-@given(scenarios(), st.sampled_from(("hamming", "squared", "absolute")))
-def test_private_and_as_cheap_as_can_be_500_times(
-    case: tuple[Scenario, Fraction], cost: str
-) -> None:
+@given(scenarios(), COSTS)
+def test_many_are_private_and_cheap(case: tuple[Scenario, Fraction], cost: str) -> None:
     check(*case, cost)
 
 

@@ -20,7 +20,7 @@ from pufferfish.calibration.channel_program import build
 from pufferfish.calibration.channel_program import least_cost as bound_of
 from pufferfish.calibration.channel_repair import needed_mixture, repaired
 from pufferfish.calibration.channel_task import Average, Task
-from pufferfish.calibration.solver import Infeasible, LinearProgram, solve
+from pufferfish.calibration.solver import solve
 from pufferfish.errors import PufferfishError
 from pufferfish.mechanisms import Channel
 from pufferfish.priors.prior import Prior
@@ -265,23 +265,7 @@ def test_mutant_such_values_are_published_as_they_are(monkeypatch: pytest.Monkey
     assert not is_private(truth, careless, HALF)
 
 
-# --- The solver, and the bound of any multipliers -----------------------------------------------
-
-
-def test_the_solver() -> None:
-    """min x + 3 y, x + y = 1, x <= 2/3 y: x = 2/5, and 11/5; never where x is 1/2 at least."""
-    program = LinearProgram(
-        np.array([1.0, 3.0]),
-        np.zeros(2),
-        np.array([0, 2, 4]),
-        np.array([0, 1, 0, 1]),
-        np.array([1.0, -2 / 3, 1.0, 1.0]),
-        np.array([0.0, 1.0]),
-        np.array([False, True]),
-    )
-    assert solve(program).values == pytest.approx([0.4, 0.6])
-    with pytest.raises(Infeasible):
-        solve(dataclasses.replace(program, least=np.array([0.5, 0.0])))
+# --- The bound of any multipliers ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("asked", [{}, {"min_keep": Fraction(3, 10)}, {"invariant": True}])

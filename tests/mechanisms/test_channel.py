@@ -65,18 +65,17 @@ def test_draws_fit_their_rows_and_no_others() -> None:
 def test_large_channels_fit_too() -> None:
     rng = random.Random(3)
     rows = [[rng.randrange(1, 2**57) for _ in range(100)] for _ in range(100)]
-    channel = channel_of(rows)
     at = np.repeat([0, 57, 99], DRAWS)
-    drawn = channel.draw(at)
+    drawn = channel_of(rows).draw(at)
     for x in (0, 57, 99):
-        assert fit_row(drawn[at == x], rows[x]) > LEAST_P
-        assert fit_row(drawn[at == x], rows[x - 1]) < LEAST_P
-    joint = np.bincount(drawn[:-1:2] % 2 * 2 + drawn[1::2] % 2, minlength=4)
-    even = [sum(row[::2]) / sum(row) for row in (rows[0], rows[57], rows[99])]
-    expected = sum(
-        np.array([e * e, e * (1 - e), (1 - e) * e, (1 - e) ** 2]) * DRAWS / 2 for e in even
-    )
-    assert stats.chisquare(joint, expected).pvalue > LEAST_P  # neighbours are independent
+        own = drawn[at == x]
+        assert fit_row(own, rows[x]) > LEAST_P
+        assert fit_row(own, rows[x - 1]) < LEAST_P
+        # Neighbours are independent.
+        even = sum(rows[x][::2]) / sum(rows[x])
+        joint = np.bincount(own[::2] % 2 * 2 + own[1::2] % 2, minlength=4)
+        chances = np.outer([even, 1 - even], [even, 1 - even]).ravel()
+        assert stats.chisquare(joint, chances * DRAWS / 2).pvalue > LEAST_P
 
 
 def test_nothing_is_drawn_that_has_no_mass() -> None:
@@ -175,11 +174,9 @@ def test_levels_and_codes() -> None:
     some = Channel(ordered, Levels(("high", "low"), ordered=True), [[1, 3], [1, 1], [1, 0]])
     assert some.same == (1, None, 0)
     assert some.keep_rate([1, 1, 2]) == pytest.approx((3 / 4 + 2) / 4)
-    for outputs in (Levels(("low", "other")), numbers(2)):
-        with pytest.raises(InputError, match="order"):
-            Channel(numbers(3), outputs, [[1, 1]] * 3).mse([1, 1, 1])
-    with pytest.raises(InputError, match="the same levels in an order"):
-        some.mse([1, 1, 1])
+    for wrong in (some, Channel(numbers(3), numbers(2), [[1, 1]] * 3)):
+        with pytest.raises(InputError, match="the same levels in an order"):
+            wrong.mse([1, 1, 1])
 
 
 @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [-1, 2], [0, 0], ["x", 1]])

@@ -16,13 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noise_checks import (
-    by_definition,
-    enumeration_is_exact,
-    every_draw,
-    independent_floors,
-    scripted,
-)
+from noise_checks import enumeration_is_exact, independent_floors, scripted
 from pufferfish.mechanisms import sampler as module
 from pufferfish.mechanisms.entropy import EntropyStuck
 from pufferfish.mechanisms.sampler import Table
@@ -97,19 +91,6 @@ def test_small_words_of_noise_enumerated(law: Law) -> None:
 def test_small_words_of_random_rows(rng: random.Random) -> None:
     rows = random_rows(rng)
     assert enumeration_is_exact(small(rows), rows)
-
-
-def test_the_enumeration_agrees_with_the_definition() -> None:
-    """The quick bookkeeping of the check above, against fractions for a few words."""
-    for rows in ROWS.values():
-        table = small(rows)
-        if table.thresholds.size == 1:
-            continue
-        for x, row in enumerate(rows):
-            zeros, ones = every_draw(table, x, b"\0"), every_draw(table, x, b"\xff")
-            for word in (0, 1, 255, 256, 2**15 - 1, 2**15, 2**15 + 1, 2**16 - 1):
-                assert zeros[word] == by_definition(row, Fraction(word, 2**16))
-                assert ones[word] == by_definition(row, Fraction(word + 1, 2**16), below=True)
 
 
 def test_the_enumeration_rejects_thresholds_off_by_one() -> None:
