@@ -69,7 +69,7 @@ def test_a_custodian_reads_at_most_25_lines():
     said = lines[lines.index(table[-1]) + 2 :]
     assert said[0] == "Proved: each is within epsilon 0.1, if these 649 rows are all there is."
     loss = r"the loss may be as large as 0\.2\d\d with channel \(95 % confidence\)\."
-    assert re.match(f"If they are a sample, {loss} This holds then too", said[1])
+    assert re.match(f"If they are a sample, {loss} If no other value can occur", said[1])
     assert said[2].startswith("  pufferfish calibrate student.csv --secret higher ")
     assert said[2].endswith("--epsilon 0.1 --confidence 0.95")
     assert "Nothing of the column is left with l1, wasserstein, relaxed, one-sided." in said
@@ -246,6 +246,8 @@ def test_several_adversaries(tmp_path: Path):
     both = run("calibrate", "--prior", one, "--prior", two, *more)
     assert both.scales["wasserstein"] == 2
     assert both.data["scenario"]["adversaries"] == 2
+    out = run("calibrate", "--prior", one, "--prior", two, "--epsilon", 1).out
+    assert f"{one} and {two}: 2 priors, one for each adversary" in out
     # A file without pairs means all of them: fewer would promise less than it asks for.
     three = {"a": {"0": 1, "1": 0}, "b": {"1": 1}, "c": {"0": ".5", "1": ".5"}}
     every = prior_file(tmp_path, three, "every.json")
@@ -292,7 +294,7 @@ def test_rows_of_one_person(tmp_path: Path):
     assert together.data["scenario"]["unit"] == "id"
     out = run(*more, "--unit", "id").out
     assert "people by id: 4 with 2 rows" in out
-    assert "nobody knows how large" in out
+    assert "how large is not known" in out
 
 
 # --------------------------------------------------------------------------------------- channels

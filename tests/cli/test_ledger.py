@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pufferfish ledger`, and what `release` and `calibrate` do with a ledger."""
 
+import contextlib
 import json
 import os
+import sqlite3
 import stat
 from pathlib import Path
 from typing import Any
@@ -71,21 +73,6 @@ def test_open_makes_a_private_file_and_says_so():
 def test_open_refuses_before_it_makes_a_file(options: list[str], part: str):
     check_refused(opened(*options, books="new.db"), part)
     assert not Path("new.db").exists()
-
-
-def test_what_is_no_ledger_is_left_as_it_is():
-    Path("other.db").write_text("a,b\n1,2\n" * 200)
-    before = Path("other.db").read_bytes()
-    for command in (
-        ["ledger", "show", "other.db"],
-        ["ledger", "verify", "other.db"],
-        ["release", "table.csv", "--plan", "plan.json", "--ledger", "other.db", "-o", "o.csv"],
-        ["calibrate", "table.csv", "--secret", "s", "--public", "x", "--ledger", "other.db"],
-    ):
-        check_refused(run(*command), "other.db")
-    check_refused(opened(books="other.db"), "other.db")
-    assert Path("other.db").read_bytes() == before
-    assert not Path("o.csv").exists()
 
 
 def test_price_then_release_then_show_then_verify():
@@ -177,9 +164,29 @@ def test_calibrate_takes_the_budget_for_epsilon():
     assert release("one.csv").status == 0
     done = calibrate("next.json", "--ledger", "books.db")
     assert done.status == 0, done.err
+    verified = run("verify", "next.json", "table.csv").out
+    assert "this release alone was verified" in verified
     assert release("two.csv", plan="next.json").status == 0
     price = Ledger.open("books.db").show().releases[-1].bound
     assert price is not None
     assert 0.9 < price <= 1
     more = calibrate("third.json", "--ledger", "books.db", "--epsilon", "0.5", public="z")
     assert more.status in (0, 1)
+
+
+def test_what_is_wrong_with_a_ledger_or_dear_in_a_price_is_said():
+    text = Path("table.csv").read_text().replace("no,0", "no,1", 1)
+    Path("other.csv").write_text(text)
+    more = ("--secret", "s", "--public", "x", "--epsilon", 1, "--save", "other.json")
+    assert run("calibrate", "other.csv", *more).status == 0
+    priced = run("ledger", "price", "books.db", "table.csv", "--plan", "other.json").out
+    assert "the plan is for other counts than those of this table: worst cases" in priced
+    assert release("one.csv").status == 0
+    with contextlib.closing(sqlite3.connect("books.db")) as books, books:
+        found = "SELECT sql FROM sqlite_master WHERE name = 'release_is_final'"
+        (trigger,) = books.execute(found).fetchone()
+        books.execute("DROP TRIGGER release_is_final")
+        books.execute("UPDATE release SET bound = '1/100'")
+        books.execute(trigger)
+    done = run("ledger", "verify", "books.db", "table.csv")
+    check_refused(done, "1 fault", "too little (0.01 against ", status=1)

@@ -66,17 +66,6 @@ def test_release_by_a_given_prior(folder: Path):
         assert ("1 outside the promise" in outcome.out) == bool(secret)
 
 
-def test_release_gives_levels_their_names_back(folder: Path):
-    write(folder, "l.csv", rows("a,low", "a,mid", "b,mid", "b,high"))
-    options = (*COLUMNS, "--order", "low,mid,high", "--epsilon", ".5", "--save", "l.json")
-    assert run("calibrate", "l.csv", *options).status == 0
-    for name, bounds in (("n.csv", ("0", "2")), ("m.csv", ("low", "high"))):
-        named = run("release", "l.csv", "--plan", "l.json", "-o", name, "--round", "--bounds",
-                    *bounds)  # fmt: skip
-        assert named.status == 0, named.err
-        assert set(Path(name).read_text().splitlines()[1:]) <= {"low", "mid", "high"}
-
-
 @pytest.mark.usefixtures("folder")
 def test_kept_columns_take_the_certificate_away():
     outcome = run("release", "t.csv", "--plan", "plan.json", "-o", "o.csv", "--keep", "z")

@@ -201,18 +201,19 @@ def compare(
     for epsilon in epsilons:
         for name in names:
             process.check()
+            label = f"{name} at {epsilon}" if len(epsilons) > 1 else name
             try:
                 plan = method(scenario, epsilon, name, **({} if name in NOISE else arguments))
             except PufferfishError as error:
                 if not by_all:
                     raise
-                failed[f"{name} at {epsilon}"] = error
+                failed[label] = error
                 continue
             if plan.composition is None:  # else epsilon is not for this release alone
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
             expected = expected_errors(scenario.support, plan.applied, weights, rows)
-            results.append(Result(epsilon, plan, expected, distance))
+            results.append(Result(label, epsilon, plan, expected, distance))
     if not results:
         raise next(iter(failed.values()))
     return results, failed

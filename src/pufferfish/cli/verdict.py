@@ -2,7 +2,7 @@
 """Results of ``calibrate``: a plan for each epsilon and mechanism, its table and the verdict."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -29,12 +29,13 @@ _OF_RESULT = ("reduction_vs_wasserstein", "keep_rate_of_a_constant", "survives",
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the comparison: a plan for an epsilon, as the user wrote it.
+    """One line of the comparison: a plan for an epsilon, as the user wrote it, and its name there.
 
     ``expected`` are the errors to expect of a release; ``distance`` is the scale of wasserstein
     times epsilon, where this mechanism can be compared with it.
     """
 
+    name: str
     epsilon: str
     plan: Plan
     expected: Expected
@@ -149,7 +150,7 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
     """Return the verdict on results of ``calibrate``, in plain words."""
     lines = [
         _proved(results, scenario),
-        *_if_a_sample(results, command, scenario.unit),
+        *_if_a_sample(results, scenario, command),
         *survival_lines(results),
     ]
     if len(results) == 1 and results[0].survives and not results[0].plan.unchanged:
@@ -188,23 +189,23 @@ def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     return f"Proved: {every} within epsilon {limits}{condition}."
 
 
-def _if_a_sample(results: Sequence[Result], command: str, unit: str | None) -> list[str]:
+def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
     """Return how large the loss may be if the rows are a sample, and the command that holds."""
-    if unit is not None:
-        return ["If they are a sample, the loss may be larger; nobody knows how large."]
+    if scenario.has_region or scenario.priors[0].report is None:
+        return []
     known = [(r.loss_at_95, r) for r in results if r.loss_at_95 is not None]
     over = [(loss, r) for loss, r in known if loss > r.plan.epsilon]
-    if not over:
-        return ["If they are a sample, that holds too (95 % confidence)."] * bool(known)
-    loss, worst = max(over, key=lambda pair: pair[0])
-    why = "; inf: too few rows show that an output occurs for every secret" * math.isinf(loss)
-    said = (
-        f"If they are a sample, the loss may be as large as {rounded_up(loss, 3)} with "
-        f"{_named([worst], results)} (95 % confidence{why})."
-    )
-    if not command:
-        return [said]
-    return [f"{said} This holds then too, if no other value can occur:", f"  {command}"]
+    if over:
+        loss, worst = max(over, key=lambda pair: pair[0])
+        why = "; inf: too few rows show that an output occurs for every secret" * math.isinf(loss)
+        return [
+            f"If they are a sample, the loss may be as large as {rounded_up(loss, 3)} with "
+            f"{worst.name} (95 % confidence{why}). If no other value can occur, this holds then:",
+            f"  {command}",
+        ]
+    if len(known) == len(results):
+        return ["If they are a sample, that holds too (95 % confidence)."]
+    return ["If they are a sample, the loss may be larger; how large is not known."]
 
 
 def survival_lines(results: Sequence[Result]) -> list[str]:
@@ -215,22 +216,16 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
         return [f"NOTHING OF THE COLUMN IS LEFT: {_left(least)}. A larger epsilon keeps more."]
     lines = []
     if lost:
-        lines.append(f"Nothing of the column is left with {_named(lost, results)}.")
+        lines.append(f"Nothing of the column is left with {listed(r.name for r in lost)}.")
     same = [r for r in results if r.plan.unchanged]
     if same:
         needed = "release needs --allow-unchanged, or for noise --min-scale"
-        lines.append(f"PUBLISHED UNCHANGED with {_named(same, results)}: {needed}.")
+        lines.append(f"PUBLISHED UNCHANGED with {listed(r.name for r in same)}: {needed}.")
     for r in results:
         gone = [] if r.plan.channel is None else describe.never_published(r.plan.channel)
         if gone and r.survives and r not in same:
-            which = _named([r], results)
-            lines.append(f"Never published by {which}: {listed(gone)} (--min-keep prevents it).")
+            lines.append(f"Never published by {r.name}: {listed(gone)} (--min-keep prevents it).")
     return lines
-
-
-def _named(which: Iterable[Result], results: Sequence[Result]) -> str:
-    several = len({r.epsilon for r in results}) > 1
-    return listed(f"{r.plan.mechanism}{f' at {r.epsilon}' * several}" for r in which)
 
 
 def _left(result: Result) -> str:
