@@ -119,14 +119,9 @@ def test_mutants_of_rounding_are_caught(monkeypatch: pytest.MonkeyPatch) -> None
         noise = self.mechanism.noise(len(atoms), entropy)
         return np.array([0.25, 0.75])[atoms] + np.round(noise * 0.25)
 
-    def rounded_before(self: Any, atoms: Any, entropy: Any = None) -> Any:
-        noise = self.mechanism.noise(len(atoms), entropy)
-        return np.array([0, 1])[atoms] + np.round(noise * 0.25).astype(np.int64)
-
     monkeypatch.setattr(Postprocess, "numpy", lambda self, values: values)
-    for mutant in (rounded_noise, rounded_before):
-        monkeypatch.setattr(Postprocess, "draw", mutant)
-        assert not rounded_right()
+    monkeypatch.setattr(Postprocess, "draw", rounded_noise)
+    assert not rounded_right()
 
 
 def test_mutants_of_bounds_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,11 +180,8 @@ def test_arrays_equal_a_release_row_by_row(
     "values",
     [
         [0, 1, 5],
-        (0, 1, 5),
         np.array([0, 1, 5]),
-        np.array([0, 1, 5], dtype=np.uint8),
         np.array([0, 1, 5], dtype=">i4"),
-        np.array([0.0, 1.0, 5.0]),
         np.array([0.0, 1.0, 5.0], dtype=np.float32),
         np.array(["0", "1", " 5.0 "]),
         np.array([Decimal(0), 1, Fraction(5)], dtype=object),
@@ -232,13 +224,11 @@ def test_a_given_step_rounds_as_in_calibrating() -> None:
         ),
         (np.ma.array([0, 1], mask=[False, True]), r"row 2 of .* is missing"),
         ([0.0, float("nan")], "row 2 of .* no finite number$"),
-        ([0.0, float("inf")], "row 2 of .* no finite number"),
         (["0", "secret text"], "row 2 of .* no finite number"),
         ([[0, 1]], "list"),
         (np.zeros((2, 2)), "one dimension"),
         (5, "int was given"),
         ("in.csv", "output="),
-        (Path("in.csv"), "output="),
     ],
 )
 def test_refused_values(values: Any, message: str) -> None:
@@ -250,11 +240,8 @@ def test_refused_values(values: Any, message: str) -> None:
 
 def test_clamping_to_the_nearest_atom() -> None:
     spec = job([0, 1, 5], 1e-3, out_of_support="clamp")
-    values = [-9, 2, 3, 3.5, 4, 99, 0]
     with pytest.warns(OutsidePromiseWarning, match="6 released values moved to the nearest"):
-        assert release_any(values, spec).tolist() == [0, 1, 1, 5, 5, 5, 0]
-    with pytest.raises(InputError, match=r"no finite number$"):
-        release_any(["x"], spec)
+        assert release_any([-9, 2, 3, 3.5, 4, 99, 0], spec).tolist() == [0, 1, 1, 5, 5, 5, 0]
 
 
 def test_levels() -> None:

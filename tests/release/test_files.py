@@ -120,18 +120,6 @@ def test_kept_columns_of_parquet_keep_their_types(tmp_path: Path) -> None:
     assert "late.csv" not in names(tmp_path)
 
 
-def test_integers_above_2_to_53_from_file_to_file(tmp_path: Path) -> None:
-    least = 2**53
-    table = write_csv(tmp_path / "in.csv", [("a", least), ("b", least + 1), ("b", "")])
-    spec = job([least, least + 1], TINY)
-    for ending in ("csv", "parquet"):
-        assert quiet(table, tmp_path / f"out.{ending}", spec).set_aside == 1
-    assert (tmp_path / "out.csv").read_text() == f"x\n{least}\n{least + 1}\n"
-    assert pq.read_table(tmp_path / "out.parquet")["x"].to_pylist() == [least, least + 1]
-    quiet(tmp_path / "out.parquet", tmp_path / "again.csv", spec)
-    assert (tmp_path / "again.csv").read_text() == f"x\n{least}\n{least + 1}\n"
-
-
 def test_dataframes_go_into_files_too(tmp_path: Path) -> None:
     frame = pl.DataFrame({"s": ["a", "b"], "x": [0, 1]})
     for source in (frame, frame.lazy()):
@@ -181,32 +169,27 @@ def test_a_released_file_has_the_stated_noise(tmp_path: Path) -> None:
 # What is refused, with nothing left behind.
 
 
-@pytest.mark.parametrize("out_of_support", ["refuse", "clamp"])
-def test_values_outside_the_support(tmp_path: Path, out_of_support: Any) -> None:
+def test_values_outside_the_support(tmp_path: Path) -> None:
     rows = [("a", 0)] * 70_000 + [("b", 99), ("a", 1)]
     table, out = write_csv(tmp_path / "in.csv", rows), tmp_path / "out.csv"
-    spec = job([0, 1], TINY, out_of_support=out_of_support)
-    if out_of_support == "clamp":
-        with pytest.warns(OutsidePromiseWarning, match="1 released value moved to the nearest"):
-            report = release_file(table, out, spec)
-        assert report.clamped == 1
-        assert out.read_text().split()[-2:] == ["1", "1"]
-        return
     with pytest.raises(
         InputError,
         match=r"data row 70001 of .*in.csv, column 'x', is outside the support, which goes from 0 "
         r"to 1; clamp .*--out-of-support clamp \(out_of_support='clamp'\)$",
     ) as caught:
-        release_file(table, out, spec)
+        release_file(table, out, job([0, 1], TINY))
     assert "99" not in str(caught.value)
     assert names(tmp_path) == ["in.csv"]
+    with pytest.warns(OutsidePromiseWarning, match="1 released value moved to the nearest"):
+        report = release_file(table, out, job([0, 1], TINY, out_of_support="clamp"))
+    assert report.clamped == 1
+    assert out.read_text().split()[-2:] == ["1", "1"]
 
 
 @pytest.mark.parametrize(
     "cell, spec, message",
     [
         ("?", job([0, 1], out_of_support="clamp"), "is no finite number$"),
-        ("text", job([0, 1]), "is no finite number"),
         ("1e999", job([0, 1]), "is no finite number"),
         ("hi", level_job(["0", "1"]), "is none of the levels$"),
         ("hi", level_job(["0", "1"], out_of_support="clamp"), "is none of the levels$"),
@@ -255,16 +238,6 @@ def test_the_output_is_no_other_input(table: Path, monkeypatch: pytest.MonkeyPat
     assert plan.read_bytes() != before
 
 
-def test_an_existing_output_needs_force(table: Path) -> None:
-    out = table.with_name("out.csv")
-    out.write_text("precious")
-    with pytest.raises(InputError, match=r"exists already; .*--force"):
-        release_file(table, out, job([0, 1, 5]))
-    assert out.read_text() == "precious"
-    quiet(table, out, job([0, 1, 5], TINY), force=True)
-    assert out.read_text().startswith("x\n0\n")
-
-
 def test_an_output_that_appears_meanwhile_is_kept(table: Path) -> None:
     out = table.with_name("out.csv")
     with pytest.raises(InputError, match="exists already"):
@@ -278,11 +251,9 @@ def test_an_output_that_appears_meanwhile_is_kept(table: Path) -> None:
     [
         ("out.xlsx", "must end in one of .csv, .tsv, .csv.gz, .tsv.gz, .parquet"),
         ("out", "must end in"),
-        (".csv", "must end in"),
         ("no/out.csv", "the folder .*no does not exist"),
         ("folder.csv", "it is a folder"),
         ("pipe.csv", "not a plain file"),
-        ("in.csv/out.csv", "does not exist"),
         ("x" * 300 + ".csv", "cannot write .*x.csv: File name too long"),
     ],
 )
@@ -381,16 +352,10 @@ def test_refused_before_the_charge(tmp_path: Path, spec: Any, message: str) -> N
     assert names(tmp_path) == ["in.parquet"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "s,x\na,0\nb,5\n",
-        "s,x\na,5\nb,5\n,1\nc,1\na,\nb,0\n",
-        "s,x\na,0\nb,5\n,1\nc,1\na,1\nb,\n",
-        "s,x\n" + "a,0\n" * 9,
-    ],
-    ids=["shorter", "another value", "another blank", "longer"],
-)
+CHANGED = "s,x\na,5\nb,5\n,1\nc,1\na,\nb,0\n"  # one value is another
+
+
+@pytest.mark.parametrize("text", ["s,x\na,0\nb,5\n", CHANGED, "s,x\n" + "a,0\n" * 9])
 def test_a_table_that_changes_between_the_passes(table: Path, text: str) -> None:
     for source in (table, open_table(table)):
         write_csv(table, ROWS)
@@ -408,7 +373,7 @@ def test_mutant_a_digest_that_never_changes_is_caught(
     monkeypatch.setattr(Reader, "digest", "same")
     in_two_passes(
         table, table.with_name("late.csv"), job([0, 1, 5]),
-        charge=lambda _: table.write_text("s,x\na,5\nb,5\n,1\nc,1\na,\nb,0\n"),
+        charge=lambda _: table.write_text(CHANGED),
     )  # fmt: skip
     assert table.with_name("late.csv").exists()
 
@@ -442,11 +407,6 @@ def test_mutant_written_under_the_real_name_is_caught(
 
 def test_progress_counts_rows(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", "")] * 50_000)
-    once: list[tuple[int, int | None]] = []
-    quiet(table, tmp_path / "one.csv", job([0, 1]), progress=lambda *call: once.append(call))
-    assert once[-1] == (100_000, 100_000)
-    assert {total for _, total in once[:-1]} == {None}
-    assert [done for done, _ in once] == sorted(done for done, _ in once)
     twice: list[tuple[int, int | None]] = []
     in_two_passes(
         table, tmp_path / "two.csv", job([0, 1]), progress=lambda *call: twice.append(call)
@@ -461,7 +421,7 @@ def test_progress_counts_rows(tmp_path: Path) -> None:
 
 def test_a_seeded_file_says_that_it_is_a_test(table: Path) -> None:
     table.with_name("test-link.csv").symlink_to(table.with_name("real.csv"))
-    for name in ("out.csv", "te-st.csv", "test-link.csv"):
+    for name in ("out.csv", "test-link.csv"):
         for release in (release_file, prepare):
             with pytest.raises(InputError, match="must contain 'test', but"):
                 release(table, table.with_name(name), job([0, 1, 5]), seed=1)

@@ -35,14 +35,10 @@ def array(units: list[int]) -> Any:
 
 
 @given(UNITS, STEPS)
-def test_rounding_is_that_of_fractions(units: list[int], step: Fraction) -> None:
+def test_numbers_are_those_of_fractions(units: list[int], step: Fraction) -> None:
     nearest = [round(u * step) for u in units]
     if all(-(2**63) <= v < 2**63 for v in nearest):
         assert rounded(array(units), step).tolist() == nearest
-
-
-@given(UNITS, STEPS)
-def test_doubles_are_nearest(units: list[int], step: Fraction) -> None:
     assert to_doubles(array(units), step).tolist() == [float(u * step) for u in units]
 
 
@@ -118,9 +114,7 @@ def test_min_scale_is_never_below_what_was_asked(asked: Fraction) -> None:
 @pytest.mark.parametrize(
     "bounds, message",
     [
-        ((1, 0), "below the upper"),
         ((1, 1), "below the upper"),
-        ((0,), "two numbers"),
         (3, "two numbers"),
         (("a", 1), "must be a number"),
         ((0, float("inf")), "finite"),
@@ -216,7 +210,6 @@ def _other(inputs: Levels) -> ReleaseSpec:
     "spec, message",
     [
         (channel_job(JOBS, ROWS, min_scale=2), "a channel has no scale; .* a smaller epsilon"),
-        (channel_job(BIT, [[2, 1], [1, 2]], min_scale=2), "a channel has no scale"),
         (channel_job(JOBS, ROWS, round=True), r"--round \(round\) is for numbers, but this chan"),
         (channel_job(ORDERED, ROWS, round=True, bounds=(0, 2)), "--round .* is one of them"),
         (channel_job(JOBS, ROWS, bounds=(0, 2)), r"--bounds \(bounds\) is for numbers"),
@@ -224,7 +217,6 @@ def _other(inputs: Levels) -> ReleaseSpec:
             _other(Levels(("Private", "Self, not inc", "Unpaid"))),
             "its inputs are not those of the support",
         ),
-        (_other(Levels(JOBS.names, ordered=True)), "only the values that it was made for"),
         (_other(Levels(JOBS.names[::-1])), "only the values that it was made for"),
     ],
 )
