@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``relaxed``: every line of the coupling is satisfied on average; the larger of its two sides."""
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -96,5 +95,5 @@ class Side:
         with np.errstate(all="ignore"):
             terms = np.exp(d * u + self.exponents[cells])
             # e^-eps (E[e^{du}] - 1) is compared with 1 - e^-eps: both keep their digits.
-            excess = float(terms @ -np.expm1(-d * u)) + math.expm1(-self.epsilon)
-            return self.epsilon + math.log1p(excess), float(terms @ d) / (1 + excess)
+            excess = terms @ -np.expm1(-d * u) + np.expm1(-self.epsilon)
+            return self.epsilon + float(np.log1p(excess)), float(terms @ d / (1 + excess))

@@ -5,11 +5,8 @@ The package carries the counts per level with their citations, not the rows of t
 :func:`write_table` writes a table with the same counts.
 """
 
-import csv
-import io
-import math
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -60,25 +57,16 @@ class Block(msgspec.Struct, frozen=True, dict=True):
         return sum(map(sum, self.counts.values()))
 
 
-class _Table(msgspec.Struct):
-    epsilons: tuple[str, ...]
-    blocks: tuple[Block, ...]
-
-
-@lru_cache(maxsize=1)
-def _table() -> _Table:
-    text = resources.files("pufferfish.paper").joinpath("blocks.json").read_bytes()
-    return msgspec.json.decode(text, type=_Table)
-
-
 def epsilons() -> tuple[Fraction, ...]:
     """Return the epsilons of the paper's table, in its order."""
-    return tuple(map(Fraction, _table().epsilons))
+    return tuple(Fraction(k, 10) for k in range(1, 11))
 
 
+@cache
 def blocks() -> tuple[Block, ...]:
     """Return the five blocks, in the order of the paper's table."""
-    return _table().blocks
+    text = resources.files("pufferfish.paper").joinpath("blocks.json").read_bytes()
+    return msgspec.convert(msgspec.json.decode(text)["blocks"], tuple[Block, ...])
 
 
 def block(name: str) -> Block:
@@ -104,27 +92,21 @@ def write_table(name: str, path: str | Path, *, force: bool = False) -> int:
         raise InputError(
             f"the block {name!r} is given by probabilities and has no rows; the tables are {tables}"
         )
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((chosen.secret, chosen.public))
-    writer.writerows(_spread_rows(chosen))
-    write_whole(path, text.getvalue().encode(), force=force)
+    rows = [(chosen.secret, chosen.public), *_spread_rows(chosen)]
+    text = "".join(f"{secret},{level}\n" for secret, level in rows)
+    write_whole(path, text.encode(), force=force)
     return chosen.rows
 
 
 def _spread_rows(chosen: Block) -> list[tuple[str, str]]:
     """Return the rows of a block in an order that spreads secrets and levels evenly."""
-    rows = [
-        (secret, level)
+    places = sorted(
+        ((k + 0.5) / count, secret, level)
         for secret in chosen.pair
         for level, count in zip(chosen.order, chosen.counts[secret], strict=True)
-        for _ in range(count)
-    ]
+        for k in range(count)
+    )
+    rows = [(secret, level) for _, secret, level in places]
     levels = [level for _, level in rows]
-    first = list(map(levels.index, chosen.order))
-    # Steps of about the golden section spread any run evenly; one that has no divisor in common
-    # with the number of rows meets each row once.
-    n = len(rows)
-    step = next(s for s in range(round(n * 0.618), 2 * n) if math.gcd(s, n) == 1)
-    others = (step * i % n for i in range(n))
-    return [rows[k] for k in dict.fromkeys((*first, *others))]
+    first = map(levels.index, chosen.order)
+    return [rows[k] for k in dict.fromkeys((*first, *range(len(rows))))]

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pufferfish.calibration.calibrate import calibrate
+import numpy as np
+from flint import arb, fmpq
+
 from pufferfish.calibration.coupling import Coupling, comonotone
-from pufferfish.calibration.registry import MechanismName
+from pufferfish.calibration.relaxed import Side, relaxed
+from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.numbers import Number, parse_epsilon, parse_number, precision, show
 from pufferfish.priors.prior import Prior
@@ -20,6 +23,7 @@ from pufferfish.support import Levels
 from pufferfish.tables.count import count_table
 from pufferfish.tables.rules import make_rules
 
+BINS = 100
 #: Bits of the balls that decide the signs: powers e^r with rational r that differ at all, as those
 #: of scales that are doubles do, differ far above the last of them.
 _BITS = 512
@@ -32,8 +36,6 @@ class Condition:
     scale: float  # theta, in bins
     cells: tuple[float, ...]
     sums: tuple[float, ...]
-    positive_cells: int
-    positive_sums: int
 
 
 @dataclass(frozen=True)
@@ -60,118 +62,85 @@ class FigureOne:
     counts: list[list[int]]  # rows of each bin: at most the age, above it
     side_columns: float  # the scale that the side given x' needs
     side_rows: float
-    x: tuple[int, ...]  # the cells of the comonotone coupling
-    x_prime: tuple[int, ...]
-    mass: tuple[float, ...]
-    columns: tuple[int, ...]  # the x' that have mass
+    x: list[int]  # the cells of the comonotone coupling
+    x_prime: list[int]
+    mass: list[float]
+    columns: list[int]  # the x' that have mass
     strict: Condition
     relaxed: Condition
     claims: tuple[Claim, Claim]
 
 
-def figure_one(path: Any, epsilon: Number = 1, bins: int = 100, age: Number = 29) -> FigureOne:
+def figure_one(path: Any, epsilon: Number = 1, age: Number = 29) -> FigureOne:
     """Compute the paper's first figure from the Pima Indians Diabetes table.
 
-    The public value is Glucose in bins of equal width over the observed range, the secret whether
-    Age is above a limit. The paper does not give its limit; 29 divides the table into about equal
-    parts.
+    The public value is Glucose in 100 bins of equal width over the observed range, the secret
+    whether Age is above a limit. The paper does not give its limit; 29 divides the table into about
+    equal parts.
     """
     exact, limit = parse_epsilon(epsilon), parse_number(age, "the age")
-    if exact > 700 or type(bins) is not int or not 2 <= bins <= 1_000_000:
-        raise InputError(
-            "epsilon must be at most 700 and bins an integer from 2 to 1000000, but "
-            f"{show(exact)} and {bins!r} were given"
-        )
     counted = count_table(path, make_rules(secret="Age", public="Glucose"), warn=False)
     support, report = counted.product.only, counted.report
     if isinstance(support, Levels) or support.size == 1:
         raise InputError("Glucose needs numbers, and not all of them equal: there are no bins")
-    scenario = binned(counted.secrets, support.values, counted.counts.tolist(), bins, limit)
-    view = next(iter(scenario.views()))
-    coupling = comonotone(view)
-    methods: tuple[MechanismName, ...] = ("wasserstein", "relaxed", "one-sided")
-    strict, larger, smaller = (
-        condition(coupling, calibrate(scenario, exact, m).scale or 0.0, exact) for m in methods
-    )
-    # The relaxed scale is the larger of two sides, and one-sided the smaller: the side given x'
-    # is the smaller one where no sum over x is positive there.
-    sides = (larger.scale, smaller.scale)
-    if not (smaller.scale and smaller.positive_sums):
-        sides = sides[::-1]
-    index, second = view.index.tolist(), coupling.second.tolist()
-    return FigureOne(
-        report.source,
-        exact,
-        limit,
-        bins,
-        (support.values[0], support.values[-1]),
-        report.rows_used,
-        report.rows_set_aside,
-        scenario.priors[0].counts.reshape(2, -1).tolist(),
-        *sides,
-        tuple(index[k] for k in coupling.first.tolist()),
-        tuple(index[k] for k in second),
-        tuple(int(m) / coupling.total for m in coupling.mass.tolist()),
-        tuple(index[k] for k in sorted(set(second))),
-        strict,
-        larger,
-        _claims(strict, larger),
-    )
-
-
-def binned(
-    ages: tuple[str, ...],
-    values: tuple[Fraction, ...],
-    counts: list[list[int]],
-    bins: int,
-    limit: Fraction,
-) -> Scenario:
-    """Return the scenario of both age groups on the bins; the last one includes the highest."""
-    low, high = values[0], values[-1]
-    groups = {f"Age <= {show(limit)}": [0] * bins, f"Age > {show(limit)}": [0] * bins}
-    younger, older = groups.values()
-    for years, row in zip(ages, counts, strict=True):
-        group = older if parse_number(years, "Age") > limit else younger
-        for value, rows in zip(values, row, strict=True):
-            group[min(bins - 1, (value - low) * bins // (high - low))] += rows
+    low, high = support.values[0], support.values[-1]
+    bins = [min(BINS - 1, (value - low) * BINS // (high - low)) for value in support.values]
+    older = [int(parse_number(age, "Age") > limit) for age in counted.secrets]
+    counts = np.zeros((2, BINS), dtype=np.int64)
+    np.add.at(counts, np.ix_(older, bins), counted.counts)
+    groups = {f"Age <= {show(limit)}": counts[0], f"Age > {show(limit)}": counts[1]}
     for name, group in groups.items():
-        if not any(group):
+        if not group.any():
             raise InputError(f"there is no row with {name}; choose another age")
-    return Scenario(Prior.from_counts(groups, support=range(bins)), pairs=[tuple(groups)])
+    scenario = Scenario(Prior.from_counts(groups, support=range(BINS)))
+    (view,) = scenario.views()
+    coupling = comonotone(view)
+    columns, rows = (Side(coupling, second, exact).scale() for second in (True, False))
+    scales = (calibrated(scenario, exact).scale for calibrated in (wasserstein, relaxed))
+    at_strict, at_relaxed = (condition(coupling, scale, exact) for scale in scales)
+    x, x_prime = (view.index[own].tolist() for own in (coupling.first, coupling.second))
+    return FigureOne(
+        source=report.source, epsilon=exact, age=limit, bins=BINS, range=(low, high),
+        rows_used=report.rows_used, rows_set_aside=report.rows_set_aside, counts=counts.tolist(),
+        side_columns=columns, side_rows=rows, x=x, x_prime=x_prime,
+        mass=[int(m) / coupling.total for m in coupling.mass.tolist()],
+        columns=sorted(set(x_prime)), strict=at_strict, relaxed=at_relaxed,
+        claims=_claims(at_strict, at_relaxed),
+    )  # fmt: skip
 
 
 def condition(coupling: Coupling, scale: float, epsilon: Fraction) -> Condition:
     """Return I(x, x'; theta) of a coupling on a lattice of step 1, at one scale."""
-    from flint import arb, fmpq
-
-    distances, second = coupling.distance.tolist(), coupling.second.tolist()
+    second = coupling.second.tolist()
+    sums = dict.fromkeys(sorted(set(second)), arb(0))
+    cells = []
     with precision(_BITS):
-        bound = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
-        balls = {}
-        for d in set(distances):
+        bound = _ball(epsilon).exp()
+        for d, column, mass in zip(coupling.distance.tolist(), second, coupling.mass, strict=True):
             # Taken in rationals, so that a cell at the very edge is seen to be 0.
-            r = (d / Fraction(scale) if d else 0) - epsilon
-            balls[d] = bound * arb(fmpq(r.numerator, r.denominator)).expm1()
-        masses = [int(m) for m in coupling.mass.tolist()]
-        cells = [balls[d] * m / coupling.total for d, m in zip(distances, masses, strict=True)]
-        sums = dict.fromkeys(sorted(set(second)), arb(0))
-        for column, cell in zip(second, cells, strict=True):
-            sums[column] += cell
-        both = (cells, list(sums.values()))
-        if not all(ball > 0 or ball < 0 or ball == 0 for balls in both for ball in balls):
+            exponent = (d / Fraction(scale) if d else 0) - epsilon
+            cells.append(bound * _ball(exponent).expm1() * int(mass) / coupling.total)
+            sums[column] += cells[-1]
+        if not all(ball > 0 or ball < 0 or ball == 0 for ball in (*cells, *sums.values())):
             raise PufferfishError("a sign of the figure could not be decided; please report this")
-        positive = [sum(ball > 0 for ball in balls) for balls in both]
-        values, summed = (tuple(map(float, balls)) for balls in both)
-        return Condition(scale, values, summed, *positive)
+        return Condition(scale, tuple(map(float, cells)), tuple(map(float, sums.values())))
+
+
+def _ball(exact: Fraction) -> arb:
+    return arb(fmpq(exact.numerator, exact.denominator))
 
 
 def _claims(strict: Condition, relaxed: Condition) -> tuple[Claim, Claim]:
     """Return the two claims of the figure, checked."""
     c, k = len(strict.cells), len(strict.sums)
-    found = f"{strict.positive_cells} of {c} cells are above 0"
-    text = f"at the wasserstein scale {strict.scale!r} no I(x, x') is above 0"
-    one = Claim("strict", text, strict.positive_cells == 0, found)
-    cells, sums = relaxed.positive_cells, relaxed.positive_sums
-    found = f"{cells} of {c} cells and {sums} of {k} sums are above 0"
-    text = f"at the relaxed scale {relaxed.scale!r} some I(x, x') is above 0, but no sum over x is"
-    return one, Claim("relaxed", text, cells > 0 and sums == 0, found)
+    each = (strict.cells, relaxed.cells, relaxed.sums)
+    none, cells, sums = (sum(value > 0 for value in values) for values in each)
+    one = f"at the wasserstein scale {strict.scale!r} no I(x, x') is above 0"
+    two = f"at the relaxed scale {relaxed.scale!r} some I(x, x') is above 0, but no sum over x is"
+    return (
+        Claim("strict", one, none == 0, f"{none} of {c} cells are above 0"),
+        Claim(
+            "relaxed", two, cells > 0 and sums == 0,
+            f"{cells} of {c} cells and {sums} of {k} sums are above 0",
+        ),
+    )  # fmt: skip

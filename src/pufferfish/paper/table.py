@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paper's table, computed again: every printed cell beside ours, and two mechanisms more."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 from pufferfish.calibration.calibrate import calibrate
@@ -13,7 +13,6 @@ from pufferfish.paper.blocks import Block, blocks, epsilons
 
 #: What the paper's table prints, and what this package adds; most noise first.
 MECHANISMS: tuple[MechanismName, ...] = ("l1", "wasserstein", "relaxed", "one-sided", "exact")
-Scales = Mapping[tuple[Fraction, str], Fraction]
 
 
 @dataclass(frozen=True)
@@ -63,59 +62,43 @@ def reproduce(chosen: Sequence[Block] | None = None) -> Reproduction:
     why: list[str] = []
     for block in blocks() if chosen is None else chosen:
         own = [_cell(block, k, m) for k in range(len(epsilons())) for m in MECHANISMS]
-        scales = {(c.epsilon, c.mechanism): Fraction(c.scale) for c in own}
         cells += own
-        reductions += [_reduction(block, scales, against) for against in ("wasserstein", "l1")]
-        why += [_why(block, scales, cell) for cell in own if cell.agrees is False]
+        reductions += [_reduction(block, own, against) for against in ("wasserstein", "l1")]
+        why += [_why(block, cell) for cell in own if cell.agrees is False]
     agree = [cell.agrees for cell in cells if cell.agrees is not None]
     summary = f"{sum(agree)} of {len(agree)} cells agree"
     return Reproduction(summary, tuple(cells), tuple(reductions), tuple(why))
 
 
-def round_half_up(value: Fraction, places: int) -> str:
-    """Return a number that is not negative with so many decimals; exact ties go up."""
-    units = math.floor(value * 10**places + Fraction(1, 2))
-    whole, rest = divmod(units, 10**places)
-    return f"{whole}.{rest:0{places}d}"
-
-
 def _cell(block: Block, k: int, mechanism: MechanismName) -> Cell:
     epsilon = epsilons()[k]
     plan = calibrate(block.scenario, epsilon, mechanism)
-    printed = block.printed[mechanism][k] if mechanism in block.printed else None
     scale = plan.scale or 0.0
-    rounded = round_half_up(Fraction(scale), 2)
-    agrees = None if printed is None else Fraction(rounded) == Fraction(printed)
+    printed = block.printed[mechanism][k] if mechanism in block.printed else None
+    rounded = str(Decimal(scale).quantize(Decimal("0.01"), ROUND_HALF_UP))
     return Cell(
-        block.name, block.title, epsilon, mechanism, printed, scale, rounded, agrees, plan.loss,
-        plan.certificate.holds,
+        block.name, block.title, epsilon, mechanism, printed, scale, rounded,
+        None if printed is None else rounded == printed, plan.loss, plan.certificate.holds,
     )  # fmt: skip
 
 
-def _reduction(block: Block, scales: Scales, against: str) -> Reduction:
+def _reduction(block: Block, cells: Sequence[Cell], against: str) -> Reduction:
     """Return by how many per cent the relaxed scales are below others (theory, section 3)."""
-    percent = tuple(
-        float(100 * (1 - scales[epsilon, "relaxed"] / scales[epsilon, against]))
-        for epsilon in epsilons()
-    )
+    scales, others = ([c.scale for c in cells if c.mechanism == m] for m in ("relaxed", against))
+    percent = tuple(100 * (1 - s / other) for s, other in zip(scales, others, strict=True))
     ends, reported, agrees = (min(percent), max(percent)), block.reported.get(against), None
     if reported is not None:
         agrees = all(
-            abs(Fraction(end) - Fraction(text)) < Fraction(1, 10 ** len(text.partition(".")[2]))
+            abs(end - float(text)) < 10.0 ** -len(text.partition(".")[2])
             for end, text in zip(ends, reported, strict=True)
         )
     return Reduction(block.name, block.title, against, percent, *ends, reported, agrees)
 
 
-def _why(block: Block, scales: Scales, cell: Cell) -> str:
+def _why(block: Block, cell: Cell) -> str:
     epsilon = show(cell.epsilon)
-    line = (
-        f"{block.title}, epsilon {epsilon}, {cell.mechanism}: printed {cell.printed}, computed "
-        f"{cell.rounded} ({cell.scale!r})"
+    known = block.notes.get(f"{cell.mechanism} {epsilon}", "no reason is known")
+    return (
+        f"{cell.title}, epsilon {epsilon}, {cell.mechanism}: printed {cell.printed}, computed "
+        f"{cell.rounded} ({cell.scale!r}); {known}"
     )
-    if cell.mechanism == "relaxed":
-        # One pair under one adversary: its two sides are the larger and the smaller scale.
-        names = ("relaxed", "one-sided")
-        sides = (round_half_up(scales[cell.epsilon, name], 3) for name in names)
-        line += f"; the two sides give {' and '.join(sides)}"
-    return f"{line}; {block.notes.get(f'{cell.mechanism} {epsilon}', 'no reason is known')}"
