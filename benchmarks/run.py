@@ -14,7 +14,6 @@ ALL = {
     "start": ["bench_start.py"],
     "calibration": ["bench_calibration.py"],
     "memory": ["bench_calibration.py", "--memory"],
-    "reference": ["bench_reference.py"],
     "sampling": ["bench_sampling.py"],
     "table": ["bench_table.py"],
     "channel": ["bench_channel.py"],
