@@ -13,10 +13,9 @@ from pufferfish.errors import InputError, PufferfishError
 
 @dataclass
 class Known:
-    """A loss of 1 at a root, rising by 1 / root, with a jump of some size there."""
+    """A loss of 1 at a root, rising by 1 / root."""
 
     root: float
-    jump: float = 0.0
     calls: int = 0
 
     def worst(self, u: float) -> tuple[float, list[int]]:
@@ -24,7 +23,7 @@ class Known:
         return self.at(0, u)[0], [0]
 
     def at(self, witness: int, u: float) -> tuple[float, float]:
-        return u / self.root + (self.jump if u > self.root else -self.jump), 1 / self.root
+        return u / self.root, 1 / self.root
 
 
 @dataclass
@@ -45,16 +44,15 @@ class Hinges:
         return (u / root) ** power, power / root * (u / root) ** (power - 1)
 
 
-@pytest.mark.parametrize("jump", [0.0, 1e-6, 0.01, 0.5])
 @pytest.mark.parametrize("root", [1e-300, 1e-9, 0.1, 1 / 3, 1.0, 12345.678])
-def test_the_search_ends_on_the_private_side(root: float, jump: float) -> None:
+def test_the_search_ends_on_the_private_side(root: float) -> None:
     for start in (0.0, root / 2, root, 3 * root):
-        known = Known(root, jump)
+        known = Known(root)
         u, slope = find_root(known, 1.0, root / 1000, start, 1e-14)
         assert known.at(0, u)[0] <= 1 + 1e-15
         assert u >= root * (1 - 2e-14)
         assert slope == pytest.approx(1)
-        assert known.calls <= 60
+        assert known.calls <= 8
 
 
 def test_few_evaluations_where_the_worst_witness_changes() -> None:
@@ -66,7 +64,7 @@ def test_few_evaluations_where_the_worst_witness_changes() -> None:
 
 def test_a_search_that_meets_no_number_is_an_error() -> None:
     with pytest.raises(PufferfishError, match="did not converge"):
-        find_root(Known(1.0, math.nan), 1.0, 0.1, 0.5, 1e-12)
+        find_root(Known(math.nan), 1.0, 0.1, 0.5, 1e-12)
 
 
 def test_a_scale_is_rounded_up_and_refused_where_there_is_no_double() -> None:

@@ -82,28 +82,20 @@ def test_the_probabilities_are_those_of_the_paper():
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_written_table_has_the_counts(name: str, tmp_path: Path):
+def test_a_written_table_has_the_counts_well_spread(name: str, tmp_path: Path):
     block, path = paper.block(name), tmp_path / "table.csv"
     assert paper.write_table(name, path) == block.rows
     prior = Prior.from_table(path, secret=block.secret, public=block.public, order=block.order)
     assert prior.report is not None
     assert (prior.report.rows_read, prior.report.rows_used) == (block.rows, block.rows)
     assert Scenario(prior, pairs=[block.pair]).digest == block.scenario.digest
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_is_the_same_every_time_and_well_spread(name: str, tmp_path: Path):
-    block = paper.block(name)
-    for file in ("one.csv", "two.csv"):
-        paper.write_table(name, tmp_path / file)
-    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
-    with open(tmp_path / "one.csv", newline="") as file:
+    with open(path, newline="") as file:
         header, *rows = list(csv.reader(file))
     assert header == [block.secret, block.public]
     assert tuple(dict.fromkeys(level for _, level in rows)) == block.order
     half = rows[: len(rows) // 2]
     share = sum(secret == block.pair[0] for secret, _ in rows) / len(rows)
-    assert abs(sum(secret == block.pair[0] for secret, _ in half) / len(half) - share) < 0.02
+    assert abs(sum(secret == block.pair[0] for secret, _ in half) / len(half) - share) < 0.01
 
 
 def test_wrong_blocks_and_targets_are_refused(tmp_path: Path):
