@@ -210,19 +210,6 @@ def test_nothing_to_hide_needs_a_word(tmp_path: Path):
     assert "scale 2.500000000" in outcome.out
 
 
-def test_values_outside_the_support(tmp_path: Path):
-    path, plan, out = (tmp_path / name for name in ("t.csv", "plan.json", "out.csv"))
-    path.write_text(rows("a,1", "a,2", "b,2", "b,3"))
-    other = write(tmp_path, "u.csv", rows("a,1", "b,9", "b,2"))
-    assert run("calibrate", path, *C, "--save", plan).status == 0
-    check_refused(run("release", other, "--plan", plan, "-o", out), "row 2", "clamp")
-    assert not out.exists()
-    outcome = run("release", other, "--plan", plan, "-o", out, "--out-of-support", "clamp")
-    assert outcome.status == 0
-    assert "1 moved to the nearest value of the support" in outcome.out
-    assert len(out.read_text().splitlines()) == 4
-
-
 # ----------------------------------------------------------------------------------------- plans
 
 

@@ -32,14 +32,6 @@ def plan(table: Path) -> Path:
     return path
 
 
-def test_statuses_and_streams(table: Path):
-    done = run_process("calibrate", table, *COLUMNS, "--format", "json")
-    assert (done.status, done.err) == (0, "")
-    assert strict_json(done.out)["results"][0]["mechanism"] == "exact"
-    wrong = run_process("calibrate", table, "--secret", "s", "--public", "y", "--epsilon", 1)
-    check_refused(wrong, "'y'")
-
-
 def test_the_installed_script():
     script = Path(sys.executable).with_name("pufferfish")
     if not script.exists():
