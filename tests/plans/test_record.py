@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import pufferfish as pf
+from plan_cases import edited
 from pufferfish.errors import InputError
 from pufferfish.plans import record
 from pufferfish.plans.record import read_record, write_record
@@ -163,6 +164,12 @@ def test_no_certificate_is_claimed_for_something_else(
     assert bool(told["promise"]) is promised
     assert bool(told["assumptions"]) is promised
     assert told["kept_columns"] == list(changes.get("keep", ()))
+
+
+def test_a_plan_without_a_certificate_claims_none(tmp_path: Path) -> None:
+    plan = edited(planned(tmp_path), certificate=None)
+    told = public_record(*released(plan, table(tmp_path)))
+    assert "none that holds" in told["certificate"]["statement"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from pufferfish.errors import InputError, PufferfishError, listed_pairs
+from pufferfish.errors import InputError, listed_pairs
 from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.kernel import Mechanism
@@ -278,10 +278,7 @@ class Plan(Guarantee):
 
     def is_for(self, scenario: Scenario) -> bool:
         """Return whether this plan was computed from a scenario, with the plan's own regions."""
-        try:
-            return with_regions(self, own_column(self, scenario)).digest == self.digest
-        except PufferfishError:
-            return False
+        return with_regions(self, own_column(self, scenario)).digest == self.digest
 
     def with_sensitivity(self, scenario: Scenario) -> "Plan":
         """Return the same plan, with what errors of the prior would do to its loss."""
