@@ -96,7 +96,7 @@ def from_counts(
     return prior
 
 
-def all_pairs(prior: Prior) -> list[Pair]:
+def all_pairs(prior: Iterable[str]) -> list[Pair]:
     """Every unordered pair of secrets, in the order in which the secrets are named."""
     return list(combinations(prior, 2))
 
@@ -375,21 +375,37 @@ def joint_loss(
 def stratum_loss(
     people: Mapping[str, Sequence[tuple[Fraction, ...]]],
     pairs: Iterable[Pair],
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Kernel] | Sequence[tuple[int, Kernel]],
+    width: int = 1,
 ) -> Real:
     """Loss of all rows of people who have equally many, every row released by all kernels.
 
-    ``people``: for each secret the rows of one person after another; all of one column.
+    ``people``: for each secret the rows of one person after another, each of ``width`` columns;
+    with several columns the kernels are (column, kernel).
     """
-    rows = len(next(iter(people.values()))[0])
+    rows = len(next(iter(people.values()))[0]) // width
     joint = {
-        secret: {
-            values: Fraction(list(own).count(values), len(own)) for values in dict.fromkeys(own)
-        }
+        secret: {values: Fraction(list(own).count(values), len(own)) for values in set(own)}
         for secret, own in people.items()
     }
-    releases = [(row, kernel) for row in range(rows) for kernel in kernels]
+    each: list[Any] = [own if isinstance(own, tuple) else (0, own) for own in kernels]
+    releases = [(row * width + at, kernel) for row in range(rows) for at, kernel in each]
     return joint_loss([joint], pairs, releases)
+
+
+#: For each secret its people, each a sequence of rows, and each row the values of all columns.
+People = Mapping[str, Sequence[Sequence[tuple[Any, ...]]]]
+
+
+def people_loss(people: People, releases: Sequence[tuple[int, Kernel]]) -> Real:
+    """Loss of single rows, and of all rows of people who have equally many; for all pairs."""
+    width = len(next(iter(people.values()))[0][0])
+    kinds = [{s: [row for own in each for row in own] for s, each in people.items()}]
+    kinds += [
+        {s: [sum(own, ()) for own in each if len(own) == k] for s, each in people.items()}
+        for k in {len(own) for each in people.values() for own in each}
+    ]
+    return max(stratum_loss(kind, all_pairs(people), releases, width) for kind in kinds)
 
 
 # --- Regions (theory, section 5): every extreme distribution

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random releases of `strategies` as objects of the package, and their loss by brute force."""
+"""Random cases of `strategies` as objects of the package, and their loss by brute force."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,14 +13,60 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import make_lattice
-from strategies import Released
+from pufferfish.support import Product, make_lattice
+from pufferfish.tables.rules import Column, Rules, Stratum
+from strategies import Case, Released
 
 ONE = Fraction(1)
 
 
 def noise(scale: float, step: Fraction = ONE) -> DiscreteLaplace:
     return DiscreteLaplace(scale, step)
+
+
+def scenario_of(*priors: dict[str, Any], pairs: Any = "all") -> Scenario:
+    return Scenario([Prior.from_mapping(prior) for prior in priors], pairs=pairs)
+
+
+def scenario_of_case(case: Case) -> Scenario:
+    return scenario_of(*case.priors, pairs=case.pairs)
+
+
+def kernel_of(made: Any, values: Sequence[Fraction]) -> definitions.Kernel:
+    """The likelihoods of a mechanism of the package, by the definitions."""
+    if isinstance(made, Channel):
+        return definitions.channel(values, made.rows.tolist())
+    if made.scale == 0:
+        return definitions.unchanged(values)
+    return definitions.laplace(values, made.scale, made.step)
+
+
+def known_people(people: definitions.People, values: Sequence[int], columns: str = "x") -> Scenario:
+    """A scenario that knows the rows of each person, of columns with the same values."""
+    axes = (make_lattice(map(Fraction, values), ONE),) * len(columns)
+    secrets, size = list(people), len(values)
+    own = {
+        s: [
+            tuple(sum(values.index(v) * size**k for k, v in enumerate(row[::-1])) for row in rows)
+            for rows in each
+        ]
+        for s, each in people.items()
+    }
+    rows = {
+        s: np.bincount([x for o in each for x in o], minlength=size ** len(columns))
+        for s, each in own.items()
+    }
+    strata = []
+    for k in sorted({len(o) for each in own.values() for o in each}):
+        groups = [Counter(o for o in own[s] if len(o) == k) for s in secrets]
+        sequences = sorted(set().union(*groups))
+        counts = np.array([[group[o] for o in sequences] for group in groups], dtype=np.int64)
+        strata.append(Stratum(k, np.array(sequences, dtype=np.int64).reshape(-1, k), counts))
+    rules = Rules("s", tuple(map(Column, columns)), unit="id")
+    prior = Prior.from_numerators(
+        Product(tuple(columns), axes), rows, from_rows=True, rules=rules, strata=tuple(strata)
+    )
+    return Scenario(prior)
 
 
 def package_scenario(case: Released) -> Scenario:
@@ -40,14 +87,17 @@ def package_scenario(case: Released) -> Scenario:
 
 def package_releases(case: Released) -> dict[int, list[Any]]:
     applied: dict[int, list[Any]] = {}
-    for at, how in case.releases:
-        own, support = applied.setdefault(at, []), make_lattice(case.columns[at], ONE)
-        if isinstance(how, float):
-            own.append(noise(how))
-        else:
-            outputs = make_lattice(map(Fraction, range(len(how[0]))))
-            own.append(Channel(support, outputs, how))
+    for k, (at, _) in enumerate(case.releases):
+        applied.setdefault(at, []).append(_mechanism(case, k))
     return applied
+
+
+def _mechanism(case: Released, k: int) -> Any:
+    at, how = case.releases[k]
+    if isinstance(how, float):
+        return noise(how)
+    outputs = make_lattice(map(Fraction, range(len(how[0]))))
+    return Channel(make_lattice(case.columns[at], ONE), outputs, how)
 
 
 def true_joint_loss(case: Released, which: Iterable[int] | None = None) -> Any:
@@ -58,11 +108,6 @@ def true_joint_loss(case: Released, which: Iterable[int] | None = None) -> Any:
     ]
     kernels = []
     for k in range(len(case.releases)) if which is None else which:
-        at, how = case.releases[k]
-        values = case.columns[at]
-        if isinstance(how, float):
-            made = definitions.laplace(values, how, ONE) if how else definitions.unchanged(values)
-            kernels.append((at, made))
-        else:
-            kernels.append((at, definitions.channel(values, how)))
+        at = case.releases[k][0]
+        kernels.append((at, kernel_of(_mechanism(case, k), case.columns[at])))
     return definitions.joint_loss(joints, case.pairs, kernels)

@@ -14,7 +14,14 @@ from hypothesis import given, settings
 
 import definitions
 from definitions import M, real
-from loss_cases import noise, package_releases, package_scenario, true_joint_loss
+from loss_cases import (
+    kernel_of,
+    known_people,
+    noise,
+    package_releases,
+    package_scenario,
+    true_joint_loss,
+)
 from pufferfish.errors import InputError, OutsidePromiseWarning
 from pufferfish.loss import composition
 from pufferfish.loss.composition import compose, gather, joint_loss
@@ -24,8 +31,8 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import Levels, Product, Support, make_lattice
-from pufferfish.tables.rules import Coding, Column, Rules, Stratum
+from pufferfish.support import Levels, Support, make_lattice
+from pufferfish.tables.rules import Coding
 from strategies import Released, released
 
 UNCHANGED = DiscreteLaplace(0.0, Fraction(1))
@@ -33,14 +40,6 @@ UNCHANGED = DiscreteLaplace(0.0, Fraction(1))
 
 def numbers(values: Sequence[int]) -> Any:
     return make_lattice([Fraction(v) for v in values], Fraction(1))
-
-
-def kernel_of(mechanism: Any, values: Sequence[Fraction]) -> Any:
-    if isinstance(mechanism, Channel):
-        return definitions.channel(values, mechanism.rows.tolist())
-    if mechanism.scale == 0:
-        return definitions.unchanged(values)
-    return definitions.laplace(values, mechanism.scale, Fraction(1))
 
 
 def is_bound(found: Any, slow: Any) -> bool:
@@ -94,8 +93,8 @@ def test_mutant_that_forgets_what_was_left_out(monkeypatch: pytest.MonkeyPatch) 
     rows = [[3, 1], [1, 3]]
     case = Released((values,), (joint,), (("a", "b"),), ((0, rows), (0, 1.0), (0, rows)))
     check_bounds(case)
-    honest = composition._named
-    monkeypatch.setattr(composition, "_named", lambda terms, rows=1: honest(list(terms)[:1], rows))
+    honest = composition._worst_sum
+    monkeypatch.setattr(composition, "_worst_sum", lambda terms, rows: honest(terms[:1], rows))
     with pytest.raises(AssertionError):
         check_bounds(case)
 
@@ -275,69 +274,34 @@ def test_a_region_is_charged_its_robust_loss_or_worst_cases() -> None:
 
 # ---- the rows of one person -------------------------------------------------------------------
 
-#: People: a secret and their rows, each a value of x and of z.
-People = Sequence[tuple[str, Sequence[tuple[int, int]]]]
 
-
-def known_people(people: People) -> Scenario:
-    """Return a scenario that knows the rows of each person, of two columns of 0 and 1."""
-    product, secrets = Product(("x", "z"), (numbers([0, 1]),) * 2), ("a", "b")
-    rows, strata = np.zeros((2, 4), dtype=np.int64), []
-    for k in sorted({len(own) for _, own in people}):
-        counts: dict[tuple[int, ...], list[int]] = {}
-        for secret, own in people:
-            if len(own) == k:
-                atoms = tuple(2 * x + z for x, z in own)
-                counts.setdefault(atoms, [0, 0])[secrets.index(secret)] += 1
-                np.add.at(rows[secrets.index(secret)], list(atoms), 1)
-        sequences = np.array(list(counts), dtype=np.int64).reshape(-1, k)
-        strata.append(Stratum(k, sequences, np.array(list(counts.values()), dtype=np.int64).T))
-    rules = Rules("s", (Column("x"), Column("z")), unit="id")
-    prior = Prior.from_numerators(
-        product, dict(zip(secrets, rows, strict=True)), from_rows=True, rules=rules,
-        strata=tuple(strata),
-    )  # fmt: skip
-    return Scenario(prior)
-
-
-def random_people(rng: np.random.Generator, every: Sequence[int]) -> People:
-    """Some people of either secret for each number of rows."""
-    return [
-        (secret, [(int(x), int(z)) for x, z in rng.integers(0, 2, (k, 2))])
-        for k in every
-        for secret in "ab"
-        for _ in range(int(rng.integers(6, 12)) * k)
-    ]
-
-
-def slow_people(people: People, releases: Sequence[tuple[int, Any]]) -> Any:
-    """The loss of all rows of a person, and of single rows, by brute force."""
-    single = [(secret, [row]) for secret, own in people for row in own]
-    kinds = [single, *([p for p in people if len(p[1]) == k] for k in {len(o) for _, o in people})]
-    values = [Fraction(0), Fraction(1)]
-    worst = M.mpf(0)
-    for kind in kinds:
-        joint: dict[str, dict[tuple[Fraction, ...], Fraction]] = {"a": {}, "b": {}}
-        for secret, own in kind:
-            flat = tuple(Fraction(v) for row in own for v in row)
-            joint[secret][flat] = joint[secret].get(flat, Fraction(0)) + 1
-        for own_joint in joint.values():
-            total = sum(own_joint.values())
-            own_joint.update({key: mass / total for key, mass in own_joint.items()})
-        kernels = [
-            (2 * row + column, kernel_of(made, values))
-            for row in range(len(kind[0][1]))
-            for column, made in releases
+def random_people(rng: np.random.Generator, every: Sequence[int]) -> definitions.People:
+    """Some people of either secret for each number of rows, of two columns of 0 and 1."""
+    return {
+        secret: [
+            [tuple(map(int, row)) for row in rng.integers(0, 2, (k, 2))]
+            for k in every
+            for _ in range(int(rng.integers(6, 12)) * k)
         ]
-        worst = max(worst, definitions.joint_loss([joint], [("a", "b")], kernels))
-    return worst
+        for secret in "ab"
+    }
+
+
+def slow_people(people: definitions.People, releases: Sequence[tuple[int, Any]]) -> Any:
+    values = [Fraction(0), Fraction(1)]
+    kernels = [(at, kernel_of(made, values)) for at, made in releases]
+    return definitions.people_loss(people, kernels)
+
+
+def two_columns(people: definitions.People) -> Scenario:
+    return known_people(people, [0, 1], "xz")
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_all_rows_of_a_person_count_together(seed: int) -> None:
     rng = np.random.default_rng(seed)
     people = random_people(rng, ((2,), (1, 2))[seed % 2])
-    scenario = known_people(people)
+    scenario = two_columns(people)
     made = Channel(numbers([0, 1]), numbers([0, 1]), rng.integers(1, 9, (2, 2)))
     releases: list[Any] = [(0, noise(float(rng.uniform(0.5, 4)))), (1, made), (0, noise(5.0))]
     for chosen in (releases[:2], releases[::2], releases[:1]):
@@ -351,11 +315,13 @@ def faults_of_people() -> list[Any]:
     for seed in range(4):
         people = random_people(np.random.default_rng(300 + seed), (1, 2))
         if seed % 2:  # values that the secret decides
-            people = [(s, [(int(s == "a"), int(s == "b"))] * len(own)) for s, own in people]
-        scenario = known_people(people)
+            people = {
+                s: [[(int(s == "a"), int(s == "b"))] * len(own) for own in each]
+                for s, each in people.items()
+            }
         releases = [(0, noise(2.0)), (1, noise(5.0))]
         slow = slow_people(people, releases)
-        whole = gather(scenario, [("xz"[c], m) for c, m in releases])
+        whole = gather(two_columns(people), [("xz"[c], m) for c, m in releases])
         for limit in (1, 3, 8, 1000):
             found = whole.bound(limit)
             assert found.upper is not None
@@ -369,23 +335,20 @@ def test_bounds_for_the_rows_of_a_person_are_bounds() -> None:
 
 
 def test_mutant_that_takes_one_row_of_each_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = composition._named
-    monkeypatch.setattr(composition, "_named", lambda terms, rows=1: honest(terms, 1))
+    honest = composition._worst_sum
+    monkeypatch.setattr(composition, "_worst_sum", lambda terms, rows: honest(terms, 1))
     assert faults_of_people()
 
 
 #: One row or one column alone tells nothing; both rows, each in another column, tell everything.
-ACROSS: People = [
-    (s, [(u, v), (w, u if s == "a" else 1 - u)])
+ACROSS = {
+    s: [[(u, v), (w, u if s == "a" else 1 - u)] for u in (0, 1) for v in (0, 1) for w in (0, 1)]
     for s in "ab"
-    for u in (0, 1)
-    for v in (0, 1)
-    for w in (0, 1)
-]
+}
 
 
 def test_a_secret_that_only_two_rows_in_two_columns_tell() -> None:
-    scenario = known_people(ACROSS)
+    scenario = two_columns(ACROSS)
     for column in "xz":
         assert joint_loss(scenario, [(column, UNCHANGED)]).upper == 0
     both = joint_loss(scenario, [("x", UNCHANGED), ("z", UNCHANGED)])
@@ -398,16 +361,16 @@ def test_a_secret_that_only_two_rows_in_two_columns_tell() -> None:
 
 
 def test_numbers_of_rows_that_are_not_known_are_worst_cases() -> None:
-    small = known_people([(s, [(v, v)]) for s in "ab" for v in (0, 1)])
+    small = two_columns({s: [[(v, v)] for v in (0, 1)] for s in "ab"})
     plan = planned("x", noise(4.0), [0, 1], unit="id", rows_per_person=(3,))
     found = joint_loss(small, [plan])
     assert (found.upper, found.rows) == (Fraction(3, 4), 3)
     assert worst_case(noise(4.0), small.product.axes[0]) == Fraction(1, 4)
     # A column that nobody counted counts once for every row.
-    two = known_people([(s, [(v, 0), (v, 1)]) for s in "ab" for v in (0, 1)])
+    two = two_columns({s: [[(v, 0), (v, 1)] for v in (0, 1)] for s in "ab"})
     y = planned("y", noise(5.0), [0, 5])
     found = joint_loss(two, [("x", noise(3.0)), y])
     assert found.upper == 2
     # Nothing is known of two rows of b.
-    lopsided = known_people([("a", [(0, 0), (1, 0)]), ("a", [(0, 0)]), ("b", [(0, 0)])])
+    lopsided = two_columns({"a": [[(0, 0), (1, 0)], [(0, 0)]], "b": [[(0, 0)]]})
     assert joint_loss(lopsided, [("x", noise(4.0))]).upper == 2 * Fraction(1, 4)

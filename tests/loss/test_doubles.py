@@ -4,13 +4,14 @@
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import definitions
+from loss_cases import scenario_of, scenario_of_case
 from pufferfish.loss import doubles, passes, proof
 from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.proof import certify, loss_bound
@@ -23,10 +24,6 @@ from strategies import Case, Robust, cases, large, robust
 
 ONE = Fraction(1)
 RATES = st.sampled_from([1e-9, 1e-3, 0.1, 0.7, 1.0, 3.0, 50.0, 1e4])
-
-
-def scenario_of(case: Case) -> Scenario:
-    return Scenario([Prior.from_mapping(prior) for prior in case.priors], pairs=case.pairs)
 
 
 def check(scenario: Scenario, u: float) -> None:
@@ -46,13 +43,13 @@ def check(scenario: Scenario, u: float) -> None:
 
 @given(cases(), RATES)
 def test_points_agree_with_balls(case: Case, u: float) -> None:
-    check(scenario_of(case), u)
+    check(scenario_of_case(case), u)
 
 
 @given(large(), RATES)
 @settings(max_examples=20)
 def test_larger_supports_agree_with_balls(case: Case, u: float) -> None:
-    check(scenario_of(case), u)
+    check(scenario_of_case(case), u)
 
 
 @given(robust(most=8), st.sampled_from([1e-3, 0.1, 1.0, 3.0]))
@@ -65,8 +62,9 @@ def test_regions_agree_with_balls(case: Robust, u: float) -> None:
 @given(cases(), st.sampled_from([0.1, 1.0, 3.0]))
 @settings(max_examples=20)
 def test_balls_for_tiny_losses(case: Case, u: float) -> None:
-    scenario = scenario_of(case)
-    precise, plain = RateLoss(scenario, {0: ONE}, bits=200), RateLoss(scenario, {0: ONE})
+    scenario = scenario_of_case(case)
+    plain = RateLoss(scenario, {0: ONE})
+    precise = plain.in_balls(200)
     value, witnesses = precise.worst(u)
     assert value == pytest.approx(plain.worst(u)[0], rel=1e-12, abs=1e-13)
     if witnesses:
@@ -78,7 +76,7 @@ def test_balls_for_tiny_losses(case: Case, u: float) -> None:
 def test_a_loss_that_doubles_cannot_see() -> None:
     rows = {"a": {0: ".6", 5: ".4"}, "b": {0: ".599999999999999", 5: ".400000000000001"}}
     scenario = Scenario(Prior.from_mapping(rows))
-    value = RateLoss(scenario, {0: ONE}, bits=256).worst(1 / 14.86006705994)[0]
+    value = RateLoss(scenario, {0: ONE}).in_balls(256).worst(1 / 14.86006705994)[0]
     assert value == pytest.approx(3.448275862069e-16, rel=1e-11)
     big = 10**300  # masses that doubles cannot hold
     tiny = Scenario(Prior.from_counts({"a": [1, big, big], "b": [big, 1, big]}, support=[0, 1, 2]))
@@ -154,13 +152,11 @@ def test_smaller_supports_to_start_from() -> None:
     counts = {s: 1 + rng.poisson(900 * np.exp(-((x - c) ** 2))) for s, c in (("a", 0), ("b", 0.2))}
     scenario = Scenario(Prior.from_counts(counts, support=np.arange(n)))
     loss = RateLoss(scenario, {0: ONE})
-    coarse, local = loss.coarser(1000), loss.local()
-    assert coarse is not None
-    assert local is not None
+    coarse, local = loss.smaller(1000)
     # Theta is 2,000 atoms wide: cells of 50 see nearly all of it.
     assert coarse.worst(1 / 2000)[0] == pytest.approx(loss.worst(1 / 2000)[0], rel=1e-2)
     assert local.worst(1.0)[0] <= loss.worst(1.0)[0] * (1 + 1e-9)
-    assert RateLoss(scenario, {0: ONE}, bits=128).coarser() is None
+    assert loss.in_balls(128).smaller() == []
 
 
 # Mutants ------------------------------------------------------------------------------------------
@@ -168,33 +164,27 @@ def test_smaller_supports_to_start_from() -> None:
 
 def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"a": {0: ".7", 4: ".3"}, "b": {1: ".9", 4: ".1"}}
-    case = Case((definitions.as_prior(rows),), (("a", "b"),), ONE)
-
-    turned = definitions.as_prior({"a": {0: ".999", 1: ".001"}, "b": {0: ".5", 1: ".5"}})
+    turned = {"a": {0: ".999", 1: ".001"}, "b": {0: ".5", 1: ".5"}}
 
     def honest() -> None:
-        check(scenario_of(case), 0.5)
-        check(scenario_of(case), 400.0)
-        check(scenario_of(Case((turned,), (("a", "b"),), ONE)), 1.0)
+        for u in (0.5, 400.0):
+            check(scenario_of(rows), u)
+        check(scenario_of(turned), 1.0)
+
+    def left_only(index: np.ndarray, logs: np.ndarray, u: float) -> tuple:
+        left, right = both(index, logs, u)
+        return left, np.full_like(right, -np.inf)
 
     def to_the_right(*args: np.ndarray) -> np.ndarray:
         masses, grown, shrunk, left, right = args
         return plain(masses, grown, shrunk, left, right * 0)
 
-    def left_only(index: np.ndarray, logs: np.ndarray, u: float) -> tuple[np.ndarray, np.ndarray]:
-        left, right = both(index, logs, u)
-        return left, np.full_like(right, -np.inf)
+    def forward(tops: np.ndarray, bottoms: np.ndarray, sides: object, over: Any) -> tuple:
+        return largest(tops, bottoms, ([0], [1]), over)
 
-    def forward(tops: np.ndarray, bottoms: np.ndarray, *rest: object) -> tuple:
-        value, _, _, cell = largest(tops[:1], bottoms[1:], [[0]], *rest[1:])  # type: ignore[arg-type]
-        return value, 0, 1, cell
-
-    def one_block(index: np.ndarray, u: float) -> int:
-        return 1
-
-    plain, both, largest = passes._plain, passes.both_ways, doubles.largest
+    plain, both, largest = passes._plain, passes.both_sides, doubles.largest
     for owner, name, mutant in (
-        (passes, "both_ways", left_only),
+        (passes, "both_sides", left_only),
         (doubles, "largest", forward),
     ):
         honest()
@@ -203,7 +193,7 @@ def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.raises(AssertionError):
                 honest()
     # Blocks of one atom live by their carries alone.
-    monkeypatch.setattr(passes, "_block_size", one_block)
+    monkeypatch.setattr(passes, "_block_size", lambda index, u: 1)
     honest()
     monkeypatch.setattr(passes, "_plain", to_the_right)
     with pytest.raises(AssertionError):

@@ -73,25 +73,21 @@ def least_factor(
     if epsilon <= 0 or not 0 < low < LARGEST_U:
         return safe
     try:
-        found = _search(scenario, rates, previous, epsilon, low)
+        loss = RateLoss(scenario, rates, previous)
     except GridTooLarge:
         return safe
-    return min(safe, max(found, unknown * widest / left))
+    # Of people of whom too little is known only worst cases count; they may decide alone.
+    alone = loss.unknown and loss.worst(LARGEST_U)[0] <= epsilon
+    found = Fraction(0) if alone else _search(loss, scenario, epsilon, low)
+    return min(safe, max(found, max(unknown, loss.unknown) * widest / left))
 
 
-def _search(
-    scenario: Scenario,
-    rates: Mapping[int, Fraction],
-    previous: Releases,
-    epsilon: Fraction,
-    low: float,
-) -> Fraction:
+def _search(loss: RateLoss, scenario: Scenario, epsilon: Fraction, low: float) -> Fraction:
     """Return the root as 1 / u with its margin: in doubles, or in balls where they are too coarse.
 
     ``low`` is a u that is private.
     """
     goal, u = float(epsilon), low
-    loss = RateLoss(scenario, rates, previous)
     error = loss.error / goal
     if error < 1e-3:
         tolerance = max(error, _LEAST_MARGIN)
@@ -101,7 +97,7 @@ def _search(
         if margin <= next((coarse for most, coarse in _COARSE if cells <= most), 1):
             return (1 + Fraction(margin)) / Fraction(u)
     bits = 128 + epsilon.denominator.bit_length()
-    u, _ = find_root(RateLoss(scenario, rates, previous, bits), goal, low, u, 1e-14, 2e-16)
+    u, _ = find_root(loss.in_balls(bits), goal, low, u, 1e-14, 2e-16)
     return (1 + Fraction(1, 10**15)) / Fraction(u)
 
 
@@ -114,8 +110,8 @@ def _start(loss: RateLoss, goal: float, low: float) -> float:
     if loss.size <= 8 * _SMALL:
         return low
     u = max(low, min(2 * goal + 2, _NARROW))  # where few atoms need noise, it is narrow
-    for smaller in (loss.coarser(_SMALL), loss.local(8, _SMALL)):
-        if smaller is not None and smaller.worst(_NARROW)[0] > goal * (1 + 1e-6):
+    for smaller in loss.smaller(_SMALL):
+        if smaller.worst(_NARROW)[0] > goal * (1 + 1e-6):
             u, _ = find_root(smaller, goal, low, low, 1e-3, 1e-3)
             if u / low * goal < 0.3 * _SMALL:
                 break  # theta is several cells wide

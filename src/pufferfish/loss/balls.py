@@ -9,23 +9,24 @@ comparison is made on midpoints: Python's ``<`` between balls is true only if it
 points; where balls overlap, results are widened to hold both.
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
-from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
 from flint import arb, ctx, fmpq
 
-from pufferfish.loss.kernel import Axis, Problem, Where
+from pufferfish.loss.kernel import Axis
+from pufferfish.loss.problem import Problem
 from pufferfish.loss.support_function import Extreme, extremes, still_extremes
+from pufferfish.loss.witness import Where
 from pufferfish.numbers import precision
-from pufferfish.priors.ambiguity import Point, Region
+from pufferfish.priors.ambiguity import Region
 
-#: An array of balls, and the largest of each two.
+#: An array of balls; the largest and the smallest of each two.
 Balls = Any
 _MAX: Any = np.frompyfunc(arb.max, 2, 1)
+_MIN: Any = np.frompyfunc(arb.min, 2, 1)
 
 #: Exponents t below 2**59 are left to FLINT; its own exp gives up somewhere beyond 2**64.
 _LARGE = 59
@@ -59,75 +60,65 @@ def log_ends(ratio: arb) -> tuple[Fraction, Fraction | None]:
     return ends[0], ends[1]
 
 
-def enclose(problem: Problem, bits: int) -> tuple[arb | None, Where]:
-    """Enclose the largest ratio of a problem, at least 1 (None: infinite), and where it is.
+def enclose(problem: Problem, bits: int) -> tuple[arb, Where]:
+    """Enclose the largest ratio of a problem, at least 1, and return where it is by midpoints.
 
-    The latter is by midpoints. Each adversary by itself: only finished ratios are compared. A
-    secret is not compared with itself, for its own region may hold two very different
-    distributions.
+    The loss must not be infinite. Where a ball reaches 0 nothing is known at this precision: the
+    ratio is not finite.
     """
     with precision(bits):
-        passes = _passes(problem)
-        where, largest, middle = Where(0, problem.pairs[0], 0), arb(1), arb(1)
-        for rho, beliefs in enumerate(problem.adversaries):
-            tops, lows = zip(*(_ends(problem, passes, own) for own in beliefs), strict=True)
-            highs = _highest(problem, tops)
-            for cell, j in product(range(problem.cells), range(len(lows))):
-                high, low = highs[j][cell], lows[j][cell]
-                if high.is_zero():
+        tops, bottoms = likelihoods(problem)
+        largest, middle, where = arb(1), arb(1), Where(0, *problem.pairs[0])
+        for firsts, seconds in problem.comparisons:
+            highs, lows = _MAX.reduce(tops[firsts]), _MIN.reduce(bottoms[seconds])
+            best = None
+            for cell, (high, low) in enumerate(zip(highs, lows, strict=True)):
+                if high.is_zero():  # no secret has this output
                     continue
-                ratio = None if low.is_zero() else high / low
-                if ratio is not None and ratio < largest:
+                ratio = high / low
+                if ratio < largest:
                     continue
-                i = max(problem.rivals[j], key=lambda k: tops[k][cell].mid())
-                if ratio is None or not ratio.is_finite():
-                    # Where a ball reaches 0, nothing is known at this precision.
-                    return ratio, Where(cell, (i, j), rho)
                 largest = ratio.max(largest)
                 if ratio.mid() > middle:
-                    middle, where = ratio.mid(), Where(cell, (i, j), rho)
+                    middle, best = ratio.mid(), cell
+            if best is not None:
+                first, second = np.argmax(tops[firsts, best]), np.argmin(bottoms[seconds, best])
+                where = Where(best, firsts[first], seconds[second])
         return largest, where
 
 
-def log_ratio(problem: Problem, bits: int, rho: int, pair: tuple[int, int], cell: int) -> arb:
+def log_ratio(problem: Problem, bits: int, where: Where) -> arb:
     """Return the logarithm of the ratio of two secrets at one output."""
+    sets = tuple(problem.sets[k] for k in where[1:])
     with precision(bits):
-        passes, sets = _passes(problem), problem.adversaries[rho]
-        (top, _), (_, bottom) = (_ends(problem, passes, sets[k]) for k in pair)
-        ratio: arb = top[cell] / bottom[cell]
+        tops, bottoms = likelihoods(replace(problem, sets=sets))
+        ratio: arb = tops[0, where.cell] / bottoms[1, where.cell]
         return ratio.log()
 
 
-def _highest(problem: Problem, tops: Sequence[Balls]) -> list[Balls]:
-    """Return for every secret balls around the largest tops of its rivals."""
-    if problem.all_pairs:
-        # The largest before and the largest after each secret: linear in the secrets.
-        before: list[Balls] = list(accumulate(tops, _MAX))
-        after: list[Balls] = list(accumulate(tops[::-1], _MAX))[::-1]
-        return [after[1], *map(_MAX, before[:-2], after[2:]), before[-2]]
-    return [reduce(_MAX, [tops[i] for i in own]) for own in problem.rivals]
-
-
-def _passes(problem: Problem) -> list[tuple[int, "_Pass"]]:
-    return [(at, _Pass(axis)) for at, axis in problem.noises]
-
-
-def _ends(
-    problem: Problem, passes: Sequence[tuple[int, "_Pass"]], belief: Point | Region
-) -> tuple[Balls, Balls]:
-    """Return the largest and the smallest likelihood of every output, flat on the grid."""
-    if isinstance(belief, Point):
-        values = _balls(belief.masses) * (1 / arb(belief.total))
-        for at, noise in passes:
-            values = np.moveaxis(noise.passed(np.moveaxis(values, at, 0)), 0, at)
-        return (values.reshape(-1),) * 2
-    axis = problem.axes[0]
-    if passes:
-        top, bottom = (passes[0][1].extreme(own) for own in extremes(belief, axis.places))
-        return top, bottom
-    unit = 1 / arb(belief.unit * axis.unit)
-    top, bottom = (_balls(side) * unit for side in still_extremes(belief, axis.columns))
-    return top, bottom
+def likelihoods(problem: Problem) -> tuple[Balls, Balls]:
+    """Return the largest and the smallest likelihood of every output, shape (secrets, cells)."""
+    points = problem.points
+    if points:
+        values = np.stack([_balls(own.masses) * (1 / arb(own.total)) for own in points])
+        for at, axis in problem.noises:
+            lines = np.moveaxis(values, at + 1, 0)
+            values = np.moveaxis(_Pass(axis).passed(lines), 0, at + 1)
+        values = values.reshape(len(points), -1)
+        return values, values
+    [axis] = problem.axes
+    regions = [own for own in problem.sets if isinstance(own, Region)]
+    if axis.noisy:
+        noise = _Pass(axis)
+        ends = [[noise.extreme(own) for own in extremes(r, axis.places)] for r in regions]
+    else:
+        columns = list(axis.kinds.values())
+        ends = [
+            [_balls(side) / arb(r.unit * axis.unit) for side in still_extremes(r, columns)]
+            for r in regions
+        ]
+    tops, bottoms = (np.array(side, dtype=object) for side in zip(*ends, strict=True))
+    return tops, bottoms
 
 
 def _balls(numbers: Any) -> Balls:

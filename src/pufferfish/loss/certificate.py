@@ -1,36 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was proved about a loss, as fields: Witness, LossBound, Certificate."""
+"""What was proved about a loss, as fields: LossBound, Certificate."""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from pufferfish.loss.witness import Witness
 from pufferfish.numbers import Number, float_up, parse_number, show_short
 
 Kind = Literal["joint loss", "joint loss + worst cases", "worst-case sum"]
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Where a loss is attained.
-
-    Attributes
-    ----------
-    outputs : tuple of str
-        One output for each release, as text; columns in order, then releases, row after row.
-    pair : (str, str)
-        The two secrets that these outputs tell apart best; they are likelier under the first.
-    adversary : int
-        Position of the prior in the scenario, counted from 0.
-    rows : int
-        Rows of one person that the outputs belong to.
-    """
-
-    outputs: tuple[str, ...]
-    pair: tuple[str, str]
-    adversary: int
-    rows: int = 1
 
 
 @dataclass(frozen=True)
@@ -41,8 +20,8 @@ class LossBound:
     ----------
     upper : Fraction or None
         The bound, exact; None: infinite.
-    lower : float
-        A proven lower bound of the loss.
+    lower : Fraction or None
+        A proven lower bound of the loss, exact; None: infinite.
     kind : str
         Whether it is the joint loss, the joint loss of some releases and the worst cases of the
         others, or a sum of worst cases.
@@ -57,16 +36,22 @@ class LossBound:
         Rows of one person at which it is attained.
     witness : Witness or None
         Where the loss is attained, where that is known.
+    precision : int or None
+        Bits of the ball arithmetic.
+    error_bound : float or None
+        For ``float-bound``: the bound of its error in the loss.
     """
 
     upper: Fraction | None
-    lower: float
+    lower: Fraction | None
     kind: Kind = "joint loss"
     method: str = "none"
     within: tuple[str, ...] = ()
     terms: tuple[tuple[str, Fraction | None], ...] = ()
     rows: int = 1
     witness: Witness | None = None
+    precision: int | None = None
+    error_bound: float | None = None
 
     @property
     def value(self) -> float:

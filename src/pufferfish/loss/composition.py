@@ -15,9 +15,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed, warn_user
 from pufferfish.loss.certificate import LossBound
@@ -27,7 +26,6 @@ from pufferfish.loss.proof import loss_bound
 from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import IntArray
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Lattice, Support
@@ -162,74 +160,46 @@ def compose(
     cases where that is less. ``rows``: numbers of rows that one person may have besides those that
     the scenario knows; of such people nothing is known but worst cases over the whole support.
     """
-    known = {1, *(stratum.rows for strata in scenario.strata for stratum in strata)}
-    terms = _terms_of(scenario, releases, others, len(known) > 1)
+    known = max({1, *(stratum.rows for strata in scenario.strata for stratum in strata)})
+    terms = [_Term.of(*other) for other in others]
+    for at, own in releases.items():
+        column, axis = scenario.product.columns[at] or "the column", scenario.product.axes[at]
+        terms += [_Term.of(column, mechanism, axis, at) for mechanism in own]
     if not terms:
-        return LossBound(Fraction(0), 0.0)
-    bound = _worst_sum(terms, max(known))
-    mixed = _mixture(scenario, terms, max(known), limit)
-    if mixed is not None and rank(mixed.upper) <= rank(bound.upper):
-        bound = mixed
-    unknown = max(set(rows) - known, default=0)
-    if unknown:
-        worst = _worst_sum(_terms_of(scenario, releases, others, True), unknown)
-        bound = max(bound, worst, key=lambda found: rank(found.upper))
-    return bound
+        return LossBound(Fraction(0), Fraction(0))
+    bounds = [_worst_sum(terms, known)]
+    mixed = _mixture(scenario, terms, known, limit)
+    if mixed is not None and rank(mixed.upper) <= rank(bounds[0].upper):
+        bounds = [mixed]
+    if max(rows, default=0) > known:
+        bounds.append(_worst_sum(terms, max(rows)))
+    return max(bounds, key=lambda bound: rank(bound.upper))
 
 
 class _Term(NamedTuple):
     """One release, with its worst case: of column ``at`` of the scenario, or of none (None)."""
 
     column: str
+    mechanism: Mechanism
     worst: Fraction | None
     at: int | None
-    mechanism: Mechanism
 
-
-def _terms_of(
-    scenario: Scenario, releases: Releases, others: Iterable[Other], everywhere: bool
-) -> list[_Term]:
-    """Return all releases, with worst cases over what pairs can have, or over whole supports."""
-    terms = []
-    for at, mechanisms in sorted(releases.items()):
-        support = scenario.product.axes[at]
-        whole = everywhere or scenario.has_region  # theory, section 5
-        ends, atoms = ([None], None) if whole or not mechanisms else _reach(scenario, at)
-        column = scenario.product.columns[at] or "the column"
-        for made in mechanisms:
-            sets = ends if isinstance(made, DiscreteLaplace) else [atoms]
-            worst = max((worst_case(made, support, own) for own in sets), key=rank)
-            terms.append(_Term(column, worst, at, made))
-    return terms + _outside(others)
-
-
-def _outside(others: Iterable[Other]) -> list[_Term]:
-    return [_Term(name, worst_case(made, at), None, made) for name, made, at in others]
-
-
-def _reach(scenario: Scenario, at: int) -> tuple[list[Any], IntArray]:
-    """Return the first and last value of a column that each pair can have, and all values."""
-    shape = scenario.product.shape
-    others = tuple(k + 1 for k in range(len(shape)) if k != at)
-    ends, everything = set(), np.zeros(shape[at], dtype=bool)
-    for prior in scenario.priors:
-        used = (prior.counts.reshape(-1, *shape) != 0).any(axis=others)
-        first, last = used.argmax(axis=1), shape[at] - 1 - used[:, ::-1].argmax(axis=1)
-        for one, other in scenario.pairs:
-            i, j = prior.row(one), prior.row(other)
-            ends.add((int(min(first[i], first[j])), int(max(last[i], last[j]))))
-        everything |= used[[prior.row(secret) for secret in scenario.protected]].any(axis=0)
-    return [np.array(pair, dtype=np.int64) for pair in ends], np.flatnonzero(everything)
+    @classmethod
+    def of(
+        cls, column: str, mechanism: Mechanism, support: Support, at: int | None = None
+    ) -> "_Term":
+        return cls(column, mechanism, worst_case(mechanism, support), at)
 
 
 def worst_sum(others: Iterable[Other], rows: int = 1) -> LossBound:
     """Return the sum of all worst cases, for so many rows of one person."""
-    return _worst_sum(_outside(others), rows)
+    return _worst_sum([_Term.of(*other) for other in others], rows)
 
 
-def _worst_sum(terms: Sequence[_Term], rows: int) -> LossBound:
-    named = _named(terms, rows)
-    return LossBound(_sum(named), 0.0, "worst-case sum", "none", (), named, rows)
+def _worst_sum(terms: Iterable[_Term], rows: int) -> LossBound:
+    named = tuple((term.column, added([term.worst], rows)) for term in terms)
+    upper = added(worst for _, worst in named)
+    return LossBound(upper, Fraction(0), "worst-case sum", terms=named, rows=rows)
 
 
 def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) -> LossBound | None:
@@ -237,51 +207,43 @@ def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) 
     # What is left out together, smallest worst cases first: leaving out only some of the noises of
     # a column makes no grid smaller.
     merged: dict[object, list[_Term]] = {}
-    for number, term in enumerate(terms):
-        if term.at is not None:
-            noise = isinstance(term.mechanism, DiscreteLaplace)
-            merged.setdefault(("noise", term.at) if noise else number, []).append(term)
-    units = sorted(merged.values(), key=lambda unit: rank(_sum(_named(unit))))
+    for number, term in enumerate(term for term in terms if term.at is not None):
+        noise = isinstance(term.mechanism, DiscreteLaplace)
+        merged.setdefault(("noise", term.at) if noise else number, []).append(term)
+    units = sorted(merged.values(), key=lambda unit: rank(_worst_sum(unit, 1).upper))
     if scenario.has_region and len(units) > 1:
         return None  # a robust loss is that of one channel, or of the noises of one column
+    outside = [term for term in terms if term.at is None]
+
+    def within(many: int) -> dict[int, list[Mechanism]]:
+        """Return the releases that are left when so many units are left out."""
+        found: dict[int, list[Mechanism]] = {}
+        for term in chain(*units[many:]):
+            found.setdefault(int(term.at or 0), []).append(term.mechanism)
+        return found
 
     def fits(many: int) -> bool:
         try:
-            problems_of(scenario, _releases(units[many:]), limit)
+            problems_of(scenario, within(many), limit)
         except GridTooLarge:
             return False
         return True
 
     # More releases hardly ever make a smaller grid.
-    first = bisect_left(range(1, len(units)), True, key=fits) + 1
-    for many in [0, *range(first, len(units))] if units else []:
+    for many in range(bisect_left(range(len(units)), True, key=fits), len(units)):
         try:
-            joint = loss_bound(scenario, _releases(units[many:]), limit)
+            joint = loss_bound(scenario, within(many), limit)
         except GridTooLarge:  # small enough to be worked out, but not to be proved
             continue
-        left = [term for unit in units[:many] for term in unit]
-        named = _named([*left, *(term for term in terms if term.at is None)], rows)
-        upper = added([joint.upper, *(worst for _, worst in named)])
-        kind = "joint loss + worst cases" if named else joint.kind
-        within = tuple(term.column for unit in units[many:] for term in unit)
-        return replace(joint, upper=upper, kind=kind, within=within, terms=named)
+        left = _worst_sum([*chain(*units[:many]), *outside], rows)
+        return replace(
+            joint,
+            upper=added([joint.upper, left.upper]),
+            kind="joint loss + worst cases" if left.terms else joint.kind,
+            within=tuple(term.column for term in chain(*units[many:])),
+            terms=left.terms,
+        )
     return None
-
-
-def _releases(units: Iterable[Iterable[_Term]]) -> dict[int, list[Mechanism]]:
-    """Return the releases of columns that the scenario knows."""
-    found: dict[int, list[Mechanism]] = {}
-    for term in (term for unit in units for term in unit if term.at is not None):
-        found.setdefault(int(term.at or 0), []).append(term.mechanism)
-    return found
-
-
-def _named(terms: Iterable[_Term], rows: int = 1) -> tuple[tuple[str, Fraction | None], ...]:
-    return tuple((term.column, added([term.worst], rows)) for term in terms)
-
-
-def _sum(named: Iterable[tuple[str, Fraction | None]]) -> Fraction | None:
-    return added(worst for _, worst in named)
 
 
 def _read(

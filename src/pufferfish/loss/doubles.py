@@ -12,21 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pufferfish.loss.balls import enclose, log_ratio
 from pufferfish.loss.integers import loses_nothing
-from pufferfish.loss.kernel import Mechanism, Problem
+from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.passes import FLOOR, LARGEST_U, ExtremePass, PlainPass, noise_pass, quotients
-from pufferfish.loss.problem import Releases, problems_of
+from pufferfish.loss.problem import Problem, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, error_bound
 from pufferfish.loss.support_function import extremes, still_extremes
-from pufferfish.loss.worst_case import added, worst_case
+from pufferfish.loss.witness import Where
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray, IntArray
+from pufferfish.numbers import FloatArray
 from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
@@ -37,7 +36,7 @@ _ERROR = 2e-14
 #: Masses below this are left to balls, of so many bits.
 _LEAST_MASS = 1e-200
 _BITS = 128
-#: How far apart, relative to u, slopes in balls are taken.
+#: How far apart, relative to u, logarithms are for a slope.
 _NEAR = Fraction(1, 1 << 24)
 #: Rates are cut here: doubles hold no more.
 _LARGE = Fraction(2) ** 1000
@@ -49,44 +48,30 @@ _WINDOW = 60.0
 
 
 class Attained(NamedTuple):
-    """Where a loss is attained: secret ``first`` is likelier at that output than ``second``.
-
-    The position of the problem in its RateLoss; adversary, secrets and output (its position on the
-    grid, in C order) in that problem.
-    """
+    """Where a loss is attained: the position of the problem in its RateLoss, and where in that."""
 
     problem: int
-    adversary: int
-    first: int
-    second: int
-    cell: int
+    where: Where
 
 
 def largest(
     tops: FloatArray,
     bottoms: FloatArray,
-    rivals: Sequence[Sequence[int]],
-    over: Callable[..., Any] = np.subtract,
-) -> tuple[float, int, int, int]:
-    """Return the largest ``over(tops[i], bottoms[j])`` of all j and rivals i of j; i, j and cell.
+    sides: tuple[Sequence[int], Sequence[int]],
+    over: Callable[[FloatArray, FloatArray], FloatArray],
+) -> tuple[float, Where]:
+    """Return the largest of tops ``over`` bottoms, shape (secrets, cells), for some secrets."""
+    firsts, seconds = map(list, sides)
+    gaps = over(tops[firsts].max(axis=0), bottoms[seconds].min(axis=0))
+    cell = int(gaps.argmax())
+    first, second = tops[firsts, cell].argmax(), bottoms[seconds, cell].argmin()
+    return float(gaps[cell]), Where(cell, firsts[int(first)], seconds[int(second)])
 
-    Both have shape (m, cells). What is not a number (0/0) is skipped.
-    """
-    # The region of one secret may hold two very different distributions; a point is just itself.
-    alike = tops is bottoms and all(len(own) == len(tops) - 1 for own in rivals)
-    value, j, cell = -math.inf, 0, 0
-    for k, own in enumerate(rivals[:1] if alike else rivals):
-        high = tops.max(axis=0) if alike else tops[own].max(axis=0)
-        gap = over(high, bottoms.min(axis=0) if alike else bottoms[k])
-        at = int(np.argmax(gap))
-        if math.isnan(gap[at]):
-            gap = np.where(np.isnan(gap), -math.inf, gap)
-            at = int(np.argmax(gap))
-        if gap[at] > value:
-            value, j, cell = float(gap[at]), k, at
-    if alike:
-        j = int(bottoms[:, cell].argmin())
-    return value, max(rivals[j], key=lambda i: float(tops[i, cell])), j, cell
+
+def _minus(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
+    """Return differences of logarithms; 0/0 is skipped."""
+    gaps = tops - bottoms
+    return np.where(np.isnan(gaps), -np.inf, gaps)
 
 
 def in_doubles(point: Point) -> FloatArray:
@@ -94,140 +79,138 @@ def in_doubles(point: Point) -> FloatArray:
     if point.masses.dtype == object:
         flat = quotients(point.masses.reshape(-1).tolist(), point.total)
         return flat.reshape(point.masses.shape)
-    probabilities: FloatArray = point.masses / float(point.total)
-    return probabilities
-
-
-#: A point by its masses on the grid; the largest and smallest likelihoods of a region by its
-#: extreme distributions or, without noise, as they are.
-_Belief = FloatArray | tuple[ExtremePass | FloatArray, ExtremePass | FloatArray]
+    return np.asarray(point.masses / float(point.total))
 
 
 class _Part:
-    """One problem, with the rates of its noisy axes as base + factor * u."""
+    """One problem; each of its noisy axes has the rate base + factor * u."""
 
-    def __init__(
-        self, number: int, problem: Problem, bases: Sequence[Fraction], factors: Sequence[Fraction]
-    ) -> None:
-        self.number, self.problem, self.bases, self.factors = number, problem, bases, factors
-        self.rivals, self.small = problem.rivals, False
-        self.beliefs = [[self._belief(own) for own in row] for row in problem.adversaries]
-        self.passes: list[PlainPass] = []
-        if problem.pure_noise and len(problem.axes) == 1 and not problem.regions:
-            places: Any = problem.axes[0].places
-            stacks: list[Any] = self.beliefs  # points alone, as arrays
-            self.passes = [PlainPass(places, np.stack(own)) for own in stacks]
+    def __init__(self, problem: Problem, rates: Sequence[tuple[Fraction, Fraction]]) -> None:
+        self.problem, self.rates, self.plain = problem, rates, None
+        self.small, points = False, problem.points
+        if not points:
+            regions = [own for own in problem.sets if isinstance(own, Region)]
+            self.ends = [self._ends(own) for own in regions]
+            return
+        self.masses = np.stack([in_doubles(own) for own in points])
+        # Masses might vanish in doubles.
+        has = np.stack([own.masses != 0 for own in points])
+        self.small = not self.masses.min(initial=1.0, where=has) > _LEAST_MASS
+        if problem.pure_noise and len(problem.axes) == 1:
+            self.plain = PlainPass(problem.axes[0].places, self.masses)
 
-    def _belief(self, own: Point | Region) -> _Belief:
-        if isinstance(own, Point):
-            masses = in_doubles(own)
-            # Masses might vanish in doubles.
-            self.small |= not masses[own.masses != 0].min(initial=1.0) > _LEAST_MASS
-            return masses
-        axis = self.problem.axes[0]
+    def _ends(self, region: Region) -> Sequence[ExtremePass | FloatArray]:
+        """Return the largest and the smallest likelihoods, as passes or, without noise, as logs."""
+        [axis] = self.problem.axes
         if axis.noisy:
-            top, bottom = extremes(own, axis.places)
-            return ExtremePass(top, axis.places), ExtremePass(bottom, axis.places)
-        high, low = still_extremes(own, axis.columns)
-        unit = own.unit * axis.unit
-        return quotients(high, unit), quotients(low, unit)
-
-    def rates(self, u: float) -> list[float]:
-        pairs = zip(self.bases, self.factors, strict=True)
-        return [float(min(base, _LARGE)) + float(factor) * u for base, factor in pairs]
+            return [ExtremePass(own, axis.places) for own in extremes(region, axis.places)]
+        sides = still_extremes(region, list(axis.kinds.values()))
+        return [np.log(quotients(own, region.unit * axis.unit)) for own in sides]
 
     def at_rate(self, u: float | Fraction) -> Problem:
-        """Return the problem at an exact u, for ball arithmetic."""
-        exact = iter([b + f * Fraction(u) for b, f in zip(self.bases, self.factors, strict=True)])
+        """Return the problem at an exact u."""
+        exact = iter([base + factor * Fraction(u) for base, factor in self.rates])
         axes = self.problem.axes
         changed = tuple(replace(a, rate=next(exact)) if a.noisy else a for a in axes)
         return replace(self.problem, axes=changed)
 
-    def on(self, atoms: IntArray, starts: IntArray, places: IntArray) -> "_Part":
-        """Return the same on some atoms of its only axis, gathered from each start to the next."""
-        axis = self.problem.axes[0]
-        sets = tuple(
-            tuple(
-                Point(np.add.reduceat(own.masses[atoms], starts), own.total)
-                for own in self.problem.points(rho)
+    def in_steps(self, u: float | Fraction) -> list[float]:
+        """Return the rates as doubles."""
+        return [float(min(base + factor * Fraction(u), _LARGE)) for base, factor in self.rates]
+
+    def worst(self, u: float) -> list[tuple[float, Where]]:
+        """Return the loss and its witness; on a large support that of each piece of it."""
+        rates, found, comparisons = self.in_steps(u), [], self.problem.comparisons
+        if self.plain is not None:
+            for start, piece in self.plain.pieces(rates[0]):
+                for sides in comparisons:
+                    ratio, where = largest(piece, piece, sides, np.divide)
+                    found.append((math.log(ratio), where._replace(cell=start + where.cell)))
+            if max(found)[0] <= _LARGE_LOSS:
+                return found
+        tops, bottoms = self._logs(rates)
+        return [max(largest(tops, bottoms, sides, _minus) for sides in comparisons)]
+
+    def _logs(self, rates: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """Return ln of the largest and the smallest likelihoods, shape (secrets, cells)."""
+        if not self.problem.points:
+            tops, bottoms = (
+                np.stack([e.logs(rates[0]) if isinstance(e, ExtremePass) else e for e in side])
+                for side in zip(*self.ends, strict=True)
             )
-            for rho in range(len(self.problem.adversaries))
-        )
-        axes = (replace(axis, atoms=axis.atoms[atoms][starts], places=places),)
-        smaller = replace(self.problem, axes=axes, adversaries=sets)
-        return _Part(self.number, smaller, self.bases, self.factors)
+            return tops, bottoms
+        logs = np.log(self.masses)
+        for (at, axis), rate in zip(self.problem.noises, rates, strict=True):
+            lines = np.ascontiguousarray(np.moveaxis(logs, at + 1, -1))
+            logs = np.moveaxis(noise_pass(axis.places, lines, rate), -1, at + 1)
+        logs = logs.reshape(len(logs), -1)
+        return logs, logs
 
-    def worst(self, u: float) -> list[tuple[float, Attained]]:
-        """Return the worst witness of each adversary, or of each piece of the support."""
-        rates, found = self.rates(u), []
-        for rho, own in enumerate(self.passes):
-            for start, piece in own.pieces(rates[0]):
-                ratio, i, j, cell = largest(piece, piece, self.rivals, np.divide)
-                found.append((math.log(ratio), Attained(self.number, rho, i, j, start + cell)))
-        if found and max(found)[0] <= _LARGE_LOSS:
-            return found
-        found = []
-        for rho, beliefs in enumerate(self.beliefs):
-            ends = [self._ends(own, rates) for own in beliefs]
-            tops = np.stack([top for top, _ in ends])
-            bottoms = np.stack([low for _, low in ends]) if self.problem.regions else tops
-            value, *where = largest(tops, bottoms, self.rivals)
-            found.append((value, Attained(self.number, rho, *where)))
-        return found
+    def at(self, where: Where, u: float, window: float = _WINDOW) -> tuple[float, float] | None:
+        """Return the log-ratio at a witness and its slope in u, in one look at the masses.
 
-    def _ends(self, own: _Belief, rates: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Return ln of the largest and the smallest likelihood of every output, flat."""
-        if isinstance(own, tuple):
-            high, low = (
-                side.logs(rates[0]) if isinstance(side, ExtremePass) else np.log(side)
-                for side in own
-            )
-            return high, low
-        logs = np.log(own)
-        for (at, axis), u in zip(self.problem.noises, rates, strict=True):
-            lines = np.ascontiguousarray(np.moveaxis(logs, at, -1))
-            logs = np.moveaxis(noise_pass(axis.places, lines, u), -1, at)
-        flat = logs.reshape(-1)
-        return flat, flat
-
-    def at(self, witness: Attained, u: float, window: float = _WINDOW) -> tuple[float, float]:
-        """Return the log-ratio at a witness and its slope in u, in one look at the masses."""
-        place: list[Any] = list(np.unravel_index(witness.cell, self.problem.shape))
-        noises, rates, far = self.problem.noises, self.rates(u), []
-        for (at, axis), rate in zip(noises, rates, strict=True):
+        None where a likelihood is too small for plain numbers.
+        """
+        place: list[Any] = list(np.unravel_index(where.cell, self.problem.shape))
+        rates, far = self.in_steps(u), []
+        for (at, axis), rate in zip(self.problem.noises, rates, strict=True):
             y, cut = axis.places[place[at]], slice(None)
             if len(axis.places) >= _LONG:
                 ends = [y - window / rate, y + window / rate]
                 cut = slice(*np.searchsorted(axis.places, ends).tolist())
             far.append(np.abs(axis.places[cut] - float(y)))
             place[at] = cut
-        rows = []
-        for side, k in enumerate((witness.first, witness.second)):
-            own = self.beliefs[witness.adversary][k]
-            chosen = own[side] if isinstance(own, tuple) else own
-            if isinstance(chosen, ExtremePass):
-                masses = chosen.extreme.masses_at(noises[0][1].places, witness.cell)
-                chosen = quotients(masses, chosen.extreme.region.unit)
-            rows.append(chosen[tuple(place)].reshape([len(own) for own in far]))
+        rows = [self._masses(where, side)[tuple(place)] for side in (0, 1)]
         steps = np.meshgrid(*far, indexing="ij", sparse=True)
-        exponents = [own * -rate for own, rate in zip(steps, rates, strict=True)]
-        exponent = reduce(np.add, exponents) if exponents else np.zeros(())
-        weights, tops = np.exp(exponent), [0.0, 0.0]
-        sums = [float(np.vdot(own, weights)) for own in rows]
+        exponent = sum((own * -rate for own, rate in zip(steps, rates, strict=True)), np.zeros(()))
+        weights = np.exp(exponent)
+        sums = [float(np.vdot(row, weights)) for row in rows]
         if min(sums) < FLOOR:
-            if window < math.inf:
-                return self.at(witness, u, math.inf)
-            logs = [np.log(own) + exponent for own in rows]
-            tops = [float(own.max()) for own in logs]
-            rows = [np.exp(own - top) for own, top in zip(logs, tops, strict=True)]
-            weights = np.ones_like(weights)
-            sums = [float(own.sum()) for own in rows]
+            return self.at(where, u, math.inf) if window < math.inf else None
         slope = 0.0
-        for own, factor in zip(steps, self.factors, strict=True):
+        for own, (_, factor) in zip(steps, self.rates, strict=True):
             moved = weights * own
-            first, second = (float(np.vdot(r, moved)) / s for r, s in zip(rows, sums, strict=True))
-            slope += (second - first) * float(factor)
-        return tops[0] - tops[1] + math.log(sums[0]) - math.log(sums[1]), slope
+            first, second = (float(np.vdot(row, moved)) for row in rows)
+            slope += (second / sums[1] - first / sums[0]) * float(factor)
+        return math.log(sums[0]) - math.log(sums[1]), slope
+
+    def log_ratio(self, where: Where, u: Fraction, bits: int) -> Any:
+        """Return the log-ratio at a witness by balls, or by passes of logarithms."""
+        if bits:
+            return log_ratio(self.at_rate(u), bits, where).mid()
+        tops, bottoms = self._logs(self.in_steps(u))
+        return tops[where.first, where.cell] - bottoms[where.second, where.cell]
+
+    def smaller(self, atoms: int) -> "list[_Part]":
+        """Return the same on about so many cells of neighbours, and on eight runs of neighbours."""
+        [axis], points = self.problem.axes, self.problem.points
+        width = max(1, int(axis.places[-1]) // atoms)
+        starts = np.flatnonzero(np.diff(axis.places // width, prepend=-1))
+        firsts = np.linspace(0, len(axis.places) - atoms, 8).astype(np.int64)
+        runs = np.unique(firsts[:, None] + np.arange(atoms))
+        parts = []
+        for places, masses in (
+            (
+                axis.places[starts] // width * width,
+                [np.add.reduceat(p.masses, starts) for p in points],
+            ),
+            (axis.places[runs], [own.masses[runs] for own in points]),
+        ):
+            axes = (replace(axis, atoms=axis.atoms[: len(places)], places=places),)
+            sets = tuple(Point(m, own.total) for m, own in zip(masses, points, strict=True))
+            parts.append(_Part(replace(self.problem, axes=axes, sets=sets), self.rates))
+        return parts
+
+    def _masses(self, where: Where, side: int) -> FloatArray:
+        """Return the masses of the likelier (0) or the other secret (1) for one output."""
+        secret = where[1 + side]
+        if self.problem.points:
+            return np.asarray(self.masses[secret])
+        end = self.ends[secret][side]
+        if not isinstance(end, ExtremePass):
+            return np.exp(end)
+        masses = end.extreme.masses_at(end.index, where.cell)
+        return quotients(masses.tolist(), end.extreme.region.unit)
 
 
 class RateLoss:
@@ -235,8 +218,9 @@ class RateLoss:
 
     ``columns`` get further noise: on column c of the rate ``u * columns[c]`` per step (for one
     column the factor is 1); without columns the loss is that of ``previous`` releases, at any u.
-    ``bits``: 0 for doubles, else the precision of balls, for losses that doubles cannot tell from
-    0; small grids only. Masses too small for doubles are evaluated in balls anyway.
+    ``bits``: 0 for doubles, else the precision of balls, which masses too small for doubles need.
+    ``unknown``: the largest number of rows of one person of which only worst cases are known;
+    these are left out.
     """
 
     def __init__(
@@ -244,66 +228,52 @@ class RateLoss:
         scenario: Scenario,
         columns: Mapping[int, Fraction],
         previous: Releases | None = None,
-        bits: int = 0,
     ) -> None:
-        lattices = {c: lattice_of(scenario.product.axes[c]) for c in columns}
+        steps = {c: lattice_of(scenario.product.axes[c]).step for c in columns}
         applied: dict[int, list[Mechanism]] = {c: list(m) for c, m in (previous or {}).items()}
-        # Worst cases of so many rows are linear in u.
-        out = [worst_case(m, scenario.product.axes[c]) for c, own in applied.items() for m in own]
-        for c, lattice in lattices.items():
+        for c, step in steps.items():
             # Noise of theta = 1 stands for the further one.
-            applied.setdefault(c, []).append(DiscreteLaplace(1.0, lattice.step))
-        problems, rows = problems_of(scenario, applied)
-        base = added(out, rows)
-        slope = sum(int(own.index[-1]) * float(columns[c]) for c, own in lattices.items())
-        self._linear = (math.inf if base is None else float(base)), rows * slope
-        self.bits = bits
+            applied.setdefault(c, []).append(DiscreteLaplace(1.0, step))
+        problems, self.unknown = problems_of(scenario, applied)
         self._parts: list[_Part] = []
         for problem in problems:
-            if loses_nothing(problem):
-                continue
-            noisy = [axis for _, axis in problem.noises]
-            factors = [Fraction(columns.get(axis.column, 0)) for axis in noisy]
-            bases = [
-                axis.rate - (lattices[axis.column].step if axis.column in columns else 0)
-                for axis in noisy
-            ]
-            with np.errstate(all="ignore"):
-                self._parts.append(_Part(len(self._parts), problem, bases, factors))
-        if any(part.small for part in self._parts):
-            self.bits = max(self.bits, _BITS)
+            if not loses_nothing(problem):
+                rates = [
+                    (axis.rate - steps.get(axis.column, 0), Fraction(columns.get(axis.column, 0)))
+                    for _, axis in problem.noises
+                ]
+                with np.errstate(all="ignore"):
+                    self._parts.append(_Part(problem, rates))
+        self.bits = _BITS if any(part.small for part in self._parts) else 0
+
+    def in_balls(self, bits: int) -> "RateLoss":
+        """Return the same by balls, for losses that doubles cannot tell from 0; on small grids."""
+        other = copy(self)
+        other.bits = max(bits, self.bits)
+        return other
 
     def worst(self, u: float) -> tuple[float, list[Attained]]:
         """Return the loss at u, and the worst witnesses that were met, worst first."""
         if not u <= LARGEST_U:
             return math.inf, []
-        found = []
-        if self._linear != (0.0, 0.0):
-            found.append((self._linear[0] + self._linear[1] * u, Attained(-1, 0, 0, 0, 0)))
-        for part in self._parts:
-            if not self.bits:
-                with np.errstate(all="ignore"):
-                    found += part.worst(u)
-                continue
-            ratio, (cell, pair, rho) = enclose(part.at_rate(u), self.bits)
-            value = math.inf if ratio is None else float(ratio.log().mid())
-            found.append((value, Attained(part.number, rho, *pair, cell)))
+        found: list[tuple[float, Attained]] = []
+        for number, part in enumerate(self._parts):
+            with np.errstate(all="ignore"):
+                each = part.worst(u) if not self.bits else [_in_balls(part.at_rate(u), self.bits)]
+            found += [(value, Attained(number, where)) for value, where in each]
         found.sort(key=lambda pair: -pair[0])
         return (found[0][0] if found else 0.0), [witness for _, witness in found]
 
     def at(self, witness: Attained, u: float) -> tuple[float, float]:
         """Return the log-ratio at a witness, and its slope in u."""
-        if witness.problem < 0:
-            return self._linear[0] + self._linear[1] * u, self._linear[1]
-        part = self._parts[witness.problem]
-        if self.bits:
-            here, there = (
-                log_ratio(part.at_rate(v), self.bits, witness.adversary, witness[2:4], witness.cell)
-                for v in (Fraction(u), Fraction(u) * (1 + _NEAR))
-            )
-            return float(here.mid()), float((there - here).mid()) / (u * float(_NEAR))
+        part, where = self._parts[witness.problem], witness.where
         with np.errstate(all="ignore"):
-            return part.at(witness, u)
+            found = None if self.bits else part.at(where, u)
+            if found is not None:
+                return found
+            near = Fraction(u) * (1 + _NEAR)
+            here, there = (part.log_ratio(where, v, self.bits) for v in (Fraction(u), near))
+        return float(here), float(there - here) / (u * float(_NEAR))
 
     @property
     def size(self) -> int:
@@ -316,38 +286,26 @@ class RateLoss:
         error = 0.0 if self.bits else _ERROR
         for problem in (part.problem for part in self._parts if not self.bits):
             error = max(error, 2 * _ERROR * len(problem.axes))
-            if problem.work > BALL_CELLS and not problem.regions:
+            if problem.work > BALL_CELLS and problem.points:
                 error = max(error, _ERROR + 2.5 * error_bound(problem, any_rate=True))
         return error
 
-    def coarser(self, atoms: int = 1024) -> "RateLoss | None":
-        """Return nearly the same loss on about so many cells of equal width, for a start.
+    def smaller(self, atoms: int = 1024) -> "list[RateLoss]":
+        """Return nearly the same loss on fewer atoms, for a start; none unless all is noise alone.
 
-        It answers where theta is many atoms wide. None unless one column has noise alone.
+        Cells of equal width answer where theta is many atoms wide, runs where it is few.
         """
+        if self.bits or any(part.plain is None for part in self._parts):
+            return []
+        found = []
+        for parts in zip(*(part.smaller(atoms) for part in self._parts), strict=True):
+            other = copy(self)
+            other._parts = list(parts)
+            found.append(other)
+        return found
 
-        def gathered(places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-            width = max(1, int(places[-1]) // atoms)
-            starts = np.flatnonzero(np.diff(places // width, prepend=-1))
-            return np.arange(len(places)), starts, places[starts] // width * width
 
-        return self._smaller(gathered)
-
-    def local(self, stretches: int = 8, atoms: int = 1024) -> "RateLoss | None":
-        """Return the loss on some runs of neighbouring atoms: where theta is few atoms wide."""
-
-        def runs(places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-            firsts = np.linspace(0, len(places) - atoms, stretches).astype(np.int64)
-            chosen = np.unique((firsts[:, None] + np.arange(atoms)).ravel())
-            return chosen, np.arange(len(chosen)), places[chosen]
-
-        return self._smaller(runs)
-
-    def _smaller(
-        self, chosen: Callable[[IntArray], tuple[IntArray, IntArray, IntArray]]
-    ) -> "RateLoss | None":
-        if self.bits or len(self._parts) != 1 or not self._parts[0].passes:
-            return None
-        other, [part] = copy(self), self._parts
-        other._parts = [part.on(*chosen(part.problem.axes[0].places))]
-        return other
+def _in_balls(problem: Problem, bits: int) -> tuple[float, Where]:
+    """Return the loss of a problem and its witness, by balls."""
+    ratio, where = enclose(problem, bits)
+    return (float(ratio.log().mid()) if ratio.is_finite() else math.inf), where

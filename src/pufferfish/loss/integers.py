@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What whole numbers decide: losses that are 0, and how far mass travels.
-
-Whether the loss is 0 depends only on the masses behind the channels: the kernel of Laplace noise is
-invertible.
-"""
+"""What whole numbers decide: losses that are 0 or infinite, and how far mass travels."""
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from pufferfish.loss.kernel import Problem
+from pufferfish.loss.problem import Problem
+from pufferfish.loss.support_function import still_extremes
+from pufferfish.loss.witness import Where
 from pufferfish.numbers import INT64_SAFE, CountArray
-from pufferfish.priors.ambiguity import Point
+from pufferfish.priors.ambiguity import Point, Region
 
 #: Pairs times atoms up to which distances are found pair by pair.
 _TRANSPORT = 1 << 23
 
 
 def loses_nothing(problem: Problem) -> bool:
-    """Whether the loss is exactly 0: the points of all pairs are the same behind the channels."""
-    if problem.regions:
-        return False
-    points = [problem.points(rho) for rho in range(len(problem.adversaries))]
-    return all(_alike(own[i], own[j]) for own in points for i, j in problem.linked)
+    """Whether the loss is exactly 0: the points of all pairs are the same behind the channels.
+
+    Nothing else matters, for the kernel of Laplace noise is invertible.
+    """
+    points = problem.points
+    return bool(points) and all(_alike(points[i], points[j]) for i, j in problem.pairs)
 
 
 def _alike(one: Point, other: Point) -> bool:
@@ -45,6 +45,35 @@ def _over_one(one: Point, other: Point) -> tuple[CountArray, CountArray]:
     return one.masses * (common // one.total), other.masses * (common // other.total)
 
 
+def causes(problem: Problem) -> Any:
+    """Return which points can cause which outputs, shape (secrets, cells)."""
+    found = np.stack([own.masses != 0 for own in problem.points])
+    for at, _ in problem.noises:
+        # Noise reaches every place.
+        found = np.asarray(found.any(axis=at + 1, keepdims=True))
+    return np.broadcast_to(found, (len(found), *problem.shape)).reshape(len(found), -1)
+
+
+def infinite(problem: Problem) -> Where | None:
+    """Return an output that one secret of a pair can cause and the other cannot; None: none."""
+    if problem.pure_noise:
+        return None
+    if problem.points:
+        tops = bottoms = causes(problem)
+    else:
+        regions = [own for own in problem.sets if isinstance(own, Region)]
+        columns = list(problem.axes[0].kinds.values())
+        ends = np.array([still_extremes(own, columns) for own in regions], dtype=object)
+        tops, bottoms = ends[:, 0] > 0, ends[:, 1] > 0
+    for firsts, seconds in problem.comparisons:
+        apart = tops[firsts].any(axis=0) & ~bottoms[seconds].all(axis=0)
+        if apart.any():
+            cell = int(apart.argmax())
+            first, second = tops[firsts, cell].argmax(), bottoms[seconds, cell].argmin()
+            return Where(cell, firsts[int(first)], seconds[int(second)])
+    return None
+
+
 def farthest(problem: Problem) -> Fraction | None:
     """Return a rational bound of the loss where all axes are noise alone, None for others.
 
@@ -56,14 +85,12 @@ def farthest(problem: Problem) -> Fraction | None:
     """
     if not problem.pure_noise:
         return None
-    pairs = [(rho, pair) for rho in range(len(problem.adversaries)) for pair in problem.pairs]
-    many = len(pairs) * problem.cells > _TRANSPORT
-    if many or problem.regions or len(problem.axes) > 1:
+    points, many = problem.points, len(problem.pairs) * problem.cells > _TRANSPORT
+    if many or not points or len(problem.axes) > 1:
         return sum((int(axis.places[-1]) * axis.rate for axis in problem.axes), Fraction(0))
     [axis] = problem.axes
     longest = 0
-    for rho, (i, j) in pairs:
-        points = problem.points(rho)
+    for i, j in problem.pairs:
         sums = [np.cumsum(masses) for masses in _over_one(points[i], points[j])]
         # Both quantile functions are constant between neighbouring levels of either.
         for own in sums:

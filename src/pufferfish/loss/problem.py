@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loss of some releases as a list of problems, of which the largest loss counts.
 
-The rows of a table are one problem. Where the rows of one person are known (strata), the people
-with k rows are a joint prior of k axes per released column, one more problem for each adversary:
+For each adversary the rows of the table are one problem. Where the rows of one person are known
+(strata), the people with k rows are a joint prior of k axes per released column, one more problem:
 all rows of a person are released, independently given their values (theory, section 6). Where
 nothing is known of such people for a secret of a pair, or their grid is too large, the worst cases
 count, k times over.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
 from pufferfish.errors import InputError
-from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, Problem, axis_of
-from pufferfish.numbers import INT64_SAFE
-from pufferfish.priors.ambiguity import Point, Region
+from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, axis_of
+from pufferfish.loss.witness import Where, Witness
+from pufferfish.priors.ambiguity import AmbiguitySet, Point
 from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.tables.rules import Stratum
 
@@ -27,16 +27,93 @@ Releases = Mapping[int, Sequence[Mechanism]]
 
 #: Cells of the grid of outputs up to which the loss is computed.
 LARGEST_GRID = 1 << 24
-#: The same for the rows of one person, times secrets.
+#: The same for several rows of one person, times secrets.
 LARGEST_STRATUM = 1 << 22
 #: The same where channels have to be multiplied out in whole numbers.
 _CHANNELS = 1 << 20
 
 
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Kernels, and what one adversary holds possible under each secret.
+
+    One axis for each released column of each row. The sets are all points or all regions. Points
+    are what their masses become behind the channels, on the grid of outputs, before the noise; up
+    to one factor for all of them. Regions are over the atoms of the only axis. ``pairs`` are of
+    positions among the ``secrets``; ``adversary`` is a position in the scenario; ``rows`` of one
+    person that all of this is about, 1 also for rows that count one by one.
+    """
+
+    axes: tuple[Axis, ...]
+    sets: tuple[AmbiguitySet, ...]
+    pairs: tuple[tuple[int, int], ...]
+    secrets: tuple[str, ...]
+    adversary: int
+    rows: int = 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the grid of outputs."""
+        return tuple(n for axis in self.axes for n in axis.shape)
+
+    @property
+    def cells(self) -> int:
+        """Cells of the grid of outputs."""
+        return math.prod(self.shape)
+
+    @property
+    def work(self) -> int:
+        """Cells of all secrets."""
+        return self.cells * len(self.secrets)
+
+    @property
+    def noises(self) -> list[tuple[int, Axis]]:
+        """The axes with noise, each with the axis of the grid that it is passed over."""
+        ends = np.cumsum([len(axis.shape) for axis in self.axes]).tolist()
+        return [(end - 1, axis) for end, axis in zip(ends, self.axes, strict=True) if axis.noisy]
+
+    @property
+    def pure_noise(self) -> bool:
+        """Whether every axis has Laplace noise and nothing else."""
+        return all(axis.noisy and not axis.kinds for axis in self.axes)
+
+    @property
+    def points(self) -> list[Point]:
+        """The sets if they are points, none if they are regions."""
+        return [own for own in self.sets if isinstance(own, Point)]
+
+    @property
+    def comparisons(self) -> list[tuple[list[int], list[int]]]:
+        """What is compared: the largest likelihood of some secrets, the smallest of others.
+
+        For all pairs of points these are all secrets, in time linear in them. Else each secret is
+        compared with those that it is paired with; not with itself, for its own region may hold two
+        very different distributions.
+        """
+        everyone = list(range(len(self.secrets)))
+        if self.points and len(self.pairs) == math.comb(len(everyone), 2):
+            return [(everyone, everyone)]
+        rivals: list[list[int]] = [[] for _ in everyone]
+        for i, j in self.pairs:
+            rivals[i].append(j)
+            rivals[j].append(i)
+        return [(own, [k]) for k, own in enumerate(rivals)]
+
+    def witness(self, where: Where) -> Witness:
+        """Return where a loss is attained, by names."""
+        place = [int(k) for k in np.unravel_index(where.cell, self.shape)]
+        texts: list[str] = []
+        for axis in self.axes:
+            texts += axis.texts(place[: len(axis.shape)])
+            place = place[len(axis.shape) :]
+        pair = self.secrets[where.first], self.secrets[where.second]
+        return Witness(tuple(texts), pair, self.adversary, self.rows)
+
+
 def problems_of(
     scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID
 ) -> tuple[list[Problem], int]:
-    """Return the problem of single rows, then those of one person's rows; none for no releases.
+    """Return the problems of single rows, and those of one person's rows; none for no releases.
 
     The second answer is the largest number of rows of which only worst cases over the whole support
     are known (some secret of a pair has no such people, or their grid is too large); 0: none.
@@ -47,128 +124,112 @@ def problems_of(
     applied = {c: tuple(own) for c, own in sorted(releases.items()) if own}
     if not applied:
         return [], 0
-    problems, unknown = [_rows_problem(scenario, applied, limit)], 0
-    for rows in sorted({stratum.rows for strata in scenario.strata for stratum in strata}):
-        for number, prior in enumerate(scenario.priors):
-            pairs: list[Pair] = []
-            for own in (own for own in prior.strata if own.rows == rows):
-                have = {s for s in scenario.protected if own.counts[prior.row(s)].any()}
-                pairs = [pair for pair in scenario.pairs if have.issuperset(pair)]
-                try:
-                    if pairs:
-                        args = scenario, applied, limit, number, own, pairs
-                        problems.append(_stratum_problem(*args))
-                except GridTooLarge:
-                    pairs = []
-            if len(pairs) < len(scenario.pairs):
-                unknown = max(unknown, rows)
+    problems, unknown = [], 0
+    several = {stratum.rows for strata in scenario.strata for stratum in strata}
+    for number, prior in enumerate(scenario.priors):
+        if len(scenario.product.axes) == 1:
+            problems.append(_column_problem(scenario, applied, number, limit))
+        elif scenario.has_region:
+            raise InputError("a region is for the prior of one column, not of several together")
+        else:
+            single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
+            pairs = list(scenario.pairs)
+            problems.append(_people_problem(scenario, applied, number, single, pairs, limit))
+        known = dict.fromkeys(several, 0)
+        for stratum in prior.strata:
+            have = {s for s in scenario.protected if stratum.counts[prior.row(s)].any()}
+            pairs = [pair for pair in scenario.pairs if have.issuperset(pair)]
+            with suppress(GridTooLarge):
+                if pairs:
+                    made = _people_problem(scenario, applied, number, stratum, pairs, limit)
+                    problems.append(made)
+                    known[stratum.rows] = len(pairs)
+        lacking = [rows for rows, many in known.items() if many < len(scenario.pairs)]
+        unknown = max([unknown, *lacking])
     return problems, unknown
 
 
-def _rows_problem(scenario: Scenario, applied: Releases, limit: int) -> Problem:
+def _column_problem(scenario: Scenario, applied: Releases, number: int, limit: int) -> Problem:
     """Return the problem of single rows: on the atoms that have mass, or on all with a region."""
-    shape, sets = scenario.product.shape, scenario.sets()
-    numbers = tuple(range(len(sets)))
-    if scenario.has_region:
-        if len(shape) > 1:
-            raise InputError("a region is for the prior of one column, not of several together")
-        axis = axis_of(0, scenario.support, applied[0], np.arange(shape[0]))
-        if axis.noisy and axis.columns is not None:
-            raise GridTooLarge
-        return _problem(scenario.protected, scenario.pairs, (axis,), sets, numbers)
-    silent = tuple(c for c in range(len(shape)) if c not in applied)
-    points = [
-        [_summed(own, shape, silent) for own in beliefs if isinstance(own, Point)]
-        for beliefs in sets
-    ]
-    axes = []
-    for at, c in enumerate(applied):
-        others = tuple(d for d in range(len(applied)) if d != at)
-        each = ((own.masses != 0).any(axis=others) for row in points for own in row)
-        used = reduce(np.logical_or, each)
-        atoms = np.flatnonzero(used)
-        axes.append(axis_of(c, scenario.product.axes[c], applied[c], atoms))
-        if len(atoms) < len(used):
-            points = [
-                [Point(np.take(own.masses, atoms, axis=at), own.total) for own in row]
-                for row in points
-            ]
-    return _problem(scenario.protected, scenario.pairs, axes, points, numbers, 1, limit)
-
-
-def _summed(point: Point, shape: tuple[int, ...], silent: tuple[int, ...]) -> Point:
-    """Return the masses of the released columns; what is not released is summed out."""
-    masses = point.masses.reshape(shape)
-    if silent:
-        exact = masses.astype(object) if point.total >= INT64_SAFE else masses
-        masses = exact.sum(axis=silent)
-    return Point(masses, point.total)
-
-
-def _problem(
-    secrets: tuple[str, ...],
-    pairs: Sequence[tuple[str, str]],
-    axes: Sequence[Axis],
-    adversaries: Sequence[Sequence[Point | Region]],
-    numbers: tuple[int, ...],
-    rows: int = 1,
-    limit: int = LARGEST_GRID,
-) -> Problem:
-    """Return a problem, its points sent through the channels of all axes."""
-    place = {secret: k for k, secret in enumerate(secrets)}
-    named = tuple((place[a], place[b]) for a, b in pairs)
-    problem = Problem(tuple(axes), (), named, secrets, numbers, rows)
-    if problem.cells > (min(limit, _CHANNELS) if any(a.columns for a in axes) else limit):
+    secrets, sets, atoms = (
+        scenario.protected,
+        scenario.sets()[number],
+        np.arange(scenario.support.size),
+    )
+    points = [own for own in sets if isinstance(own, Point)]
+    if points:
+        atoms = np.flatnonzero(np.any([own.masses != 0 for own in points], axis=0))
+    axis = axis_of(0, scenario.support, applied[0], atoms)
+    if points:
+        points = [Point(own.masses.take(atoms), own.total) for own in points]
+        sets = _behind_channels(points, [axis], limit)
+    elif axis.noisy and axis.kinds:
         raise GridTooLarge
-    sets = tuple(tuple(_behind(own, axes) for own in beliefs) for beliefs in adversaries)
-    return replace(problem, adversaries=sets)
+    return Problem((axis,), sets, _positions(scenario.pairs, secrets), secrets, number)
 
 
-def _behind(own: Point | Region, axes: Sequence[Axis]) -> Point | Region:
-    """Return what a point's masses become behind all channels, exactly."""
-    if isinstance(own, Region) or not any(axis.columns for axis in axes):
-        return own
-    array, at, total = own.masses.astype(object), 0, own.total
-    for axis in axes:
-        if axis.columns is not None:
-            columns = np.empty((len(axis.columns), len(axis.atoms)), dtype=object)
-            columns[:] = axis.columns
-            moved = np.moveaxis(array, at, -1)
-            if axis.noisy:
-                array = np.moveaxis(moved[..., None, :] * columns, (-2, -1), (at, at + 1))
-            else:
-                array = np.moveaxis(moved @ columns.T, -1, at)
-        at, total = at + len(axis.shape), total * axis.unit
-    return Point(array, total)
-
-
-def _stratum_problem(
+def _people_problem(
     scenario: Scenario,
     applied: Releases,
-    limit: int,
     number: int,
     stratum: Stratum,
     pairs: Sequence[Pair],
+    limit: int,
 ) -> Problem:
-    """Return the problem of the people with one number of rows, under one adversary."""
+    """Return the problem of the people with one number of rows, on the atoms that have mass."""
     secrets = tuple(s for s in scenario.protected if any(s in pair for pair in pairs))
     counts = [stratum.counts[scenario.priors[number].row(s)] for s in secrets]
-    used = np.any(counts, axis=0)
-    each = np.unravel_index(stratum.sequences[used], scenario.product.shape)
-    limit = min(limit, LARGEST_STRATUM // len(secrets))
+    used = np.flatnonzero(np.any([own != 0 for own in counts], axis=0))
+    sequences = stratum.sequences.take(used, axis=0)
+    if stratum.rows > 1:
+        limit = min(limit, LARGEST_STRATUM // len(secrets))
     axes: list[Axis] = []
-    flat = np.zeros(int(used.sum()), dtype=np.int64)
+    flat = np.zeros(len(used), dtype=np.int64)
     for row in range(stratum.rows):
+        # Not all rows at once: NumPy 2.4 is wrong for more than 8,192 lines of one number.
+        each = np.unravel_index(sequences[:, row], scenario.product.shape)
         for c, own in applied.items():
-            atoms, where = np.unique(each[c][:, row], return_inverse=True)
-            axes.append(axis_of(c, scenario.product.axes[c], own, atoms))
-            if math.prod(len(axis.atoms) for axis in axes) > limit:
+            present = np.zeros(scenario.product.shape[c], dtype=bool)
+            present[each[c]] = True
+            axes.append(axis_of(c, scenario.product.axes[c], own, np.flatnonzero(present)))
+            if stratum.rows > 1 and math.prod(len(axis.atoms) for axis in axes) > limit:
                 raise GridTooLarge
-            flat = flat * len(atoms) + where.reshape(-1)
-    shape = tuple(len(axis.atoms) for axis in axes)
-    points = []
+            flat = flat * len(axes[-1].atoms) + (np.cumsum(present) - 1).take(each[c])
+    shape, points = tuple(len(axis.atoms) for axis in axes), []
     for masses in counts:
-        grid = np.zeros(math.prod(shape), dtype=np.int64)
-        np.add.at(grid, flat, masses[used])
+        # What is not released is summed out.
+        grid = np.zeros(math.prod(shape), dtype=masses.dtype)
+        np.add.at(grid, flat, masses.take(used))
         points.append(Point(grid.reshape(shape), int(masses.sum())))
-    return _problem(secrets, pairs, axes, [points], (number,), stratum.rows, limit)
+    sets = _behind_channels(points, axes, limit)
+    return Problem(tuple(axes), sets, _positions(pairs, secrets), secrets, number, stratum.rows)
+
+
+def _positions(pairs: Iterable[Pair], secrets: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    place = {secret: k for k, secret in enumerate(secrets)}
+    return tuple((place[a], place[b]) for a, b in pairs)
+
+
+def _behind_channels(
+    points: Iterable[Point], axes: Sequence[Axis], limit: int
+) -> tuple[Point, ...]:
+    """Return what the masses become behind the channels of all axes, exactly."""
+    channels = any(axis.kinds for axis in axes)
+    if math.prod(n for a in axes for n in a.shape) > (min(limit, _CHANNELS) if channels else limit):
+        raise GridTooLarge
+    if not channels:
+        return tuple(points)
+    found = []
+    for point in points:
+        array, at = point.masses.astype(object), 0
+        for axis in axes:
+            if axis.kinds:
+                columns = np.array(list(axis.kinds.values()), dtype=object)
+                moved = np.moveaxis(array, at, -1)
+                if axis.noisy:
+                    array = np.moveaxis(moved[..., None, :] * columns, (-2, -1), (at, at + 1))
+                else:
+                    array = np.moveaxis(moved @ columns.T, -1, at)
+            at += len(axis.shape)
+        found.append(Point(array, point.total * math.prod(axis.unit for axis in axes)))
+    return tuple(found)

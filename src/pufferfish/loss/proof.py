@@ -8,16 +8,17 @@ mass travels over theta with epsilon (theory, section 8).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 
 from pufferfish.errors import InputError
 from pufferfish.loss.balls import enclose, log_ends
-from pufferfish.loss.certificate import Certificate, LossBound, Witness
-from pufferfish.loss.integers import farthest, loses_nothing
-from pufferfish.loss.kernel import GridTooLarge, Mechanism, Problem
-from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
+from pufferfish.loss.certificate import Certificate, LossBound
+from pufferfish.loss.integers import farthest, infinite, loses_nothing
+from pufferfish.loss.kernel import GridTooLarge, Mechanism
+from pufferfish.loss.problem import LARGEST_GRID, Problem, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles
 from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms.channel import Channel
@@ -25,7 +26,6 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import (
     Number,
     float_down,
-    float_up,
     parse_epsilon,
     parse_number,
     precision,
@@ -44,27 +44,6 @@ _MOST_EXACT_BITS = 1 << 17
 _LAST_BALL_CELLS = 4_000_000
 #: Bounds are close enough when they are neighbouring doubles, or nearly.
 _TIGHT = Fraction(1, 10**15)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What was proved of one problem; ``upper`` None: the loss is infinite."""
-
-    lower: Fraction
-    upper: Fraction | None
-    method: str
-    witness: Witness | None = None
-    bits: int | None = None
-    error: float | None = None
-    rows: int = 1
-
-    def decides(self, epsilon: Fraction | None) -> bool:
-        """Whether the bounds lie on one side of epsilon; without one, whether they are close."""
-        if self.upper is None:
-            return True
-        if epsilon is None:
-            return self.upper - self.lower <= _TIGHT * self.upper
-        return self.upper <= epsilon or self.lower > epsilon
 
 
 def certify(
@@ -151,24 +130,28 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
 
     Where a grid does not fit, worst cases take its place.
     """
-    found = _solved(scenario, releases, epsilon, LARGEST_GRID, anyway=True)
-    worst, (lower, rounded) = _worst(found), _lower(found)
-    holds = epsilon is not None and worst.upper is not None and worst.upper <= epsilon
-    loss = math.inf if worst.upper is None else float_up(worst.upper)
+    rows = tuple(sorted({s.rows for strata in scenario.strata for s in strata}))
+    try:
+        found = _solved(scenario, releases, epsilon, LARGEST_GRID)
+    except GridTooLarge:
+        found = [_worst_cases(scenario, releases, max(rows, default=1))]
+    bound = _largest(found)
+    holds = epsilon is not None and bound.at_most(epsilon)
+    loss = bound.value
     if epsilon is not None and holds:
         # The double of epsilon stands for the decimal that it prints as: for epsilon itself.
         loss = min(loss, float(epsilon))
     return Certificate(
-        method=worst.method,
+        method=bound.method,
         loss=loss,
-        loss_at_least=rounded,
+        loss_at_least=math.inf if bound.lower is None else float_down(bound.lower),
         epsilon=epsilon,
         holds=holds,
-        decided=holds or (epsilon is not None and lower > epsilon),
-        witness=worst.witness,
-        precision=max((own.bits for own in found if own.bits is not None), default=None),
-        error_bound=worst.error,
-        rows=_rows(scenario),
+        decided=holds or (epsilon is not None and (bound.lower is None or bound.lower > epsilon)),
+        witness=bound.witness,
+        precision=max((own.precision for own in found if own.precision), default=None),
+        error_bound=bound.error_bound,
+        rows=rows,
     )
 
 
@@ -178,115 +161,97 @@ def loss_bound(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID
     That of single rows is joint; rows of one person of which too little is known count with their
     worst cases.
     """
-    found = _solved(scenario, releases, None, limit, anyway=False)
-    worst = _worst(found)
-    return LossBound(
-        upper=worst.upper,
-        lower=_lower(found)[1],
-        kind="worst-case sum" if worst.method == "none" else "joint loss",
-        method=worst.method,
-        rows=worst.rows,
-        witness=worst.witness,
-    )
+    return _largest(_solved(scenario, releases, None, limit))
 
 
-def _worst(found: Iterable[_Found]) -> _Found:
-    return max(found, key=lambda own: rank(own.upper))
-
-
-def _lower(found: Sequence[_Found]) -> tuple[Fraction | float, float]:
-    """Return a lower bound of the largest loss, and rounded down; infinite where one is."""
-    if any(own.upper is None and own.method != "none" for own in found):
-        return math.inf, math.inf
-    lower = max(own.lower for own in found)
-    return lower, float_down(lower)
+def _largest(found: Iterable[LossBound]) -> LossBound:
+    """Return the largest upper bound, with the largest lower one."""
+    bounds = [LossBound(Fraction(0), Fraction(0), method="exact"), *found]
+    lower = max((own.lower for own in bounds), key=rank)
+    return replace(max(bounds, key=lambda own: rank(own.upper)), lower=lower)
 
 
 def _solved(
-    scenario: Scenario, releases: Releases, epsilon: Fraction | None, limit: int, anyway: bool
-) -> list[_Found]:
-    """Return what is proved of every problem; ``anyway``: by worst cases where none fits."""
-    found = [_Found(Fraction(0), Fraction(0), "exact")]
-    try:
-        problems, bounded = problems_of(scenario, releases, limit)
-    except GridTooLarge:
-        if not anyway:
-            raise
-        problems, bounded = [], max([1, *_rows(scenario)])
+    scenario: Scenario, releases: Releases, epsilon: Fraction | None, limit: int
+) -> list[LossBound]:
+    """Return what is proved of every problem, and the worst cases of rows that have none."""
+    problems, unknown = problems_of(scenario, releases, limit)
+    found = []
     for problem in problems:
+        exact = all(axis.exact for axis in problem.axes)
         try:
             own = _solve(problem, epsilon)
         except GridTooLarge:
-            if problem.rows == 1 and not anyway:
+            if problem.rows == 1:
                 raise
-            bounded = max(bounded, problem.rows)
-            continue
-        if not all(axis.exact for axis in problem.axes):
-            # Something was replaced by what tells more: the loss itself may be smaller.
-            method = "none" if own.upper is None else own.method
-            own = replace(own, lower=Fraction(0), witness=None, method=method)
-        found.append(replace(own, rows=problem.rows))
-    if bounded:
-        # The sum of all worst cases over the whole support.
-        axes = scenario.product.axes
-        terms = [worst_case(m, axes[c]) for c, made in releases.items() for m in made]
-        found.append(_Found(Fraction(0), added(terms, bounded), "none", rows=bounded))
-    return found
+            unknown = max(unknown, problem.rows)
+        else:
+            if exact:
+                found.append(own)
+            elif own.upper is None:
+                unknown = max(unknown, problem.rows)
+            else:
+                # Something was replaced by what tells more: the loss itself may be smaller.
+                found.append(replace(own, lower=Fraction(0), witness=None))
+    return [*found, _worst_cases(scenario, releases, unknown)] if unknown else found
 
 
-def _rows(scenario: Scenario) -> tuple[int, ...]:
-    return tuple(sorted({s.rows for strata in scenario.strata for s in strata}))
+def _worst_cases(scenario: Scenario, releases: Releases, rows: int) -> LossBound:
+    """Return the sum of all worst cases over the whole support, for so many rows of one person."""
+    axes = scenario.product.axes
+    terms = [worst_case(made, axes[c]) for c, own in releases.items() for made in own]
+    return LossBound(added(terms, rows), Fraction(0), "worst-case sum", rows=rows)
 
 
-def _solve(problem: Problem, epsilon: Fraction | None) -> _Found:
+def _solve(problem: Problem, epsilon: Fraction | None) -> LossBound:
     """Prove the loss of one problem, or raise GridTooLarge."""
+    nothing = LossBound(Fraction(0), Fraction(0), method="exact", rows=problem.rows)
     if loses_nothing(problem):
-        return _Found(Fraction(0), Fraction(0), "exact")
-    found = None
-    if problem.work > BALL_CELLS and not problem.regions:
-        found = _by_doubles(problem)
-    if found is None or not (epsilon is None or found.decides(epsilon)):
-        found = _by_balls(problem, epsilon, found)
-    bound = None if epsilon is not None and found.decides(epsilon) else farthest(problem)
-    if bound is None or found.upper is None:
-        return found
-    if bound < found.upper:
-        return replace(found, upper=bound, method=f"{found.method}+rational")
-    apart = problem.work * len(problem.secrets) <= _LAST_BALL_CELLS
-    if epsilon is not None and apart and len(problem.pairs) * len(problem.numbers) > 1:
+        return nothing
+    apart = infinite(problem)
+    if apart is not None:
+        return replace(nothing, upper=None, lower=None, witness=problem.witness(apart))
+    found, reach = None, None
+    for found in _attempts(problem, epsilon):
+        decided = _decides(found, epsilon)
+        if decided and epsilon is not None:
+            return found
+        reach = farthest(problem)
+        if decided or (reach is not None and rank(reach) <= rank(epsilon or found.upper)):
+            break
+    if found is None:
+        raise GridTooLarge
+    if reach is not None and rank(reach) < rank(found.upper):
+        return replace(found, upper=reach, method=f"{found.method}+rational")
+    few = problem.work * len(problem.secrets) <= _LAST_BALL_CELLS
+    if epsilon is not None and reach is not None and few and len(problem.pairs) > 1:
         # One pair may be decided by its ball, another one by the distance.
-        return _worst(_solve(one, epsilon) for one in _by_pairs(problem))
+        return _largest(_solve(_pair_of(problem, *pair), epsilon) for pair in problem.pairs)
     return found
 
 
-def _by_pairs(problem: Problem) -> Iterator[Problem]:
-    """Yield a problem for each adversary and pair."""
-    for number, beliefs in zip(problem.numbers, problem.adversaries, strict=True):
-        for i, j in problem.pairs:
-            yield replace(
-                problem,
-                adversaries=((beliefs[i], beliefs[j]),),
-                pairs=((0, 1),),
-                secrets=(problem.secrets[i], problem.secrets[j]),
-                numbers=(number,),
-            )
+def _pair_of(problem: Problem, i: int, j: int) -> Problem:
+    """Return the problem of one pair of secrets."""
+    sets, secrets = problem.sets, problem.secrets
+    pair = (secrets[i], secrets[j])
+    return replace(problem, sets=(sets[i], sets[j]), secrets=pair, pairs=((0, 1),))
 
 
-def _by_doubles(problem: Problem) -> _Found | None:
-    """Bound the loss in doubles; None where the bound is not proved for such a problem."""
-    try:
-        lower, upper, where = enclose_in_doubles(problem)
-    except TooExtreme:
-        return None
-    if math.isinf(upper):
-        return _Found(Fraction(0), None, "exact", problem.witness(where))
-    error = math.nextafter((upper - lower) / 2, math.inf)
-    ends = Fraction(lower), Fraction(upper)
-    return _Found(*ends, "float-bound", problem.witness(where), error=error)
+def _decides(found: LossBound, epsilon: Fraction | None) -> bool:
+    """Whether finite bounds lie on one side of epsilon; without one, whether they are close."""
+    if found.upper is None or found.lower is None:
+        return False
+    if epsilon is None:
+        near = found.upper - found.lower <= _TIGHT * found.upper
+        return near or found.method == "float-bound"
+    return found.upper <= epsilon or found.lower > epsilon
 
 
-def _by_balls(problem: Problem, epsilon: Fraction | None, known: _Found | None) -> _Found:
-    """Enclose the loss at growing precision; what is ``known`` stands where balls take too long."""
+def _attempts(problem: Problem, epsilon: Fraction | None) -> Iterator[LossBound]:
+    """Yield bounds of a finite loss: in doubles on a large grid, by balls of growing precision."""
+    if problem.work > BALL_CELLS and problem.points:
+        with suppress(TooExtreme):
+            yield _by_doubles(problem)
     bits = _BITS
     if epsilon is not None:
         bits += max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
@@ -294,17 +259,28 @@ def _by_balls(problem: Problem, epsilon: Fraction | None, known: _Found | None) 
     most = max(_MOST_BITS, 4 * bits) if problem.noises else _MOST_EXACT_BITS
     while problem.work <= _LAST_BALL_CELLS and bits <= most:
         ratio, where = enclose(problem, bits)
-        witness, method = problem.witness(where), "ball" if problem.noises else "exact"
-        if ratio is None:
-            return _Found(Fraction(0), None, "exact", witness)
         with precision(bits):
             lower, upper = log_ends(ratio)
         if upper is not None:  # else nothing is known at this precision
-            known = _Found(lower, upper, method, witness, bits)
-            bound = None if known.decides(epsilon) else farthest(problem)
-            if known.decides(epsilon) or (bound is not None and bound <= (epsilon or upper)):
-                break
+            yield LossBound(
+                upper,
+                lower,
+                method="ball" if problem.noises else "exact",
+                rows=problem.rows,
+                witness=problem.witness(where),
+                precision=bits,
+            )
         bits *= 2
-    if known is None:
-        raise GridTooLarge
-    return known
+
+
+def _by_doubles(problem: Problem) -> LossBound:
+    """Bound the loss in doubles, or raise TooExtreme."""
+    lower, upper, where = enclose_in_doubles(problem)
+    return LossBound(
+        Fraction(upper),
+        Fraction(lower),
+        method="float-bound",
+        rows=problem.rows,
+        witness=problem.witness(where),
+        error_bound=math.nextafter((upper - lower) / 2, math.inf),
+    )

@@ -70,7 +70,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.loss.kernel import Axis, Problem, Where
+from pufferfish.loss.integers import causes
+from pufferfish.loss.kernel import Axis
+from pufferfish.loss.problem import Problem
+from pufferfish.loss.witness import Where
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point
 
@@ -98,13 +101,14 @@ class TooExtreme(ArithmeticError):
 
 
 def enclose_in_doubles(problem: Problem) -> tuple[float, float, Where]:
-    """Bound the loss of points (it may be infinite) from both sides, or raise TooExtreme."""
+    """Bound the loss of points, which must not be infinite, or raise TooExtreme."""
     with np.errstate(all="ignore"):
-        found = [(*_adversary(problem, rho), rho) for rho in range(len(problem.adversaries))]
-    ratio, i, j, cell, rho = max(found)
-    where = Where(cell, (i, j), rho)
-    if math.isinf(ratio):
-        return math.inf, math.inf, where
+        rows = _likelihoods(problem)
+        # What none of those that are compared can cause is equal for all of them.
+        np.copyto(rows, 1.0, where=~causes(problem))
+        if not float(rows.min()) >= LOW:
+            raise TooExtreme
+        ratio, where = max(_largest(rows, *sides) for sides in problem.comparisons)
     # The logarithm errs by at most 8 u relative, the sums below by u each.
     log = math.log(ratio)
     error = math.nextafter(error_bound(problem) + 20 * UNIT * log, math.inf)
@@ -127,46 +131,20 @@ def _units(size: int) -> int:
     return 11 * WIDTH + 9 + _units(-(-size // WIDTH))
 
 
-def _adversary(problem: Problem, rho: int) -> tuple[float, int, int, int]:
-    """Return the largest computed ratio, its secrets, likelier first, and its cell."""
-    points = problem.points(rho)
-    causes = np.stack([own.masses != 0 for own in points])
-    for at, _ in problem.noises:
-        # Noise reaches every place.
-        causes = np.asarray(causes.any(axis=at + 1, keepdims=True))
-    causes = np.broadcast_to(causes, (len(points), *problem.shape)).reshape(len(points), -1)
-    for i, j in problem.linked:
-        if bool((differ := causes[i] != causes[j]).any()):
-            cell = int(differ.argmax())
-            return (math.inf, i, j, cell) if causes[i, cell] else (math.inf, j, i, cell)
-    rows = _likelihoods(problem, points)
-    groups = [range(len(points))] if problem.all_pairs else problem.pairs
-    best = (1.0, *problem.pairs[0], 0)
-    for group in map(list, groups):
-        compared = causes[group].any(axis=0)
-        whole = len(group) == len(rows) and bool(compared.all())
-        chosen = rows if whole else rows[group][:, compared]
-        if not float(chosen.min()) >= LOW:
-            raise TooExtreme
-        ratio, i, j, at = _largest(chosen)
-        cell = at if whole else int(np.flatnonzero(compared)[at])
-        best = max(best, (ratio, group[i], group[j], cell))
-    return best
+def _largest(rows: FloatArray, firsts: list[int], seconds: list[int]) -> tuple[float, Where]:
+    """Return the largest ratio of some rows to others, and where it is."""
+    ratios = rows[firsts].max(axis=0) / rows[seconds].min(axis=0)
+    cell = int(ratios.argmax())
+    first, second = rows[firsts, cell].argmax(), rows[seconds, cell].argmin()
+    return float(ratios[cell]), Where(cell, firsts[int(first)], seconds[int(second)])
 
 
-def _largest(rows: FloatArray) -> tuple[float, int, int, int]:
-    """Return the largest ratio of any two rows, these two, and where."""
-    ratios = rows.max(axis=0) / rows.min(axis=0)
-    at = int(ratios.argmax())
-    return float(ratios[at]), int(rows[:, at].argmax()), int(rows[:, at].argmin()), at
-
-
-def _likelihoods(problem: Problem, points: list[Point]) -> FloatArray:
-    """Return the likelihoods of all secrets on the grid, flat."""
-    array = np.stack([_rounded(point) for point in points])
-    for own, point in zip(array, points, strict=True):
-        if not float(own[point.masses != 0].min()) >= _LEAST_MASS:
-            raise TooExtreme
+def _likelihoods(problem: Problem) -> FloatArray:
+    """Return the likelihoods of all secrets on the grid, shape (secrets, cells)."""
+    array = np.stack([_rounded(point) for point in problem.points])
+    has = np.stack([point.masses != 0 for point in problem.points])
+    if not float(array.min(initial=1.0, where=has)) >= _LEAST_MASS:
+        raise TooExtreme
     for at, axis in problem.noises:
         array = _noise(array, at + 1, axis)
     return array.reshape(len(array), -1)
@@ -194,11 +172,9 @@ def _noise(array: FloatArray, at: int, axis: Axis) -> FloatArray:
     mirrored = (index[-1] - index)[::-1]
     passed = np.empty_like(lines)
     size = max(4, _PIECE // shape[-1])
-    for start in range(0, len(lines), size):
-        piece = lines[start : start + size]
-        into = passed[start : start + size]
-        into[:] = scan(index, piece, rate, inclusive=True)
-        into += scan(mirrored, piece[:, ::-1], rate, inclusive=False)[:, ::-1]
+    for cut in (slice(start, start + size) for start in range(0, len(lines), size)):
+        passed[cut] = scan(index, lines[cut], rate, inclusive=True)
+        passed[cut] += scan(mirrored, lines[cut, ::-1], rate, inclusive=False)[:, ::-1]
     return np.moveaxis(passed.reshape(shape), -1, at)
 
 

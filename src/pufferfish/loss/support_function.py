@@ -18,15 +18,13 @@ from pufferfish.numbers import IntArray
 from pufferfish.priors.ambiguity import Region
 
 
-def still_extremes(
-    region: Region, columns: Sequence[Sequence[int]] | None
-) -> tuple[list[int], list[int]]:
+def still_extremes(region: Region, columns: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     """Return the largest and the smallest <P, k_y> of all outputs without noise.
 
-    ``columns``: k_y for each output, None for the value itself; the answer is over the region's
+    ``columns``: k_y for each output, none for the value itself; the answer is over the region's
     unit, times that of the columns.
     """
-    if columns is not None:
+    if columns:
         sides = zip(*(column_extremes(region, column) for column in columns), strict=True)
         tops, bottoms = map(list, sides)
         return tops, bottoms
@@ -74,18 +72,15 @@ class Extreme:
     distance: IntArray
     target: IntArray
 
-    def masses_at(self, places: IntArray, y: int) -> list[int]:
+    def masses_at(self, places: IntArray, y: int) -> Any:
         """Return the extreme P for the output at atom y, over the region's unit."""
-        room, first, last = self.region.room, int(self.first[y]), int(self.last[y])
-        left, masses = int(self.shell[y]), list(self.region.least)
-        for x, away in enumerate(np.abs(places - places[y]).tolist()):
-            if away == self.distance[y]:
-                poured = min(left, room[x])
-                left -= poured
-            else:
-                poured = room[x] if (first <= x < last) == self.largest else 0
-            masses[x] += poured
-        masses[int(self.target[y])] += self.region.free
+        atoms = np.arange(len(places))
+        within = (self.first[y] <= atoms) & (atoms < self.last[y])
+        least, room = (np.array(own, dtype=object) for own in (self.region.least, self.region.room))
+        masses = least + np.where(within == self.largest, room, 0)
+        # The two atoms at one distance from y are as good as one.
+        masses[np.argmax(np.abs(places - places[y]) == self.distance[y])] += self.shell[y]
+        masses[self.target[y]] += self.region.free
         return masses
 
 

@@ -15,28 +15,24 @@ from flint import arb, fmpq
 from pufferfish.loss.balls import log_ends
 from pufferfish.loss.kernel import Mechanism, likelihoods
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import IntArray, precision
+from pufferfish.numbers import precision
 from pufferfish.support import Support, lattice_of
 
 _BITS = 128
 
 
-def worst_case(
-    mechanism: Mechanism, support: Support, atoms: IntArray | None = None
-) -> Fraction | None:
+def worst_case(mechanism: Mechanism, support: Support) -> Fraction | None:
     """Return the largest ln k(y|x) / k(y|x') of one mechanism; None: infinite.
 
-    It is exact for noise, and rounded up for a channel. ``atoms``: the positions that x and x' can
-    have, increasing; by default the whole support.
+    x and x' are any values of the support. It is exact for noise, and rounded up for a channel.
     """
-    atoms = np.arange(support.size, dtype=np.int64) if atoms is None else atoms
     if isinstance(mechanism, DiscreteLaplace):
         lattice = lattice_of(support)
-        diameter = int(lattice.index[atoms[-1]] - lattice.index[atoms[0]]) * lattice.step
+        diameter = int(lattice.index[-1]) * lattice.step
         if diameter and (mechanism.scale == 0 or (lattice.step / mechanism.step).denominator != 1):
             return None
         return diameter / Fraction(mechanism.scale) if diameter else Fraction(0)
-    columns, _ = likelihoods(support, mechanism, atoms)
+    columns, _ = likelihoods(support, mechanism, np.arange(support.size))
     columns = [column for column in columns if any(column)]
     if any(min(column) == 0 for column in columns):
         return None
