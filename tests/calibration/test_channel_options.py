@@ -188,6 +188,6 @@ def test_what_is_asked_too_much() -> None:
     assert "larger epsilon" not in refused(BIT, Fraction(25), min_keep=1)
     # What never occurs is never published where frequencies stay, not even for itself.
     idle = {"invariant": True, "weights": [1, 0]}
-    assert "fewer conditions" in refused(BIT, HALF, min_keep="0.1", **idle)
+    assert "weights above 0" in refused(BIT, HALF, min_keep="0.1", **idle)
     region = BIT.priors[0].with_region(tv_radius="0.2")
     assert "no region" in refused(Scenario(region), HALF, min_keep="0.99")

@@ -78,7 +78,7 @@ def channel(
     try:
         optimum = solve(program.lp)
     except Infeasible:
-        raise InputError(_why_infeasible(scenario, conditions, used)) from None
+        raise InputError(_why_infeasible(scenario, conditions, used, whole)) from None
     table = repaired(program.task, optimum.values)
     rows = average.with_rows(table)
     least = Fraction(least_cost(program, optimum.duals, private=used == epsilon)) * program.unit
@@ -127,12 +127,15 @@ def exponential_below(epsilon: Fraction) -> Fraction:
     return Fraction((1 << (_BITS + _EXP_BITS)) // high, 1 << _BITS)
 
 
-def _why_infeasible(scenario: Scenario, asked: Conditions, epsilon: Fraction) -> str:
+def _why_infeasible(
+    scenario: Scenario, asked: Conditions, epsilon: Fraction, weights: Sequence[int]
+) -> str:
     """Return one line on what cannot be met, and what would make it feasible."""
     ways = {
         "a smaller min_keep": asked.min_keep is not None,
         "a larger epsilon": epsilon < LARGEST_EPSILON,
         "fewer conditions": len(asked.names) > 1,
+        "weights above 0": asked.invariant and 0 in weights,
         "no region (confidence or tv_radius)": scenario.has_region,
     }
     return (

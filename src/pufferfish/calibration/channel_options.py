@@ -39,7 +39,9 @@ class Conditions:
     def names(self) -> tuple[str, ...]:
         """The conditions as they are listed: ``invariant``, ``unbiased``, ``min_keep 0.6``."""
         names = [name for name in ("invariant", "unbiased") if getattr(self, name)]
-        return (*names, *(() if self.min_keep is None else (f"min_keep {show(self.min_keep)}",)))
+        if self.min_keep is not None:
+            names.append(f"min_keep {show(self.min_keep)}")
+        return tuple(names)
 
 
 def read_conditions(
@@ -203,13 +205,12 @@ def output_alphabet(support: Support, outputs: object) -> Support:
     _check_ordered(support, "a finer output")
     lattice, parts = lattice_of(support), between + 1
     # Nearer to 0 than 2**52 steps, all multiples of a step are different doubles.
-    ends = (lattice.origin, lattice.origin + int(lattice.index[-1]))
-    if (lattice.size - 1) * parts > _MOST_OUTPUTS or max(map(abs, ends)) * parts > MAX_CELLS // 2:
+    index, farthest = lattice.index, max(abs(lattice.values[end] / lattice.step) for end in (0, -1))
+    if (lattice.size - 1) * parts > _MOST_OUTPUTS or farthest * parts > MAX_CELLS // 2:
         raise InputError(
             f"{between} points between neighbours make more than {_MOST_OUTPUTS} outputs, or "
             "some of more than 2**52 steps; ask for fewer, or give a coarser step (--step)"
         )
-    index = lattice.index
     inner = index[:-1, None] * parts + np.diff(index)[:, None] * np.arange(parts)
     units = np.append(inner, index[-1] * parts)
     shared = math.gcd(parts, *units.tolist())

@@ -103,9 +103,8 @@ class _Builder:
         """Return the program of all rows; further variables cost nothing."""
         sizes, index, values, ends, equal = map(np.concatenate, zip(*self._rows, strict=True))
         start = np.cumsum([0, *sizes])
-        return LinearProgram(
-            self.padded(cost), self.padded(least), start, index, values, ends, equal
-        )
+        cost, least = self.padded(cost), self.padded(least)
+        return LinearProgram(cost, least, start, index, values, ends, equal)
 
 
 def check_size(scenario: Scenario, outputs: int) -> None:

@@ -83,8 +83,7 @@ def solve(program: LinearProgram) -> Optimum:
         status = highs.getModelStatus()
         if status == highspy.HighsModelStatus.kOptimal:
             found = highs.getSolution()
-            values, duals = np.array(found.col_value), np.array(found.row_dual)
-            return Optimum(values, duals, highs.getRunTime())
+            return Optimum(np.array(found.col_value), np.array(found.row_dual), highs.getRunTime())
     # The presolver alone may err; the second try goes without.
     if status == highspy.HighsModelStatus.kInfeasible:
         raise Infeasible("the linear program has no solution")
