@@ -302,6 +302,7 @@ def test_people_with_several_rows_cost_worst_cases(ledger: Ledger) -> None:
     both = ledger.price(table, own)
     assert both.bound.upper == 2 * (Fraction(1, 8) + 1 / Fraction(own.scale or 1))
     spend(ledger, table, own)
+    assert ledger.verify().differences == ledger.verify(table).differences == ()
     assert ledger.price(table, bare).rows == 2  # as soon as a plan says whose rows they are
     with pytest.raises(InputError, match="the units house, id"):
         ledger.price(table, plan_for(table, "x", 0.5, unit="house"))
