@@ -185,8 +185,7 @@ def lattice_of(support: Support) -> Lattice:
 def nearest_unit(numerator: int, denominator: int) -> int:
     """Return the integer nearest to ``numerator / denominator`` (ties to the even one).
 
-    Counting and releasing both round to a step with it, and with nothing else: what is calibrated
-    is what is released.
+    This is ``round`` of a fraction, without making one: what is calibrated is what is released.
     """
     down, rest = divmod(numerator, denominator)
     return down + (2 * rest > denominator or (2 * rest == denominator and down % 2 == 1))
