@@ -110,12 +110,6 @@ def test_order_privacy_and_leastness(case: Case) -> None:
     check_case(case)
 
 
-@settings(max_examples=20)
-@given(large())
-def test_order_privacy_and_leastness_on_larger_supports(case: Case) -> None:
-    check_case(case)
-
-
 @pytest.mark.slow
 @settings(max_examples=800)
 @given(cases())

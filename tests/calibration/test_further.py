@@ -147,31 +147,21 @@ def test_several_columns_at_once() -> None:
 def test_wrong_columns_are_refused_and_ratios_kept() -> None:
     x, z = pf.calibrate_together(PAIR, "0.2", {"x": 1, "z": 3})
     assert z.scale == pytest.approx(3 * (x.scale or 0), rel=1e-12)
-    for wrong in ([], [("x", 0)], "x", 2, {"y": 1}, 0, True, 1.5):
+    for wrong in ([], [("x", 0)], [3], "x", 2, {"y": 1}, 0, True, 1.5):
         with pytest.raises(InputError):
             pf.calibrate_together(PAIR, 1, wrong)  # type: ignore[arg-type]
 
 
-def noisy_z(scale: float) -> pf.Plan:
-    """A plan for z alone, with noise of some scale."""
-    own = pf.Scenario(PAIR).of_column("z")
-    certificate = pf.certify(own, scale)
-    return pf.Plan.of(own, "exact", noise(scale), Fraction(1), certificate).with_columns("z")
-
-
 def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
     known = pf.Prior.from_counts({"A": [8, 8], "B": [8, 7]}, support={"x": [0, 1]})
-    noisy = noisy_z(4.0)
+    own = pf.Scenario(PAIR).of_column("z")
+    noisy = pf.Plan.of(own, "exact", noise(4.0), Fraction(1), pf.certify(own, 4)).with_columns("z")
     plan = pf.calibrate(known, "0.5", already=[noisy], column="x")
     assert pf.joint_loss(known, [noisy, ("x", plan)]).at_most(Fraction(1, 2))
     assert pf.joint_loss(PAIR, [("x", plan), ("z", noisy)]).at_most(Fraction(1, 2))
     for mechanism in ("exact", "l1", "channel"):
         with pytest.raises(CheckFailed, match=r"1 previous release with a loss of up to 0\.25"):
             pf.calibrate(known, "0.2", mechanism, already=[noisy], column="x")
-    with pytest.raises(CheckFailed, match="beside"):
-        pf.calibrate_together(known, "0.2", ["x", "x"], already=[noisy])
-    few = pf.calibrate(known, "0.3", already=[noisy], column="x")
-    assert pf.joint_loss(known, [noisy, ("x", few)]).at_most(Fraction(3, 10))
 
 
 def test_a_crumb_that_rounding_left_is_nothing() -> None:
@@ -191,7 +181,7 @@ def test_a_crumb_that_rounding_left_is_nothing() -> None:
 
 def test_a_grid_that_is_too_large_takes_worst_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: Any) -> None:
-        raise GridTooLarge(2, 1)
+        raise GridTooLarge
 
     monkeypatch.setattr(pufferfish.calibration.exact, "RateLoss", refuse)
     plan = pf.calibrate(PAIR, "0.05", column="x", already=[("z", noise(10.0))])
@@ -203,19 +193,25 @@ def test_a_grid_that_is_too_large_takes_worst_cases(monkeypatch: pytest.MonkeyPa
 
 
 def test_halving_finds_the_largest_epsilon_that_fits() -> None:
-    asked: list[Fraction] = []
+    third, quarter = Fraction(1, 3), Fraction(1, 4)
 
     def attempt(own: Fraction) -> Fraction | None:
-        asked.append(own)
-        return own if own <= Fraction(1, 3) else None
+        return own if own <= third else None
 
     found = per_release_epsilon(Fraction(1), attempt, 12)
     assert found is not None
-    assert Fraction(1, 3) - Fraction(1, 2**11) <= found[1] <= Fraction(1, 3)
-    assert len(asked) == 12
-    assert per_release_epsilon(Fraction(1, 4), attempt, 12) == (Fraction(1, 4), Fraction(1, 4))
-    assert len(asked) == 13
+    assert third - Fraction(1, 2**11) <= found[1] <= third
+    assert per_release_epsilon(quarter, attempt, 1) == (quarter, quarter)
     assert per_release_epsilon(Fraction(1), lambda _: None, 12) is None
+
+    def refusing(own: Fraction) -> Fraction | None:
+        if own < third:
+            raise CheckFailed("too small")
+        return attempt(own)
+
+    assert per_release_epsilon(Fraction(1), refusing, 3) is None
+    with pytest.raises(CheckFailed, match="too small"):
+        per_release_epsilon(quarter, refusing, 3)
 
 
 def test_a_channel_beside_noise() -> None:
