@@ -63,6 +63,7 @@ R = ("release", "t.csv", "--plan", "plan.json")
         ((*T, "--epsilon", "1,2", "--save", "p.json"), ["exactly one epsilon", "write 1.2"]),
         ((*T1, "--mechanism", "all", "--save", "p.json"), ["one mechanism"]),
         ((*T1, "--save", "nowhere/p.json"), ["nowhere"]),
+        ((*T1, "--save", "-"), ["give the name of a file"]),
         ((*T1, "--save", "t.csv", "--force"), ["t.csv"]),
         ((*T1, "--save", "plan.json"), ["plan.json", "--force"]),
         ((*T1, "--prior", "prior.json"), ["TABLE", "--prior", "not both"]),
