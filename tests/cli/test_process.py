@@ -54,7 +54,7 @@ HEAVY = {"numpy", "duckdb", "pyarrow", "rich", "narwhals", "flint", "highspy"}
 
 @pytest.mark.parametrize(
     "arguments, allowed",
-    [(("--help",), set()), (("calibrate",), {"numpy", "pyarrow", "rich", "flint"})],
+    [(("--help",), set()), (("calibrate",), {"numpy", "pyarrow", "rich", "flint", "duckdb"})],
 )
 def test_nothing_is_loaded_that_is_not_used(
     table: Path, arguments: tuple[str, ...], allowed: set[str]

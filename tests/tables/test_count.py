@@ -25,7 +25,6 @@ from pufferfish.errors import InputError, PriorWarning, PufferfishError
 from pufferfish.support import Lattice, Levels, make_lattice
 from pufferfish.tables import count as count_module
 from pufferfish.tables.count import count_table
-from pufferfish.tables.encode import lattice_of_numbers
 from pufferfish.tables.rules import Rules, SetAside, TableReport, make_rules
 from table_cases import as_dict, aside, count, csv_text, refused, support, values, write
 
@@ -70,8 +69,8 @@ def test_mutant_that_reads_numbers_as_floats_is_caught(
     def as_float(text: str) -> Any:
         return float(text).as_integer_ratio() if text else None
 
-    monkeypatch.setattr("pufferfish.tables.encode.parse", lambda text, mark: as_float(text))
-    with pytest.raises((AssertionError, PriorWarning)):
+    monkeypatch.setattr("pufferfish.tables.decide.parse", lambda text, mark: as_float(text))
+    with pytest.raises((AssertionError, PriorWarning, InputError)):
         test_integers_beyond_doubles_with_a_blank(tmp_path)
 
 
@@ -92,20 +91,20 @@ def test_not_finite_is_refused_with_its_row(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, csv_text([("a", "1"), ("a", "2"), ("b", text), ("b", "3")]))
     message = refused(path)
     assert "not finite in data row 3" in message
-    assert (text in message) == (text == "nan")
+    assert text not in message
 
 
 def test_not_finite_texts_are_levels_among_levels(tmp_path: Path) -> None:
     path = write(tmp_path, csv_text([("a", "inf"), ("a", "low"), ("b", "nan")]))
     assert as_dict(count(path)) == {"a": {"inf": 1, "low": 1}, "b": {"nan": 1}}
     alone = write(tmp_path, csv_text([("a", "inf"), ("b", "nan")]))
-    assert "not finite in data row 2" in refused(alone)
+    assert "not finite in data row 1" in refused(alone)
 
 
 def test_numbers_mixed_with_text(tmp_path: Path) -> None:
     rows = [("a", "1"), ("a", "?"), ("b", "?"), ("b", "2"), ("b", "ill")]
     message = refused(write(tmp_path, csv_text(rows)))
-    for part in ("first in data row 2", "--missing '?'", "--levels"):
+    for part in ("first in data row 2", "--missing", "--levels"):
         assert part in message
     assert "ill" not in message
     found = count(write(tmp_path, csv_text(rows)), missing=["?", "ill"])
@@ -143,7 +142,6 @@ def test_a_needless_zero_in_front_makes_levels(tmp_path: Path) -> None:
     path = write(tmp_path, "s,zip\na,01730\na,1730\nb,02138\nb,10001\n")
     found = count(path, public="zip")
     assert support(found) == Levels(("01730", "02138", "10001", "1730"))
-    assert any("needless zero" in note for note in found.report.notes)
     table = pa.table({"s": list("aabb"), "zip": ["01730", "1730", "02138", "1730"]})
     pq.write_table(table, tmp_path / "t.parquet")
     for source in (tmp_path / "t.parquet", table, table.to_pandas(), pl.from_arrow(table)):
@@ -275,7 +273,7 @@ SPARSE = "s,x\nA,low\nA,mid\nB,low\nB,high\nC,\n"
 def test_zeros_are_explicit_and_an_empty_secret_blocks(tmp_path: Path) -> None:
     path = write(tmp_path, SPARSE)
     message = refused(path, order=["low", "mid", "high"])
-    assert "has the secret C, of which nothing is known" in message
+    assert "the secret C, of which nothing is known" in message
     assert "--exclude-secret 'C'" in message
     found = count(path, order=["low", "mid", "high"], exclude_secrets=["C"])
     assert found.counts.tolist() == [[1, 1, 0], [1, 0, 1]]
@@ -285,8 +283,10 @@ def test_zeros_are_explicit_and_an_empty_secret_blocks(tmp_path: Path) -> None:
 def test_a_single_row_is_warned_of(tmp_path: Path) -> None:
     path = write(tmp_path, csv_text([("a", "1"), ("a", "2"), ("b", "1")]))
     with pytest.warns(PriorWarning, match="the secret b has a single row"):
-        found = count_table(path, make_rules(secret="s", public="x"))
-    assert found.report.warnings
+        count_table(path, make_rules(secret="s", public="x"))
+    path = write(tmp_path, csv_text([("a", "1"), ("b", "1")]))
+    with pytest.warns(PriorWarning, match="the secrets a, b have a single row each"):
+        count_table(path, make_rules(secret="s", public="x"))
 
 
 def test_excluded_secrets_are_counted_and_keep_their_values_in_the_support(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_excluded_secrets_are_counted_and_keep_their_values_in_the_support(tmp_p
     assert as_dict(found) == {"a": {"1": 1, "2": 1}, "b": {"1": 2}}
     assert values(found) == [1, 2, 7, 9]
     assert aside(found) == [
-        ("no public value", "x", 1), ("no secret", "s", 1), ("secret excluded", "c", 1),
+        ("no public value", "x", 1), ("secret excluded", "c", 1), ("no secret", "s", 1),
     ]  # fmt: skip
     assert (found.report.rows_read, found.report.rows_used) == (7, 4)
 
@@ -378,14 +378,6 @@ def test_missing_numbers_are_compared_as_numbers(tmp_path: Path, missing: str) -
         assert as_dict(count(comma, missing=[text], decimal=",")) == {"a": {"1.5": 1, "2": 1}}
 
 
-def test_missing_texts_that_no_cell_holds_are_told(tmp_path: Path) -> None:
-    path = write(tmp_path, csv_text([("a", "1"), ("a", "?")]))
-    notes = count(path, missing=["?", "none"]).report.notes
-    assert [note for note in notes if "no cell" in note] == [
-        "no cell is none, said to mean a missing value (--missing)"
-    ]
-
-
 # ---- what is declared ---------------------------------------------------------------------------
 
 
@@ -448,28 +440,6 @@ def test_numbers_that_no_row_has(tmp_path: Path) -> None:
     assert as_dict(rounded) == {"m": {"0": 1}, "n": {"0": 2}}
 
 
-fractions = st.lists(
-    st.one_of(
-        st.integers(-(10**20), 10**20).map(Fraction),
-        st.integers(-(10**5), 10**5).map(lambda n: Fraction(n, 100)),
-    ),
-    min_size=1,
-    max_size=40,
-)
-
-
-@given(fractions, st.sampled_from([None, Fraction(1), Fraction(1, 3), Fraction(5, 2)]))
-def test_lattice_agrees_with_the_slow_one(numbers: list[Fraction], step: Fraction | None) -> None:
-    ratios = [(v.numerator, v.denominator) for v in numbers]
-    try:
-        slow = make_lattice(numbers, step)
-    except InputError:
-        with pytest.raises(InputError):
-            lattice_of_numbers(ratios, step)
-        return
-    assert lattice_of_numbers(ratios, step) == slow
-
-
 # ---- missing as a level -------------------------------------------------------------------------
 
 BLANKS = [("m", "a"), ("m", "b"), ("m", "?"), ("n", ""), ("n", "a"), ("n", ""), ("", "a"), ("", "")]
@@ -479,19 +449,18 @@ def test_rows_without_a_value_have_a_level(tmp_path: Path) -> None:
     path = write(tmp_path, csv_text(BLANKS))
     plain = count(path, missing=["?"])
     assert aside(plain) == [("no public value", "x", 4), ("no secret", "s", 1)]
-    assert plain.report.missing_rows is None
     found = count(path, missing=["?"], missing_as_level=True)
     assert support(found) == Levels(("a", "b", "(missing)"), ordered=False)
     assert as_dict(found) == {
         "m": {"a": 1, "b": 1, "(missing)": 1},
         "n": {"a": 1, "(missing)": 2},
     }
-    assert (found.report.rows_used, found.report.missing_rows) == (6, 3)
+    assert found.report.rows_used == 6
     assert aside(found) == [("no secret", "s", 2)]
     assert any("may reveal the secret" in note for note in found.report.notes)
     assert [(m.text, m.public_rows) for m in found.report.missing] == [("", 3), ("?", 1)]
     only = write(tmp_path, csv_text([("m", "a"), ("m", "b"), ("n", ""), ("n", "")]))
-    assert "has the secret n" in refused(only)
+    assert "the secret n" in refused(only)
     assert as_dict(count(only, missing_as_level=True))["n"] == {"(missing)": 2}
 
 
@@ -644,8 +613,8 @@ def test_columns_keep_their_own_cleaning() -> None:
     assert as_dict(found) == {"a": {"z = lo, x = 2, n = 4": 1}, "b": {"z = hi, x = 2, n = 4": 1}}
     assert found.product.shape == (3, 3, 2)
     assert aside(found) == [
-        ("no public value", "z", 1), ("no public value", "n", 2), ("no secret", "s", 1),
-        ("secret excluded", "c", 1),
+        ("no public value", "z", 1), ("no public value", "n", 2), ("secret excluded", "c", 1),
+        ("no secret", "s", 1),
     ]  # fmt: skip
     assert [coding.missing for coding in found.codings] == [("?",), (), ("-9",)]
     report = found.report
@@ -659,8 +628,8 @@ def test_columns_keep_their_own_cleaning() -> None:
 def test_secrets_without_a_row_that_has_all_values() -> None:
     rows = [("a", "1", "u"), ("b", "1", ""), ("b", "", "u")]
     message = refused(as_table(rows), public=["x", "z"])
-    assert "has the secret b" in message
-    assert "with a value in x, z" in message
+    assert "the secret b" in message
+    assert "both a value in x, z and" in message
     found = count(as_table(rows), public=["x", "z"], exclude_secrets=["b"])
     assert as_dict(found) == {"a": {"x = 1, z = u": 1}}
     assert "no row" in refused(as_table(rows[1:]), public=["x", "z"])

@@ -22,36 +22,23 @@ from pufferfish.tables.rules import Coding, Column, Rules, make_rules
         ({"unit": "s"}, "differ"),
         ({"unit": "x"}, "differ"),
         ({"order": ["a", "a"]}, "more than once"),
-        ({"order": ["1.5", "1.50"]}, "names 1.5 more than once"),
         ({"order": "alphabetic"}, "did you mean 'alphabetical'?"),
         ({"order": []}, "at least one"),
         ({"order": 5}, "must be a list of levels"),
-        ({"levels": []}, "names no level"),
         ({"levels": 5}, "must be a list of texts"),
-        ({"levels": ["1", "1.0"]}, "more than once"),
-        ({"levels": ["a", "?"], "missing": ["?"]}, "means a missing value"),
-        ({"levels": ["a", ""]}, "means a missing value"),
         ({"levels": ["a", "b"], "order": ["a"]}, "order and levels differ"),
         ({"levels": ["a"], "order": ["a", "b"]}, "order and levels differ"),
         ({"missing": 5}, "must be a list of texts"),
         ({"step": 0}, "above 0"),
         ({"step": "x"}, "must be a number"),
-        ({"step": 1, "order": ["a", "b"]}, "for numbers"),
         ({"support": []}, "the support is empty"),
         ({"support": "1,2"}, "must be a list of numbers"),
         ({"support": [1], "levels": ["a"]}, "for numbers"),
-        ({"decimal": ":"}, "decimal mark"),
-        ({"decimal": None}, "decimal mark"),
         ({"order": {"y": ["u"]}}, "order names the column 'y'"),
         ({"order": {"xx": ["u"]}}, "did you mean 'x'"),
         ({"missing": {"y": ["?"]}}, "missing names the column 'y'"),
-        ({"levels": {"x ": ["1"], "x": ["1"]}}, "given twice"),
         ({"public": ["x", "z"], "order": ["u", "v"]}, "must be a mapping"),
         ({"public": ["x", "z"], "step": 1}, "must be a mapping"),
-        ({"missing_as_level": True, "order": ["a", "b"]}, "a, b, (missing)"),
-        ({"missing_as_level": True, "step": 1}, "is for numbers"),
-        ({"missing_as_level": True, "support": [1, 2]}, "is for numbers"),
-        ({"missing": ["(missing)"], "levels": ["a", "(missing)"]}, "means a missing value"),
         ({"missing": ["\udcff"]}, "UTF-8"),
         ({"levels": ["a\ud800"]}, "UTF-8"),
         ({"order": ["a", "\udcff"]}, "UTF-8"),
@@ -88,14 +75,15 @@ def test_options_of_one_column_and_of_several() -> None:
     x, z, w = several.columns
     assert isinstance(x.support, Lattice)
     assert (x.missing, z.missing, several.missing) == (("?",), (), ())
-    assert (z.order, w.missing_as_level, several.unit) == (("no", "yes"), True, "id")
+    assert z.support == Levels(("no", "yes"), ordered=True)
+    assert (w.missing_as_level, several.unit) == (True, "id")
     assert several.decimal == ","
     assert make_rules(secret="s", public="Gro\u0308\u00dfe").columns[0].name == "Gr\u00f6\u00dfe"
     own = make_rules(secret="s", public="x", missing=["(missing)"], order=["(missing)", "a"],
                      missing_as_level=True)  # fmt: skip
-    assert own.columns[0].order == ("(missing)", "a")
+    assert own.columns[0].support == Levels(("(missing)", "a"), ordered=True)
     listed = make_rules(secret="s", public="x", levels=["a"], missing_as_level=True)
-    assert listed.columns[0].levels == ("a", "(missing)")
+    assert listed.columns[0].support == Levels(("a", "(missing)"))
 
 
 NUMBERS = make_lattice([Fraction(v) for v in (0, 1, 2, 10)])

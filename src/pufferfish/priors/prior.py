@@ -265,8 +265,8 @@ class Prior:
             ``support`` are mappings ``{column: ...}``; so may be ``missing``, which is common to
             all columns otherwise, and ``missing_as_level``.
         order : sequence of levels, "appearance" or "alphabetical", optional
-            The order of the levels, least first; by default that of an ordered categorical
-            column, if the column is one.
+            The order of the levels, least first; without it levels have none, those of an ordered
+            categorical column neither.
         levels : sequence of levels, optional
             Reads the column as levels (even where they look like numbers) and declares all that
             may occur, those that no row has too (structural ones), which a region needs.

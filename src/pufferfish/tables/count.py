@@ -13,11 +13,11 @@ from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, l
 from pufferfish.numbers import IntArray
 from pufferfish.support import Product
 from pufferfish.tables.canonical import parse
-from pufferfish.tables.encode import MISSING, Encoder, Found, decide
+from pufferfish.tables.decide import Found, decide
+from pufferfish.tables.encode import MISSING, Encoder
 from pufferfish.tables.rules import (
     Coding,
     Column,
-    DecimalMark,
     MissingText,
     Reason,
     Rules,
@@ -26,7 +26,7 @@ from pufferfish.tables.rules import (
     TableReport,
 )
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import Table, distinct, one_array, texts_of, to_numpy
+from pufferfish.tables.table import Table, distinct, one_array, texts_of
 
 #: A dense array of more counts than this (2 GiB) is refused.
 MOST_COUNTS = 2**28
@@ -71,11 +71,11 @@ def count_table(
         raise InputError("counting a table needs the name of the column that holds the secret")
     names = [table.column(rules.secret), *(table.column(own.name) for own in rules.columns)]
     groups = table.groups(names)
-    rows = to_numpy(one_array(groups.column(len(names))))
+    rows: IntArray = np.asarray(np.from_dlpack(one_array(groups.column(len(names)))), np.int64)
     if not len(rows):
         raise InputError(f"{table.name} has a header but no rows")
     secret, *public = (Found.of(table, n, groups.column(k), rows) for k, n in enumerate(names))
-    codings = tuple(map(_place, public, rules.columns, [rules.decimal] * len(public)))
+    codings = tuple(_place(f, c, rules.decimal) for f, c in zip(public, rules.columns, strict=True))
     product = Product(tuple(names[1:]), tuple(coding.support for coding in codings))
     secrets, who, aside = _secrets(secret, public, rows, rules)
     if len(secrets) * product.size > MOST_COUNTS:
@@ -89,32 +89,28 @@ def count_table(
     np.add.at(matrix, (who[used], cells), rows[used])
     totals = dict(zip(secrets, matrix.sum(axis=1).tolist(), strict=True))
     warnings = [warning for found in public for warning in found.warnings]
-    warnings += _check_totals(totals, rules, table.name, aside)
+    warnings += _check_totals(totals, rules, table.name)
     strata = _people(table, rules, codings, totals) if rules.unit else ()
-    levels = [f.blank for f, coding in zip(public, codings, strict=True) if coding.missing_as_level]
-    missing = _missing(secret, public, rules)
     secret.note_marks("secret", secrets)
-    notes = [note for found in (*public, secret) for note in found.notes]
     report = TableReport(
-        table.name,
-        rules,
-        int(rows.sum()),
-        sum(totals.values()),
-        aside,
-        tuple(totals.items()),
-        missing,
-        tuple(int(rows[found.blank].sum()) for found in public),
-        int(rows[used & np.any(levels, axis=0)].sum()) if levels else None,
-        tuple((s.rows, int(s.counts.sum())) for s in strata) if rules.unit else None,
-        (*notes, *_further_notes(missing, strata)),
-        tuple(warnings),
+        source=table.name,
+        rules=rules,
+        rows_read=int(rows.sum()),
+        rows_used=sum(totals.values()),
+        set_aside=aside,
+        secrets=tuple(totals.items()),
+        missing=_missing(secret, public, rules),
+        rows_missing=tuple(int(rows[found.atoms < 0].sum()) for found in public),
+        people=tuple((s.rows, int(s.counts.sum())) for s in strata) if rules.unit else None,
+        notes=(*(note for f in (*public, secret) for note in f.notes), *_note_strata(strata)),
+        warnings=tuple(warnings),
     )
     for warning in warnings if warn else ():
         warn_user(warning, PriorWarning)
     return RowCounts(product, secrets, matrix, codings, strata, report)
 
 
-def _place(found: Found, column: Column, decimal: DecimalMark) -> Coding:
+def _place(found: Found, column: Column, decimal: str) -> Coding:
     """Decide on a column, and place its cells with the encoder that releases use."""
     coding = decide(found, column, decimal)
     placed = Encoder(coding, found.table).encode(found.cells)
@@ -124,15 +120,13 @@ def _place(found: Found, column: Column, decimal: DecimalMark) -> Coding:
             f"the support that was given lacks {len(lost)} of the distinct values of "
             f"{found.what}, the first of them in {found.first_row(lost)}"
         )
-    unseen = np.setdiff1d(np.arange(coding.support.size), placed.atoms)
-    if len(unseen):
+    unseen = np.setdiff1d(np.arange(coding.support.size), placed.atoms).tolist()
+    if unseen:
         found.notes.append(
             f"{counted(len(unseen), 'declared value')} of {found.name!r} in no row, of probability "
-            f"0 but part of the support: {listed(map(coding.support.name, unseen.tolist()))}"
+            f"0 but part of the support: {listed(map(coding.support.name, unseen))}"
         )
-    gone = {"", *column.missing}
-    blank = np.array([text in gone for text in found.texts], dtype=bool) | (placed.atoms < 0)
-    found.atoms, found.blank = placed.atoms[found.places], blank[found.places]
+    found.atoms = placed.atoms[found.places]
     return coding
 
 
@@ -140,24 +134,23 @@ def _secrets(
     secret: Found, public: Sequence[Found], rows: IntArray, rules: Rules
 ) -> tuple[tuple[str, ...], IntArray, tuple[SetAside, ...]]:
     """Return the secrets, the one of every group of rows (-1: set aside), and what is set aside."""
-    texts = np.array(secret.texts, dtype=object)
-    present = set(texts).difference(("", *rules.missing))
-    secrets = tuple(sorted(present.difference(rules.exclude_secrets), key=_natural))
+    present = set(secret.texts).difference(("", *rules.missing))
     for name in rules.exclude_secrets:
         if name not in present:
             raise InputError(
                 f"the excluded secret {name!r} does not occur in {secret.table.name}"
                 f"{did_you_mean(name, present)}; the secrets are {listed(sorted(present))}"
             )
+    secrets = tuple(sorted(present.difference(rules.exclude_secrets), key=_natural))
     if not secrets:
         raise InputError(f"no secret of {secret.table.name} is left in column {rules.secret!r}")
     where = {name: k for k, name in enumerate(secrets)}
-    who = np.array([where.get(text, -1) for text in texts], dtype=np.int64)[secret.places]
-    gone = np.array([text not in present for text in texts], dtype=bool)[secret.places]
+    who = np.array([where.get(text, -1) for text in secret.texts], dtype=np.int64)[secret.places]
+    texts = np.array(secret.texts, dtype=object)[secret.places]
     reasons: list[tuple[Reason, str, Any]] = [
         *(("no public value", found.name, found.atoms < 0) for found in public),
-        ("no secret", secret.name, gone),
-        *(("secret excluded", n, (texts == n)[secret.places]) for n in rules.exclude_secrets),
+        *(("secret excluded", name, texts == name) for name in rules.exclude_secrets),
+        ("no secret", secret.name, who < 0),
     ]
     left, aside = np.ones(len(rows), dtype=bool), []
     for reason, name, these in reasons:
@@ -172,58 +165,47 @@ def _natural(text: str) -> tuple[int, float, str]:
     return (0, value[0] / value[1], text) if isinstance(value, tuple) else (1, 0.0, text)
 
 
-def _check_totals(
-    totals: dict[str, int], rules: Rules, table: str, aside: Sequence[SetAside]
-) -> list[str]:
+def _check_totals(totals: dict[str, int], rules: Rules, table: str) -> list[str]:
     """Refuse secrets of which nothing is known; return a warning about those of a single row."""
     empty = [name for name, total in totals.items() if total == 0]
-    public = listed(column.name for column in rules.columns)
-    if len(empty) == len(totals):
-        reasons = ", ".join(f"{a.reason} ({a.name}): {a.rows}" for a in aside)
-        raise InputError(
-            f"no row of {table} has both a secret in {rules.secret!r} and a value in {public} "
-            f"(set aside: {reasons})"
-        )
     if empty:
+        public = listed(column.name for column in rules.columns)
         options = " ".join(f"--exclude-secret {name!r}" for name in empty[:3])
         raise InputError(
-            f"no row with a value in {public} of {table} has the secret {listed(empty)}, of which "
-            f"nothing is known; to go on without, exclude it ({options})"
+            f"no row of {table} has both a value in {public} and the secret {listed(empty)}, of "
+            f"which nothing is known; to go on without, exclude it ({options})"
         )
     single = [name for name, total in totals.items() if total == 1]
+    if not single:
+        return []
+    have = "secrets {} have a single row each" if len(single) > 1 else "secret {} has a single row"
     return [
-        f"the secret {listed(single)} has a single row: one row is no estimate of a distribution; "
-        "if no pair names it, exclude it (--exclude-secret)"
-    ] * bool(single)
+        f"the {have.format(listed(single))}: one row is no estimate of a distribution; if no pair "
+        "names it, exclude it (--exclude-secret)"
+    ]
 
 
 def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[MissingText, ...]:
     """Return every text that means "missing" somewhere, with the rows in which it does."""
-    own = [*zip(public, (column.missing for column in rules.columns), strict=True)]
-    texts = dict.fromkeys(["", *(t for _, every in own for t in every), *rules.missing])
+    own = [(f, ("", *column.missing)) for f, column in zip(public, rules.columns, strict=True)]
+    gone = ("", *rules.missing)
     return tuple(
         MissingText(
             text,
-            sum(found.rows_of(text) for found, every in own if text in ("", *every)),
-            secret.rows_of(text) if text in ("", *rules.missing) else 0,
+            sum(found.rows_of(text) for found, texts in own if text in texts),
+            secret.rows_of(text) if text in gone else 0,
         )
-        for text in texts
+        for text in dict.fromkeys([*(text for _, texts in own for text in texts), *gone])
     )
 
 
-def _further_notes(missing: Sequence[MissingText], strata: Sequence[Stratum]) -> list[str]:
-    """Return notes on missing marks that occur nowhere, and on who has how many rows."""
-    notes = []
-    unfound = [m.text for m in missing if m.text and not m.public_rows + m.secret_rows]
-    if unfound:
-        notes.append(f"no cell is {listed(unfound)}, said to mean a missing value (--missing)")
+def _note_strata(strata: Sequence[Stratum]) -> list[str]:
+    """Return a note on numbers of rows that people of some secrets only have."""
     some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
-    if some:
-        notes.append(
-            f"not every secret has people with {listed(some)} rows: how many rows a person has may "
-            "tell the secret, and no mechanism covers that"
-        )
-    return notes
+    return [
+        f"not every secret has people with {listed(some)} rows: how many rows a person has may "
+        "tell the secret, and no mechanism covers that"
+    ] * bool(some)
 
 
 # ---- people --------------------------------------------------------------------------------------
@@ -239,18 +221,16 @@ def _people(
     none in another, and one whose rows are no longer those of ``totals``. Rows without a public
     value are left out, as in a release.
     """
-    units: dict[Any, int] = {}
-    names: dict[Any, int] = {}
-    gone = {"", *rules.missing}
     encoders = [Encoder(coding, table) for coding in codings]
     columns = [str(rules.unit), str(rules.secret), *(coding.column for coding in codings)]
-    whose, who, atoms = [], [], []
-    for batch in table.batches([table.column(name) for name in columns]):
-        whose.append(_numbered(batch.column(0), units, {"nan", *gone}, by_value=True))
-        who.append(_numbered(batch.column(1), names, gone))
-        atoms.append([e.encode(batch.column(2 + k)).atoms for k, e in enumerate(encoders)])
-    person, own = np.concatenate(whose), np.concatenate(who)
-    places = [np.concatenate(part) for part in zip(*atoms, strict=True)]
+    units: dict[str, int] = {}
+    names = {name: k for k, name in enumerate(totals)}  # excluded secrets come behind them
+    gone, parts = {"", *rules.missing}, []
+    for batch in table.batches(columns):
+        whose, who, *cells = batch.columns
+        atoms = [encoder.encode(part).atoms for encoder, part in zip(encoders, cells, strict=True)]
+        parts.append([_numbered(whose, units, {"nan", *gone}), _numbered(who, names, gone), *atoms])
+    person, secret, *places = (np.concatenate(part) for part in zip(*parts, strict=True))
     usable = np.logical_and.reduce([place >= 0 for place in places])
     nameless = np.flatnonzero(usable & (person < 0))
     if len(nameless):
@@ -258,30 +238,19 @@ def _people(
             f"column {rules.unit!r} is missing in {counted(len(nameless), 'row')} of {table.name} "
             f"(first: row {nameless[0] + 1})"
         )
-    _check_secrets(person, own, usable, rules, table)
-    places_of = {name: k for k, name in enumerate(totals)}
-    at = np.array([*(places_of.get(name, -1) for name in names), -1], dtype=np.int64)[own]
-    used = usable & (at >= 0)
-    if np.bincount(at[used], minlength=len(totals)).tolist() != list(totals.values()):
+    _check_secrets(person, secret, usable, rules, table)
+    used = usable & (secret >= 0) & (secret < len(totals))
+    if np.bincount(secret[used], minlength=len(totals)).tolist() != list(totals.values()):
         raise InputError(f"{table.name} changed while it was read")
     shape = [coding.support.size for coding in codings]
-    cells = np.ravel_multi_index([place[used] for place in places], shape)
-    return _strata(person[used], at[used], cells, len(totals), table)
+    combined = np.ravel_multi_index([place[used] for place in places], shape)
+    return _strata(person[used], secret[used], combined, len(totals), table)
 
 
-def _numbered(
-    column: pa.Array, known: dict[Any, int], gone: set[str], by_value: bool = False
-) -> IntArray:
-    """Return a number for every raw cell: equal cells have equal ones, missing ones -1.
-
-    With ``by_value`` texts of one number are equal: to take two people for one is the safe side.
-    """
+def _numbered(column: pa.Array, known: dict[str, int], gone: set[str]) -> IntArray:
+    """Return a number for every raw cell: equal cells have equal ones, missing ones -1."""
     values, places = distinct(column)
-    own = []
-    for text in texts_of(values):
-        number = parse(text) if by_value else None
-        key = number if isinstance(number, tuple) else text
-        own.append(-1 if text in gone else known.setdefault(key, len(known)))
+    own = [-1 if t in gone else known.setdefault(t, len(known)) for t in texts_of(values)]
     found: IntArray = np.array(own, dtype=np.int64)[places]
     return found
 
@@ -291,18 +260,15 @@ def _check_secrets(
 ) -> None:
     """Refuse a person who has two secrets, or a secret in one row and none in another."""
     named = (person >= 0) & (secret >= 0)
-    size = int(person.max(initial=-1)) + 1
-    first = np.full(size, -1, dtype=np.int64)
+    first = np.full(person.max(initial=-1) + 2, -1, dtype=np.int64)  # at -1 that of nobody
     first[person[named]] = secret[named]
-    differ = named & (secret != first[person])
-    differ |= usable & (person >= 0) & (secret < 0) & (first[person] >= 0)
+    differ = (first[person] >= 0) & (secret != first[person]) & (usable | named)
     if differ.any():
-        these = np.unique(person[differ])
         rows = np.flatnonzero(person == person[differ.argmax()]) + 1
         raise InputError(
-            f"{len(these)} of the people of {table.name} (by column {rules.unit!r}) have several "
-            f"secrets in {rules.secret!r}, or none in some rows; the first in data rows "
-            f"{listed(map(str, rows.tolist()))}: a person has one secret"
+            f"{len(np.unique(person[differ]))} of the people of {table.name} (by column "
+            f"{rules.unit!r}) have several secrets in {rules.secret!r}, or none in some rows; the "
+            f"first in data rows {listed(map(str, rows.tolist()))}: a person has one secret"
         )
 
 

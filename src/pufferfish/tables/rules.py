@@ -2,21 +2,23 @@
 """Rules: what a user declares of the columns of a table, their coding, and what was found."""
 
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Literal
-
-import numpy as np
 
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.numbers import IntArray, parse_number, show, text_of
-from pufferfish.support import MISSING_LEVEL, Lattice, Order, Support, make_lattice, read_order
+from pufferfish.support import (
+    MISSING_LEVEL,
+    Lattice,
+    Levels,
+    Order,
+    Support,
+    make_lattice,
+    read_order,
+)
 from pufferfish.tables.canonical import canonical, parse
-
-DecimalMark = Literal[".", ","]
 
 
 @dataclass(frozen=True)
@@ -27,26 +29,23 @@ class Column:
     ----------
     name : str
         The name of the column, trimmed and in NFC.
-    order : tuple of str, "appearance", "alphabetical" or None
-        The order of the levels, least first; None leaves levels unordered.
-    levels : tuple of str or None
-        All levels that may occur; None: those that do occur.
+    support : Lattice, Levels or None
+        Exactly the values that may occur, structural ones included; None: those that do occur.
     missing : tuple of str
         Canonical texts that mean "missing", besides the empty cell.
     step : Fraction or None
         Step that numbers are rounded to before they are counted; None: as they are.
-    support : Lattice, Levels or None
-        Exactly the values that may occur, structural ones included.
+    order : "appearance", "alphabetical" or None
+        The order of levels that were not listed in it; None leaves them unordered.
     missing_as_level : bool
         Whether missing cells are a level of their own.
     """
 
     name: str
-    order: Order = None
-    levels: tuple[str, ...] | None = None
+    support: Support | None = None
     missing: tuple[str, ...] = ()
     step: Fraction | None = None
-    support: Support | None = None
+    order: Order = None
     missing_as_level: bool = False
 
 
@@ -73,7 +72,7 @@ class Rules:
     secret: str | None
     columns: tuple[Column, ...]
     exclude_secrets: tuple[str, ...] = ()
-    decimal: DecimalMark = "."
+    decimal: str = "."
     unit: str | None = None
     missing: tuple[str, ...] = ()
 
@@ -102,7 +101,7 @@ class Coding:
     support: Support
     missing: tuple[str, ...] = ()
     rounds: bool = False
-    decimal: DecimalMark = "."
+    decimal: str = "."
     missing_as_level: bool = False
 
     def __post_init__(self) -> None:
@@ -119,38 +118,27 @@ class Coding:
             )
         clash = sorted((set(map(canonical, names)) - own).intersection(self.missing))
         if isinstance(support, Lattice):
-            values = (Fraction(*number) for number in self.missing_numbers)
-            clash = [show(value) for value in values if holds(support, value)]
+            for value in (Fraction(*n) for n in numbers_among(self.missing, self.decimal)):
+                steps = value / support.step - support.origin
+                if steps.denominator == 1 and steps.numerator in support.index:
+                    clash.append(show(value))
         if clash:
             raise InputError(
                 f"{clash[0]!r} cannot mean a missing value in column {self.column!r}: it is a "
                 "value of the support"
             )
 
-    @cached_property
-    def missing_numbers(self) -> frozenset[Any]:
-        """The numbers among the texts that mean "missing", with either decimal mark in use."""
-        return numbers_among(self.missing, self.decimal)
-
     def declared(self) -> Column:
         """Return the declaration under which counting yields exactly this support."""
         step = self.support.step if self.rounds and isinstance(self.support, Lattice) else None
-        return Column(
-            self.column, None, None, self.missing, step, self.support, self.missing_as_level
-        )
+        as_level = self.missing_as_level
+        return Column(self.column, self.support, self.missing, step, missing_as_level=as_level)
 
 
-def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[Any]:
+def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[tuple[int, int]]:
     """Return the numbers that canonical texts print, also with the decimal mark in use."""
-    parsed = {parse(text, mark) for text in texts for mark in {".", decimal}}
+    parsed = {parse(text, mark) for text in texts for mark in (".", decimal)}
     return frozenset(number for number in parsed if isinstance(number, tuple))
-
-
-def holds(lattice: Lattice, value: Fraction) -> bool:
-    """Return whether a value is an atom of a lattice."""
-    steps = value / lattice.step - lattice.origin
-    inside = steps.denominator == 1 and 0 <= steps <= int(lattice.index[-1])
-    return inside and bool(np.isin(int(steps), lattice.index))
 
 
 def make_rules(
@@ -172,35 +160,30 @@ def make_rules(
     ``missing`` (texts) and ``missing_as_level`` may also be given for all columns, the former for
     the secret too.
     """
-    if decimal not in (".", ","):
-        raise InputError(f"the decimal mark must be '.' or ',', but {decimal!r} was given")
     several = isinstance(public, Iterable) and not isinstance(public, str)
     names = [column_name(name, "public") for name in (public if several else [public])]
-    own = None if secret is None else column_name(secret, "secret")
-    person = None if unit is None else column_name(unit, "unit")
-    every = [name for name in (*names, own, person) if name is not None]
+    secret = None if secret is None else column_name(secret, "secret")
+    unit = None if unit is None else column_name(unit, "unit")
+    known = [*names, *([] if secret is None else [secret])]
+    every = [*known, *([] if unit is None else [unit])]
     if not names or len(set(every)) < len(every):
         raise InputError(
             f"the public, secret and unit columns must be named and differ: {listed(every)}"
         )
-    known = every if unit is None else every[:-1]
     if not isinstance(missing, Mapping):
         missing = dict.fromkeys(known, missing)
     if not isinstance(missing_as_level, Mapping):
         missing_as_level = dict.fromkeys(names, missing_as_level)
-    gone = {k: _texts(v, "missing") for k, v in by_column(missing, known, "missing").items()}
-    options = {
-        "order": order, "levels": levels, "step": step, "support": support,
-        "missing_as_level": missing_as_level,
-    }  # fmt: skip
+    gone = by_column(missing, known, "missing")
+    options = {"order": order, "levels": levels, "step": step, "support": support,
+               "as_level": missing_as_level}  # fmt: skip
     given = {what: by_column(value, names, what) for what, value in options.items()}
-    columns = tuple(
-        _column(name, gone.get(name, ()), *(given[what].get(name) for what in options))
+    columns = (
+        _column(name, gone.get(name), **{what: own.get(name) for what, own in given.items()})
         for name in names
     )
-    mark: DecimalMark = "," if decimal == "," else "."
-    excluded = _texts(exclude_secrets, "exclude_secrets")
-    return Rules(own, columns, excluded, mark, person, gone.get(own or "", ()))
+    excluded, absent = _texts(exclude_secrets, "exclude_secrets"), gone.get(secret or "")
+    return Rules(secret, tuple(columns), excluded, decimal, unit, _texts(absent, "missing"))
 
 
 def by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
@@ -218,51 +201,38 @@ def by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
                 f"{what} names the column {column!r}{did_you_mean(column, columns)}, but the "
                 f"columns are {listed(columns)}"
             )
-    if len(named) < len(given):
-        raise InputError(f"{what} is given twice for one column")
     return named
 
 
 def _column(
-    name: str,
-    missing: tuple[str, ...],
-    order: Any,
-    levels: Any,
-    step: Any,
-    support: Any,
-    as_level: Any,
+    name: str, missing: Any, *, order: Any, levels: Any, step: Any, support: Any, as_level: Any
 ) -> Column:
     """Return the checked declaration of one column."""
-    order, own = read_order(order), (MISSING_LEVEL,) if as_level else ()
-    if isinstance(order, tuple):
-        order = _texts(order, "order", distinct=True)
+    missing = _texts(missing, "missing")
+    order, last = read_order(order), (MISSING_LEVEL,) if as_level else ()
+    stated = None
     if levels is not None:
-        levels = _texts(levels, "levels", distinct=True)
-        levels = tuple(dict.fromkeys((*levels, *own)))
-    stated = order if isinstance(order, tuple) else levels or own
-    if not {*own, *(levels or stated)} == set(stated):
-        raise InputError(
-            f"order and levels differ: the order is {listed(stated)}, but the levels are "
-            f"{listed(dict.fromkeys((*(levels or stated), *own)))}; name the same in both (--order)"
-        )
-    clash = [text for text in stated if text in {"", *missing}.difference(own)]
-    if clash:
-        raise InputError(f"{clash[0]!r} is a level, but means a missing value")
-    if step is not None:
-        step = parse_number(step, "the step")
-    if support is not None:
-        if isinstance(support, str) or not isinstance(support, Iterable):
-            raise InputError(f"the support must be a list of numbers, but {support!r} was given")
-        values = {parse_number(value, "a value of the support") for value in support}
-        support = make_lattice(values, step)
-    if (step is not None or support) and (order is not None or stated):
-        raise InputError(
-            "a step or support is for numbers, but an order, levels or missing as a level make "
-            "the column levels"
-        )
-    if step is not None and step <= 0:
+        used = set(_texts(levels, "levels")).difference(last)
+        stated = Levels((*sorted(used), *last), ordered=order is not None)
+    if isinstance(order, tuple):
+        names = _texts(order, "order")
+        if stated is not None and set(names) != set(stated.names):
+            raise InputError(
+                f"order and levels differ: the order is {listed(names)}, but the levels are "
+                f"{listed(stated.names)}; name the same in both (--order)"
+            )
+        order, stated = None, Levels(names, ordered=True)
+    if step is not None and (step := parse_number(step, "the step")) <= 0:
         raise InputError(f"the step must be above 0, but {show(step)} was given")
-    return Column(name, order, levels, missing, step, support, bool(as_level))
+    if support is None:
+        return Column(name, stated, missing, step, order, bool(as_level))
+    if isinstance(support, str) or not isinstance(support, Iterable):
+        raise InputError(f"the support must be a list of numbers, but {support!r} was given")
+    if stated is not None:
+        raise InputError("a support is for numbers, but order or levels make the column levels")
+    values = {parse_number(value, "a value of the support") for value in support}
+    lattice = make_lattice(values, step)
+    return Column(name, lattice, missing, step, order, bool(as_level))
 
 
 def column_name(value: object, what: str) -> str:
@@ -278,18 +248,13 @@ def _utf8(text: str, what: str) -> str:
     return text
 
 
-def _texts(given: Any, what: str, distinct: bool = False) -> tuple[str, ...]:
-    """Return canonical texts, each once; with ``distinct`` they are levels, and none is twice."""
+def _texts(given: Any, what: str) -> tuple[str, ...]:
+    """Return canonical texts, each once, without the empty one."""
     if not isinstance(given, Iterable | None):
         raise InputError(f"{what} must be a list of texts, but {given!r} was given")
     items = [given] if isinstance(given, str) else list(given or ())
-    texts = [canonical(_utf8(text_of(item), what)) for item in items]
-    twice = sorted(text for text, times in Counter(texts).items() if times > 1)
-    if distinct and (twice or not texts):
-        raise InputError(
-            f"{what} names {listed(twice) + ' more than once' if twice else 'no level'}"
-        )
-    return tuple(dict.fromkeys(text for text in texts if text or distinct))
+    texts = dict.fromkeys(canonical(_utf8(text_of(item), what)) for item in items)
+    return tuple(filter(None, texts))
 
 
 # ---- what was found ------------------------------------------------------------------------------
@@ -352,9 +317,7 @@ class TableReport:
     missing : tuple of MissingText
         Every text that means "missing", the empty cell first.
     rows_missing : tuple of int
-        Rows of the whole table without a value in each public column.
-    missing_rows : int or None
-        Rows used that have the level of missing values in a column; None where it is no level.
+        Rows of the whole table that have no atom in each public column.
     people : tuple of (rows, people), or None
         How many people have so many usable rows; None where every row is one person's.
     notes, warnings : tuple of str
@@ -369,7 +332,6 @@ class TableReport:
     secrets: tuple[tuple[str, int], ...]
     missing: tuple[MissingText, ...]
     rows_missing: tuple[int, ...]
-    missing_rows: int | None = None
     people: tuple[tuple[int, int], ...] | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -5,7 +5,6 @@ import glob
 import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, did_you_mean, listed
@@ -27,17 +27,8 @@ from pufferfish.tables.table import (
     integers,
     one_array,
     strings,
-    to_numpy,
 )
-from pufferfish.tables.text import (
-    SMALL,
-    Header,
-    count_records,
-    explain,
-    opened,
-    read_header,
-    read_small,
-)
+from pufferfish.tables.text import Header, count_records, explain, opened, read_header
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt")
 _JSON = (".json", ".ndjson", ".jsonl")
@@ -59,8 +50,8 @@ class FileTable(Table):
     """A file that is read anew by every call, and of which only the columns in use are read.
 
     ``scan`` is the DuckDB table function that reads it, with ``{file}`` in the place of the path,
-    ``names`` those of the header and ``fields`` what DuckDB calls them; ``header`` is that of a
-    text file, and ``decode`` turns DuckDB's cells into raw cells.
+    ``names`` those of the columns and ``fields`` DuckDB's expressions for them; ``header`` is that
+    of a text file, and ``decode`` turns DuckDB's cells into raw cells.
     """
 
     def __init__(
@@ -79,78 +70,57 @@ class FileTable(Table):
         self.textual = header is not None or decode is not None
         self._path, self._scan, self._header, self._decode = path, scan, header, decode
         self._fields = dict(zip(self.columns, fields, strict=True))
-        self._state: Any = None
-        self._records: int | None = None
-        self._small: dict[str, list[str | None]] | None = None
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        names = [self.column(name) for name in columns]
         with ThreadPoolExecutor(1) as pool:
-            look = pool.submit(self._look)
-            if self._path.stat().st_size <= SMALL:
-                look.result()
-            if self._small is not None:
-                rows = Counter(zip(*(self._small[name] for name in names), strict=True))
-                own = [strings([row[k] for row in rows]) for k in range(len(names))]
-                cells = [*own, integers(list(rows.values()))]
-                return pa.Table.from_arrays(cells, names=[*names, "count"])
-            fields = ", ".join(self._fields[name] for name in names)
+            records = pool.submit(self._records)  # meanwhile
             try:
-                # A large text file is looked at meanwhile.
-                with self._query(f"SELECT {fields}, count(*) FROM {{scan}} GROUP BY ALL") as found:
-                    table = found.to_arrow_table()
+                with self._query(columns, ", count(*)", "GROUP BY ALL") as relation:
+                    table = relation.to_arrow_table()
             finally:
-                look.result()  # which may know more of what is wrong
-        cells = [self._raw(table.column(k), name) for k, name in enumerate(names)]
-        counts = table.column(len(names))
-        self._check(int(to_numpy(one_array(counts)).sum()))
-        return pa.Table.from_arrays([*cells, counts], names=[*names, "count"])
+                known = records.result()  # it may know more of what is wrong
+        counts = one_array(table.column(len(columns)))
+        self._check(int(np.from_dlpack(counts).sum()), known)
+        return pa.Table.from_arrays([*self._raw(columns, table), counts], table.column_names)
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
-        names, found = [self.column(name) for name in columns], 0
-        self._look()
-        if self._small is not None:
-            whole = [strings(self._small[name]) for name in names]
-            yield from pa.Table.from_arrays(whole, names=names).to_batches(max_chunksize=rows)
-            return
-        fields = ", ".join(f"{self._fields[name]} AS x{k}" for k, name in enumerate(names))
-        with self._query(f"SELECT {fields} FROM {{scan}}") as relation:
+        names = [self.column(name) for name in columns]
+        known, found = self._records(), 0
+        with self._query(columns) as relation:
             # Older versions know the same reader under another name.
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             for batch in read(rows):
                 found += len(batch)
-                cells = [self._raw(batch.column(k), n) for k, n in enumerate(names)]
-                yield pa.RecordBatch.from_arrays(cells, names=names)
-        self._check(found)
+                yield pa.RecordBatch.from_arrays(self._raw(columns, batch), names=names)
+        self._check(found, known)
 
-    def _look(self) -> None:
-        """Count the records of a text file, strictly, once for each state of it."""
-        if self._header is None:
-            return
-        stat = os.stat(self._path)
-        state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-        if state != self._state:
-            self._records = count_records(self._path, self.name, self._header)
-            small = read_small(self._path, self._header)
-            self._small = dict(zip(self.columns, small, strict=True)) if small else None
-            self._state = state
+    def _records(self) -> int | None:
+        """Return the number of records of a text file, counted strictly."""
+        header = self._header
+        return None if header is None else count_records(self._path, self.name, header)
 
-    def _check(self, found: int) -> None:
-        if self._records is not None and found != self._records:
+    def _check(self, found: int, known: int | None) -> None:
+        if known is not None and found != known:
             raise InputError(
-                f"{self.name} holds {self._records} records, but {found} rows were read; it "
-                "changed meanwhile, or a field holds a line end unlike the others"
+                f"{self.name} holds {known} records, but {found} rows were read; it changed while "
+                "it was read, or a field holds a line end unlike the others"
             )
 
-    def _query(self, query: str) -> Any:
-        return _query(self._path, query.replace("{scan}", self._scan), self._header)
+    def _query(self, columns: Sequence[str], more: str = "", end: str = "") -> Any:
+        fields = [f"{self._fields[self.column(name)]} AS x{k}" for k, name in enumerate(columns)]
+        query = f"SELECT {', '.join(fields)}{more} FROM {self._scan} {end}"
+        return _query(self._path, query, self._header)
 
-    def _raw(self, cells: Any, name: str) -> Any:
-        what = f"column {name!r} of {self.name}"
-        check_type(cells.type, what)
-        return self._decode(cells, what) if self._decode else cells
+    def _raw(self, columns: Sequence[str], found: Any) -> list[Any]:
+        """Return the raw cells of the columns that DuckDB read."""
+        raw = []
+        for cells, name in zip(found.columns, columns, strict=False):
+            what = f"column {name!r} of {self.name}"
+            check_type(cells.type, what)
+            raw.append(self._decode(cells, what) if self._decode else cells)
+        return raw
 
 
 def open_table(source: Any, *, delimiter: str | None = None) -> Table:
@@ -160,14 +130,13 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
     path = Path(source) if isinstance(source, str | Path) else None
     if str(path) == "-":
         return _open_text(_standard_input(), delimiter)
-    suffixes: list[str] = []
+    ending, packed = "", False
     if path is not None:
         # A leading ~ is a home folder only where it stands alone: "~x.csv" is a name like others.
         path = path.expanduser() if path.parts[:1] == ("~",) else path
         _check_file(path)
-        suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] == [".gz"]
-    ending = "".join((suffixes[:-1] if packed else suffixes)[-1:])
+        packed = path.suffix.lower() == ".gz"
+        ending = (path.with_suffix("") if packed else path).suffix.lower()
     if path is not None and ending in _TEXT:
         return _open_text(path, delimiter)
     if delimiter is not None:
@@ -180,7 +149,7 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
         return _open_parquet(path)
     raise InputError(
         f"cannot tell what kind of table {path} is: "
-        f"{f'its ending is {suffixes[-1]}' if suffixes else 'its name has no ending'}, but files "
+        f"{f'its ending is {path.suffix}' if path.suffix else 'its name has no ending'}, but files "
         f"are known by {listed([*_TEXT, *_JSON, *_PARQUET], 20)} (text and JSON also with .gz); "
         "save it as CSV (UTF-8)"
     )
@@ -195,7 +164,7 @@ def _check_file(path: Path) -> None:
         path.open("rb").close()
     except FileNotFoundError:
         beside = [p.name for p in path.parent.glob("*") if p.is_file()]
-        raise InputError(f"there is no file {path}{did_you_mean(path.name, beside)}") from None
+        raise InputError(f"there is no file {path}{did_you_mean(path.name, beside, 0.8)}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
@@ -228,17 +197,14 @@ def _open_text(path: Path, delimiter: str | None) -> FileTable:
 
 
 def _open_parquet(path: Path) -> FileTable:
+    import pyarrow.parquet as pq
+
     scan = "read_parquet({file}, hive_partitioning=false)"
-    nodes = iter(_described(path, "parquet_schema({file})", "name, coalesce(num_children, 0)"))
-    names = []
-    for _ in range(next(nodes)[1]):
-        name, below = next(nodes)
-        names.append(name)
-        while below:  # what is in a nested column
-            below += next(nodes)[1] - 1
     # DuckDB gives other names to columns whose names differ only in case, or not at all.
-    fields = [_identifier(row[0]) for row in _described(path, f"(DESCRIBE SELECT * FROM {scan})")]
-    return FileTable(path, scan, names, fields)
+    known = _described(path, f"(DESCRIBE SELECT * FROM {scan})")
+    fields = ['"' + name.replace('"', '""') + '"' for name, *_ in known]
+    with path.open("rb") as file:
+        return FileTable(path, scan, pq.read_schema(file).names, fields)
 
 
 def _open_json(path: Path, packed: bool) -> FileTable:
@@ -246,17 +212,19 @@ def _open_json(path: Path, packed: bool) -> FileTable:
         while packed and file.read(2**22):  # to its checksum, which DuckDB does not look at
             pass
     kind = "gzip" if packed else "uncompressed"
-    options = f"format='auto', hive_partitioning=false, compression='{kind}'"
-    rows = _described(path, f"(DESCRIBE SELECT * FROM read_json({{file}}, {options}))")
-    names = [name for name, *_ in rows]
-    if names == ["json"]:  # what DuckDB calls values that are no objects
+    scan = f"read_json_objects({{file}}, format='auto', compression='{kind}')"
+    kinds = _described(path, scan, "DISTINCT json_type(json), json_keys(json)")
+    if {kind for kind, _ in kinds} != {"OBJECT"}:
         raise InputError(
             f"{path} holds no table: one is a list of JSON objects, or an object on each line"
         )
+    for _, keys in kinds:  # none may be twice in one object
+        column_names(keys, str(path))
+    names = list(dict.fromkeys(key for _, keys in sorted(kinds) for key in keys))
     # Cells come as pieces of JSON, so that DuckDB guesses no types, dates or times.
-    columns = ", ".join(f"{_quoted(name)}: 'JSON'" for name in names)
-    scan = f"read_json({{file}}, {options}, columns={{{columns}}})"
-    return FileTable(path, scan, names, list(map(_identifier, names)), decode=_from_json)
+    pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
+    fields = [f"json -> {_quoted(pointer)}" for pointer in pointers]
+    return FileTable(path, scan, names, fields, decode=_from_json)
 
 
 def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
@@ -275,29 +243,21 @@ def _query(path: Path, query: str, header: Header | None = None) -> Iterator[Any
     """
     import duckdb
 
-    with path.open("rb") as file, _connection() as connection:
+    with path.open("rb") as file, duckdb.connect(":memory:", config=dict(_SETTINGS)) as connection:
+        connection.execute("SET enable_progress_bar = false")
         known = os.path.isdir(_OPEN_FILES)
         name = f"{_OPEN_FILES}/{file.fileno()}" if known else glob.escape(str(path.absolute()))
         try:
             yield connection.sql(query.replace("{file}", _quoted(name), 1))
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             if str(error).startswith("Out of Memory"):
-                raise InputError(f"{_name(path)} has too many distinct values") from None
+                raise InputError(f"{_name(path)} cannot be read: the memory ran out") from None
             if header is not None:
                 raise explain(path, _name(path), header) from None
             kind = "a Parquet file" if path.suffix.lower() in _PARQUET else "JSON"
             raise InputError(
                 f"cannot read {path} as {kind}: it is damaged, or of another kind"
             ) from None
-
-
-@contextmanager
-def _connection() -> Iterator[Any]:
-    import duckdb
-
-    with duckdb.connect(":memory:", config=dict(_SETTINGS)) as connection:
-        connection.execute("SET enable_progress_bar = false")
-        yield connection
 
 
 def _from_json(cells: Any, what: str) -> pa.Array:
@@ -317,11 +277,7 @@ def _loads(piece: str) -> Any:
     try:
         return json.loads(piece, parse_float=Decimal, parse_constant=str, parse_int=str)
     except ValueError:
-        return piece.strip()  # DuckDB also knows nan and inf
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+        return piece  # DuckDB also knows nan and inf
 
 
 def _quoted(text: str) -> str:

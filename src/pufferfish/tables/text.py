@@ -26,10 +26,9 @@ DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 #: A longer line is refused, here and by DuckDB; so is a longer header.
 LONGEST_LINE = 2_000_000
 _MOST_COLUMNS = 20_000
-_BLOCK = 2**20
+#: So many bytes at a time stay in the processor's cache.
+_BLOCK = 2**18
 _MARK = b"\xef\xbb\xbf"  # of the order of bytes
-#: Up to this size a file is parsed here, which takes less time than to import DuckDB.
-SMALL = 2**20
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,10 @@ def read_header(path: Path, name: str, delimiter: str | None) -> Header:
     found = re.match(rb'(?:[^"\r\n]++|"[^"]*+")*+(\r\n|\n|\r|$)', start)
     line, end = (found[0], found[1] or b"\n") if found else (start, b"\n")
     if not line.strip():
-        what = "begins with an empty line" if start.strip() else "is empty"
-        raise InputError(f"{name} {what}: a table needs a header line with the column names")
+        raise InputError(
+            f"{name} is empty, or begins with an empty line: a table needs a header line with the "
+            "column names"
+        )
     text = _decoded(line, name, 1)
     marks = [mark for mark in DELIMITERS if mark in re.sub('"[^"]*"', "", text)]
     if delimiter is not None:
@@ -117,7 +118,7 @@ def _reader(lines: Any, delimiter: str, strict: bool = False) -> Any:
 
 
 class _StrayQuoteError(Exception):
-    """A quotation mark stands within a field, so that counting quotation marks does not do."""
+    """A quotation mark stands within a field, or after a space: a reader has to decide."""
 
 
 def count_records(path: Path, name: str, header: Header) -> int:
@@ -159,33 +160,32 @@ class _Tally:
             _decoded(chunk, self.name, self.lines + 1)
         if b"\0" in chunk:
             raise InputError(f"{self.name} holds binary data after line {self.lines}")
-        data, pair, began = np.frombuffer(chunk, np.uint8), self.end == b"\r\n", self.inside
+        data, size = np.frombuffer(chunk, np.uint8), len(self.end)
         ends, marks = data == self.end[-1], data == self.mark
         # The byte of line ends of another kind, or the first one of CRLF.
         second = b"\n" if self.end == b"\r" else b"\r"
-        other = data == second[0] if second in chunk else np.zeros(len(data), dtype=bool)
+        other = data == second[0] if second in chunk else np.zeros_like(ends)
         self.lines += int(np.count_nonzero(ends))
-        if began or b'"' in chunk:
+        if self.inside or b'"' in chunk:
             outside = self._outside(data, marks)
             ends, other, marks = ends & outside, other & outside, marks & outside
         self.marks += int(np.count_nonzero(marks))
         records = int(np.count_nonzero(ends))
-        pairs = int(np.count_nonzero(ends[1:] & other[:-1])) if pair else 0
-        if int(np.count_nonzero(other)) != pairs or (pair and pairs != records):
+        pairs = int(np.count_nonzero(ends[1:] & other[:-1])) if size == 2 else 0
+        if int(np.count_nonzero(other)) != pairs or (size == 2 and pairs != records):
             raise InputError(f"{self.name} mixes line ends (CRLF, LF, CR); write it with one kind")
+        if not self.single:  # empty lines are no records
+            empty = np.count_nonzero(ends[size:] & ends[:-size]) + np.count_nonzero(ends[:size])
+            records -= int(empty)
         self.records += records
-        if not self.single and (chunk.startswith(self.end) or self.end * 2 in chunk):
-            # Empty lines are no records.
-            empty = np.diff(np.flatnonzero(ends), prepend=-1) == len(self.end)
-            self.records -= int(np.count_nonzero(empty[int(began) :]))
 
     def _outside(self, data: Any, marks: Any) -> Any:
         """Return which bytes are outside quotation marks."""
         quotes = data == 34
         inside = np.bitwise_xor.accumulate(quotes) ^ self.inside
-        # A quotation begins where a field does, after one space perhaps, or doubles a mark.
-        stray = (quotes & inside)[1:] & ~(quotes | marks | (data == 10) | (data == 13))[:-1]
-        if stray.any() and (stray[0] or (stray[1:] & ~((data[1:-1] == 32) & marks[:-2])).any()):
+        # A quotation begins where a field does, or doubles a mark.
+        before = quotes | marks | (data == 10) | (data == 13)
+        if ((quotes & inside)[1:] & ~before[:-1]).any():
             raise _StrayQuoteError
         self.inside = bool(inside[-1]) if len(inside) else self.inside
         return ~inside
@@ -221,20 +221,3 @@ def explain(path: Path, name: str, header: Header) -> InputError:
         f"{DELIMITERS[header.delimiter]} between fields); correct that line, or quote the field "
         "that holds the mark"
     )
-
-
-def read_small(path: Path, header: Header) -> list[list[str | None]] | None:
-    """Return the columns of a small file, parsed strictly; None where DuckDB has to decide."""
-    if path.stat().st_size > SMALL or path.suffix.lower() == ".gz":
-        return None
-    text, width = path.read_bytes().removeprefix(_MARK).decode("utf-8"), len(header.names)
-    try:
-        rows = list(_reader(io.StringIO(text, newline=""), header.delimiter, strict=True))[1:]
-    except csv.Error:
-        return None
-    rows = [row or [""] for row in rows if row or width == 1]
-    # After two spaces a mark is text, and within a field it may be a stray one.
-    odd = '  "' in text or any('"' in cell for row in rows for cell in row)
-    if odd or any(len(row) != width for row in rows):
-        return None
-    return [[row[k] or None for row in rows] for k in range(width)]
