@@ -9,7 +9,6 @@ comparison is made on midpoints: Python's ``<`` between balls is true only if it
 points; where balls overlap, results are widened to hold both.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -89,10 +88,9 @@ def enclose(problem: Problem, bits: int) -> tuple[arb, Where]:
 
 def log_ratio(problem: Problem, bits: int, where: Where) -> arb:
     """Return the logarithm of the ratio of two secrets at one output."""
-    sets = tuple(problem.sets[k] for k in where[1:])
     with precision(bits):
-        tops, bottoms = likelihoods(replace(problem, sets=sets))
-        ratio: arb = tops[0, where.cell] / bottoms[1, where.cell]
+        tops, bottoms = likelihoods(problem)
+        ratio: arb = tops[where.first, where.cell] / bottoms[where.second, where.cell]
         return ratio.log()
 
 

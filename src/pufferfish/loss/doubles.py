@@ -128,29 +128,31 @@ class _Part:
                     found.append((math.log(ratio), where._replace(cell=start + where.cell)))
             if max(found)[0] <= _LARGE_LOSS:
                 return found
-        tops, bottoms = self._logs(rates)
+        each = range(len(self.problem.secrets))
+        tops = np.stack([self._logs(k, 0, rates) for k in each])
+        bottoms = tops
+        if not self.problem.points:
+            bottoms = np.stack([self._logs(k, 1, rates) for k in each])
         return [max(largest(tops, bottoms, sides, _minus) for sides in comparisons)]
 
-    def _logs(self, rates: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Return ln of the largest and the smallest likelihoods, shape (secrets, cells)."""
+    def _logs(self, secret: int, side: int, rates: Sequence[float]) -> FloatArray:
+        """Return ln of the largest (side 0) or smallest likelihoods of a secret, flat."""
         if not self.problem.points:
-            tops, bottoms = (
-                np.stack([e.logs(rates[0]) if isinstance(e, ExtremePass) else e for e in side])
-                for side in zip(*self.ends, strict=True)
-            )
-            return tops, bottoms
-        logs = np.log(self.masses)
+            end = self.ends[secret][side]
+            return end.logs(rates[0]) if isinstance(end, ExtremePass) else end
+        logs = np.log(self.masses[secret])
         for (at, axis), rate in zip(self.problem.noises, rates, strict=True):
-            lines = np.ascontiguousarray(np.moveaxis(logs, at + 1, -1))
-            logs = np.moveaxis(noise_pass(axis.places, lines, rate), -1, at + 1)
-        logs = logs.reshape(len(logs), -1)
-        return logs, logs
+            lines = np.ascontiguousarray(np.moveaxis(logs, at, -1))
+            logs = np.moveaxis(noise_pass(axis.places, lines, rate), -1, at)
+        return np.asarray(logs.reshape(-1))
 
     def at(self, where: Where, u: float, window: float = _WINDOW) -> tuple[float, float] | None:
         """Return the log-ratio at a witness and its slope in u, in one look at the masses.
 
-        None where a likelihood is too small for plain numbers.
+        None for regions, and where a likelihood is too small for plain numbers.
         """
+        if not self.problem.points:
+            return None
         place: list[Any] = list(np.unravel_index(where.cell, self.problem.shape))
         rates, far = self.in_steps(u), []
         for (at, axis), rate in zip(self.problem.noises, rates, strict=True):
@@ -160,7 +162,7 @@ class _Part:
                 cut = slice(*np.searchsorted(axis.places, ends).tolist())
             far.append(np.abs(axis.places[cut] - float(y)))
             place[at] = cut
-        rows = [self._masses(where, side)[tuple(place)] for side in (0, 1)]
+        rows = [self.masses[(secret, *place)] for secret in where[1:]]
         steps = np.meshgrid(*far, indexing="ij", sparse=True)
         exponent = sum((own * -rate for own, rate in zip(steps, rates, strict=True)), np.zeros(()))
         weights = np.exp(exponent)
@@ -178,8 +180,9 @@ class _Part:
         """Return the log-ratio at a witness by balls, or by passes of logarithms."""
         if bits:
             return log_ratio(self.at_rate(u), bits, where).mid()
-        tops, bottoms = self._logs(self.in_steps(u))
-        return tops[where.first, where.cell] - bottoms[where.second, where.cell]
+        rates = self.in_steps(u)
+        tops, bottoms = self._logs(where.first, 0, rates), self._logs(where.second, 1, rates)
+        return tops[where.cell] - bottoms[where.cell]
 
     def smaller(self, atoms: int) -> "list[_Part]":
         """Return the same on about so many cells of neighbours, and on eight runs of neighbours."""
@@ -200,17 +203,6 @@ class _Part:
             sets = tuple(Point(m, own.total) for m, own in zip(masses, points, strict=True))
             parts.append(_Part(replace(self.problem, axes=axes, sets=sets), self.rates))
         return parts
-
-    def _masses(self, where: Where, side: int) -> FloatArray:
-        """Return the masses of the likelier (0) or the other secret (1) for one output."""
-        secret = where[1 + side]
-        if self.problem.points:
-            return np.asarray(self.masses[secret])
-        end = self.ends[secret][side]
-        if not isinstance(end, ExtremePass):
-            return np.exp(end)
-        masses = end.extreme.masses_at(end.index, where.cell)
-        return quotients(masses.tolist(), end.extreme.region.unit)
 
 
 class RateLoss:
@@ -283,8 +275,10 @@ class RateLoss:
     @property
     def error(self) -> float:
         """How far a loss of about 1 may be off, and what its proof adds to it, at any u."""
-        error = 0.0 if self.bits else _ERROR
-        for problem in (part.problem for part in self._parts if not self.bits):
+        if self.bits:
+            return 0.0
+        error = _ERROR
+        for problem in (part.problem for part in self._parts):
             error = max(error, 2 * _ERROR * len(problem.axes))
             if problem.work > BALL_CELLS and problem.points:
                 error = max(error, _ERROR + 2.5 * error_bound(problem, any_rate=True))

@@ -135,27 +135,24 @@ def problems_of(
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
             problems.append(_people_problem(scenario, applied, number, single, pairs, limit))
-        known = dict.fromkeys(several, 0)
+        lacking = set(several)
         for stratum in prior.strata:
             have = {s for s in scenario.protected if stratum.counts[prior.row(s)].any()}
             pairs = [pair for pair in scenario.pairs if have.issuperset(pair)]
             with suppress(GridTooLarge):
                 if pairs:
-                    made = _people_problem(scenario, applied, number, stratum, pairs, limit)
-                    problems.append(made)
-                    known[stratum.rows] = len(pairs)
-        lacking = [rows for rows, many in known.items() if many < len(scenario.pairs)]
+                    args = scenario, applied, number, stratum, pairs, limit
+                    problems.append(_people_problem(*args))
+                if len(pairs) == len(scenario.pairs):
+                    lacking.remove(stratum.rows)
         unknown = max([unknown, *lacking])
     return problems, unknown
 
 
 def _column_problem(scenario: Scenario, applied: Releases, number: int, limit: int) -> Problem:
     """Return the problem of single rows: on the atoms that have mass, or on all with a region."""
-    secrets, sets, atoms = (
-        scenario.protected,
-        scenario.sets()[number],
-        np.arange(scenario.support.size),
-    )
+    secrets, sets = scenario.protected, scenario.sets()[number]
+    atoms = np.arange(scenario.support.size)
     points = [own for own in sets if isinstance(own, Point)]
     if points:
         atoms = np.flatnonzero(np.any([own.masses != 0 for own in points], axis=0))

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
-from pufferfish.errors import InputError
 from pufferfish.loss.balls import enclose, log_ends
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.integers import farthest, infinite, loses_nothing
@@ -29,7 +28,6 @@ from pufferfish.numbers import (
     parse_epsilon,
     parse_number,
     precision,
-    show,
 )
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -83,7 +81,9 @@ def certify(
     known = Scenario(scenario) if isinstance(scenario, Prior) else scenario
     exact = None if epsilon is None else parse_epsilon(epsilon)
     if not isinstance(mechanism, DiscreteLaplace | Channel):
-        mechanism = _noise(known, mechanism)
+        theta = parse_number(mechanism, "the scale")
+        scale = mechanism if isinstance(mechanism, float) else float_down(theta)
+        mechanism = DiscreteLaplace(scale, known.lattice.step)
     known.product.position(None)
     return prove(known, {0: [mechanism]}, exact)
 
@@ -115,16 +115,6 @@ def privacy_loss(scenario: Scenario | Prior, scale: Number) -> float:
     return certify(scenario, scale).loss
 
 
-def _noise(scenario: Scenario, scale: Number) -> DiscreteLaplace:
-    exact = parse_number(scale, "the scale")
-    if exact < 0:
-        raise InputError(f"the scale must not be negative, but {scale} was given")
-    theta = scale if isinstance(scale, float) else float_down(exact)
-    if exact > 0 and theta == 0:
-        raise InputError(f"the scale {show(exact)} is below every double")
-    return DiscreteLaplace(theta, scenario.lattice.step)
-
-
 def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> Certificate:
     """Recompute the loss of some releases, with proof, and compare it with epsilon.
 
@@ -132,10 +122,9 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
     """
     rows = tuple(sorted({s.rows for strata in scenario.strata for s in strata}))
     try:
-        found = _solved(scenario, releases, epsilon, LARGEST_GRID)
+        bound = _largest(_solved(scenario, releases, epsilon, LARGEST_GRID))
     except GridTooLarge:
-        found = [_worst_cases(scenario, releases, max(rows, default=1))]
-    bound = _largest(found)
+        bound = _worst_cases(scenario, releases, max(rows, default=1))
     holds = epsilon is not None and bound.at_most(epsilon)
     loss = bound.value
     if epsilon is not None and holds:
@@ -149,7 +138,7 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
         holds=holds,
         decided=holds or (epsilon is not None and (bound.lower is None or bound.lower > epsilon)),
         witness=bound.witness,
-        precision=max((own.precision for own in found if own.precision), default=None),
+        precision=bound.precision,
         error_bound=bound.error_bound,
         rows=rows,
     )
@@ -178,21 +167,18 @@ def _solved(
     problems, unknown = problems_of(scenario, releases, limit)
     found = []
     for problem in problems:
-        exact = all(axis.exact for axis in problem.axes)
         try:
             own = _solve(problem, epsilon)
         except GridTooLarge:
             if problem.rows == 1:
                 raise
             unknown = max(unknown, problem.rows)
-        else:
-            if exact:
-                found.append(own)
-            elif own.upper is None:
-                unknown = max(unknown, problem.rows)
-            else:
-                # Something was replaced by what tells more: the loss itself may be smaller.
-                found.append(replace(own, lower=Fraction(0), witness=None))
+            continue
+        if not all(axis.exact for axis in problem.axes):
+            # Something was replaced by what tells more: the loss itself may be smaller.
+            method = "none" if own.upper is None else own.method
+            own = replace(own, lower=Fraction(0), witness=None, method=method)
+        found.append(own)
     return [*found, _worst_cases(scenario, releases, unknown)] if unknown else found
 
 

@@ -72,17 +72,6 @@ class Extreme:
     distance: IntArray
     target: IntArray
 
-    def masses_at(self, places: IntArray, y: int) -> Any:
-        """Return the extreme P for the output at atom y, over the region's unit."""
-        atoms = np.arange(len(places))
-        within = (self.first[y] <= atoms) & (atoms < self.last[y])
-        least, room = (np.array(own, dtype=object) for own in (self.region.least, self.region.room))
-        masses = least + np.where(within == self.largest, room, 0)
-        # The two atoms at one distance from y are as good as one.
-        masses[np.argmax(np.abs(places - places[y]) == self.distance[y])] += self.shell[y]
-        masses[self.target[y]] += self.region.free
-        return masses
-
 
 def extremes(region: Region, places: IntArray) -> tuple[Extreme, Extreme]:
     """Return the largest and the smallest <P, k_y> at all outputs of Laplace noise.
