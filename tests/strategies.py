@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random scenarios in plain Python numbers, leaning towards the inputs that break careless code.
-
-Holes in the support, negative values, fractional steps, large offsets, distances up to a million,
-zero entries, point masses, slices of 1e-9 and 1e-15 moved across the range, identical secrets;
-several secrets and adversaries; all pairs or chosen ones; epsilon from 1e-6 to 20. Several columns
-with several releases, regions, and people with several rows.
-"""
+"""Random scenarios in plain Python numbers, leaning towards the inputs that break careless code."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,12 +31,6 @@ class Case:
     priors: tuple[Prior, ...]
     pairs: tuple[Pair, ...]
     epsilon: Fraction
-
-    @property
-    def has_all_pairs(self) -> bool:
-        """Whether no pair of secrets is missing."""
-        every = combinations(self.priors[0], 2)
-        return {frozenset(pair) for pair in self.pairs} == {frozenset(pair) for pair in every}
 
     @property
     def texts(self) -> list[dict[str, dict[str, str]]]:

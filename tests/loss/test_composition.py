@@ -73,7 +73,7 @@ def check_bounds(case: Released) -> None:
             # It is the joint loss of those within, and the worst cases of the others.
             rest = float(sum(worst or 0 for _, worst in found[-1].terms))
             assert any(
-                math.isclose(float(found[-1]) - rest, true_joint_loss(case, some))
+                math.isclose(float(found[-1]) - rest, true_joint_loss(case, some), abs_tol=1e-12)
                 for some in itertools.combinations(order, len(found[-1].within))
             )
     assert is_exact(found[-1], slow)

@@ -41,14 +41,8 @@ def check(scenario: Scenario, u: float) -> None:
         assert near - again == pytest.approx(slope * u * 1e-6, rel=1e-2, abs=1e-11)
 
 
-@given(cases(), RATES)
+@given(cases() | large(), RATES)
 def test_points_agree_with_balls(case: Case, u: float) -> None:
-    check(scenario_of_case(case), u)
-
-
-@given(large(), RATES)
-@settings(max_examples=20)
-def test_larger_supports_agree_with_balls(case: Case, u: float) -> None:
     check(scenario_of_case(case), u)
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pufferfish.errors import InputError
 from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, axis_of
 from pufferfish.loss.witness import Where, Witness
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
@@ -129,8 +128,6 @@ def problems_of(
     for number, prior in enumerate(scenario.priors):
         if len(scenario.product.axes) == 1:
             problems.append(_column_problem(scenario, applied, number, limit))
-        elif scenario.has_region:
-            raise InputError("a region is for the prior of one column, not of several together")
         else:
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
