@@ -534,6 +534,15 @@ def test_rows_of_one_person_enclose_the_definition(
     check_people(everybody, scale)
 
 
+def test_very_many_people_of_one_row_are_single_rows() -> None:
+    values = range(9_000)  # NumPy's own unravel_index is wrong beyond 8,192
+    each = {"a": [[(x,)] for x in values], "b": [[(x,)] for x in values] + [[(8_999,)]] * 9}
+    scenario = known_people(each, values)
+    found = [own.points[1].masses for own in problem.problems_of(scenario, {0: [noise(1.0)]})[0]]
+    assert len(found) == 2
+    assert all(own.tolist() == [1] * 8_999 + [10] for own in found)
+
+
 def test_people_that_only_one_secret_has_count_with_the_worst_case() -> None:
     everybody = {"a": [(0,), (1,), (0, 1, 1)], "b": [(0,), (1,)]}
     scenario = known_people(one_column(everybody), VALUES)

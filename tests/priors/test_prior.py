@@ -16,7 +16,8 @@ from pufferfish.errors import InputError
 from pufferfish.numbers import show
 from pufferfish.priors.ambiguity import Confidence, TVBall
 from pufferfish.priors.prior import Prior, read_prior_file
-from pufferfish.support import Lattice, Levels
+from pufferfish.support import Lattice, Levels, Product, make_lattice
+from pufferfish.tables.rules import Column, Rules, Stratum
 
 
 def values_of(prior: Prior) -> tuple[Fraction, ...]:
@@ -336,6 +337,22 @@ def test_prior_files(tmp_path: Path) -> None:
     assert prior.support == Levels(("lo", "hi"), ordered=True)
     path.write_text('{"secrets": {"a": {"0.1": 1}, "b": {"0.9": 1}}}')
     assert values_of(read_prior_file(path, step=1)[0]) == (0, 1)
+
+
+def test_the_marginal_of_very_many_people_of_one_row() -> None:
+    n = 9_000  # NumPy's own unravel_index is wrong for more than 8,192 lines of one number
+    axes = make_lattice(map(Fraction, range(n))), make_lattice(map(Fraction, range(2)))
+    counts = np.ones((2, 2 * n), dtype=np.int64)
+    prior = Prior.from_numerators(
+        Product(("x", "z"), axes),
+        {"a": counts[0], "b": counts[1]},
+        from_rows=True,
+        rules=Rules("s", (Column("x"), Column("z")), unit="id"),
+        strata=(Stratum(1, np.arange(2 * n)[:, None], counts),),
+    )
+    (stratum,) = prior.marginal("x").strata
+    assert stratum.counts.shape == (2, n)
+    assert (stratum.counts == 2).all()
 
 
 @pytest.mark.parametrize(

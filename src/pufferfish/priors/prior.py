@@ -141,7 +141,13 @@ class Prior:
             rules=self.rules and replace(self.rules, columns=self.rules.columns[at : at + 1]),
             codings=self.codings[at : at + 1],
             strata=tuple(
-                _merged(stratum, np.unravel_index(stratum.sequences, shape)[at])
+                # Flat: NumPy 2.4 is wrong for more than 8,192 lines of one number.
+                _merged(
+                    stratum,
+                    np.unravel_index(stratum.sequences.ravel(), shape)[at].reshape(
+                        -1, stratum.rows
+                    ),
+                )
                 for stratum in self.strata
             ),
         )
