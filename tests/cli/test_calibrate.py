@@ -82,7 +82,7 @@ def test_a_custodian_reads_at_most_25_lines():
 def test_explain_prints_all_that_is_known():
     out = run(*options(), "--explain").out
     for part in (
-        "missing: the empty cell (0 public, 0 secret)",
+        "missing: the empty cell (0)",
         "loss 0.0156498", "mse 199.83", "cost 0.34535", "robustness_radius 0.",
         "proved by ball arithmetic",
     ):  # fmt: skip
@@ -183,7 +183,7 @@ def test_json_holds_the_results_of_the_library():
     assert scenario["support"]["kind"] == "ordered levels"
     assert scenario["pairs"] == [["no", "yes"]]
     assert (scenario["adversaries"], scenario["region"]) == (1, None)
-    assert scenario["missing"] == [{"text": "", "public_rows": 0, "secret_rows": 0}]
+    assert scenario["missing"] == [{"text": "", "cells": 0}]
     assert "sha256" not in json.dumps(data)  # the digest is private
 
 
@@ -266,7 +266,7 @@ def test_set_aside_with_reasons(tmp_path: Path):
     assert sum(a["rows"] for a in scenario["set_aside"]) == scenario["rows"]["set_aside"] == 4
     out = run(*more).out
     assert "4 rows of 8 set aside: " in out
-    assert "'none' (1 public, 0 secret)" in out
+    assert "'none' (1)" in out
 
 
 def test_a_region_is_named(tmp_path: Path):

@@ -64,7 +64,7 @@ LEVELS = [
         ('\ufeff"s","x"\r\nA,1\r\nA,2\r\nB,2\r\nB,3\r\n\r\n', "", 1, None, {}),
         # Only the empty cell means "missing", and the output says so.
         (rows("NA,1", "NA,2", "DE,2", "DE,3"), "", 1, None, {"secrets": ["DE", "NA"], "missing": [
-            {"text": "", "public_rows": 0, "secret_rows": 0}]}),
+            {"text": "", "cells": 0}]}),
         (WORK, "--missing ?", 10, None, {"rows": {"read": 5, "used": 4, "set_aside": 1,
             "by_secret": {"Private": 2, "State": 2}}}),
         (WORK, "", 20, 15.779, {}),

@@ -37,12 +37,6 @@ def frame(request: pytest.FixtureRequest) -> Maker:
     return MAKERS[request.param]
 
 
-def test_integers_and_text(frame: Maker) -> None:
-    found = count(frame({"other": [1.5, None, 2.0], " s ": ["a", "b", " b "], "x": [1, 2, 2]}))
-    assert as_dict(found) == {"a": {"1": 1}, "b": {"2": 2}}
-    assert "dataframe" in found.report.source
-
-
 def test_floats_are_the_decimals_they_print(frame: Maker) -> None:
     found = count(frame({"s": ["a", "a", "b"], "x": [0.1, 0.3, 1e-7]}))
     assert values(found) == [Fraction("1e-7"), Fraction("0.1"), Fraction("0.3")]
@@ -101,13 +95,6 @@ def test_integers_of_128_bits_in_polars() -> None:
     assert values(found) == [2**100, 2**100 + 1]
 
 
-def test_booleans_with_blanks_are_levels(frame: Maker) -> None:
-    found = count(frame({"s": ["a", "a", "b", "b"], "x": [False, None, False, True]}))
-    assert support(found) == Levels(("false", "true"))
-    assert as_dict(found) == {"a": {"false": 1}, "b": {"false": 1, "true": 1}}
-    assert aside(found) == [("no public value", "x", 1)]
-
-
 def test_nan_is_missing_in_pandas_only() -> None:
     data = {"s": ["a", "a", "b"], "x": [1.0, float("nan"), 2.0]}
     for dtype in ("float64", "float32", "Float64", "float64[pyarrow]", object):
@@ -117,12 +104,6 @@ def test_nan_is_missing_in_pandas_only() -> None:
     for table in (pl.DataFrame(data), pl.LazyFrame(data), pa.table(data)):
         assert "not finite in data row 2" in refused(table)
         assert as_dict(count(table, missing=["nan"])) == {"a": {"1": 1}, "b": {"2": 1}}
-
-
-def test_secrets_are_text(frame: Maker) -> None:
-    assert count(frame({"s": [1.0, 2.5, None], "x": [1, 2, 3]})).secrets == ("1", "2.5")
-    assert count(frame({"s": [True, False, True], "x": [1, 2, 3]})).secrets == ("false", "true")
-    assert count(frame({"s": [10, 9, 9], "x": [1, 2, 3]})).secrets == ("9", "10")
 
 
 def test_categories_and_times() -> None:
@@ -200,22 +181,6 @@ def test_batches_and_chunks() -> None:
     assert as_dict(count(dictionaries)) == {"a": {"u": 1, "v": 1}, "b": {"u": 1, "v": 1}}
 
 
-def test_large_spans_are_counted_alike() -> None:
-    """The combinations are far more than the rows, and more than 64 bits hold."""
-    rng = np.random.default_rng(1)
-    names = [f"x{k}" for k in range(8)]
-    data = {name: rng.permutation(3000) for name in names}
-    groups = open_table(pa.table(data)).groups([*names[:7], names[0]])
-    assert len(groups) == 3000
-    assert set(groups.column(8).to_pylist()) == {1}
-    assert sorted(groups.column(6).to_pylist()) == list(range(3000))
-    small = {name: column % 3 for name, column in data.items()}
-    groups = open_table(pa.table(small)).groups(names[:2])
-    pairs, times = np.unique(np.stack([small["x0"], small["x1"]]), axis=1, return_counts=True)
-    found = {tuple(row.values()) for row in groups.to_pylist()}
-    assert found == {(*pair, n) for pair, n in zip(pairs.T.tolist(), times.tolist(), strict=True)}
-
-
 def test_raw_cells_of_arrays() -> None:
     assert raw_cells(np.array([1, 2], dtype=">i4")).to_pylist() == [1, 2]
     assert raw_cells([2**70, "x", None]).to_pylist() == [str(2**70), "x", None]
@@ -228,7 +193,7 @@ def test_raw_cells_of_arrays() -> None:
     assert raw_cells(iter([1.5, "x"])).to_pylist() == ["1.5", "x"]
     assert str(raw_cells(np.array([np.nan])).to_pylist()) == "[nan]"
     spans = np.array([1, 2], dtype="timedelta64[D]")
-    for wrong in (np.zeros((2, 2)), 3, {"a": 1}, np.array([b"1"]), pa.array([[1]]), list(spans),
+    for wrong in (np.zeros((2, 2)), 3, {"a": 1}, np.array([b"1"]), pa.array([[1]]), list(spans), ["\udcff"],
                   spans.astype("timedelta64[s]")):  # fmt: skip
         with pytest.raises(InputError):
             raw_cells(wrong)

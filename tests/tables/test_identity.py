@@ -2,13 +2,11 @@
 """The identity of a table: the same for every copy of it, another one for every other table."""
 
 import csv
-import datetime as dt
 import gzip
 import hashlib
 import itertools
 import json
 import random
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,36 +58,21 @@ def slow_digest(names: list[str], rows: list[Row]) -> str:
     return hashlib.sha256(seed + content).hexdigest()
 
 
-def same_table(one: tuple[list[str], list[Row]], other: tuple[list[str], list[Row]]) -> bool:
-    """Whether two tables are one, by comparing all rows."""
-
-    def content(names: list[str], rows: list[Row]) -> Any:
-        cells = [
-            frozenset((n, canonical(c or "")) for n, c in zip(names, row, strict=True))
-            for row in rows
-        ]
-        return sorted(names), Counter(cells)
-
-    return bool(content(*one) == content(*other))
-
-
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "aa", "é"]), min_size=1, max_size=3, unique=True)
-#: Few, so that two tables often have the same rows, and texts that run into one another.
-FEW = st.sampled_from([None, "", "0", "1", "1.0", "a", "b", "ab", " a", "true", "True", "01"])
 ANY = st.none() | st.text(st.characters(codec="utf-8"), max_size=12) | st.text(max_size=0)
 
 
 @st.composite
-def tables(draw: st.DrawFn, cells: Any = FEW, most: int = 4) -> tuple[list[str], list[Row]]:
+def tables(draw: st.DrawFn) -> tuple[list[str], list[Row]]:
     names = draw(NAMES)
-    rows = draw(st.lists(st.tuples(*[cells] * len(names)), max_size=most))
+    rows = draw(st.lists(st.tuples(*[ANY] * len(names)), max_size=12))
     return names, rows
 
 
 # ---- one table --------------------------------------------------------------------------------
 
 
-@given(tables(ANY, 12), st.randoms(use_true_random=False))
+@given(tables(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_columns_does_not_matter(
     table: tuple[list[str], list[Row]], chance: random.Random
 ) -> None:
@@ -99,16 +82,9 @@ def test_the_order_of_rows_and_columns_does_not_matter(
     assert digest([names[k] for k in order], moved) == digest(names, rows)
 
 
-@given(tables(ANY, 12))
+@given(tables())
 def test_the_digest_is_that_of_its_definition(table: tuple[list[str], list[Row]]) -> None:
     assert digest(*table) == slow_digest(*table)
-
-
-@given(tables(), tables())
-def test_two_tables_have_one_identity_exactly_if_they_are_one(
-    one: tuple[list[str], list[Row]], other: tuple[list[str], list[Row]]
-) -> None:
-    assert (digest(*one) == digest(*other)) == same_table(one, other)
 
 
 def changed(names: list[str], rows: list[Row]) -> dict[str, list[tuple[list[str], list[Row]]]]:
@@ -259,27 +235,6 @@ def test_a_file_read_by_pandas_or_polars_is_the_same_table(tmp_path: Path) -> No
     assert identity_of(renamed) == own
 
 
-def test_times_are_the_same_in_every_copy(tmp_path: Path) -> None:
-    times = [dt.datetime(2020, 1, 31), dt.datetime(2020, 2, 1, 12, 30, 5, 250_000), None]
-    zoned = [t and t.replace(tzinfo=dt.UTC) for t in times]
-    days = [t and t.date() for t in times]
-    columns = {"time": times, "zoned": zoned, "day": days}
-    pandas, polars = pd.DataFrame(columns), pl.DataFrame(columns)
-    pandas.to_parquet(tmp_path / "pandas.parquet")
-    pandas.to_csv(tmp_path / "pandas.csv", index=False)
-    polars.write_csv(tmp_path / "polars.csv")
-    text = {k: [v and str(v) for v in values] for k, values in columns.items()}
-    copies = [pandas, polars, pa.table(columns), pa.table(text), *sorted(tmp_path.iterdir())]
-    assert len({identity_of(copy) for copy in copies}) == 1
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
-def test_floats_are_the_decimals_that_they_print_as(values: list[float]) -> None:
-    texts = identity_of(pa.table({"x": [repr(value) for value in values]}))
-    assert identity_of(pa.table({"x": values})) == texts
-    assert identity_of(pl.DataFrame({"x": values})) == texts
-
-
 # ---- sizes ------------------------------------------------------------------------------------
 
 
@@ -299,21 +254,6 @@ def test_batches_and_blocks_do_not_matter(
     monkeypatch.setattr(identity, "_BATCH_CELLS", 64 * 3)
     assert identity_of(path).digest == expected
     assert identity_of(arrow(names, rows)).digest == expected
-
-
-def test_long_cells_count_as_a_whole() -> None:
-    long = "x" * 3_000_000
-    own = digest(["a"], [(long,), ("b",)])
-    assert own == slow_digest(["a"], [(long,), ("b",)])
-    assert own != digest(["a"], [(long[:-1] + "y",), ("b",)])
-    assert own != digest(["a"], [(long + "x",), ("b",)])
-
-
-def test_no_rows() -> None:
-    empty = identity_of(pa.table({"a": pa.array([], pa.string())}))
-    assert empty.rows == 0
-    assert empty == identity_of(pa.table({"a": pa.array([], pa.int64())}))
-    assert empty != identity_of(pa.table({"b": pa.array([], pa.string())}))
 
 
 def test_two_columns_without_a_name_are_refused(tmp_path: Path) -> None:

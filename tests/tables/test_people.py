@@ -2,7 +2,6 @@
 """Rows of one person: strata in the order of rows, refused where it is not sure whose they are."""
 
 import random
-import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -32,10 +31,7 @@ def test_rows_are_counted_in_the_order_of_the_table() -> None:
         columns=COLUMNS,
     )
     found = count(table, unit="id")
-    assert strata(found) == [
-        (1, [[1]], [[1], [1]]),
-        (2, [[0, 0], [1, 0]], [[0, 1], [1, 0]]),
-    ]
+    assert strata(found) == [(1, [[1]], [[1], [1]]), (2, [[0, 0], [1, 0]], [[0, 1], [1, 0]])]
     assert found.report.people == ((1, 2), (2, 2))
     assert count(table).strata == ()
 
@@ -157,21 +153,6 @@ def test_a_person_is_the_same_however_the_number_is_written(tmp_path: Path) -> N
 def test_numbers_that_are_none_mark_nobody() -> None:
     table = pl.DataFrame({"id": [1.0, float("nan"), 2.0], "s": ["a", "a", "b"], "x": [1, 2, 1]})
     assert "'id' is missing in 1 row" in refused(table, unit="id")
-
-
-def test_many_numbers_of_rows_are_counted_quickly() -> None:
-    """930 rows of 60 people, who have 30 different numbers of rows."""
-    rows = [
-        (f"p{size}-{k}", "ab"[k], (size * step) % 7)
-        for size in range(1, 31)
-        for k in range(2)
-        for step in range(size)
-    ]
-    assert len(rows) == 930
-    start = time.perf_counter()
-    found = count(pd.DataFrame(rows, columns=COLUMNS), unit="id")
-    assert time.perf_counter() - start < 2
-    assert [s.rows for s in found.strata] == list(range(1, 31))
 
 
 def test_rows_that_lie_far_apart_are_one_persons(tmp_path: Path) -> None:

@@ -56,11 +56,7 @@ def report_lines(report: TableReport) -> list[str]:
     if aside:
         rows = counted(report.rows_set_aside, "row")
         lines.append(f"{rows} of {report.rows_read} set aside: {joined(aside)}")
-    texts = [
-        f"{repr(m.text) if m.text else 'the empty cell'} ({m.public_rows} public, "
-        f"{m.secret_rows} secret)"
-        for m in report.missing
-    ]
+    texts = [f"{repr(m.text) if m.text else 'the empty cell'} ({m.cells})" for m in report.missing]
     lines.append(f"missing: {joined(texts)}")
     if report.people is not None:
         people = (f"{number} with {counted(rows, 'row')}" for rows, number in report.people)

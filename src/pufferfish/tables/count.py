@@ -34,27 +34,13 @@ MOST_COUNTS = 2**28
 
 @dataclass(frozen=True, eq=False)
 class RowCounts:
-    """The counts of a table.
+    """The counts of a table."""
 
-    Attributes
-    ----------
-    product : Product
-        The product of the supports of the public columns, with n atoms.
-    secrets : tuple of str, length m
-    counts : int64 array, shape (m, n)
-        Rows of each secret with each combination of values, flat in C order.
-    codings : tuple of Coding
-        One for each public column.
-    strata : tuple of Stratum
-        The people by their number of rows; empty where every row is one person's.
-    report : TableReport
-    """
-
-    product: Product
-    secrets: tuple[str, ...]
-    counts: IntArray
-    codings: tuple[Coding, ...]
-    strata: tuple[Stratum, ...]
+    product: Product  # of the supports of the public columns, with n atoms
+    secrets: tuple[str, ...]  # length m
+    counts: IntArray  # shape (m, n): rows of each secret with each combination of values
+    codings: tuple[Coding, ...]  # one for each public column
+    strata: tuple[Stratum, ...]  # people by their number of rows; none where each row is a person
     report: TableReport
 
 
@@ -74,7 +60,7 @@ def count_table(
     rows: IntArray = np.asarray(np.from_dlpack(one_array(groups.column(len(names)))), np.int64)
     if not len(rows):
         raise InputError(f"{table.name} has a header but no rows")
-    secret, *public = (Found.of(table, n, groups.column(k), rows) for k, n in enumerate(names))
+    secret, *public = (Found(table, n, groups.column(k), rows) for k, n in enumerate(names))
     codings = tuple(_place(f, c, rules.decimal) for f, c in zip(public, rules.columns, strict=True))
     product = Product(tuple(names[1:]), tuple(coding.support for coding in codings))
     secrets, who, aside = _secrets(secret, public, rows, rules)
@@ -186,16 +172,12 @@ def _check_totals(totals: dict[str, int], rules: Rules, table: str) -> list[str]
 
 
 def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[MissingText, ...]:
-    """Return every text that means "missing" somewhere, with the rows in which it does."""
-    own = [(f, ("", *column.missing)) for f, column in zip(public, rules.columns, strict=True)]
-    gone = ("", *rules.missing)
+    """Return every text that means "missing" somewhere, with the cells that it is."""
+    missing = [*(column.missing for column in rules.columns), rules.missing]
+    own = [(found, ("", *texts)) for found, texts in zip((*public, secret), missing, strict=True)]
     return tuple(
-        MissingText(
-            text,
-            sum(found.rows_of(text) for found, texts in own if text in texts),
-            secret.rows_of(text) if text in gone else 0,
-        )
-        for text in dict.fromkeys([*(text for _, texts in own for text in texts), *gone])
+        MissingText(text, sum(found.rows_of(text) for found, texts in own if text in texts))
+        for text in dict.fromkeys(text for _, texts in own for text in texts)
     )
 
 

@@ -7,9 +7,7 @@ between is an error that names the option which decides; nothing is guessed.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,41 +36,24 @@ _WITH_COMMA = re.compile(r"[+-]?[0-9.]*,[0-9][0-9,]*(?:\.[0-9]*)?(?:[eE][+-]?[0-
 _WITH_POINT = re.compile(r"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
 
-@dataclass(eq=False)
 class Found:
     """The distinct cells of one column of a table, and what is to be told of them.
 
-    Attributes
-    ----------
-    cells : pyarrow.Array, shape (k,)
-    raw, texts : list of str, length k
-        The trimmed and the canonical text of each.
-    rows : int64 array, shape (k,)
-        The rows that hold each.
-    places : int array, shape (groups,)
-        The cell of every group of rows.
-    atoms : int64 array, shape (groups,)
-        The atom of every group (-1: none); of a public column.
+    ``cells`` are the raw ones, ``raw`` their trimmed and ``texts`` their canonical texts, ``rows``
+    how many rows hold each. ``places`` are the cells of all groups of rows, and ``atoms``, of a
+    public column, their atoms (-1: none).
     """
 
-    table: Table
-    name: str
-    cells: pa.Array
-    raw: list[str]
-    texts: list[str]
-    rows: IntArray
-    places: Any
-    atoms: IntArray = field(init=False)
-    notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    atoms: IntArray
 
-    @classmethod
-    def of(cls, table: Table, name: str, column: pa.ChunkedArray, counts: IntArray) -> "Found":
-        """Return the cells of all groups; ``counts`` are the rows of each."""
-        cells, places = distinct(column)
-        rows = np.bincount(places, counts, len(cells)).astype(np.int64)
-        raw = raw_texts(cells)
-        return cls(table, name, cells, raw, list(map(canonical, raw)), rows, places)
+    def __init__(self, table: Table, name: str, column: pa.ChunkedArray, counts: IntArray) -> None:
+        self.table, self.name = table, name
+        self.cells, self.places = distinct(column)
+        self.raw = raw_texts(self.cells)
+        self.texts = list(map(canonical, self.raw))
+        self.rows = np.bincount(self.places, counts, len(self.raw)).astype(np.int64).tolist()
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
 
     @property
     def what(self) -> str:
@@ -81,7 +62,7 @@ class Found:
 
     def rows_of(self, text: str) -> int:
         """Return the rows that hold a canonical text."""
-        return sum(n for t, n in zip(self.texts, self.rows.tolist(), strict=True) if t == text)
+        return sum(n for t, n in zip(self.texts, self.rows, strict=True) if t == text)
 
     def first_row(self, places: Iterable[int]) -> str:
         """Return where the first of some cells stands: ``data row 3``, without the header."""
@@ -184,12 +165,9 @@ def _numbers(
 
 def _warn_of_far_values(found: Found, numbers: dict[int, tuple[int, int]]) -> None:
     """Warn of a single value far from all others, such as a -999 that means "missing"."""
-    value = {top / bottom: found.texts[k] for k, (top, bottom) in numbers.items()}
-    order = sorted(value)
-    for far, *rest in (order, order[::-1]):
-        span = abs(rest[-1] - rest[0]) if rest else 0.0
-        if 0 < _FAR * span < abs(rest[0] - far):
-            text = value[far]
+    order = sorted((top / bottom, found.texts[k]) for k, (top, bottom) in numbers.items())
+    for (far, text), (near, _), *_, (end, _) in (order, order[::-1]) if len(order) > 2 else ():
+        if 0 < _FAR * abs(end - near) < abs(near - far):
             found.warnings.append(
                 f"the value {text} of {found.name!r} ({counted(found.rows_of(text), 'row')}) is "
                 f"far from all others; if it means a missing value say so (--missing {text})"

@@ -28,15 +28,10 @@ _REMEMBERED = 2**20
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """What cells stand for.
+    """What cells stand for: the atom of every cell, and OK, MISSING, OUTSIDE or UNREADABLE.
 
-    Attributes
-    ----------
-    atoms : int64 array, shape (rows,)
-        The atom of every cell. For a number outside the support the nearest atom (the lesser of
-        two), for clamping; -1 where there is none.
-    state : uint8 array, shape (rows,)
-        OK, MISSING, OUTSIDE or UNREADABLE.
+    A number outside the support has the nearest atom (the lesser of two), for clamping; what has
+    no atom has -1.
     """
 
     atoms: IntArray

@@ -11,14 +11,7 @@ import pyarrow.types as pt
 
 from pufferfish.errors import InputError
 from pufferfish.numbers import text_of
-from pufferfish.tables.table import (
-    BATCH_ROWS,
-    Table,
-    check_type,
-    column_names,
-    one_array,
-    strings,
-)
+from pufferfish.tables.table import BATCH_ROWS, Table, check_type, column_names, one_array, strings
 
 
 class FrameTable(Table):

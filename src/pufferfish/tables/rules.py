@@ -23,30 +23,14 @@ from pufferfish.tables.canonical import canonical, parse
 
 @dataclass(frozen=True)
 class Column:
-    """What is declared of one public column.
+    """What is declared of one public column."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the column, trimmed and in NFC.
-    support : Lattice, Levels or None
-        Exactly the values that may occur, structural ones included; None: those that do occur.
-    missing : tuple of str
-        Canonical texts that mean "missing", besides the empty cell.
-    step : Fraction or None
-        Step that numbers are rounded to before they are counted; None: as they are.
-    order : "appearance", "alphabetical" or None
-        The order of levels that were not listed in it; None leaves them unordered.
-    missing_as_level : bool
-        Whether missing cells are a level of their own.
-    """
-
-    name: str
-    support: Support | None = None
-    missing: tuple[str, ...] = ()
-    step: Fraction | None = None
-    order: Order = None
-    missing_as_level: bool = False
+    name: str  # trimmed and in NFC
+    support: Support | None = None  # exactly the values that may occur; None: those that do
+    missing: tuple[str, ...] = ()  # canonical texts that mean "missing", besides the empty cell
+    step: Fraction | None = None  # numbers are rounded to it before they are counted
+    order: Order = None  # "appearance", "alphabetical" or None, for levels that are not declared
+    missing_as_level: bool = False  # whether missing cells are a level of their own
 
 
 @dataclass(frozen=True)
@@ -79,30 +63,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class Coding:
-    """Everything that counting, releasing and verifying need to code a cell of one column.
-
-    Attributes
-    ----------
-    column : str
-        The name of the public column.
-    support : Lattice or Levels
-        Step, order and levels are said here, and nowhere else.
-    missing : tuple of str
-        Canonical texts that mean "missing", besides the empty cell.
-    rounds : bool
-        Whether numbers are rounded to ``support.step``.
-    decimal : "." or ","
-        The decimal mark of numbers in text cells.
-    missing_as_level : bool
-        Whether missing cells are the level ``MISSING_LEVEL`` of the support.
-    """
+    """Everything that counting, releasing and verifying need to code a cell of one column."""
 
     column: str
-    support: Support
-    missing: tuple[str, ...] = ()
-    rounds: bool = False
-    decimal: str = "."
-    missing_as_level: bool = False
+    support: Support  # step, order and levels are said here, and nowhere else
+    missing: tuple[str, ...] = ()  # canonical texts that mean "missing", besides the empty cell
+    rounds: bool = False  # whether numbers are rounded to the step of the support
+    decimal: str = "."  # the mark of numbers in text cells, a point or a comma
+    missing_as_level: bool = False  # whether missing cells are the level MISSING_LEVEL
 
     def __post_init__(self) -> None:
         support, names = self.support, getattr(self.support, "names", ())
@@ -249,12 +217,11 @@ def _utf8(text: str, what: str) -> str:
 
 
 def _texts(given: Any, what: str) -> tuple[str, ...]:
-    """Return canonical texts, each once, without the empty one."""
+    """Return canonical texts, without the empty one."""
     if not isinstance(given, Iterable | None):
         raise InputError(f"{what} must be a list of texts, but {given!r} was given")
-    items = [given] if isinstance(given, str) else list(given or ())
-    texts = dict.fromkeys(canonical(_utf8(text_of(item), what)) for item in items)
-    return tuple(filter(None, texts))
+    items = [given] if isinstance(given, str) else given or ()
+    return tuple(filter(None, (canonical(_utf8(text_of(item), what)) for item in items)))
 
 
 # ---- what was found ------------------------------------------------------------------------------
@@ -265,21 +232,11 @@ Reason = Literal["no public value", "no secret", "secret excluded"]
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """The people who have one number of usable rows.
-
-    Attributes
-    ----------
-    rows : int
-        How many rows each of them has.
-    sequences : int64 array, shape (q, rows)
-        The distinct sequences of atoms of the product, in the order of rows.
-    counts : int64 array, shape (m, q)
-        How many people of each secret have each sequence.
-    """
+    """The people who have one number of usable rows."""
 
     rows: int
-    sequences: IntArray
-    counts: IntArray
+    sequences: IntArray  # shape (q, rows): distinct sequences of atoms, in the order of rows
+    counts: IntArray  # shape (m, q): how many people of each secret have each sequence
 
 
 @dataclass(frozen=True)
@@ -293,11 +250,10 @@ class SetAside:
 
 @dataclass(frozen=True)
 class MissingText:
-    """A text that means "missing" ("" is the empty cell), and the rows in which it does."""
+    """A text that means "missing" ("" is the empty cell), and how many cells are it."""
 
     text: str
-    public_rows: int
-    secret_rows: int
+    cells: int
 
 
 @dataclass(frozen=True)

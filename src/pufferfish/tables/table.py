@@ -28,24 +28,12 @@ _FEW = 4096
 
 
 class Table:
-    """A table whose raw cells can be counted or streamed, column by column.
+    """A table whose raw cells can be counted or streamed, column by column."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call the table: a file's path, or the kind of dataframe.
-    path : Path or None
-        The file, or None for a dataframe and for standard input.
-    columns : tuple of str
-        The names in the header, trimmed and in NFC.
-    textual : bool
-        Whether cells of all kinds come as text, as in text files and JSON.
-    """
-
-    name: str
-    path: Path | None = None
-    columns: tuple[str, ...]
-    textual: bool = False
+    name: str  # what messages call it: a file's path, or the kind of dataframe
+    path: Path | None = None  # None for a dataframe and for standard input
+    columns: tuple[str, ...]  # the names in the header, trimmed and in NFC
+    textual: bool = False  # whether cells of all kinds come as text, as in text files and JSON
 
     def column(self, name: str) -> str:
         """Return the name as it stands in ``columns``."""

@@ -33,21 +33,11 @@ _MARK = b"\xef\xbb\xbf"  # of the order of bytes
 
 @dataclass(frozen=True)
 class Header:
-    """What the first record of a text file says.
+    """What the first record of a text file says."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The names of the columns, as written.
-    delimiter : str
-        The mark between fields.
-    end : bytes
-        The end of a line: LF, CRLF or CR.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # as written
     delimiter: str
-    end: bytes
+    end: bytes  # of a line: LF, CRLF or CR
 
 
 @contextmanager
@@ -66,7 +56,7 @@ def read_header(path: Path, name: str, delimiter: str | None) -> Header:
     """Return the header of a text file; its delimiter is the one that the first line has."""
     with opened(path, name) as file:
         start = file.read(LONGEST_LINE).removeprefix(_MARK)
-    if b"\0" in start or start[:2] in (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b"):
+    if b"\0" in start:
         raise InputError(f"{name} holds binary data or UTF-16 text; save it as CSV (UTF-8)")
     found = re.match(rb'(?:[^"\r\n]++|"[^"]*+")*+(\r\n|\n|\r|$)', start)
     line, end = (found[0], found[1] or b"\n") if found else (start, b"\n")
@@ -96,8 +86,6 @@ def read_header(path: Path, name: str, delimiter: str | None) -> Header:
             f"the header of {name} is too long ({len(names):,} columns); at most {_MOST_COLUMNS:,} "
             "columns are read"
         )
-    if {*re.findall(rb"\r\n|\n|\r", line)} - {end}:
-        raise InputError(f"the header of {name} has a line break in a name unlike its line ends")
     return Header(names, mark, end)
 
 
