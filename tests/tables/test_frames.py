@@ -193,8 +193,8 @@ def test_raw_cells_of_arrays() -> None:
     assert raw_cells(iter([1.5, "x"])).to_pylist() == ["1.5", "x"]
     assert str(raw_cells(np.array([np.nan])).to_pylist()) == "[nan]"
     spans = np.array([1, 2], dtype="timedelta64[D]")
-    for wrong in (np.zeros((2, 2)), 3, {"a": 1}, np.array([b"1"]), pa.array([[1]]), list(spans), ["\udcff"],
-                  spans.astype("timedelta64[s]")):  # fmt: skip
+    for wrong in (np.zeros((2, 2)), 3, {"a": 1}, np.array([b"1"]), pa.array([[1]]), list(spans),
+                  ["\udcff"], spans.astype("timedelta64[s]")):  # fmt: skip
         with pytest.raises(InputError):
             raw_cells(wrong)
 
