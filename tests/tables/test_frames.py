@@ -5,23 +5,19 @@ import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pufferfish.errors import InputError
 from pufferfish.support import Levels
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
-from table_cases import as_dict, aside, count, csv_text, refused, support, values, write
+from table_cases import as_dict, aside, count, refused, support, values
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "pandas": pd.DataFrame,
@@ -145,6 +141,8 @@ def test_names_of_columns() -> None:
     assert "'x' twice" in refused(twice)
     arrow = pa.Table.from_arrays([pa.array([1])] * 3, names=["s", "x", "x"])
     assert "'x' twice" in refused(arrow)
+    record = pa.RecordBatch.from_pydict({"s": ["a", "b"], "x": [1, 2]})
+    assert as_dict(count(record)) == {"a": {"1": 1}, "b": {"2": 1}}
     numbers = pd.DataFrame([["a", 1], ["b", 2]])
     assert as_dict(count(numbers, secret="0", public="1")) == {"a": {"1": 1}, "b": {"2": 1}}
     clash = pl.LazyFrame({"count": ["a", "b"], "x": [1, 2]})
@@ -197,58 +195,3 @@ def test_raw_cells_of_arrays() -> None:
                   ["\udcff"], spans.astype("timedelta64[s]")):  # fmt: skip
         with pytest.raises(InputError):
             raw_cells(wrong)
-
-
-TEXTS = st.sampled_from(["a", "b", " b", "Ünï", "x y", "7"])
-INTEGERS = st.one_of(
-    st.none(),
-    st.integers(-(2**62), 2**62).map(lambda n: n % 2**20 - 2**19),
-    st.sampled_from([2**53, 2**53 + 1, -(2**53) - 1, 0]),
-)
-DECIMALS = st.one_of(st.none(), st.integers(-(10**6), 10**6).map(lambda n: n / 1000))
-
-
-def every_source(folder: Path, secrets: list[str], cells: list[Any]) -> dict[str, Any]:
-    """The same two columns as CSV, Parquet, pandas, Polars and Arrow."""
-    data = {"s": secrets, "x": cells}
-    rows = [(f'"{s}"', "" if x is None else repr(x)) for s, x in zip(secrets, cells, strict=True)]
-    table = pa.table(data)
-    pq.write_table(table, folder / "t.parquet")
-    integers = all(x is None or isinstance(x, int) for x in cells)
-    nullable = pd.DataFrame({"s": secrets})
-    nullable["x"] = pd.array(cells, dtype="Int64" if integers else "Float64")
-    return {
-        "csv": write(folder, csv_text(rows)),
-        "tsv": write(folder, csv_text(rows).replace(",", "\t"), "t.tsv"),
-        "parquet": folder / "t.parquet",
-        "pandas": nullable,
-        "pandas object": pd.DataFrame(data, dtype=object),
-        "polars": pl.DataFrame(data),
-        "polars lazy": pl.LazyFrame(data),
-        "arrow": table,
-    }
-
-
-@settings(max_examples=15)
-@pytest.mark.filterwarnings("ignore::pufferfish.errors.PriorWarning")
-@given(
-    rows=st.one_of(
-        st.lists(st.tuples(TEXTS, INTEGERS), min_size=1, max_size=12),
-        st.lists(st.tuples(TEXTS, DECIMALS), min_size=1, max_size=12),
-    )
-)
-def test_every_source_gives_the_same_counts(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, Any]]
-) -> None:
-    folder = tmp_path_factory.mktemp("same")
-    secrets, cells = [s for s, _ in rows], [x for _, x in rows]
-    outcomes = {}
-    for name, source in every_source(folder, secrets, cells).items():
-        try:
-            found = count(source)
-        except InputError as error:
-            # What is said may differ in nothing but the name of the table.
-            outcomes[name] = str(error).replace(open_table(source).name, "the table")
-        else:
-            outcomes[name] = repr((as_dict(found), values(found), found.report.set_aside))
-    assert len(set(outcomes.values())) == 1, outcomes

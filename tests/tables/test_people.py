@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of one person: strata in the order of rows, refused where it is not sure whose they are."""
 
-import random
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -90,19 +89,6 @@ def test_mutant_that_forgets_the_order_of_rows_is_caught(monkeypatch: pytest.Mon
     monkeypatch.setattr(count_module, "_strata", sorts)
     with pytest.raises(AssertionError):
         check_by_hand(rows)
-
-
-def test_every_kind_of_table_gives_the_same_strata(tmp_path: Path) -> None:
-    rng = random.Random(4)
-    rows = [(k % 40, "ab"[k % 2], rng.randrange(3)) for k in rng.choices(range(40), k=100)]
-    rows = [(who, "ab"[who % 2], x) for who, _, x in rows]
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    table.to_csv(tmp_path / "t.csv", index=False)
-    table.to_parquet(tmp_path / "t.parquet")
-    polars = pl.from_pandas(table)
-    sources = [tmp_path / "t.csv", tmp_path / "t.parquet", table, polars, polars.lazy()]
-    found = [strata(count(source, unit="id")) for source in sources]
-    assert all(one == found[0] for one in found)
 
 
 def test_rows_without_a_value_and_others_secrets_are_left_out() -> None:

@@ -384,7 +384,7 @@ def test_json_keeps_digits_and_refuses_lists(tmp_path: Path) -> None:
     path = write(tmp_path, lines, "t.ndjson")
     assert as_dict(count(path)) == {"a": {"1.1": 1}, "b": {"3": 1, "2": 1}}
     assert "lists" in refused(path, public="l")
-    lost = write(tmp_path, '{"s":"a","x":1}\n{"s":"b","x":NaN}\n', "nan.ndjson")
+    lost = write(tmp_path, '{"s":"a","x":1}\n{"s":"b","x":nan}\n', "nan.ndjson")
     assert "not finite in data row 2" in refused(lost)
     case = write(tmp_path, '[{"s/~":"a","x":1,"X":2},{"S":"c","s/~":"b","x":3}]', "t.json")
     assert open_table(case).columns == ("S", "s/~", "x", "X")
