@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole test suite: how hard hypothesis searches, and a referee for every plan that is saved.
 
-`HYPOTHESIS_PROFILE=slow pytest` or `pytest --hypothesis-profile=slow` chooses a profile. No profile
-has a deadline, since a busy machine is no fault of the code, and none is derandomised, since a
-search that never changes finds nothing new.
+`HYPOTHESIS_PROFILE=slow pytest` or `pytest --hypothesis-profile=slow` chooses a profile. A busy
+machine is no fault of the code, and a search that never changes finds nothing new.
 """
 
 import json
@@ -18,23 +17,15 @@ from hypothesis import HealthCheck, settings
 
 import referee
 
-settings.register_profile("fast", max_examples=50, deadline=None, derandomize=False)
-settings.register_profile(
-    "ci",
-    max_examples=100,
-    deadline=None,
-    derandomize=False,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "slow",
-    max_examples=2000,
-    deadline=None,
-    derandomize=False,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+for name, examples in (("fast", 50), ("ci", 100), ("slow", 2000)):
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        deadline=None,
+        derandomize=False,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 #: Likelihoods, and cells of a confidence region times rows, that a referee computes in some ms.
@@ -63,10 +54,7 @@ def referee_of_saved_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
     def judging(plan: Plan, path: Any, **options: Any) -> None:
         save(plan, path, **options)
-        scenario, key = (
-            scenarios.get(plan.digest),
-            (plan.digest, plan.applied),
-        )
+        scenario, key = scenarios.get(plan.digest), (plan.digest, plan.applied)
         # A plan that came from a file may be one that a test made worse.
         if scenario is None or plan.loaded or key in judged:
             return

@@ -43,48 +43,26 @@ def refused(plan: pf.Plan, edit: Edit, folder: Path, given: dict[str, Any]) -> b
         return True
 
 
-def no_change(data: dict[str, Any]) -> None:
-    pass
-
-
-def smaller_scale(data: dict[str, Any]) -> None:
-    data["scale"] *= 0.9999
-
-
-def another_entry(data: dict[str, Any]) -> None:
-    data["channel"]["rows"][0] = [[0, "0x1"]]
-
-
-def moved_level(data: dict[str, Any]) -> None:
-    data["support"]["names"] = list(NAMES)  # calibrated for the alphabet
-
-
-def moved_values(data: dict[str, Any]) -> None:
-    data["support"]["step"] = "3/2"
-
-
-def missing_value(data: dict[str, Any]) -> None:
-    data["cleaning"]["missing"] = ["2.0"]
-
-
-def missing_level(data: dict[str, Any]) -> None:
-    data["cleaning"]["missing"].append("High")
-
-
-def narrower_region(data: dict[str, Any]) -> None:
-    data |= {"regions": [{"tv_radius": "1/1000"}], "scale": 1.1}
-
-
+NUMBERS = ("0", "1", "2")
 WORSE: list[tuple[Edit, str, Any, dict[str, Any]]] = [
-    (smaller_scale, "exact", ("0", "1", "2"), {}),
-    (smaller_scale, "exact", NAMES, {"order": NAMES}),
-    (another_entry, "channel", ("0", "1", "2"), {}),
-    (another_entry, "channel", NAMES, {}),
-    (moved_level, "exact", NAMES, {"order": "alphabetical"}),
-    (moved_values, "exact", ("0", "1", "2"), {}),
-    (missing_value, "exact", ("0", "1", "2"), {}),
-    (missing_level, "channel", NAMES, {}),
-    (narrower_region, "exact", ("0", "1", "2"), {"tv_radius": "0.1"}),
+    # A smaller scale; another entry of a channel.
+    (lambda d: d.update(scale=d["scale"] * 0.9999), "exact", NUMBERS, {}),
+    (lambda d: d.update(scale=d["scale"] * 0.9999), "exact", NAMES, {"order": NAMES}),
+    (lambda d: d["channel"]["rows"].__setitem__(0, [[0, "0x1"]]), "channel", NUMBERS, {}),
+    (lambda d: d["channel"]["rows"].__setitem__(0, [[0, "0x1"]]), "channel", NAMES, {}),
+    # Levels in another order than that of the calibration; values further apart.
+    (lambda d: d["support"].update(names=NAMES), "exact", NAMES, {"order": "alphabetical"}),
+    (lambda d: d["support"].update(step="3/2"), "exact", NUMBERS, {}),
+    # A value that is said to be missing.
+    (lambda d: d["cleaning"].update(missing=["2.0"]), "exact", NUMBERS, {}),
+    (lambda d: d["cleaning"]["missing"].append("High"), "channel", NAMES, {}),
+    # A narrower region, and the scale for it.
+    (
+        lambda d: d.update(regions=[{"tv_radius": "1/1000"}], scale=1.1),
+        "exact",
+        NUMBERS,
+        {"tv_radius": "0.1"},
+    ),
 ]
 
 
@@ -99,12 +77,12 @@ def test_a_plan_made_worse_is_refused(
     given: dict[str, Any] = {by: table if by == "table" else [prior]}
     if "tv_radius" in options:
         given["regions"] = [{"tv_radius": "1/10"}]
-    assert not refused(plan, no_change, tmp_path, given)
+    assert not refused(plan, lambda data: None, tmp_path, given)
     assert refused(plan, edit, tmp_path, given)
 
 
 def test_texts_for_missing_that_are_not_said_are_no_values(tmp_path: Path) -> None:
-    for names in (("0", "1", "2"), NAMES):
+    for names in (NUMBERS, NAMES):
         table, _ = files(tmp_path, names)
         plan = pf.calibrate(
             pf.Prior.from_table(table, secret="s", public="x", missing=["?"]), "0.5"

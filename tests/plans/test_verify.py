@@ -4,7 +4,6 @@
 import json
 import math
 import random
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -150,41 +149,29 @@ LEVELS = table(("a", "lo"), ("a", "mid"), ("b", "mid"), ("b", "hi"), ("b", "hi")
 NUMBERS = table(("a", 0), ("a", 1), ("a", 1), ("b", 1), ("b", 4), ("b", 4))
 
 
-def reordered(data: dict[str, Any]) -> None:
-    data["support"]["names"] = ["mid", "lo", "hi"]
+CODINGS: list[tuple[pd.DataFrame, dict[str, Any]]] = [
+    (LEVELS, {"names": ["mid", "lo", "hi"]}),
+    (NUMBERS, {"origin": "1"}),
+    (NUMBERS, {"runs": [[0, 4]]}),
+    (NUMBERS, {"step": "1/2"}),
+]
 
 
-def shifted(data: dict[str, Any]) -> None:
-    data["support"]["origin"] = "1"
-
-
-def widened(data: dict[str, Any]) -> None:
-    data["support"]["runs"] = [[0, 4]]
-
-
-def refined(data: dict[str, Any]) -> None:
-    data["support"]["step"] = "1/2"
-
-
-CODINGS = [(LEVELS, reordered), (NUMBERS, shifted), (NUMBERS, widened), (NUMBERS, refined)]
-
-
-def refuses_another_coding(frame: pd.DataFrame, edit: Callable[[dict[str, Any]], None]) -> bool:
+def refuses_another_coding(frame: pd.DataFrame, edit: dict[str, Any]) -> bool:
     """Whether verify refuses a plan whose file was edited to code values in another way."""
     prior = learnt(frame, order=None if frame is NUMBERS else ["lo", "mid", "hi"])
     plan = pf.calibrate(prior, 1)
-    data = json.loads(plan.to_json())
-    edit(data)
+    support = json.loads(plan.to_json())["support"] | edit
     try:
-        pf.Plan.from_json(json.dumps(data)).verify(prior)
+        edited(plan, support=support).verify(prior)
     except CheckFailed as error:
         return "the support of the plan is not that of the prior" in str(error)
     return False
 
 
-@pytest.mark.parametrize("frame, edit", CODINGS, ids=[edit.__name__ for _, edit in CODINGS])
+@pytest.mark.parametrize("frame, edit", CODINGS)
 def test_verify_and_release_use_one_coding(
-    frame: pd.DataFrame, edit: Callable[[dict[str, Any]], None], monkeypatch: pytest.MonkeyPatch
+    frame: pd.DataFrame, edit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert refuses_another_coding(frame, edit)
     for kind in (Levels, Lattice):  # the mutant: verify without the coding
@@ -194,14 +181,11 @@ def test_verify_and_release_use_one_coding(
 
 def test_what_a_plan_says_is_said_once() -> None:
     """A plan calibrated with step 1, edited to round to 3 with hardly any noise."""
-    rows = [("A", 2)] * 50 + [("B", 4)] * 50 + [("A", 4), ("B", 2)]
-    frame = table(*rows)
+    frame = table(*[("A", 2), ("B", 4)] * 50, ("A", 4), ("B", 2))
     plan = pf.calibrate(learnt(frame, step=1), 0.1)
     data = json.loads(plan.to_json())
     assert "step" not in data["cleaning"]
-    data["support"]["step"] = "3"
-    data["scale"] = 0.05
-    forged = pf.Plan.from_json(json.dumps(data))
+    forged = edited(plan, support=data["support"] | {"step": "3"}, scale=0.05)
     for scenario in (pf.Scenario(learnt(frame)), pf.Scenario(learnt(frame, step=1))):
         for other_prior in (False, True):
             with pytest.raises(CheckFailed):
@@ -230,10 +214,9 @@ def test_the_table_of_a_plan_is_its_scenario(tmp_path: Path) -> None:
             assert referee.within(loss, path)
             assert float(loss) == pytest.approx(loaded.verify(scenario).loss, rel=1e-9)
     # Another text for missing is another prior.
-    data = json.loads(plan.to_json())
-    data["cleaning"]["missing"] = []
+    cleaning = json.loads(plan.to_json())["cleaning"] | {"missing": []}
     with pytest.raises(CheckFailed, match="does not fit the plan"):
-        scenario_of_table(pf.Plan.from_json(json.dumps(data)), source)
+        scenario_of_table(edited(plan, cleaning=cleaning), source)
 
 
 def test_tables_that_do_not_fit_fail_the_check(tmp_path: Path) -> None:
