@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: one file for each command, ``options`` in, ``describe`` and ``output`` out."""
+"""The command line: one file for each command, ``options`` in, ``sentences`` and ``output`` out."""
 
 import sys
 from collections.abc import Sequence

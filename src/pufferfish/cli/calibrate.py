@@ -14,7 +14,7 @@ import numpy as np
 from pufferfish.calibration.calibrate import calibrate as calibrate_alone
 from pufferfish.calibration.registry import NOISE, REGISTRY
 from pufferfish.calibration.wasserstein import wasserstein
-from pufferfish.cli import describe, process
+from pufferfish.cli import process, sentences
 from pufferfish.cli.options import (
     DELIMITER,
     FORCE,
@@ -30,13 +30,7 @@ from pufferfish.cli.options import (
 )
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
-from pufferfish.cli.verdict import (
-    Result,
-    print_results,
-    survival_lines,
-    verdict_facts,
-    verdict_lines,
-)
+from pufferfish.cli.results import Result, print_results
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.matrix import expected_errors
 from pufferfish.files import checked_target
@@ -150,20 +144,22 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(f"'all' leaves out {name}: {why}")
     source = " and ".join(priors) or str(table)
     command = _command_for_a_sample(messages.arguments, results, bool(arguments))
-    verdict = verdict_lines(results, scenario, command)
+    verdict = sentences.verdict_lines(results, scenario, command)
     with after(save):
         if form == "table":
-            print_lines([*describe.scenario_lines(scenario, source), ""])
-            print_results(results, channels, given["explain"])
+            print_lines([*sentences.scenario_lines(scenario, source), ""])
+            print_results(results, channels)
+            for result in results if given["explain"] else ():
+                print_lines(["", *sentences.result_lines(result)])
             print_lines(["", *verdict])
             return
-        for line in survival_lines(results):
+        for line in sentences.survival_lines(results):
             messages.warning(line)
         rows = [r.to_dict(channels) for r in results]
         if form == "csv":
             print_csv(rows)
             return
-        facts = verdict_facts(results, command) | {"text": verdict}
+        facts = sentences.verdict_facts(results, command) | {"text": verdict}
         told = _scenario_to_dict(scenario, source)
         print_json({"scenario": told, "results": rows, "verdict": facts})
 
@@ -275,9 +271,9 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
         "secrets": scenario.priors[0].secrets,
         "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),
-        "region": describe.region_words(scenario.rules) or None,
+        "region": sentences.region_words(scenario.rules) or None,
         "coding": coding,
-        "notes": describe.scenario_notes(scenario),
+        "notes": sentences.scenario_notes(scenario),
         "rows": rows,
     }
     more = ("set_aside", "missing", "people", "warnings")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pufferfish.cli import describe
+from pufferfish.cli import sentences
 from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import brief, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
@@ -77,7 +77,7 @@ def estimate(
         print_json({"rows": found.rows, "confidence": LEVEL, "figures": lines, "notes": notes})
     else:
         print_lines([f"{released}: {found.rows} rows, released by {by}",
-                     describe.mechanism_words(spec.mechanism), ""])  # fmt: skip
+                     sentences.mechanism_words(spec.mechanism), ""])  # fmt: skip
         shown = [_cells(line) for line in lines if line["estimate"] is not None]
         headers = ["", "estimate", "standard error", "95 % interval"]
         print_table(headers, [*shown[:-2][:_MOST_LINES], *shown[-2:]], [0])

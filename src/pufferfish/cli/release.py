@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pufferfish.cli import describe, process
+from pufferfish.cli import process, sentences
 from pufferfish.cli.ledger import price_words
 from pufferfish.cli.options import CLAMP, DELIMITER, FORCE, options
 from pufferfish.cli.output import after, print_lines
@@ -93,4 +93,4 @@ def release(
                 record, loaded, report, spec, force=force, publish=publish_scale or publish_channel
             )  # fmt: skip
             messages.note(f"the public record is saved as {record}")
-        print_lines([*describe.release_lines(loaded, plan, report), *charged])
+        print_lines([*sentences.release_lines(loaded, plan, report), *charged])

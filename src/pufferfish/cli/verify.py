@@ -3,7 +3,7 @@
 
 import click
 
-from pufferfish.cli import describe, process
+from pufferfish.cli import process, sentences
 from pufferfish.cli.options import DELIMITER, PRIOR, options
 from pufferfish.cli.output import print_lines
 from pufferfish.errors import InputError
@@ -43,4 +43,4 @@ def verify(
         scenario = scenario_of_table(loaded, table, delimiter=delimiter)
     process.check()
     certificate = loaded.verify(scenario, other_prior=other_prior)
-    print_lines(describe.verified_lines(plan, loaded, scenario, certificate))
+    print_lines(sentences.verified_lines(plan, loaded, scenario, certificate))

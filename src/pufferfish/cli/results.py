@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of ``calibrate``: a plan for each epsilon and mechanism, its table and the verdict."""
+"""Results of ``calibrate``: a plan for each epsilon and mechanism, and the table of all."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pufferfish.cli import describe
 from pufferfish.cli.output import brief, print_lines, print_table, share
-from pufferfish.errors import listed
 from pufferfish.estimate.matrix import Expected
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import rounded_up
 from pufferfish.plans.plan import Plan
-from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
 
 #: Noise of so many times the column's spread leaves nothing of it: fewer than 4 % of the variance
@@ -101,7 +97,7 @@ def _channel_to_dict(channel: Channel) -> dict[str, Any]:
     return {**names, "rows": channel.matrix.tolist()}
 
 
-def print_results(results: Sequence[Result], channels: bool, explain: bool) -> None:
+def print_results(results: Sequence[Result], channels: bool) -> None:
     """Print the table: how strong each mechanism is, and how good a release will be."""
     one = len({r.epsilon for r in results}) == 1
     rows = []
@@ -118,9 +114,6 @@ def print_results(results: Sequence[Result], channels: bool, explain: bool) -> N
         if channels and r.plan.channel is not None:
             print_lines(["", f"channel at epsilon {r.epsilon}: chance of each output by value"])
             _print_channel(r.plan.channel)
-    for r in results:
-        if explain:
-            print_lines(["", *_details(r)])
 
 
 def _print_channel(channel: Channel) -> None:
@@ -131,107 +124,3 @@ def _print_channel(channel: Channel) -> None:
         for x, chances in enumerate(channel.matrix.tolist())
     ]
     print_table(["value", *map(channel.outputs.name, range(channel.outputs.size))], rows, [0])
-
-
-def _details(result: Result) -> list[str]:
-    """Return all that is known of a result, by the names that programs get."""
-    known = ", ".join(f"{n} {v}" for n, v in result.to_dict().items() if v is not None)
-    found = result.plan.distortion
-    conditions = () if found is None else found.conditions
-    return [
-        known,
-        describe.certificate_words(result.plan.certificate),
-        *(f"the channel is {condition}" for condition in conditions),
-        *result.plan.notes,
-    ]
-
-
-def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
-    """Return the verdict on results of ``calibrate``, in plain words."""
-    lines = [
-        _proved(results, scenario),
-        *_if_a_sample(results, scenario, command),
-        *survival_lines(results),
-    ]
-    if len(results) == 1 and results[0].survives and not results[0].plan.unchanged:
-        ratio = results[0].expected.noise_to_spread or 0.0
-        drowned = results[0].plan.channel is None and ratio >= 1
-        word = "Averages survive, single values do not" if drowned else "The column survives"
-        lines.append(f"{word}: {_left(results[0])}.")
-    if any(r.plan.from_rows for r in results):
-        lines.append(
-            "The plan is private: it depends on every row of the table. Keep both together."
-        )
-    return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
-
-
-def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
-    """Return the facts of the verdict, for programs."""
-    return {
-        "certified": all(r.plan.certificate.holds for r in results),
-        "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
-        "command_for_a_sample": command or None,
-        "survives": any(r.survives for r in results),
-        "private": any(r.plan.from_rows for r in results),
-    }
-
-
-def _proved(results: Sequence[Result], scenario: Scenario) -> str:
-    """Return what was proved, and on which condition."""
-    report, region = scenario.priors[0].report, describe.region_words(scenario.rules)
-    condition = ", if the given prior is the true one"
-    if region:
-        condition = f" for every prior within {region}"
-    elif report is not None:
-        condition = f", if these {report.rows_used} rows are all there is"
-    every = "each is" if len(results) > 1 else "the loss is"
-    limits = listed(dict.fromkeys(r.epsilon for r in results))
-    return f"Proved: {every} within epsilon {limits}{condition}."
-
-
-def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
-    """Return how large the loss may be if the rows are a sample, and the command that holds."""
-    if scenario.has_region or scenario.priors[0].report is None:
-        return []
-    known = [(r.loss_at_95, r) for r in results if r.loss_at_95 is not None]
-    over = [(loss, r) for loss, r in known if loss > r.plan.epsilon]
-    if over:
-        loss, worst = max(over, key=lambda pair: pair[0])
-        why = "; inf: too few rows show that an output occurs for every secret" * math.isinf(loss)
-        return [
-            f"If they are a sample, the loss may be as large as {rounded_up(loss, 3)} with "
-            f"{worst.name} (95 % confidence{why}). If no other value can occur, this holds then:",
-            f"  {command}",
-        ]
-    if len(known) == len(results):
-        return ["If they are a sample, that holds too (95 % confidence)."]
-    return ["If they are a sample, the loss may be larger; how large is not known."]
-
-
-def survival_lines(results: Sequence[Result]) -> list[str]:
-    """Return where nothing of the column is left, where it is published as it is or levels go."""
-    lost = [r for r in results if not r.survives]
-    if len(lost) == len(results):
-        least = min(lost, key=lambda r: r.expected.noise_to_spread or 0.0)
-        return [f"NOTHING OF THE COLUMN IS LEFT: {_left(least)}. A larger epsilon keeps more."]
-    lines = []
-    if lost:
-        lines.append(f"Nothing of the column is left with {listed(r.name for r in lost)}.")
-    same = [r for r in results if r.plan.unchanged]
-    if same:
-        needed = "release needs --allow-unchanged, or for noise --min-scale"
-        lines.append(f"PUBLISHED UNCHANGED with {listed(r.name for r in same)}: {needed}.")
-    for r in results:
-        gone = [] if r.plan.channel is None else describe.never_published(r.plan.channel)
-        if gone and r.survives and r not in same:
-            lines.append(f"Never published by {r.name}: {listed(gone)} (--min-keep prevents it).")
-    return lines
-
-
-def _left(result: Result) -> str:
-    """Return how much of a column is left."""
-    kept = result.plan.keep_rate
-    if kept is None:
-        return f"the noise is {brief(result.expected.noise_to_spread, 2)} times its spread"
-    constant = share(result.keep_rate_of_a_constant)
-    return f"{share(kept)} of the rows stay as they are (one constant: {constant})"
