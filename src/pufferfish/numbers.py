@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
@@ -41,9 +41,6 @@ _LARGEST = Decimal(sys.float_info.max)
 #: With both limits, numerators and denominators that are read have at most so many digits.
 MOST_DIGITS = 3000
 _MAX_BITS = (10**MOST_DIGITS).bit_length()
-_EXACT = decimal.Context(decimal.MAX_PREC, traps=[decimal.Inexact])
-#: Integers up to here are doubles, and so a quotient of two of them is rounded once.
-_EXACT_DOUBLE = 2**53
 
 
 class NotFinite(InputError):
@@ -209,37 +206,3 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_flint.acquire, after_in_parent=_flint.release, after_in_child=_flint.release
     )
-
-
-def rounded(units: IntArray, step: Fraction) -> IntArray:
-    """Return the integers nearest to ``step * units``, ties to the even one."""
-    return _by_distinct(units, lambda u: round(u * step), np.int64)
-
-
-def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
-    """Return the doubles nearest to ``step * units``."""
-    p, q = step.numerator, step.denominator
-    most = float(np.abs(units.astype(np.float64)).max(initial=0.0))
-    if most * p < _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
-        return (units * np.int64(p)).astype(np.float64) / np.float64(q)
-    return _by_distinct(units, lambda u: u * p / q, np.float64)
-
-
-def decimals(units: IntArray, step: Fraction) -> tuple[list[str], IntArray] | None:
-    """Return the distinct texts of ``step * units`` as exact decimals of equal length, and places.
-
-    None where no decimal equals the step (1/3).
-    """
-    text = show(step)
-    if "/" in text:
-        return None
-    places = len(text.partition(".")[2])
-    distinct, at = np.unique(units, return_inverse=True)
-    numerators = [Decimal(unit * int(step * 10**places)) for unit in distinct.tolist()]
-    return [f"{number.scaleb(-places, _EXACT):f}" for number in numerators], at
-
-
-def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> npt.NDArray[Any]:
-    """Apply an exact, slow function once to every distinct value."""
-    distinct, place = np.unique(units, return_inverse=True)
-    return np.array([function(u) for u in distinct.tolist()], dtype=dtype)[place]

@@ -203,7 +203,8 @@ def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> La
         raise InputError(f"the step of the lattice must be above 0, but {show(step)} was given")
     if step is None:
         step = Fraction(1, math.lcm(*{value.denominator for value in distinct}))
-    units = sorted({round(value / step) for value in distinct})  # ties to the even multiple
+    up, down = step.denominator, step.numerator
+    units = sorted({nearest_unit(v.numerator * up, v.denominator * down) for v in distinct})
     origin, cells = units[0], units[-1] - units[0]
     if cells > MAX_CELLS:
         ends = " to ".join(show_short(step * unit) for unit in (origin, units[-1]))

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import Entropy
-from pufferfish.numbers import IntArray, rounded, show, to_doubles
+from pufferfish.numbers import IntArray, show
+from pufferfish.release.decimals import rounded, to_doubles
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Levels, lattice_of
 

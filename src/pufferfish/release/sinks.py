@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
 from pufferfish.files import cannot_write
-from pufferfish.numbers import IntArray, decimals, to_doubles
+from pufferfish.numbers import IntArray
+from pufferfish.release.decimals import decimals, to_doubles
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.tables.table import integers, is_text, strings
 
