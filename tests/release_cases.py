@@ -16,6 +16,11 @@ from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Levels, Support, make_lattice
 from pufferfish.tables.rules import Coding
 
+#: Levels with and without an order, and a channel of three values.
+JOBS = Levels(("Private", "Self, not inc", "Without-pay"))
+ORDERED = Levels(("low", "mid", "high"), ordered=True)
+CHANNEL_ROWS = [[7, 2, 1], [3, 5, 2], [0, 1, 3]]
+
 
 def job(
     values: Iterable[Any],

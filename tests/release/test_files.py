@@ -120,30 +120,10 @@ def test_kept_columns_of_parquet_keep_their_types(tmp_path: Path) -> None:
     assert "late.csv" not in names(tmp_path)
 
 
-def test_dataframes_go_into_files_too(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"s": ["a", "b"], "x": [0, 1]})
-    for source in (frame, frame.lazy()):
-        report = release_file(source, tmp_path / "out.csv", job([0, 1], TINY), force=True)
-        assert (tmp_path / "out.csv").read_text() == "x\n0\n1\n"
-        assert report.source == "the Polars dataframe"
-
-
-def test_levels_in_files(tmp_path: Path) -> None:
-    table = write_csv(tmp_path / "in.csv", [("a", "-low"), ("b", " high ")])
-    order = ["-low", "high"]
-    quiet(table, tmp_path / "codes.csv", level_job(order, TINY))
-    assert (tmp_path / "codes.csv").read_text() == "x\n0\n1\n"
-    named = level_job(order, TINY, round=True, bounds=(0, 1))
-    quiet(table, tmp_path / "names.csv", named)
-    assert (tmp_path / "names.csv").read_text() == "x\n'-low\nhigh\n"
-    quiet(table, tmp_path / "names.parquet", named)
-    assert pq.read_table(tmp_path / "names.parquet")["x"].to_pylist() == order
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_nothing_to_release(tmp_path: Path, ending: str) -> None:
     table = write_csv(tmp_path / "in.csv", [("a", ""), ("b", "")])
-    for rows in (table, pl.DataFrame({"s": [], "x": [], "k": []})):
+    for rows in (table, pl.LazyFrame({"s": [], "x": [], "k": []})):
         out = tmp_path / f"out.{ending}"
         assert quiet(rows, out, job([0, 1]), force=True).rows_released == 0
         read = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)

@@ -5,16 +5,14 @@ import csv
 import io
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pufferfish.release.sinks import as_text, guarded, lines, released_text, unguarded
+from pufferfish.release.sinks import as_text, guarded, lines, unguarded
 
 FORMULAS = [
     "=1+1", "=HYPERLINK(A1)", "+cmd", "-cmd", "@SUM(A1)", "\tx", "\rx", "\nx", "-", "+", "=", "@",
@@ -94,32 +92,3 @@ def test_lines_of_slices_and_of_nothing() -> None:
 )
 def test_columns_as_text(column: pa.Array, expected: list[Any]) -> None:
     assert as_text(column).to_pylist() == expected
-
-
-UNITS = st.lists(st.one_of(st.integers(-1000, 1000), st.integers(-(2**63), 2**63 - 1)), max_size=20)
-STEPS = st.one_of(
-    st.fractions(min_value=Fraction(1, 10**6), max_value=10**6).filter(bool),
-    st.sampled_from([Fraction(1), Fraction(1, 4), Fraction(1, 10), Fraction(5, 2), Fraction(3)]),
-    st.sampled_from([Fraction(1, 3), Fraction(1, 10**18), Fraction(1, 10**25), Fraction(1, 2**62)]),
-)
-
-
-@given(UNITS, STEPS)
-def test_released_numbers_are_exact_text(units: list[int], step: Fraction) -> None:
-    shown = released_text(np.array(units, dtype=np.int64), step).to_pylist()
-    rest = step.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    if rest > 1:  # no decimal equals the step
-        assert [float(t) for t in shown] == [float(u * step) for u in units]
-        return
-    assert [Fraction(t) for t in shown] == [u * step for u in units]
-    assert all("e" not in t.lower() for t in shown)
-    # The length after the point tells nothing.
-    assert len({len(t.partition(".")[2]) for t in shown}) <= 1
-
-
-def test_text_of_quarters() -> None:
-    shown = released_text(np.array([-5, -1, 0, 3, 8]), Fraction(1, 4)).to_pylist()
-    assert shown == ["-1.25", "-0.25", "0.00", "0.75", "2.00"]
