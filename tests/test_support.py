@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The support: exact lattices of any offset, levels with and without an order, and products."""
 
+import json
+import re
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product as combinations_of
@@ -20,6 +22,7 @@ from pufferfish.support import (
     make_lattice,
     make_levels,
     nearest_unit,
+    set_name,
 )
 
 VALUES = st.lists(
@@ -152,3 +155,45 @@ def test_too_many_combinations_are_refused_with_the_sizes() -> None:
     four = Lattice(Fraction(1), 0, np.arange(4, dtype=np.int64))
     with pytest.raises(InputError, match=r"25,000,000 combinations of values \(x: Lattice\(2500"):
         Product(("x", "y", "z"), (side, side, four))
+
+
+# --- Sets of values -----------------------------------------------------------------------------
+
+#: Names that look like parts of sets, their marks, JSON, or each other with blanks.
+AWKWARD = (
+    "a", "b", "a, b", "{a}", "{*}", "*", '"a"', '"', "\\", '\\"', " a", "a ", ",", "{", "}",
+    "a,b", "a\tb", "\u00a0a", "\n", "é", "a b",
+)  # fmt: skip
+
+
+def members_of(name: str, names: tuple[str, ...]) -> set[str]:
+    """Parse the name of a set, whose members are plain or JSON strings."""
+    assert (name[0], name[-1]) == ("{", "}")
+    if name == "{*}":
+        return set(names)
+    part = r'"(?:[^"\\]|\\.)*"|[^{},"*]+'
+    assert re.fullmatch(rf"({part})(, ({part}))*", name[1:-1])
+    found = re.findall(rf"(?:\A|, )({part})", name[1:-1])
+    return {json.loads(text) if text.startswith('"') else text for text in found}
+
+
+@given(st.lists(st.sampled_from(AWKWARD) | st.text('{},"* ab\\', min_size=1, max_size=4),
+                min_size=1, max_size=7, unique=True))  # fmt: skip
+def test_different_sets_never_share_a_name(names: list[str]) -> None:
+    levels, found = make_levels(names), set()
+    for chosen in combinations_of((False, True), repeat=len(names)):
+        members = [k for k, taken in enumerate(chosen) if taken]
+        if members:
+            found.add(name := set_name(levels, members[::-1]))
+            assert members_of(name, levels.names) == {levels.names[k] for k in members}
+    assert len(found) == 2 ** len(names) - 1
+
+
+def test_sets_are_named_in_the_order_of_the_support() -> None:
+    numbers = make_lattice([Fraction(1, 2), Fraction(-1), Fraction(3)])
+    assert set_name(numbers, [2, 0]) == "{-1, 3}"
+    assert set_name(numbers, [1]) == "{0.5}"
+    assert set_name(numbers, range(3)) == "{*}"
+    for wrong in ([], [3], [-1]):
+        with pytest.raises(InputError, match="at least one of 3 values"):
+            set_name(numbers, wrong)

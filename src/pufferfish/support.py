@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where values can lie: numbers on a lattice, levels, and the product of several columns."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -102,6 +103,25 @@ class Levels:
 
 #: The support of one column.
 Support = Lattice | Levels
+
+
+def set_name(support: Support, members: Iterable[int]) -> str:
+    """Return the name of a set of values: ``{a, b}``, in their order, or ``{*}`` of all of them.
+
+    ``members`` are positions. Different sets have different names: a value whose name could be
+    taken for anything else is written as a JSON string.
+    """
+    at = sorted(set(members))
+    if not at or not 0 <= at[0] <= at[-1] < support.size:
+        raise InputError(f"a set needs positions of at least one of {support.size} values")
+    if len(at) == support.size:
+        return "{*}"
+    return f"{{{', '.join(_member(support.name(k)) for k in at)}}}"
+
+
+def _member(name: str) -> str:
+    plain = name == name.strip() and not set(name) & set('{},"*')
+    return name if plain else json.dumps(name, ensure_ascii=False)
 
 
 @dataclass(frozen=True)

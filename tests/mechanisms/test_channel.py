@@ -183,3 +183,27 @@ def test_levels_and_codes() -> None:
 def test_wrong_weights_are_refused(weights: Any) -> None:
     with pytest.raises(InputError, match="weight"):
         channel_of([[1, 2], [2, 1]]).keep_rate(weights)
+
+
+# --- One channel after another ------------------------------------------------------------------
+
+ENTRIES = st.integers(0, 2**70) | st.integers(0, 3)
+
+
+@given(st.data())
+def test_then_is_the_product_exactly(data: st.DataObject) -> None:
+    n, m, k = (data.draw(st.integers(1, 4)) for _ in range(3))
+
+    def some(rows: int, columns: int) -> Channel:
+        row = st.lists(ENTRIES, min_size=columns, max_size=columns).filter(any)
+        return channel_of(data.draw(st.lists(row, min_size=rows, max_size=rows)))
+
+    first, second = some(n, m), some(m, k)
+    both = first.then(second)
+    assert (both.inputs, both.outputs) == (first.inputs, second.outputs)
+    for x in range(n):
+        for y in range(k):
+            through = (first.probability(x, s) * second.probability(s, y) for s in range(m))
+            assert both.probability(x, y) == sum(through)
+    with pytest.raises(InputError, match="not the outputs of the first"):
+        first.then(channel_of([[1]] * (m + 1)))

@@ -100,6 +100,28 @@ class Channel:
             outputs[start : start + _BATCH] = self._table.draw(part.size, source, part)
         return outputs
 
+    def then(self, other: "Channel") -> "Channel":
+        """Return the channel that sends each output of this one through another, exactly.
+
+        Parameters
+        ----------
+        other : Channel
+            Its inputs are the outputs of this channel.
+
+        Raises
+        ------
+        InputError
+            If they are not.
+        """
+        if other.inputs != self.outputs:
+            raise InputError("the inputs of the second channel are not the outputs of the first")
+        common = math.lcm(*other.denominators)
+        rows = np.zeros((self.inputs.size, other.outputs.size), dtype=object)
+        for s, y in zip(*np.nonzero(other.rows), strict=True):  # few, where they are labels of sets
+            rows[:, y] += self.rows[:, s] * (other.rows[s, y] * (common // other.denominators[s]))
+        shared = np.array([math.gcd(*row) for row in rows.tolist()], dtype=object)
+        return Channel(self.inputs, other.outputs, rows // shared[:, None])
+
     def probability(self, x: int, y: int) -> Fraction:
         """Return the chance of output y for value x, exactly; both are positions."""
         return Fraction(self.rows[x, y], self.denominators[x])
