@@ -54,7 +54,7 @@ def referee_of_saved_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
     def judging(plan: Plan, path: Any, **options: Any) -> None:
         save(plan, path, **options)
-        scenario, key = scenarios.get(plan.digest), (plan.digest, plan.applied)
+        scenario, key = scenarios.get(plan.digest), (plan.digest, plan.applied, plan.labels)
         # A plan that came from a file may be one that a test made worse.
         if scenario is None or plan.loaded or key in judged:
             return

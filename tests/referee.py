@@ -61,6 +61,7 @@ def judge(
         plan["regions"] = list(regions)
     atoms = atoms_of(plan["support"])
     check_missing(plan, atoms)
+    check_labels(plan, atoms)
     if table is not None:
         believed = [from_table(plan, atoms, table)]
     else:
@@ -117,6 +118,26 @@ def check_missing(plan: Mapping[str, Any], atoms: Sequence[Fraction | str]) -> N
         value = number(text, rules.get("decimal") or ".")
         if canonical(text) in atoms or (value is not None and value in atoms):
             raise Refused(f"{text!r} means a missing value, and is a value")
+
+
+def check_labels(plan: Mapping[str, Any], atoms: Sequence[Fraction | str]) -> None:
+    """Refuse labels that are no stochastic matrix from the published sets to the values."""
+    labels, channel = plan.get("labels"), plan.get("channel")
+    if labels is None:
+        return
+    names = (channel or {"outputs": {}})["outputs"].get("names")
+    if names is None or len(labels["rows"]) != len(names):
+        raise Refused("labels, but not of the sets that a channel publishes")
+    if atoms_of(labels["outputs"]) != atoms:
+        raise Refused("labels that are not the values of the support")
+    if set(names) & set(atoms):
+        raise Refused("a set has the name of a level")
+    for row in labels["rows"]:
+        places, weights = [y for y, _ in row], [int(text, 16) for _, text in row]
+        if len(set(places)) < len(places) or not set(places) <= set(range(len(atoms))):
+            raise Refused("labels of values that are none, or twice of one")
+        if min(weights, default=0) < 0 or sum(weights) == 0:
+            raise Refused("labels whose chances are negative, or none")
 
 
 def number(text: str, decimal: str) -> Fraction | None:

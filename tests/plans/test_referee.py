@@ -96,11 +96,11 @@ def test_every_plan_that_a_test_saves_is_judged(
     prior = pf.Prior.from_counts(COUNTS, support=[0, 1, 2])
     plan = pf.calibrate(prior, "0.4321")
     plan.save(tmp_path / "plan.json")
-    assert (plan.digest, plan.applied) in referee_of_saved_plans
+    assert (plan.digest, plan.applied, None) in referee_of_saved_plans
     for region in ({"tv_radius": "0.01"}, {"confidence": "0.5"}):
         sure = pf.calibrate(prior.with_region(**region), "0.4321")
         sure.save(tmp_path / "sure.json", force=True)
-        assert (sure.digest, sure.applied) in referee_of_saved_plans
+        assert (sure.digest, sure.applied, None) in referee_of_saved_plans
     assert plan.scale is not None
     worse = replace(plan, applied=DiscreteLaplace(plan.scale / 2, Fraction(1)))
     with pytest.raises(pytest.fail.Exception, match="the referee finds a loss of"):

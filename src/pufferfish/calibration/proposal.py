@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pufferfish.loss.certificate import LossBound
-from pufferfish.mechanisms import Mechanism
+from pufferfish.mechanisms import Channel, Mechanism
 from pufferfish.plans.distortion import Distortion
 
 
@@ -15,6 +15,7 @@ class Proposal:
 
     Of a channel also its ``distortion`` of values of the ``weights``, which sum to 1; its ``cost``
     is exact and exceeds the least possible one by at most ``distortion.gap`` (weak duality).
+    Where it publishes sets of values, ``labels`` draw a value from each.
     """
 
     mechanism: Mechanism
@@ -23,3 +24,4 @@ class Proposal:
     distortion: Distortion | None = None
     cost: Fraction = Fraction(0)
     weights: tuple[Fraction, ...] = ()
+    labels: Channel | None = None

@@ -36,6 +36,8 @@ _OPTIONS = f"""
 --round  Round what is released to integers; with --bounds ordered levels get their names back.
 --allow-unchanged  Publish the column unchanged where the scale is 0 or the channel changes nothing.
 --min-scale T  Add at least the noise of this scale.
+--labels-only  Leave out the column of sets of values that some channels publish beside the released
+    one. Estimates must then come from its labels alone: their errors are larger, or there are none.
 {DELIMITER}{FORCE}
 --seed N  Repeatable noise, for tests only: it protects nobody, and OUT must contain 'test'.
 """

@@ -149,8 +149,11 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     )
     rows = [f"{report.rows_released} of {report.rows_read} rows released"]
     rows += [f"{number} {what}" for number, what in counts if number]
+    columns = f"column {quoted(report.column)}"
+    if report.set_column is not None:
+        columns += f" (labels) and {quoted(report.set_column)}, from which estimates come"
     lines = [
-        f"{report.output}: column {quoted(report.column)}, {', '.join(rows)}",
+        f"{report.output}: {columns}, {', '.join(rows)}",
         f"{plan.mechanism} at epsilon {show_short(plan.epsilon_exact)}: "
         f"{mechanism_words(report.mechanism)}",
     ]
@@ -275,7 +278,8 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
         needed = "release needs --allow-unchanged, or for noise --min-scale"
         lines.append(f"PUBLISHED UNCHANGED with {listed(r.name for r in same)}: {needed}.")
     for r in results:
-        gone = [] if r.plan.channel is None else never_published(r.plan.channel)
+        shown = r.plan.label_channel
+        gone = [] if shown is None else never_published(shown)
         if gone and r.survives and r not in same:
             lines.append(f"Never published by {r.name}: {listed(gone)} (--min-keep prevents it).")
     return lines

@@ -203,6 +203,22 @@ def same_places(inputs: Support, outputs: Support) -> tuple[int | None, ...]:
     return tuple(map(at.get, ends[0]))
 
 
+def check_labels(labels: Channel, sets: object, support: Support) -> None:
+    """Refuse labels that do not lead from the sets that a channel publishes to its values."""
+    if (
+        not isinstance(sets, Channel)
+        or not isinstance(sets.outputs, Levels)
+        or (labels.inputs, labels.outputs) != (sets.outputs, support)
+    ):
+        raise InputError(
+            "the labels do not fit: they must lead from the sets of values that the channel "
+            "publishes to the values of the support"
+        )
+    levels = support.names if isinstance(support, Levels) else ()
+    for name in sorted({*levels} & {*sets.outputs.names}):
+        raise InputError(f"the level {name!r} has the name of a set of values; rename it")
+
+
 def places(
     inputs: Support, outputs: Support
 ) -> tuple[Fraction, NDArray[np.object_], NDArray[np.object_]]:

@@ -10,18 +10,22 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import float_up
 from pufferfish.support import Lattice
 
+#: What a channel that is best for estimates makes least: the noise of all of these together.
+OBJECTIVES = ("frequencies", "mean", "cdf", "both", "own statistics")
+
 
 @dataclass(frozen=True)
 class Distortion:
     """What a channel does to values that are as frequent as its weights say."""
 
-    cost_name: str  # what was made least: hamming, squared, absolute or own
-    cost: float  # its expectation, rounded up
+    cost_name: str  # what was made least: hamming, squared, absolute, own, or one of OBJECTIVES
+    cost: float  # its expectation, or the objective, rounded up
     keep_rate: float  # the chance that a value is published unchanged, rounded down
     baseline: float  # the chance that the most frequent value, published for everybody, is right
     mse: float | None  # rounded up; None for levels without an order, and beyond doubles
     gap: float  # by how much at most the cost exceeds that of the best channel
     conditions: tuple[str, ...] = ()
+    bound: float | None = None  # no private channel has a lesser objective; None: no claim
 
     @classmethod
     def of(
@@ -32,13 +36,19 @@ class Distortion:
         weights: Sequence[Fraction],
         gap: float,
         conditions: Sequence[str] = (),
+        labels: Channel | None = None,
+        bound: float | None = None,
     ) -> "Distortion":
-        """Return what a channel of a known cost does to values of these weights."""
+        """Return what a channel of a known cost does to values of these weights.
+
+        Where it publishes sets, what happens to a value is what its label is.
+        """
+        channel = channel if labels is None else channel.then(labels)
         ends = (channel.inputs, channel.outputs)
         ordered = all(isinstance(end, Lattice) or end.ordered for end in ends)
         mse = channel.mse(weights) if ordered else math.inf
         return cls(
             cost_name, float_up(cost), channel.keep_rate(weights),
             float_up(max(weights) / sum(weights)), mse if math.isfinite(mse) else None, gap,
-            tuple(conditions),
+            tuple(conditions), bound,
         )  # fmt: skip

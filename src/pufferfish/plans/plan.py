@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -16,7 +17,7 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, parse_number, rounded_up, show
 from pufferfish.plans import schema
-from pufferfish.plans.distortion import Distortion
+from pufferfish.plans.distortion import OBJECTIVES, Distortion
 from pufferfish.plans.sensitivity import Sensitivity, sensitivity_of
 from pufferfish.plans.verify import Guarantee, own_column, verify, with_regions
 from pufferfish.priors.prior import Prior
@@ -38,6 +39,8 @@ class Plan(Guarantee):
         Name of the calibration method.
     applied : DiscreteLaplace or Channel
         What happens to every value: noise of some scale, or a channel.
+    labels : Channel or None
+        For a channel that publishes sets of values: how a value, the label, is drawn from a set.
     epsilon_exact : Fraction
     support : Lattice or Levels
         Where the public value can lie; step, order and levels are said here and nowhere else.
@@ -89,7 +92,7 @@ class Plan(Guarantee):
     ) -> "Plan":
         """Return the plan of a mechanism that was calibrated for a scenario of one column.
 
-        ``claims`` are distortion, sensitivity, composition, and notes on the mechanism.
+        ``claims`` are labels, distortion, sensitivity, composition, and notes on the mechanism.
         """
         rules, coding = _common_coding(scenario)
         if rules is not None:
@@ -116,6 +119,12 @@ class Plan(Guarantee):
         """The channel that values go through; None for noise."""
         return self.applied if isinstance(self.applied, Channel) else None
 
+    @cached_property
+    def label_channel(self) -> Channel | None:
+        """The channel from values to labels, or to what is published where there are none."""
+        channel = self.channel
+        return channel if channel is None or self.labels is None else channel.then(self.labels)
+
     @property
     def scale(self) -> float | None:
         """theta, in the units of the data; None for a channel."""
@@ -130,12 +139,22 @@ class Plan(Guarantee):
 
     @property
     def cost(self) -> float | None:
-        """Expected cost of a channel, rounded up; None for noise."""
+        """Expected cost of a channel, or its objective, rounded up; None for noise."""
         return None if self.distortion is None else self.distortion.cost
 
     @property
+    def objective(self) -> float | None:
+        """The objective of a channel that is best for estimates, rounded up; else None."""
+        return self.cost if self.distortion and self.distortion.cost_name in OBJECTIVES else None
+
+    @property
+    def objective_bound(self) -> float | None:
+        """What the objective of no private channel goes below, where that is proved."""
+        return None if self.objective is None or not self.distortion else self.distortion.bound
+
+    @property
     def keep_rate(self) -> float | None:
-        """The chance that a channel publishes a value unchanged; None for noise."""
+        """The chance that a channel publishes (labels) a value as itself; None for noise."""
         return None if self.distortion is None else self.distortion.keep_rate
 
     @property
@@ -151,17 +170,22 @@ class Plan(Guarantee):
     @property
     def unchanged(self) -> bool:
         """Whether a release publishes the column as it is."""
-        if isinstance(self.applied, Channel):
+        if self.label_channel is not None:
             # Rows of values that never occur are not looked at where the plan knows them.
-            return self.applied.unchanged or self.keep_rate == 1
-        return self.applied.scale == 0
+            return self.label_channel.unchanged or self.keep_rate == 1
+        return self.scale == 0
 
     def __repr__(self) -> str:
         # The double nearest to epsilon stands for epsilon itself.
         loss = show(self.epsilon_exact) if self.loss == self.epsilon else rounded_up(self.loss)
         what = f"noise of scale {self.scale!r}"
         if self.channel is not None:
-            what = f"a channel that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
+            sets = "to sets of values " if self.labels else ""
+            what = f"a channel {sets}that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
+        if self.objective is not None:
+            least = self.objective_bound
+            what += f", objective {rounded_up(self.objective)}"
+            what += "" if least is None else f" (least possible: at least {least:.6g})"
         column = "" if self.coding is None else f" on {self.coding.column!r}"
         state = "proved" if self.certificate.holds else "not proved"
         return (
@@ -288,7 +312,7 @@ class Plan(Guarantee):
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
         """Return what releasing and estimating need of this plan, with the given options."""
         return ReleaseSpec(
-            self.coding, self.support, self.applied,
+            self.coding, self.support, self.applied, self.labels,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
             protected=tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair)),
             **options,  # type: ignore[arg-type]  # numbers become exact there
@@ -302,6 +326,7 @@ class Plan(Guarantee):
         keep: Sequence[str] = (),
         seed: int | None = None,
         force: bool = False,
+        sets: bool = False,
         **options: Unpack[ReleaseOptions],
     ) -> Any:
         """Release values: an array for an array, a dataframe for a dataframe, a file for a file.
@@ -309,6 +334,9 @@ class Plan(Guarantee):
         An array and a series keep their length. A dataframe loses the rows without a public value
         and every column that is not kept. What comes from pandas comes back with a fresh index
         (0, 1, 2, ...), for the old one may tell as much as a column does.
+
+        Where the channel publishes sets of values, the column holds labels, and a table has the
+        sets beside it, in a column ``NAME (set)``: estimates come from them.
 
         Parameters
         ----------
@@ -323,6 +351,8 @@ class Plan(Guarantee):
             For tests only; the noise is then not private, and a SeededWarning says so.
         force : bool
             Whether an existing output may be replaced.
+        sets : bool
+            Return of an array (labels, sets) in place of the labels alone.
         out_of_support : "refuse" or "clamp"
             What happens to a value outside the support. The guarantee does not cover a clamped
             one, and a warning counts them.
@@ -334,6 +364,9 @@ class Plan(Guarantee):
             Publish the column unchanged where the plan says so.
         min_scale : number, optional
             Add at least this much noise; not for a channel.
+        labels_only : bool
+            Leave out the column of sets. Estimates must then come from the labels alone, with
+            larger errors, or cannot be had at all.
 
         Returns
         -------
@@ -344,7 +377,7 @@ class Plan(Guarantee):
 
         spec = self.spec(**options)
         if output is None:
-            return release_any(values, spec, keep, seed=seed)
+            return release_any(values, spec, keep, seed=seed, sets=sets)
         return release_file(values, output, spec, keep, seed=seed, force=force)
 
     def estimate(

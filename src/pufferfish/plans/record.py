@@ -69,6 +69,7 @@ def write_record(
         "notice": _NOTICE,
         "format": FORMAT,
         "column": report.column,
+        "set_column": report.set_column,
         "kept_columns": list(report.keep),
         "secret": plan.secret,
         "unit": plan.unit,
@@ -93,6 +94,9 @@ def write_record(
         if isinstance(report.mechanism, Channel):
             file = schema.channel_file(report.mechanism)
             record["channel"] = schema.to_json_values(file)
+            if plan.labels is not None:
+                file = schema.channel_file(plan.labels)
+                record["labels"] = schema.to_json_values(file)
         else:
             record["scale"] = report.mechanism.scale
     write_json(path, record, force=force)
@@ -108,6 +112,7 @@ class _Published(msgspec.Struct, frozen=True):
     support: schema.Numbers | schema.LevelNames | None = None
     scale: float | None = None
     channel: schema.Matrix | None = None
+    labels: schema.Matrix | None = None
 
 
 def read_record(path: str | Path) -> ReleaseSpec:
@@ -121,10 +126,12 @@ def read_record(path: str | Path) -> ReleaseSpec:
                 "--publish-scale or --publish-channel"
             )
         support = schema.support_of(file.support)
+        mechanism = schema.applied_of(file.scale, file.channel, support)
         return ReleaseSpec(
             Coding(file.column, support),
             support,
-            schema.applied_of(file.scale, file.channel, support),
+            mechanism,
+            schema.labels_of(file.labels, mechanism, support),
             bounds=file.bounds,  # type: ignore[arg-type]  # they become exact there
             round=file.rounded,
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from pufferfish.errors import InputError
 from pufferfish.loss.certificate import Certificate, LossBound
-from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_epsilon, parse_number, show
 from pufferfish.plans.distortion import Distortion
@@ -75,7 +75,7 @@ class Cleaning(_Entry, frozen=True):
 
 
 class Matrix(_Entry, frozen=True):
-    """A channel from the support: outputs, and for each value its [output, integer] entries.
+    """A channel from known inputs: outputs, and for each input its [output, integer] entries.
 
     Integers are hexadecimal; the denominators are their sums, so nothing is said twice.
     """
@@ -93,6 +93,7 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     epsilon_exact: Fraction = msgspec.field(name="epsilon")
     scale: _Scale | None
     channel: Matrix | None = None
+    labels: Matrix | None = None
     loss: Any = None
     from_rows: bool
     secret: str | None = None
@@ -128,9 +129,11 @@ def facts_of(data: Any) -> dict[str, Any]:
     if (file.scale is None) == (file.channel is None):
         raise InputError("it must have a scale or a channel, and the other one must be null")
     support = support_of(file.support)
+    applied = applied_of(file.scale, file.channel, support)
     facts = msgspec.structs.asdict(file) | {
         "epsilon_exact": parse_epsilon(file.epsilon_exact),
-        "applied": applied_of(file.scale, file.channel, support),
+        "applied": applied,
+        "labels": labels_of(file.labels, applied, support),
         "support": support,
         "coding": file.coding and Coding(support=support, **msgspec.structs.asdict(file.coding)),
         "regions": tuple(each and region_rule(**each) for each in file.regions),
@@ -150,6 +153,7 @@ def values(plan: Any) -> dict[str, Any]:
         "notice": _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR,
         "format": FORMAT,
         "channel": plan.channel and channel_file(plan.channel),
+        "labels": plan.labels and channel_file(plan.labels),
         "regions": tuple(map(_rule_file, plan.regions)),
         "support": support_file(plan.support),
         "coding": coding
@@ -226,17 +230,34 @@ def applied_of(
     if channel is None:
         step = support.step if isinstance(support, Lattice) else Fraction(1)
         return DiscreteLaplace(scale or 0.0, step)
-    if len(channel.rows) != support.size:
-        raise InputError(f"its channel needs {support.size} rows, but has {len(channel.rows)}")
-    outputs = support_of(channel.outputs, _MOST_ENTRIES // support.size)
-    rows = np.zeros((support.size, outputs.size), dtype=object)
-    for x, row in enumerate(channel.rows):
+    return _channel_of(channel, support, "channel")
+
+
+def labels_of(
+    file: Matrix | None, applied: Channel | DiscreteLaplace, support: Support
+) -> Channel | None:
+    """Return the labels of the sets that a channel publishes, which an entry stands for."""
+    if file is None:
+        return None
+    if not isinstance(applied, Channel):
+        raise InputError("it has labels, but no channel that publishes sets of values")
+    labels = _channel_of(file, applied.outputs, "matrix of labels")
+    check_labels(labels, applied, support)
+    return labels
+
+
+def _channel_of(file: Matrix, inputs: Support, what: str) -> Channel:
+    if len(file.rows) != inputs.size:
+        raise InputError(f"its {what} needs {inputs.size} rows, but has {len(file.rows)}")
+    outputs = support_of(file.outputs, _MOST_ENTRIES // inputs.size)
+    rows = np.zeros((inputs.size, outputs.size), dtype=object)
+    for x, row in enumerate(file.rows):
         entries = dict(row)
         if len(entries) < len(row) or max(entries, default=0) >= outputs.size:
-            raise InputError("the entries of its channel must be of its outputs, each once")
+            raise InputError(f"the entries of its {what} must be of its outputs, each once")
         for y, written in row:
             rows[x, y] = int(written, 16)
-    return Channel(support, outputs, rows)
+    return Channel(inputs, outputs, rows)
 
 
 def _rule_file(rule: Rule | None) -> _Rule | None:

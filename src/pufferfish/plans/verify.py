@@ -11,7 +11,7 @@ from pufferfish.errors import CheckFailed, InputError, listed
 from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.proof import prove
-from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import rounded_up, show
 from pufferfish.priors.ambiguity import Rule
@@ -23,9 +23,13 @@ from pufferfish.tables.rules import Coding, Rules
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Guarantee:
-    """The part of a :class:`Plan` that ``verify`` looks at: what decides what a release does."""
+    """The part of a :class:`Plan` that ``verify`` looks at: what decides what a release does.
+
+    ``labels`` are drawn from what the channel publishes, so that they add nothing to its loss.
+    """
 
     applied: Mechanism
+    labels: Channel | None = None
     epsilon_exact: Fraction
     support: Support
     coding: Coding | None = None
@@ -68,6 +72,11 @@ def verify(
             "use --other-prior (other_prior=True)"
         )
     _check_support(promise, scenario.support, other_prior)
+    if promise.labels is not None:
+        try:
+            check_labels(promise.labels, promise.applied, promise.support)
+        except InputError as error:
+            raise CheckFailed(str(error)) from None
     if promise.unit is not None and not any(scenario.strata):
         raise CheckFailed(
             f"the plan is for the rows of one person together (by column {promise.unit!r}), but "

@@ -9,16 +9,17 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pufferfish.errors import InputError
 from pufferfish.files import PendingFile, checked_target
-from pufferfish.release.rows import BoolArray, Progress, Reader
+from pufferfish.release.rows import Progress, Reader
 from pufferfish.release.sinks import explained, sink_for
-from pufferfish.release.spec import ReleaseReport, ReleaseSpec
+from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import BATCH_ROWS, integers
+from pufferfish.tables.table import BATCH_ROWS, integers, strings
 
 
 class Prepared:
@@ -75,11 +76,15 @@ class Prepared:
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
                 for batch, atoms, usable in reader.read(None, progress, total):
-                    values = reader.draw(atoms)
+                    values, sets = reader.draw(atoms)
                     if reader.keep and not usable.all():
                         batch = batch.take(integers(np.flatnonzero(usable)))
+                    others = {name: batch.column(name) for name in reader.keep}
+                    if reader.set_column is not None and reader.post.sets is not None:
+                        names = strings(reader.post.sets.names)
+                        others[reader.set_column] = names.take(integers(sets))
                     with explained(output):
-                        sink.write({name: batch.column(name) for name in reader.keep}, values)
+                        sink.write(others, values)
                 rows = reader.seen["rows_read"]
                 if not self.digest:
                     self.report = reader.report(output)
@@ -116,9 +121,17 @@ def release_file(
 
 
 def release_any(
-    values: Any, spec: ReleaseSpec, keep: Sequence[str] = (), *, seed: int | None = None
+    values: Any,
+    spec: ReleaseSpec,
+    keep: Sequence[str] = (),
+    *,
+    seed: int | None = None,
+    sets: bool = False,
 ) -> Any:
     """Release a dataframe, a series, an array or a list: its like comes back.
+
+    Of a dataframe it holds the sets that a channel publishes, too; of all others come with ``sets``
+    two of its like, labels and sets.
 
     Of a dataframe the released column and the kept ones come back, without the rows that have no
     public value, and under a fresh index: an index may tell as much as a column does.
@@ -138,10 +151,19 @@ def release_any(
             f"the unit column {spec.unit!r}"
         )
     batches = pa.table({"x": raw_cells(values)}).to_batches(max_chunksize=BATCH_ROWS)
-    released, _ = _in_memory(Reader(spec, seed=seed), batches)
+    reader = Reader(spec, seed=seed)
+    if sets and reader.post.sets is None:
+        raise InputError(
+            "sets=True is for channels that publish sets of values, without labels_only=True"
+        )
+    *released, _ = _in_memory(reader, batches)
     if isinstance(known, nw.Series):
-        return _series(known.name, released, known).to_native()
-    return released
+        names = [known.name, known.name and set_column(known.name)]
+        released = [
+            _series(name, values, known).to_native()
+            for name, values in zip(names, released, strict=False)
+        ]
+    return tuple(released) if sets else released[0]
 
 
 def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int | None) -> Any:
@@ -149,27 +171,37 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     table = open_table(eager.to_native())
     reader = Reader(spec, table, keep, seed)
     # Kept columns need not become Arrow arrays.
-    released, usable = _in_memory(reader, table.batches(reader.counted))
+    *released, usable = _in_memory(reader, table.batches(reader.counted))
     names = dict(zip(table.columns, eager.columns, strict=True))
-    answer = _series(names[reader.public], released, eager)
+    columns = [names[reader.public]]
+    if reader.set_column is not None:
+        columns.append(names.setdefault(reader.set_column, reader.set_column))
+    answers = [_series(*each, eager) for each in zip(columns, released, strict=True)]
     if reader.keep:
         kept = eager.select([names[name] for name in reader.keep]).filter(usable.tolist())
-        wide = nw.maybe_reset_index(kept).with_columns(answer)
+        wide = nw.maybe_reset_index(kept).with_columns(*answers)
         answer = wide.select([names[name] for name in reader.written])
     else:
-        answer = answer.to_frame()
+        answer = answers[0].to_frame().with_columns(*answers[1:])
     if isinstance(frame, nw.LazyFrame):
         answer = answer.lazy(backend=frame.implementation)
     return answer.to_native()
 
 
-def _in_memory(reader: Reader, batches: Iterable[pa.RecordBatch]) -> tuple[Any, BoolArray]:
-    """Return all that is released of batches, as an array, and which of the rows these are."""
-    parts = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))]
-    parts += [(reader.draw(atoms), usable) for _, atoms, usable in reader.read(batches)]
+def _in_memory(reader: Reader, batches: Iterable[pa.RecordBatch]) -> list[npt.NDArray[Any]]:
+    """Return all that is released of batches, as arrays, and which of the rows these are.
+
+    The first array are values, the second one sets, where these are published.
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    parts = [(nothing, nothing, nothing.astype(bool))]
+    parts += [(*reader.draw(atoms), usable) for _, atoms, usable in reader.read(batches)]
     reader.report()
-    values, usable = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return reader.post.numpy(values), usable
+    values, sets, usable = (np.concatenate(part) for part in zip(*parts, strict=True))
+    released = [reader.post.numpy(values)]
+    if reader.post.sets is not None:
+        released.append(np.array(reader.post.sets.names)[sets])
+    return [*released, usable]
 
 
 def _series(name: Any, values: Any, like: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError
-from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.entropy import Entropy
 from pufferfish.numbers import IntArray, show
 from pufferfish.release.decimals import rounded, to_doubles
@@ -32,15 +32,18 @@ class Postprocess:
 
     ``mechanism`` is the one in force: noise with its scale raised to ``min_scale``, or the channel.
     ``step`` and ``bounds`` are of the released numbers, in steps. ``levels`` are those that are
-    published, by a channel or where ``round`` and bounds inside the codes turn codes back.
+    published, by a channel or where ``round`` and bounds inside the codes turn codes back. Where
+    there are ``labels``, they are what is published, and ``sets`` the names of the sets beside
+    them, unless these are left out.
     """
 
     def __init__(self, spec: ReleaseSpec) -> None:
-        self.mechanism, self.levels = spec.mechanism, None
+        self.mechanism, self.labels, self.levels = spec.mechanism, spec.labels, None
+        self.sets = _sets_of(spec)
         scale, outputs = 0.0, spec.support
         if isinstance(spec.mechanism, Channel):
             _check_channel(spec, spec.mechanism)
-            outputs = spec.mechanism.outputs
+            outputs = spec.mechanism.outputs if spec.labels is None else spec.labels.outputs
         else:
             outputs = lattice_of(spec.support)
             if spec.mechanism.step != outputs.step:
@@ -64,9 +67,13 @@ class Postprocess:
             self.levels = spec.support if low >= 0 and high < spec.support.size else None
 
     def draw(self, atoms: IntArray, entropy: Entropy | None = None) -> IntArray:
-        """Return released values for atoms, in steps or as positions among ``levels``."""
+        """Return released values for atoms, in steps or as positions among ``levels``.
+
+        Where there are labels, these are positions of sets, from which :meth:`label` draws.
+        """
         if isinstance(self.mechanism, Channel):
-            return self.finish(self._units[self.mechanism.draw(atoms, entropy)])
+            outputs = self.mechanism.draw(atoms, entropy)
+            return outputs if self.labels else self.finish(self._units[outputs])
         units, noise = self._units[atoms], self.mechanism.noise(len(atoms), entropy)
         total: IntArray = units + noise
         # Where a sum went round, both operands have one sign and it has the other.
@@ -75,6 +82,10 @@ class Postprocess:
                 "a released value would lie beyond 64 bits; it is refused, not wrapped"
             )
         return self.finish(total)
+
+    def label(self, sets: IntArray, entropy: Entropy | None = None) -> IntArray:
+        """Return a released value for each set that was drawn, where there are labels."""
+        return sets if self.labels is None else self._units[self.labels.draw(sets, entropy)]
 
     def finish(self, values: IntArray) -> IntArray:
         """Round draws (in steps of the outputs) where asked for, then move them into bounds."""
@@ -105,23 +116,42 @@ class Postprocess:
         """Return whether the released column can be read back as if it were published unchanged.
 
         ``rows`` are the released rows by input of a channel: it can where every input that occurs
-        is always published as one value of its own.
+        is always published as one value, or set, of its own.
         """
         channel = self.mechanism
         if not isinstance(channel, Channel):
             return channel.scale == 0
-        shown = self.outcomes().tolist()
-        results = [
-            {value for value, part in zip(shown, row, strict=True) if part}
-            for row in channel.rows[rows > 0]
-        ]
-        sure = all(len(result) == 1 for result in results)
-        return bool(results) and sure and len(set().union(*results)) == len(results)
+        occurring = channel.rows[rows > 0] > 0
+        if self.labels is None:
+            return _tells(occurring, self.outcomes())
+        by_label = occurring @ (self.labels.rows > 0)
+        by_set = self.sets is not None and _tells(occurring, np.arange(occurring.shape[1]))
+        return by_set or _tells(by_label, self._units)
 
 
 def check_releasable(spec: ReleaseSpec) -> None:
     """Refuse a release whose options or results cannot be, whatever rows a table holds."""
     Postprocess(spec)
+
+
+def _tells(possible: npt.NDArray[np.bool_], shown: IntArray) -> bool:
+    """Return whether every row always gives one value of its own; ``shown`` are those by column."""
+    results = [{*shown[row].tolist()} for row in possible]
+    sure = all(len(result) == 1 for result in results)
+    return bool(results) and sure and len(set().union(*results)) == len(results)
+
+
+def _sets_of(spec: ReleaseSpec) -> Levels | None:
+    """Return the sets that are published beside labels."""
+    if spec.labels is None:
+        if spec.labels_only:
+            raise InputError(
+                "--labels-only (labels_only) is for channels that publish sets of values, but this "
+                "plan has none: it has no column of sets to leave out"
+            )
+        return None
+    check_labels(spec.labels, spec.mechanism, spec.support)
+    return None if spec.labels_only else spec.labels.inputs  # type: ignore[return-value]  # checked
 
 
 def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:
@@ -137,8 +167,9 @@ def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:
         )
     if isinstance(channel.outputs, Levels) and (spec.round or spec.bounds is not None):
         name = "round" if spec.round else "bounds"
+        what = "levels" if spec.labels is None else "labels, which are values of the column"
         raise InputError(
-            f"--{name} ({name}) is for numbers, but this channel publishes levels, and every "
+            f"--{name} ({name}) is for numbers, but this channel publishes {what}, and every "
             "released value is one of them already"
         )
 

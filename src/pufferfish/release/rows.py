@@ -29,7 +29,7 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.numbers import IntArray
 from pufferfish.release.postprocess import Postprocess
-from pufferfish.release.spec import ReleaseReport, ReleaseSpec
+from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.support import Levels
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, Encoder
 from pufferfish.tables.rules import Coding
@@ -46,8 +46,8 @@ class Reader:
     """Reads the rows of a table, or of an array (no table); checks, counts and reports them all.
 
     ``public`` is the released column, ``secret`` and ``unit`` those that are counted, where they
-    are there; ``keep`` are written as they are, ``written`` are these and the public one.
-    ``seen`` are the rows by what became of them, as in a ReleaseReport.
+    are there; ``keep`` are written as they are, ``written`` are these, the public one, and right
+    behind it that of the sets. ``seen`` are the rows by what became of them, as in a ReleaseReport.
     """
 
     secret: str | None = None
@@ -78,6 +78,11 @@ class Reader:
     def counted(self) -> list[str]:
         """The columns that are not only kept, the public one first."""
         return [name for name in (self.public, self.secret, self.unit) if name is not None]
+
+    @property
+    def set_column(self) -> str | None:
+        """The column of the sets beside the public one; None where none are published."""
+        return None if self.post.sets is None else set_column(self.public)
 
     def _choose(self, table: Table, keep: Sequence[str]) -> None:
         """Find the columns to read and to write; neither the secret nor the unit can be kept.
@@ -110,8 +115,19 @@ class Reader:
                 "columns can be kept only where the secret column is known, for any other might be "
                 f"the secret under another name; {lacks}"
             )
+        if self.set_column in kept:
+            raise InputError(
+                f"the column {self.set_column!r} cannot be kept: the sets of the released column "
+                "have that name; leave them out (--labels-only, labels_only=True), or the other"
+            )
         self.keep = tuple(column for column in table.columns if column in kept)
-        self.written = tuple(column for column in table.columns if column in {public, *kept})
+        released = (public,) if self.set_column is None else (public, self.set_column)
+        self.written = tuple(
+            name
+            for column in table.columns
+            for name in (released if column == public else (column,))
+            if name in {*released, *kept}
+        )
 
     def read(
         self,
@@ -153,9 +169,10 @@ class Reader:
         """A digest of the atoms of all rows in their order."""
         return self._atoms_digest.hexdigest()
 
-    def draw(self, atoms: IntArray) -> IntArray:
-        """Return released values for atoms."""
-        return self.post.draw(atoms, self._entropy)
+    def draw(self, atoms: IntArray) -> tuple[IntArray, IntArray]:
+        """Return released values for atoms, and the sets that labels were drawn from."""
+        drawn = self.post.draw(atoms, self._entropy)
+        return self.post.label(drawn, self._entropy), drawn
 
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""
@@ -168,6 +185,7 @@ class Reader:
             **self.seen,
             seeded=self._entropy is not None,
             unchanged=self._unchanged,
+            set_column=self.set_column,
         )
         absent = self._spec.secret if self._table is not None and self.secret is None else None
         _warn(report, absent, self._spec.mechanism)

@@ -22,6 +22,12 @@ class ReleaseOptions(TypedDict, total=False):
     round: bool
     allow_unchanged: bool
     min_scale: Number | None
+    labels_only: bool
+
+
+def set_column(column: str) -> str:
+    """Return the name of the column of sets beside a released one."""
+    return f"{column} (set)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +43,8 @@ class ReleaseSpec:
         Where the public value can lie; that of the coding, where there is one.
     mechanism : DiscreteLaplace or Channel
         Noise on the lattice of the support, or a channel whose inputs are the support.
+    labels : Channel or None
+        Where the channel publishes sets of values: a value of the support drawn from each set.
     secret : str or None
         The secret column, read for counting rows outside the promise, and never written.
     protected : tuple of str or None
@@ -55,11 +63,14 @@ class ReleaseSpec:
         Whether the column may be published so that it can be read back.
     min_scale : float or None
         The scale of noise is raised to this.
+    labels_only : bool
+        Whether the column of sets is left out.
     """
 
     coding: Coding | None
     support: Support
     mechanism: DiscreteLaplace | Channel
+    labels: Channel | None = None
     secret: str | None = None
     protected: tuple[str, ...] | None = None
     unit: str | None = None
@@ -69,6 +80,7 @@ class ReleaseSpec:
     round: bool = False
     allow_unchanged: bool = False
     min_scale: float | None = None
+    labels_only: bool = False
 
     def __post_init__(self) -> None:
         if self.out_of_support not in ("refuse", "clamp"):
@@ -94,6 +106,8 @@ class ReleaseReport:
         The file that was written; None for a dataframe.
     column : str
         Name of the released column.
+    set_column : str or None
+        Name of the column of sets beside it.
     keep : tuple of str
         The kept columns.
     mechanism : DiscreteLaplace or Channel
@@ -122,6 +136,7 @@ class ReleaseReport:
     outside_promise: int | None = None
     seeded: bool = False
     unchanged: bool = False
+    set_column: str | None = None
 
     def __post_init__(self) -> None:
         if self.rows_read != self.rows_released + self.set_aside:
