@@ -16,10 +16,13 @@ import pufferfish as pf
 import pufferfish.calibration.exact
 import pufferfish.calibration.further as module
 from pufferfish.calibration.further import per_release_epsilon
+from pufferfish.calibration.proposal import Proposal
+from pufferfish.calibration.registry import REGISTRY, ChannelMethod
 from pufferfish.errors import CheckFailed, InputError, PriorWarning
 from pufferfish.loss.composition import gather
 from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.mechanisms.laplace import DiscreteLaplace
+from set_cases import set_plan, sets_and_labels
 
 RARE = pf.Scenario(pf.Prior.from_mapping({"A": {"0": "1"}, "B": {"0": ".99", "10": ".01"}}))
 XOR = pf.Prior.from_counts(
@@ -300,3 +303,18 @@ def test_plans_for_other_numbers_of_rows_count() -> None:
     bare = pf.Prior.from_counts({"a": [2, 2], "b": [2, 2]}, support=[0, 1])
     with pytest.raises(InputError, match="one person"):
         pf.calibrate(bare, 1, already=[plan])
+
+
+def test_a_channel_to_sets_keeps_its_labels_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = pf.Prior.from_counts({"A": [6, 3, 1], "B": [1, 3, 6]}, support=["p", "q", "r"])
+    channel, labels = sets_and_labels(prior.support)
+    proposal = Proposal(channel, labels=labels)
+    sets = ChannelMethod("channel", "sets by hand", lambda scenario, epsilon, **options: proposal)
+    monkeypatch.setitem(REGISTRY, "channel", sets)
+    assert pf.calibrate(prior, "0.48", "channel").labels is labels
+    beside = pf.calibrate(prior, 1, "channel", already=[set_plan(prior)])
+    assert beside.labels is labels
+    assert beside.composition is not None
+    assert beside.composition.upper == pf.joint_loss(prior, [beside, beside]).upper
+    with pytest.raises(CheckFailed, match="beside"):
+        pf.calibrate(prior, "0.3", "channel", already=[beside])

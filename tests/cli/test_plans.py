@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import pufferfish as pf
 from cli_runner import check_refused, rows, run, write
+from set_cases import set_plan
 
 TABLE = rows("a,0,u", "a,1,v", "a,2,u", "b,1,v", "b,2,u", "b,3,v", "c,0,u", ",1,v", header="s,x,z")
 OPTIONS = ("--secret", "s", "--public", "x", "--pair", "a", "b", "--exclude-secret", "c")
@@ -180,3 +182,28 @@ def test_what_a_channel_loses_is_named():
     lost = {f["levels"] for f in figures[:-2] if f["estimate"] is None}
     assert lost == {"p", "r"}
     assert any("cannot be estimated: p, r" in note for note in data["notes"])
+
+
+def test_labels_and_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "t.csv", rows(*["a,p", "a,q", "b,q", "b,r"] * 5))
+    set_plan(pf.Prior.from_table("t.csv", secret="s", public="x")).save("plan.json")
+    release = ("release", "t.csv", "--plan", "plan.json", "-o", "o.csv", "--force")
+    both = run(*release, "--record", "r.json", "--publish-channel")
+    assert both.status == 0
+    assert "o.csv: column x with labels, column x (set) with the sets that " in both.out
+    assert "a channel from 3 to 4 sets of values" in both.out
+    with Path("o.csv").open() as file:
+        header, *released = csv.reader(file)
+    assert header == ["x", "x (set)"]
+    assert all(label in members or members == "{*}" for label, members in released)
+    assert json.loads(Path("r.json").read_text())["set_column"] == "x (set)"
+    labels = run(*release, "--labels-only")
+    assert "o.csv: column x, 20 of 20" in labels.out
+    assert Path("o.csv").read_text().startswith("x\n")
+    assert "errors are larger" in " ".join(run("release", "--help").out.split())
+    assert run("verify", "plan.json", "t.csv").status == 0
+    write(tmp_path, "n.csv", TABLE)
+    run("calibrate", "n.csv", *OPTIONS, "--epsilon", ".5", "--save", "noise.json")
+    noise = ("release", "n.csv", "--plan", "noise.json", "-o", "q.csv", "--labels-only")
+    check_refused(run(*noise), "--labels-only", "publish sets of values")

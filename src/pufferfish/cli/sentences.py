@@ -104,11 +104,12 @@ def scenario_notes(scenario: Scenario) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def mechanism_words(mechanism: DiscreteLaplace | Channel) -> str:
-    """Return what happens to a value."""
+def mechanism_words(mechanism: DiscreteLaplace | Channel, labels: Channel | None = None) -> str:
+    """Return what happens to a value; there are labels where sets are published."""
     if isinstance(mechanism, DiscreteLaplace):
         return f"discrete Laplace noise of scale {rounded_up(mechanism.scale, 10)}"
     kind = "levels" if isinstance(mechanism.outputs, Levels) else "values"
+    kind = kind if labels is None else "sets of values"
     return f"a channel from {mechanism.inputs.size} to {mechanism.outputs.size} {kind}"
 
 
@@ -151,11 +152,12 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     rows += [f"{number} {what}" for number, what in counts if number]
     columns = f"column {quoted(report.column)}"
     if report.set_column is not None:
-        columns += f" (labels) and {quoted(report.set_column)}, from which estimates come"
+        sets = quoted(report.set_column)
+        columns += f" with labels, column {sets} with the sets that estimates come from"
     lines = [
         f"{report.output}: {columns}, {', '.join(rows)}",
         f"{plan.mechanism} at epsilon {show_short(plan.epsilon_exact)}: "
-        f"{mechanism_words(report.mechanism)}",
+        f"{mechanism_words(report.mechanism, plan.labels)}",
     ]
     if report.unchanged:
         lines.append("PUBLISHED UNCHANGED: the column can be read back")
@@ -178,7 +180,8 @@ def verified_lines(
     loss, epsilon = at_most(certificate.loss, plan.epsilon_exact), show_short(plan.epsilon_exact)
     lines = [
         f"{path}: verified under {under}",
-        f"{mechanism_words(plan.applied)}: loss at most {loss}, within epsilon {epsilon}",
+        f"{mechanism_words(plan.applied, plan.labels)}: loss at most {loss}, within epsilon "
+        f"{epsilon}",
         certificate_words(certificate),
     ]
     if plan.composition is not None:
