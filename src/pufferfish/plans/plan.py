@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -13,7 +12,6 @@ from pufferfish.errors import InputError, listed_pairs
 from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.kernel import Mechanism
-from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, parse_number, rounded_up, show
 from pufferfish.plans import schema
@@ -115,22 +113,6 @@ class Plan(Guarantee):
         )  # fmt: skip
 
     @property
-    def channel(self) -> Channel | None:
-        """The channel that values go through; None for noise."""
-        return self.applied if isinstance(self.applied, Channel) else None
-
-    @cached_property
-    def label_channel(self) -> Channel | None:
-        """The channel from values to labels, or to what is published where there are none."""
-        channel = self.channel
-        return channel if channel is None or self.labels is None else channel.then(self.labels)
-
-    @property
-    def scale(self) -> float | None:
-        """theta, in the units of the data; None for a channel."""
-        return self.applied.scale if isinstance(self.applied, DiscreteLaplace) else None
-
-    @property
     def mse(self) -> float | None:
         """Mean squared error of a released value; None for levels without an order."""
         if isinstance(self.applied, DiscreteLaplace):
@@ -163,11 +145,6 @@ class Plan(Guarantee):
         return self.certificate.loss
 
     @property
-    def epsilon(self) -> float:
-        """Epsilon as a float; ``epsilon_exact`` is the number itself."""
-        return float(self.epsilon_exact)
-
-    @property
     def unchanged(self) -> bool:
         """Whether a release publishes the column as it is."""
         if self.label_channel is not None:
@@ -180,12 +157,9 @@ class Plan(Guarantee):
         loss = show(self.epsilon_exact) if self.loss == self.epsilon else rounded_up(self.loss)
         what = f"noise of scale {self.scale!r}"
         if self.channel is not None:
-            sets = "to sets of values " if self.labels else ""
-            what = f"a channel {sets}that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
-        if self.objective is not None:
-            least = self.objective_bound
-            what += f", objective {rounded_up(self.objective)}"
-            what += "" if least is None else f" (least possible: at least {least:.6g})"
+            kind = "channel to sets" if self.labels else "channel"
+            what = f"a {kind} that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
+            what += f", objective {rounded_up(self.objective)}" if self.objective else ""
         column = "" if self.coding is None else f" on {self.coding.column!r}"
         state = "proved" if self.certificate.holds else "not proved"
         return (
@@ -335,8 +309,8 @@ class Plan(Guarantee):
         and every column that is not kept. What comes from pandas comes back with a fresh index
         (0, 1, 2, ...), for the old one may tell as much as a column does.
 
-        Where the channel publishes sets of values, the column holds labels, and a table has the
-        sets beside it, in a column ``NAME (set)``: estimates come from them.
+        Where a channel publishes sets of values, the column holds labels, and a table has the sets
+        in a further column ``NAME (set)``: estimates come from them.
 
         Parameters
         ----------
@@ -352,7 +326,7 @@ class Plan(Guarantee):
         force : bool
             Whether an existing output may be replaced.
         sets : bool
-            Return of an array (labels, sets) in place of the labels alone.
+            Of an array return (labels, sets), not the labels alone.
         out_of_support : "refuse" or "clamp"
             What happens to a value outside the support. The guarantee does not cover a clamped
             one, and a warning counts them.
@@ -365,8 +339,7 @@ class Plan(Guarantee):
         min_scale : number, optional
             Add at least this much noise; not for a channel.
         labels_only : bool
-            Leave out the column of sets. Estimates must then come from the labels alone, with
-            larger errors, or cannot be had at all.
+            Leave out the sets. Estimates from labels alone have larger errors, or there are none.
 
         Returns
         -------

@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,27 @@ class Guarantee:
     pairs: tuple[Pair, ...]
     digest: str
     regions: tuple[Rule | None, ...] = ()
+
+    @property
+    def channel(self) -> Channel | None:
+        """The channel that values go through; None for noise."""
+        return self.applied if isinstance(self.applied, Channel) else None
+
+    @cached_property
+    def label_channel(self) -> Channel | None:
+        """The channel from values to labels, or to what is published where there are none."""
+        channel = self.channel
+        return channel if channel is None or self.labels is None else channel.then(self.labels)
+
+    @property
+    def scale(self) -> float | None:
+        """theta, in the units of the data; None for a channel."""
+        return self.applied.scale if isinstance(self.applied, DiscreteLaplace) else None
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon as a float; ``epsilon_exact`` is the number itself."""
+        return float(self.epsilon_exact)
 
     @property
     def rules(self) -> Rules | None:
