@@ -44,6 +44,7 @@ def calibrate(
     epsilon: Number,
     mechanism: MechanismName | None = None,
     *,
+    best_for: Any = None,
     cost: Any = None,
     outputs: int | str | None = None,
     invariant: bool = False,
@@ -70,11 +71,17 @@ def calibrate(
     mechanism : str, optional
         ``l1``, ``wasserstein``, ``relaxed``, ``one-sided``, ``exact`` or ``channel``. By default
         ``exact``, or ``channel`` for levels without an order.
+    best_for : str, mapping or matrix, optional
+        For ``channel``, as all that follow up to ``weights``. ``kept``: the least ``cost`` of
+        single values (the default for numbers and ordered levels, and wherever a cost or a
+        condition on outputs is given). Otherwise the estimates from all that is released are as
+        near as under no other private channel: those of the ``frequencies`` (the default for
+        levels without an order), the ``mean``, the ``cdf``, ``both`` frequencies and mean, or
+        statistics with a row of coefficients for each value.
     cost : str, mapping or matrix, optional
-        For ``channel``, as all that follow up to ``weights``. What to make least: ``hamming`` (the
-        share of changed values; the default for levels without an order), ``squared`` (the default
-        for numbers and ordered levels), ``absolute``, or c(x, y) as a mapping ``{x: {y: cost}}``
-        or rows of numbers.
+        What to make least: ``hamming`` (the share of changed values; the default for levels without
+        an order), ``squared`` (the default for numbers and ordered levels), ``absolute``, or
+        c(x, y) as a mapping ``{x: {y: cost}}`` or rows of numbers.
     outputs : int or "fine:K", optional
         Publish also K further values between every two neighbours; for numbers and ordered levels.
     invariant : bool
@@ -82,7 +89,7 @@ def calibrate(
     unbiased : bool
         The expected output is the value; widens the outputs.
     min_keep : number, optional
-        Each value stays itself at least that often.
+        Each value stays itself at least that often; where sets are published, its label.
     weights : sequence or mapping of numbers, optional
         How often each value occurs; by default the pooled counts of the secrets in the pairs, or
         the mean of their distributions.
@@ -120,8 +127,8 @@ def calibrate(
     if reason is not None:
         raise InputError(reason)
     options = _given(
-        method, cost=cost, outputs=outputs, invariant=invariant, unbiased=unbiased,
-        min_keep=min_keep, weights=weights,
+        method, best_for=best_for, cost=cost, outputs=outputs, invariant=invariant,
+        unbiased=unbiased, min_keep=min_keep, weights=weights,
     )  # fmt: skip
     if already is not None:
         if before.scenario.has_region:

@@ -52,11 +52,12 @@ def read_conditions(
     if keep is not None and not 0 <= keep <= 1:
         raise InputError(f"min_keep must be between 0 and 1, but {show(keep)} was given")
     if unbiased:
-        _check_ordered(support, "an unbiased channel")
+        check_ordered(support, "an unbiased channel")
     return Conditions(invariant, unbiased, keep)
 
 
-def _check_ordered(support: Support, what: str) -> None:
+def check_ordered(support: Support, what: str) -> None:
+    """Refuse levels without an order for what needs one."""
     if isinstance(support, Levels) and not support.ordered:
         raise InputError(
             f"{what} needs numbers or levels with an order, but the levels {listed(support.names)} "
@@ -124,7 +125,7 @@ def _named_costs(inputs: Support, outputs: Support, name: str) -> Costs:
         whole = np.ones((inputs.size, outputs.size), dtype=object)
         whole[np.arange(inputs.size), np.array(same_places(inputs, outputs))] = 0
         return Costs(name, whole, Fraction(1))
-    _check_ordered(inputs, f"the cost {name}, unlike the cost hamming or a cost matrix,")
+    check_ordered(inputs, f"the cost {name}, unlike the cost hamming or a cost matrix,")
     step, xs, ys = places(inputs, outputs)
     power = 2 if name == "squared" else 1
     return Costs(name, np.abs(xs[:, None] - ys[None, :]) ** power, step**power)
@@ -202,7 +203,7 @@ def output_alphabet(support: Support, outputs: object) -> Support:
             "finer outputs need a whole number K of points between neighbours, at least 1, or the "
             f"text 'fine:K', but {outputs!r} was given"
         )
-    _check_ordered(support, "a finer output")
+    check_ordered(support, "a finer output")
     lattice, parts = lattice_of(support), between + 1
     # Nearer to 0 than 2**52 steps, all multiples of a step are different doubles.
     index, farthest = lattice.index, max(abs(lattice.values[end] / lattice.step) for end in (0, -1))

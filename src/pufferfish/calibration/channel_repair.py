@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.calibration.channel_task import Task
+from pufferfish.calibration.channel_task import Cone, Task
 from pufferfish.errors import PufferfishError
 from pufferfish.loss.support_function import column_extremes
 from pufferfish.numbers import CountArray, FloatArray
@@ -46,16 +46,16 @@ def repaired(task: Task, values: FloatArray) -> CountArray:
     return table
 
 
-def needed_mixture(task: Task, likelihoods: CountArray) -> CountArray:
+def needed_mixture(cone: Cone, likelihoods: CountArray) -> CountArray:
     """Return for every output the least whole c_y >= 0 that cures all of its violations.
 
     ``likelihoods[x, y]`` are whole numbers proportional to M(y|x), with one factor for all x.
     """
-    num, den = task.bound.numerator, task.bound.denominator
-    needed = np.zeros(task.costs.shape[1], dtype=object)
-    for own in task.sets:
+    num, den = cone.bound.numerator, cone.bound.denominator
+    needed = np.zeros(likelihoods.shape[1], dtype=object)
+    for own in cone.sets:
         ends = [_ends(belief, likelihoods) for belief in own]
-        for i, j in task.pairs:
+        for i, j in cone.pairs:
             (high, _, of_high), (_, low, of_low) = ends[i], ends[j]
             excess = den * high * of_low - num * low * of_high
             needed = np.maximum(needed, -(-excess // ((num - den) * of_high * of_low)))

@@ -14,8 +14,8 @@ from pufferfish.priors.ambiguity import AmbiguitySet, Point
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """Find the cheapest private channel from n_x values to n_y outputs.
+class Cone:
+    """What a column M(y|.) must meet for privacy: P_i.m <= E P_j.m, for all P of the sets.
 
     Attributes
     ----------
@@ -25,6 +25,19 @@ class Task:
         The protected pairs of secrets, by position, in both orders.
     bound
         E, rational, with 1 < E <= e^epsilon.
+    """
+
+    sets: tuple[tuple[AmbiguitySet, ...], ...]
+    pairs: Sequence[tuple[int, int]]
+    bound: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class Task(Cone):
+    """Find the cheapest private channel from n_x values to n_y outputs.
+
+    Attributes
+    ----------
     weights : whole numbers, shape (n_x,)
         Of the values, in proportion to mu.
     prices, costs : whole numbers, shape (n_x, n_y)
@@ -37,9 +50,6 @@ class Task:
         The values and the outputs in a common step, where the channel is to be unbiased.
     """
 
-    sets: tuple[tuple[AmbiguitySet, ...], ...]
-    pairs: Sequence[tuple[int, int]]
-    bound: Fraction
     weights: CountArray
     prices: CountArray
     costs: CountArray

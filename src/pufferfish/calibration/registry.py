@@ -45,11 +45,33 @@ class ChannelMethod:
     calibrate: Callable[..., Proposal]
 
 
-def _channel(scenario: Scenario, epsilon: Fraction, **options: Any) -> Proposal:
-    """Return the optimal channel; its program is loaded only where one is asked for."""
-    from pufferfish.calibration.channel import channel
+#: Options that are about single values: they go with ``best_for="kept"`` alone, and imply it.
+_OF_KEPT = ("cost", "outputs", "invariant", "unbiased")
 
-    return channel(scenario, epsilon, **options)
+
+def _channel(
+    scenario: Scenario, epsilon: Fraction, best_for: Any = None, **options: Any
+) -> Proposal:
+    """Return the optimal channel, by default for frequencies where levels have no order.
+
+    The programs are loaded only where they are asked for.
+    """
+    of_kept = [name for name in _OF_KEPT if name in options]
+    if best_for is None:
+        plain = of_kept or not _without_order(scenario) or scenario.has_region
+        best_for = "kept" if plain else "frequencies"
+    if isinstance(best_for, str) and best_for.strip().lower() == "kept":
+        from pufferfish.calibration.channel import channel
+
+        return channel(scenario, epsilon, **options)
+    if of_kept:
+        raise InputError(
+            f"{listed(of_kept)}: for best_for='kept' only (--best-for kept), not for a channel "
+            "that is best for estimates"
+        )
+    from pufferfish.calibration.best_for import best_for as best_channel
+
+    return best_channel(scenario, epsilon, best_for, **options)
 
 
 Method = NoiseMethod | ChannelMethod
