@@ -20,7 +20,7 @@ from pufferfish.calibration.channel_options import (
     read_conditions,
     read_weights,
 )
-from pufferfish.calibration.channel_repair import needed_mixture
+from pufferfish.calibration.channel_repair import ends_of, needed_mixture
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.design import (
     MOST_NEWTON,
@@ -32,13 +32,14 @@ from pufferfish.calibration.design import (
 )
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.rays import Rays, rays_of
+from pufferfish.calibration.region_columns import best_of_region, columns_of_region, extremes_at
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.calibration.solver import solve as solve_program
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import CountArray, FloatArray, IntArray, parse_number, show
 from pufferfish.plans.distortion import Distortion
-from pufferfish.priors.ambiguity import Point
+from pufferfish.priors.ambiguity import AmbiguitySet, Point
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of, set_name
 
@@ -55,6 +56,10 @@ _RATHER = 1e-3
 _LABEL_BITS = 48
 #: A constraint is tight within this share of its range; numbers are refined so often.
 _TIGHT, _REFINED = 1e-6, 4
+_NOT_TIGHT = (
+    "the bound of the objective is that of the priors themselves; what is private for all priors "
+    "of a region may not come near it"
+)
 #: Columns are moved inwards by 2 to minus this of themselves at first, doubled so many times.
 _INWARDS, _MOST_INWARDS = 50, 40
 #: A proven bound is stated lower by this share, for the rounding of doubles.
@@ -83,8 +88,6 @@ def best_for(
     """
     if epsilon < LEAST_EPSILON:
         raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
-    if scenario.has_region:
-        raise InputError("a channel that is best for estimates cannot honour a region yet")
     support = scenario.support
     read = _Statistics.of(support, statistics)
     conditions = read_conditions(support, False, False, min_keep)
@@ -92,17 +95,30 @@ def best_for(
         raise InputError("min_keep is about labels, but best_for='mean' publishes numbers alone")
     used = min(epsilon, LARGEST_EPSILON)
     cone = _cone_of(scenario, exponential_below(used))
-    rays, mu = rays_of(cone), _frequencies(scenario, weights)
+    mu = _frequencies(scenario, weights)
     masses = np.array([float(weight) for weight in mu])
+    rays = columns_of_region(cone) if scenario.has_region else rays_of(cone)
     chosen = read.matrix(rays, masses)
-    solution, labels = solve(Design(rays, masses, chosen)), None
+    notes, labels = [], None
+    if scenario.has_region:
+        solution = best_of_region(cone, rays, masses, chosen)
+        least = _bound_of_points(scenario, cone.bound, masses, chosen)
+        notes.append(_NOT_TIGHT)
+    else:
+        solution = solve(Design(rays, masses, chosen))
+        least = solution.bound
     if read.name != "mean":
         solution, labels = _labelled(solution, rays, masses, chosen, conditions.min_keep)
+        least = least if scenario.has_region else solution.bound
     columns = _exact(cone, solution, support.size)
     objective = _objective(columns, masses, chosen) * (1 + 1e-12)
-    claimed = used == epsilon
-    bound = min(solution.bound * (1 - _ROUNDING), objective) if claimed else None
-    note = f"the channel was computed for epsilon {show(used)}, and is private for larger ones"
+    bound = None
+    if used < epsilon:
+        notes.append(
+            f"the channel was computed for epsilon {show(used)}, and is private for larger ones"
+        )
+    elif least is not None:
+        bound = min(least * (1 - _ROUNDING), objective)
     if labels is None:
         made, drawn = _numbers(support, columns, masses, chosen[:, 0]), None
     else:
@@ -111,7 +127,7 @@ def best_for(
     gap = math.inf if bound is None else objective - bound
     cost = Fraction(objective)
     return Proposal(
-        made, notes=() if claimed else (note,), labels=drawn, cost=cost, weights=mu,
+        made, notes=tuple(notes), labels=drawn, cost=cost, weights=mu,
         distortion=Distortion.of(
             made, cost, read.name, mu, gap, conditions.names, labels=drawn, bound=bound
         ),
@@ -196,6 +212,17 @@ def _frequencies(scenario: Scenario, weights: Any) -> tuple[Fraction, ...]:
     return tuple(Fraction(mass) / sum(masses) for mass in masses)
 
 
+def _bound_of_points(
+    scenario: Scenario, bound: Fraction, mu: FloatArray, statistics: FloatArray
+) -> float | None:
+    """Return what no channel goes below that is private for the priors themselves, if known."""
+    points = scenario.with_rules([None] * len(scenario.priors))
+    try:
+        return solve(Design(rays_of(_cone_of(points, bound)), mu, statistics)).bound
+    except InputError:
+        return None
+
+
 def _cone_of(scenario: Scenario, bound: Fraction) -> Cone:
     """Return the private columns of a scenario."""
     at = {secret: k for k, secret in enumerate(scenario.protected)}
@@ -228,7 +255,7 @@ def _labelled(
         copies, names = rays.take(rows), rays.index[rows, places]
         start = amounts[rows, places] + 1e-3
         w, bound = solve_labelled(Design(copies, mu, chosen), start, names, wanted)
-        weights = np.bincount(rows, w, len(rays))
+        weights = np.asarray(np.bincount(rows, w, len(rays)), float)
     else:
         # A mixture of both is private, and keeps what lies between.
         low = _kept(found.rays, found.weights[:, None] * labels, len(mu))
@@ -236,24 +263,15 @@ def _labelled(
         short = low < wanted
         share = float(((wanted - low) / (high - low))[short].max())
         weights = share * amounts.sum(axis=1)
-        np.add.at(weights, _positions(found.rays, rays), (1 - share) * found.weights)
+        design = Design(rays.joined(found.rays), mu, chosen)
+        weights = np.append(weights, (1 - share) * found.weights)
     better = pruned(design, weights, max(bound, found.bound))
     return better, _labels(better.rays, mu, better.weights)
 
 
-def _positions(some: Rays, rays: Rays) -> IntArray:
-    """Return where rays stand in a list of which they were taken."""
-    at = {
-        (i.tobytes(), v.tobytes()): k
-        for k, (i, v) in enumerate(zip(rays.index, rays.value, strict=True))
-    }
-    each = zip(some.index, some.value, strict=True)
-    return np.array([at[i.tobytes(), v.tobytes()] for i, v in each])
-
-
 def _kept(rays: Rays, amounts: FloatArray, size: int) -> FloatArray:
     """Return how often each level is labelled as itself, with weights by ray and label."""
-    return np.bincount(rays.index.ravel(), (rays.value * amounts).ravel(), size)
+    return np.asarray(np.bincount(rays.index.ravel(), (rays.value * amounts).ravel(), size), float)
 
 
 def _labels(rays: Rays, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
@@ -264,7 +282,7 @@ def _labels(rays: Rays, mu: FloatArray, weights: FloatArray | None = None) -> Fl
     """
     rows, places = np.nonzero(rays.value)
     if weights is not None and len(rows) > _MOST_LABELLED:
-        return np.eye(rays.index.shape[1])[rays.value.argmax(axis=1)]
+        return np.asarray(np.eye(rays.index.shape[1])[rays.value.argmax(axis=1)])
     size, values, level = len(mu), rays.value[rows, places], rays.index[rows, places]
     # Variables between 0 and 1: shares of an output, or weights over the most they can be.
     if weights is None:
@@ -332,23 +350,24 @@ def _inside(cone: Cone, index: IntArray, shares: FloatArray, bits: int, size: in
     """Return whole numbers in proportion to columns, moved into the cone where they are outside."""
     exact = np.array([[int(math.ldexp(v, bits)) for v in row] for row in shares.tolist()], object)
     outside = np.flatnonzero(_violated(cone, index, exact))
-    moves = {r: _inwards(cone, index[r], shares[r]) for r in outside.tolist()}
-    moved = exact.copy()
+    found = {r: _inwards(cone, index[r], shares[r]) for r in outside.tolist()}
+    moves = {r: move.tolist() for r, move in found.items() if move is not None}
+    lost = [r for r in found if r not in moves]
+    moved, outside = exact.copy(), np.array(list(moves), dtype=np.int64)
     for k in range(_MOST_INWARDS):
-        outside = np.array([r for r in outside.tolist() if moves[r] is not None], dtype=np.int64)
         for r in outside.tolist():
-            step = [math.ceil(math.ldexp(d, bits - _INWARDS + k)) for d in moves[r].tolist()]
+            step = [math.ceil(math.ldexp(d, bits - _INWARDS + k)) for d in moves[r]]
             moved[r] = exact[r] + step
         wrong = _violated(cone, index[outside], moved[outside]) | (moved[outside].min(axis=1) < 0)
         outside = outside[wrong]
         if not outside.size:
             break
     moved[outside] = exact[outside]
-    columns: CountArray = np.zeros((size, len(index)), dtype=object)
-    np.add.at(columns, (index, np.arange(len(index))[:, None]), moved)
+    columns = _spread(index, moved, size)
     # Where there is no way inwards, something of every level is added.
-    left = np.append(outside, [r for r, move in moves.items() if move is None]).astype(np.int64)
-    columns[:, left] += needed_mixture(cone, columns[:, left])
+    left = np.array([*outside.tolist(), *lost], dtype=np.int64)
+    if left.size:
+        columns[:, left] += needed_mixture(cone, columns[:, left])
     return columns
 
 
@@ -357,33 +376,45 @@ def _violated(cone: Cone, index: IntArray, values: CountArray) -> Any:
     wrong = np.zeros(len(index), dtype=bool)
     top, bottom = cone.bound.numerator, cone.bound.denominator
     for own in cone.sets:
-        masses = [
-            (p.masses.reshape(-1).astype(object), p.total) for p in own if isinstance(p, Point)
-        ]
-        found = [((mass[index] * values).sum(axis=1), total) for mass, total in masses]
+        ends = [_ends(belief, index, values) for belief in own]
         for i, j in cone.pairs:
-            (high, of_high), (low, of_low) = found[i], found[j]
+            (high, _, of_high), (_, low, of_low) = ends[i], ends[j]
             wrong |= bottom * of_low * high > top * of_high * low
     return wrong
 
 
+def _ends(
+    belief: AmbiguitySet, index: IntArray, values: CountArray
+) -> tuple[CountArray, CountArray, int]:
+    """Return the largest and the smallest P.m of columns with few non-zeros, and their unit."""
+    if isinstance(belief, Point):
+        exact = (belief.masses.reshape(-1).astype(object)[index] * values).sum(axis=1)
+        return exact, exact, belief.total
+    return ends_of(belief, _spread(index, values, len(belief.room)))
+
+
+def _spread(index: IntArray, values: CountArray, size: int) -> CountArray:
+    """Return columns over all levels."""
+    columns: CountArray = np.zeros((size, len(index)), dtype=object)
+    np.add.at(columns, (index, np.arange(len(index))[:, None]), values)
+    return columns
+
+
 def _inwards(cone: Cone, index: IntArray, shares: FloatArray) -> FloatArray | None:
     """Return a direction in which all tight constraints become slack, or None."""
-    e, rows, ends = float(cone.bound), [], []
+    e, rows = float(cone.bound), []
     used = np.flatnonzero(shares)
     for own in cone.sets:
-        p = [
-            (q.masses.reshape(-1)[index[used]] / q.total).astype(float)
-            for q in own
-            if isinstance(q, Point)
-        ]
+        ends = [extremes_at(belief, index[used], shares[used]) for belief in own]
         for i, j in cone.pairs:
-            form, low = p[i] - e * p[j], float(p[j] @ shares[used])
-            if form @ shares[used] > -_TIGHT * (e - 1) * low:
-                rows.append(form / (low or 1.0))
-                ends.append(-1.0)
-    tight, wanted = np.array(rows), np.array(ends)
-    found = np.linalg.lstsq(tight, wanted, rcond=None)[0]
+            (high, _), (_, low) = ends[i], ends[j]
+            form, least = high - e * low, float(low @ shares[used])
+            if form @ shares[used] > -_TIGHT * (e - 1) * least:
+                rows.append(form / (least or 1.0))
+    if not rows:
+        return None
+    tight = np.array(rows)
+    found = np.linalg.lstsq(tight, -np.ones(len(tight)), rcond=None)[0]
     if not (tight @ found < -0.5).all():
         return None
     move = np.zeros(len(shares))

@@ -113,7 +113,7 @@ class Design:
                 missing = 1 - self.total(w)
                 if np.abs(missing).max() < _SUMS:
                     return w
-                factor = 1 + self.dot(np.linalg.solve(self.gram(w), missing))
+                factor = 1 + self.dot(np.asarray(np.linalg.solve(self.gram(w), missing)))
                 if not factor.min() > 0:
                     return None
                 w = w * factor
@@ -193,7 +193,7 @@ def _projected(
         slope = 1 - design.total(w)
         if np.abs(slope).max() < _PROJECTED:
             break
-        step = -np.linalg.solve(design.gram(w / y / 2), slope)
+        step = np.asarray(np.linalg.solve(design.gram(w / y / 2), -slope))
         moved = design.dot(step)
         length = min(1.0, 0.9 / max(-float((moved / y).min()), 1e-300))
         while length > 1e-9:

@@ -45,6 +45,17 @@ class Rays:
         """Return some of the rays."""
         return Rays(self.index[at], self.value[at])
 
+    def joined(self, others: "Rays") -> "Rays":
+        """Return these rays and others."""
+        size = max(self.index.shape[1], others.index.shape[1])
+        wide = [(0, 0), (0, size)]
+        both = [
+            (np.pad(own.index, wide, mode="edge")[:, :size], np.pad(own.value, wide)[:, :size])
+            for own in (self, others)
+        ]
+        index, value = (np.concatenate(parts) for parts in zip(*both, strict=True))
+        return Rays(index, value)
+
     def dense(self, size: int) -> FloatArray:
         """Return the rays as rows over all levels."""
         rows = np.zeros((len(self), size))
@@ -222,7 +233,8 @@ def _by_double_description(
         values = [sum(a * b for a, b in zip(form, ray, strict=True) if b) for ray in rays]
         signs = np.array([(v > 0) - (v < 0) for v in values])
         over, under = np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)
-        new, marks = [], []
+        new: list[tuple[int, ...]] = []
+        marks = []
         for i in over.tolist():
             both = tight[under] & tight[i]
             few = np.flatnonzero(n - _ones(both, n) <= most)

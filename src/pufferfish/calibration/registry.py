@@ -58,8 +58,7 @@ def _channel(
     """
     of_kept = [name for name in _OF_KEPT if name in options]
     if best_for is None:
-        plain = of_kept or not _without_order(scenario) or scenario.has_region
-        best_for = "kept" if plain else "frequencies"
+        best_for = "frequencies" if _without_order(scenario) and not of_kept else "kept"
     if isinstance(best_for, str) and best_for.strip().lower() == "kept":
         from pufferfish.calibration.channel import channel
 
