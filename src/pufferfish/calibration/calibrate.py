@@ -276,8 +276,8 @@ def _plan(
         )
     plan = Plan.of(
         scenario, name, found.mechanism, epsilon, certificate,
-        labels=found.labels, distortion=found.distortion, composition=composition,
-        notes=found.notes,
+        labels=found.labels, weights=tuple(map(float, found.weights)), distortion=found.distortion,
+        composition=composition, notes=found.notes,
     )  # fmt: skip
     if plan.coding is not None:
         check_releasable(plan.spec(allow_unchanged=True))

@@ -6,7 +6,7 @@ knows all of its extreme rays. Any columns of it make private channels: those of
 which are found exactly, some of all levels, and what linear programs add.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 
@@ -16,8 +16,7 @@ from pufferfish.calibration.channel_repair import ends_of
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.design import Design, Solution, solve
 from pufferfish.calibration.rays import Rays, too_many
-from pufferfish.calibration.solver import LinearProgram
-from pufferfish.calibration.solver import solve as solve_program
+from pufferfish.calibration.solver import LinearProgram, solver_of
 from pufferfish.numbers import CountArray, FloatArray, IntArray
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
 
@@ -75,7 +74,7 @@ def best_of_region(cone: Cone, rays: Rays, mu: FloatArray, statistics: FloatArra
     A further column m is worth its weight where m^T B m / mu.m is above nu.m: a convex function,
     which rises with each linear program over its slope. Its bound is that of these columns only.
     """
-    program = _Program.of(cone)
+    most = _program_of(cone)
     found = solve(Design(rays, mu, statistics))
     random, patience = np.random.default_rng(1), _PATIENCE
     for _ in range(_ROUNDS):
@@ -86,14 +85,14 @@ def best_of_region(cone: Cone, rays: Rays, mu: FloatArray, statistics: FloatArra
         solved = design.solved(w, design.searched)
         b = solved @ solved.T
         directions = random.normal(size=(_STARTS, len(mu))) @ solved[:, : len(mu)].T
-        further = [program.most(d - nu * random.exponential()) for d in directions]
+        further = [most(d - nu * random.exponential()) for d in directions]
         starts = [*np.eye(len(mu)), *random.dirichlet(np.full(len(mu), 0.5), _STARTS), *further]
         new = []
         for m in starts:
             for _ in range(_STEPS):
                 mass, along = float(mu @ m), b @ m
                 worth = float(m @ along) / mass
-                following = program.most(2 * along / mass - worth / mass * mu - nu)
+                following = most(2 * along / mass - worth / mass * mu - nu)
                 change, m = float(np.abs(following - m).max()), following
                 if change < _RESIDUE:
                     break
@@ -172,66 +171,51 @@ def _packed(columns: FloatArray) -> Rays:
     return Rays(index, np.take_along_axis(columns, index, axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """The columns m that sum to 1 as the first variables of a linear program.
+def _program_of(cone: Cone) -> Callable[[FloatArray], FloatArray]:
+    """Return what finds the column m, summing to 1, with the largest slope.m.
 
-    Beside m, each belief has multipliers of its largest and of its smallest P.m.
+    Beside m, each belief has multipliers of its largest and of its smallest P.m: of the spread, of
+    the free mass, and of the room at each level.
     """
-
-    program: LinearProgram
-    levels: int
-
-    @classmethod
-    def of(cls, cone: Cone) -> "_Program":
-        """Return the program of a cone."""
-        n, e = _levels(cone), float(cone.bound)
-        secrets = len(cone.sets[0])
-        width = 2 * (n + 2)  # of each belief: level, free and rooms; of the largest, the smallest
-        count = n + len(cone.sets) * secrets * width
-        rows, sums = [], np.zeros(count)
-        sums[:n] = 1.0
-        for number, own in enumerate(cone.sets):
-            tops: list[FloatArray] = []
-            bottoms: list[FloatArray] = []
-            for s, belief in enumerate(own):
-                at = n + (number * secrets + s) * width
-                least, room, spread, free = _shares(belief, n)
-                for start, sign, kept in ((at, 1.0, tops), (at + n + 2, -1.0, bottoms)):
-                    value = np.zeros(count)
-                    value[:n], value[start], value[start + 1] = least, spread, free
-                    value[start + 2 : start + n + 2] = sign * room
-                    kept.append(value)
-                    for x in range(n):
-                        row = np.zeros(count)
-                        row[[x, start, start + 2 + x]] = sign, -sign, -1.0
-                        rows.append(row)
-                        row = np.zeros(count)
-                        row[[x, start + 1]] = sign, -sign
-                        rows.append(row)
-            rows += [tops[i] - e * bottoms[j] for i, j in cone.pairs]
-        matrix = np.array([sums, *rows])
-        filled = matrix != 0
-        program = LinearProgram(
+    n, e, secrets = _levels(cone), float(cone.bound), len(cone.sets[0])
+    count = n + len(cone.sets) * secrets * 2 * (n + 2)
+    rows, at = [np.append(np.ones(n), np.zeros(count - n))], n
+    for own in cone.sets:
+        ends: list[list[FloatArray]] = [[], []]
+        for belief in own:
+            least, room, spread, free = _shares(belief, n)
+            for sign, kept in ((1.0, ends[0]), (-1.0, ends[1])):
+                value = np.zeros(count)
+                value[:n], value[at], value[at + 1] = least, spread, free
+                value[at + 2 : at + n + 2] = sign * room
+                kept.append(value)
+                for x in range(n):
+                    poured, loose = np.zeros((2, count))
+                    poured[[x, at, at + 2 + x]] = sign, -sign, -1.0
+                    loose[[x, at + 1]] = sign, -sign
+                    rows += [poured, loose]
+                at += n + 2
+        rows += [ends[0][i] - e * ends[1][j] for i, j in cone.pairs]
+    matrix = np.array(rows)
+    filled = matrix != 0
+    solved = solver_of(
+        LinearProgram(
             cost=np.zeros(count),
             least=np.zeros(count),
             start=np.append(0, filled.sum(axis=1).cumsum()),
             index=np.nonzero(filled)[1],
             value=matrix[filled],
-            end=np.append(1.0, np.zeros(len(rows))),
-            equal=np.arange(len(matrix)) == 0,
+            end=np.append(1.0, np.zeros(len(rows) - 1)),
+            equal=np.arange(len(rows)) == 0,
         )
-        return cls(program, n)
+    )
 
-    def most(self, slope: FloatArray) -> FloatArray:
-        """Return the column with the largest slope.m."""
-        cost = np.append(
-            -slope / (float(np.abs(slope).max()) or 1.0),
-            np.zeros(len(self.program.cost) - len(slope)),
-        )
-        found = solve_program(LinearProgram(**{**vars(self.program), "cost": cost}))
-        m = found.values[: self.levels].clip(0)
+    def most(slope: FloatArray) -> FloatArray:
+        scaled = -slope / (float(np.abs(slope).max()) or 1.0)
+        m = solved(np.append(scaled, np.zeros(count - n)))[:n].clip(0)
         return np.asarray(m / m.sum())
+
+    return most
 
 
 def _shares(belief: AmbiguitySet, n: int) -> tuple[FloatArray, FloatArray, float, float]:

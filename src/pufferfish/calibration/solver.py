@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear programs in doubles, solved by HiGHS.  Whoever uses an answer checks it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,20 +60,7 @@ def solve(program: LinearProgram) -> Optimum:
     """Return an optimal solution; raise Infeasible, or PufferfishError where none is found."""
     import highspy  # slow to import
 
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(program.cost), len(program.end)
-    lp.col_cost_, lp.col_lower_ = program.cost, program.least
-    lp.col_upper_ = np.ones(lp.num_col_)
-    lp.row_lower_ = np.where(program.equal, program.end, -np.inf)
-    lp.row_upper_ = program.end
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = program.start.astype(np.int32)
-    lp.a_matrix_.index_ = program.index.astype(np.int32)
-    lp.a_matrix_.value_ = program.value
-    # The public class greets on standard output.
-    highs: Any = getattr(highspy._core, "_Highs", highspy.Highs)()
-    # Far more than is ever needed; among tiny numbers the solver may go round in circles.
-    highs.setOptionValue("simplex_iteration_limit", 5 * (1000 + lp.num_row_ + lp.num_col_))
+    highs, lp = _model(program)
     status = None
     for options in _TRIES:
         for option, value in (_OPTIONS | options).items():
@@ -90,3 +78,43 @@ def solve(program: LinearProgram) -> Optimum:
     raise PufferfishError(
         f"the solver found no optimal channel ({highs.modelStatusToString(status)})"
     )
+
+
+def solver_of(program: LinearProgram) -> Callable[[FloatArray], FloatArray]:
+    """Return a function that solves a program again and again for other costs, from where it was.
+
+    What it returns may be no optimum; no one is to rely on that.
+    """
+    highs, lp = _model(program)
+    for option, value in (_OPTIONS | {"presolve": "off"}).items():
+        highs.setOptionValue(option, value)
+    highs.passModel(lp)
+    columns = np.arange(len(program.cost), dtype=np.int32)
+
+    def solved(cost: FloatArray) -> FloatArray:
+        highs.changeColsCost(len(columns), columns, cost)
+        highs.run()
+        return np.array(highs.getSolution().col_value)
+
+    return solved
+
+
+def _model(program: LinearProgram) -> tuple[Any, Any]:
+    """Return a solver, and the program in its own terms."""
+    import highspy  # slow to import
+
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.end)
+    lp.col_cost_, lp.col_lower_ = program.cost, program.least
+    lp.col_upper_ = np.ones(lp.num_col_)
+    lp.row_lower_ = np.where(program.equal, program.end, -np.inf)
+    lp.row_upper_ = program.end
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = program.start.astype(np.int32)
+    lp.a_matrix_.index_ = program.index.astype(np.int32)
+    lp.a_matrix_.value_ = program.value
+    # The public class greets on standard output.
+    highs: Any = getattr(highspy._core, "_Highs", highspy.Highs)()
+    # Far more than is ever needed; among tiny numbers the solver may go round in circles.
+    highs.setOptionValue("simplex_iteration_limit", 5 * (1000 + lp.num_row_ + lp.num_col_))
+    return highs, lp

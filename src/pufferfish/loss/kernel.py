@@ -23,7 +23,7 @@ from pufferfish.support import Lattice, Support, lattice_of
 
 Mechanism = DiscreteLaplace | Channel
 #: Tuples of outputs of one column's channels that are looked at.
-MOST_OUTPUTS = 1 << 14
+MOST_OUTPUTS = 1 << 15
 
 
 class GridTooLarge(Exception):

@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Channels that are best for estimates: reference values, exact privacy, sets, labels, numbers."""
+
+import json
+import math
+import random
+from fractions import Fraction
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from channel_checks import entries, is_private, scenarios
+from pufferfish import Plan, calibrate, certify
+from pufferfish.calibration import best_for as module
+from pufferfish.calibration.best_for import best_for
+from pufferfish.calibration.channel import channel
+from pufferfish.calibration.proposal import Proposal
+from pufferfish.errors import InputError, PufferfishError
+from pufferfish.mechanisms import Channel
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+
+REFERENCE = json.loads(Path(__file__).with_name("estimates.json").read_text(encoding="utf-8"))
+HALF = Fraction(1, 2)
+
+
+def scenario_of(case: Any, **region: Any) -> Scenario:
+    counts = dict(zip(case["secrets"], case["counts"][0], strict=True))
+    prior = Prior.from_counts(counts, support=case["levels"])
+    return Scenario(prior.with_region(**region) if region else prior)
+
+
+def phi(made: Any, mu: Any, statistics: Any = None) -> float:
+    """tr(F^T J^-1 F) by its definition; inf where something cannot be estimated."""
+    m = np.array(entries(made), dtype=float)
+    f = np.eye(len(m)) if statistics is None else np.array(statistics, dtype=float)
+    mass = np.array([float(w) for w in mu]) @ m
+    information = sum(np.outer(c, c) / q for c, q in zip(m.T, mass, strict=True) if q > 0)
+    if np.linalg.cond(information) > 1e13:
+        return math.inf
+    return float(np.trace(f.T @ np.linalg.solve(information, f)))
+
+
+def least_kept(found: Proposal) -> Fraction:
+    both = found.mechanism.then(found.labels)  # type: ignore[union-attr, arg-type]
+    return min(both.probability(x, x) for x in range(both.inputs.size))
+
+
+@pytest.mark.parametrize(
+    "case", REFERENCE, ids=lambda case: f"{case['name'][:12]} {case['epsilon']}"
+)
+def test_reference(case: Any) -> None:
+    what = case["objective"]
+    if what == "weighted":
+        what = np.diag(np.sqrt(case["D"])).tolist()
+    found = best_for(
+        scenario_of(case), Fraction(case["epsilon"]), what, weights=case.get("weights")
+    )
+    bound = found.distortion.bound  # type: ignore[union-attr]
+    assert -1e-9 <= float(found.cost) / case["optimum"] - 1 <= 1e-6
+    assert 1 - 3e-6 <= bound / case["optimum"] <= 1  # type: ignore[operator]
+    assert certify(scenario_of(case), found.mechanism, case["epsilon"]).holds
+
+
+def test_census_keeps_its_labels() -> None:
+    census = scenario_of(REFERENCE[0])
+    plan = calibrate(census, "0.1", "channel")
+    assert plan.distortion is not None
+    assert plan.distortion.cost_name == "frequencies"
+    assert plan.cost is not None
+    assert plan.cost - 1 <= 2.617
+    free = best_for(census, Fraction(1, 10))
+    assert least_kept(free) >= Fraction(63, 100)
+    more = best_for(census, Fraction(1, 10), min_keep="0.64")
+    assert least_kept(more) >= Fraction(64, 100)
+    noise = float(more.cost - 1) / float(free.cost - 1)
+    assert 1.01 < noise < 1.02
+    assert more.distortion.gap < 1e-5 * float(more.cost)  # type: ignore[union-attr]
+    with pytest.raises(InputError, match=r"at most min_keep=0\.64"):
+        best_for(census, Fraction(1, 10), min_keep="0.645")
+
+
+@pytest.mark.parametrize("epsilon, most", [("0.1", 6.185), ("0.5", 0.3052), ("1", 0.0599)])
+def test_census_for_all_priors_of_a_region(epsilon: str, most: float) -> None:
+    region = scenario_of(REFERENCE[0], confidence="0.95")
+    found = best_for(region, Fraction(epsilon))
+    assert found.cost - 1 <= most
+    assert certify(region, found.mechanism, epsilon).holds
+    point = best_for(scenario_of(REFERENCE[0]), Fraction(epsilon))
+    bound = found.distortion.bound  # type: ignore[union-attr]
+    assert bound == pytest.approx(float(point.cost), rel=1e-7)
+    assert "region" in found.notes[0]
+
+
+# --- Any scenario -------------------------------------------------------------------------------
+
+
+def check(scenario: Scenario, epsilon: Fraction) -> None:
+    """Private by the engine and by definition; no worse than what else is known."""
+    try:
+        found = best_for(scenario, epsilon)
+    except InputError as error:
+        assert "extreme rays" in str(error)  # noqa: PT017
+        return
+    made, mu, n = found.mechanism, found.weights, scenario.support.size
+    assert isinstance(made, Channel)
+    assert is_private(scenario, made, epsilon)
+    assert certify(scenario, made, epsilon).holds
+    objective = float(found.cost)
+    assert objective >= 1
+    assert objective == pytest.approx(phi(made, mu), rel=1e-6)
+    bound = found.distortion.bound  # type: ignore[union-attr]
+    regions = scenario.has_region
+    assert bound is not None
+    assert regions or objective - bound <= (1e-4 if epsilon < Fraction(1, 50) else 1e-6) * objective
+    e = math.exp(epsilon)
+    response = np.full((n, n), 1.0) + (e - 1) * np.eye(n)
+    assert bound <= phi_of(response / response.sum(axis=1, keepdims=True), mu) * (1 + 1e-9)
+    assert regions or objective <= phi_of(response / response.sum(axis=1, keepdims=True), mu) * (
+        1 + 1e-6
+    )
+    theta = (n - 1) / float(epsilon)
+    clamped = clamped_laplace(n, theta)
+    assert regions or objective <= phi_of(clamped, mu) * (1 + 1e-6)
+    try:
+        kept = channel(scenario, epsilon, cost="hamming", min_keep=float(least_kept(found)) / 2)
+    except (InputError, PufferfishError):
+        return
+    assert bound <= phi(kept.mechanism, mu) * (1 + 1e-9)
+    if not regions:
+        assert objective <= phi(kept.mechanism, mu) * (1 + 1e-6)
+
+
+def phi_of(matrix: Any, mu: Any) -> float:
+    mass = np.array([float(w) for w in mu])
+    information = sum(np.outer(c, c) / (mass @ c) for c in matrix.T if mass @ c > 0)
+    if np.linalg.cond(information) > 1e13:
+        return math.inf
+    return float(np.trace(np.linalg.inv(information)))
+
+
+def clamped_laplace(n: int, theta: float) -> Any:
+    """Discrete Laplace noise of the scale n - 1 over epsilon, clamped to 0 ... n - 1."""
+    a = math.exp(-1 / theta)
+    reach = np.arange(-60 * n, 61 * n)
+    matrix = np.zeros((n, n))
+    for x in range(n):
+        mass = a ** np.abs(reach - x) * (1 - a) / (1 + a)
+        np.add.at(matrix[x], np.clip(reach, 0, n - 1), mass)
+    return matrix / matrix.sum(axis=1, keepdims=True)
+
+
+@given(scenarios(values=6, secrets=4, rules=({},)))
+@settings(max_examples=40)
+def test_random_scenarios(drawn: tuple[Scenario, Fraction]) -> None:
+    check(*drawn)
+
+
+@given(scenarios(values=3, secrets=3, rules=({"confidence": "0.9"}, {"tv_radius": "0.1"})))
+@settings(max_examples=4)
+def test_random_regions(drawn: tuple[Scenario, Fraction]) -> None:
+    check(*drawn)
+
+
+@pytest.mark.slow
+@given(scenarios(values=7, secrets=4, rules=({},)))
+@settings(max_examples=1000)
+def test_many_random_scenarios(drawn: tuple[Scenario, Fraction]) -> None:
+    check(*drawn)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_relabelling_changes_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    n, secrets = rng.randint(2, 6), rng.randint(2, 3)
+    counts = [[rng.randint(0, 50) + (x == 0) for x in range(n)] for _ in range(secrets)]
+    order, names = rng.sample(range(n), n), list("abcdef")[:n]
+    moved = [[row[x] for x in order] for row in counts]
+    whole = []
+    for rows in (counts, moved[::-1]):
+        prior = Prior.from_counts({f"s{k}": row for k, row in enumerate(rows)}, support=names)
+        whole.append(best_for(Scenario(prior), HALF))
+    assert float(whole[0].cost) == pytest.approx(float(whole[1].cost), rel=1e-6)
+    assert float(least_kept(whole[0])) == pytest.approx(float(least_kept(whole[1])), abs=1e-3)
+
+
+# --- What breaks a naive version ----------------------------------------------------------------
+
+
+def test_a_mean_of_values_around_0() -> None:
+    """x = (-1, 0, 1): steps by the values themselves would be 0/0."""
+    scenario = Scenario(Prior.from_counts({"a": [5, 3, 2], "b": [2, 3, 5]}, support=[-1, 0, 1]))
+    shifted = Scenario(Prior.from_counts({"a": [5, 3, 2], "b": [2, 3, 5]}, support=[9, 10, 11]))
+    found, moved = (best_for(each, HALF, "mean") for each in (scenario, shifted))
+    assert float(found.cost + 100) == pytest.approx(float(moved.cost), rel=1e-7)
+    own = best_for(scenario, HALF, [-1, 0, 1])
+    assert float(own.cost) == pytest.approx(float(found.cost), rel=1e-6)
+    assert own.labels is not None
+
+
+@pytest.mark.parametrize("support", [[-1, 0, 1], [0, 40, 10**9], ["0.25", "0.5", 7]])
+@pytest.mark.parametrize("epsilon", ["1e-5", "0.5", "8"])
+def test_published_numbers_average_to_the_value(support: list[Any], epsilon: str) -> None:
+    scenario = Scenario(Prior.from_counts({"a": [5, 3, 2], "b": [2, 3, 5]}, support=support))
+    found = best_for(scenario, Fraction(epsilon), "mean")
+    made = found.mechanism
+    assert isinstance(made, Channel)
+    assert found.labels is None
+    values, outputs = scenario.lattice.values, made.outputs.values  # type: ignore[union-attr]
+    for x, value in enumerate(values):
+        mean = sum(made.probability(x, y) * g for y, g in enumerate(outputs))
+        assert abs(mean - value) <= (values[-1] - values[0]) * Fraction(1, 10**9)
+    assert certify(scenario, made, epsilon).holds
+
+
+def test_both_are_nearly_best() -> None:
+    case = next(case for case in REFERENCE if case["objective"] == "mean")
+    scenario, epsilon = scenario_of(case), Fraction(case["epsilon"])
+    both = best_for(scenario, epsilon, "both")
+    x = [[float(v)] for v in scenario.lattice.values]
+    mu = [float(w) for w in both.weights]
+    sampling = sum(w * v[0] ** 2 for w, v in zip(mu, x, strict=True))
+    assert phi(both.mechanism, mu) - 1 <= 2 * 2.2015
+    assert phi(both.mechanism, mu, x) - sampling <= 2 * 145.63
+
+
+def test_a_ray_without_a_direction_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The priors are the permutations of (1/2, 1/4, 1/4), and E = 3/2: (1, 1, 0) is a ray."""
+    monkeypatch.setattr(module, "exponential_below", lambda _: Fraction(3, 2))
+    rows = {f"s{k}": list(p) for k, p in enumerate(sorted(set(permutations((2, 1, 1)))))}
+    scenario = Scenario(Prior.from_counts(rows, support=["x", "y", "z"]))
+    found = best_for(scenario, Fraction("0.41"))
+    assert is_private(scenario, found.mechanism, Fraction("0.4054651081081644"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-4", "20", "21", "1e6"])
+def test_any_epsilon(epsilon: str) -> None:
+    counts = {"a": [5, 3, 2, 0], "b": [2, 3, 5, 1]}
+    scenario = Scenario(Prior.from_counts(counts, support=list("wxyz")))
+    found = best_for(scenario, Fraction(epsilon))
+    assert certify(scenario, found.mechanism, epsilon).holds
+    bound = found.distortion.bound  # type: ignore[union-attr]
+    if float(epsilon) > 20:
+        assert bound is None
+        assert "epsilon 20" in found.notes[0]
+        assert found.distortion.gap == math.inf  # type: ignore[union-attr]
+    else:
+        assert float(found.cost) <= bound * (1 + 1e-3)  # type: ignore[operator]
+    with pytest.raises(InputError, match="at least 1e-6"):
+        best_for(scenario, Fraction("9e-7"))
+
+
+def test_values_that_nobody_has_are_published_as_themselves() -> None:
+    counts = {"a": [5, 0, 2, 0], "b": [2, 0, 5, 0], "c": [1, 1, 1, 0]}
+    scenario = Scenario(Prior.from_counts(counts, support=list("wxyz")), [("a", "b")])
+    plan = calibrate(scenario, HALF, "channel")
+    assert plan.channel is not None
+    names = plan.channel.outputs.names  # type: ignore[union-attr]
+    for x, name in ((1, "{x}"), (3, "{z}")):
+        assert plan.channel.probability(x, names.index(name)) > 1 - Fraction(1, 10**9)
+
+
+def test_three_secrets_with_regions() -> None:
+    counts = {"a": [7, 3, 0], "b": [3, 2, 0], "c": [1, 2, 0]}
+    for rule in ({"confidence": "0.9"}, {"tv_radius": "0.05"}, {"tv_radius": 1}):
+        prior = Prior.from_counts(counts, support=[1, 2, 3]).with_region(**rule)
+        for what in ("frequencies", "mean"):
+            found = best_for(Scenario(prior), HALF, what)
+            assert is_private(Scenario(prior), found.mechanism, HALF)  # type: ignore[arg-type]
+    one = Prior.from_counts({"a": [7], "b": [3]}, support=[5]).with_region(confidence="0.9")
+    assert best_for(Scenario(one), HALF).cost == pytest.approx(1)
+
+
+def test_alike_priors_and_single_values_need_no_channel() -> None:
+    same = Prior.from_mapping({"a": {"x": "1/3", "y": "2/3"}, "b": {"x": "1/3", "y": "2/3"}})
+    plan = calibrate(Scenario(same), "0.1", "channel", min_keep=1)
+    assert plan.keep_rate == 1
+    assert plan.loss == 0
+    assert plan.channel is not None
+    assert plan.channel.outputs.names == ("{x}", "{y}")  # type: ignore[union-attr]
+
+
+# --- Outputs and options ------------------------------------------------------------------------
+
+
+def test_outputs_with_one_set_have_names_of_their_own() -> None:
+    pupils = scenario_of(REFERENCE[3])
+    plan = calibrate(pupils, "0.1", "channel", best_for="frequencies")
+    assert plan.channel is not None
+    assert plan.channel.outputs.names == ("{*}", "{*} 2", "{*} 3")  # type: ignore[union-attr]
+    counts = {"a": [5, 3, 1], "b": [1, 3, 5]}
+    odd = Scenario(Prior.from_counts(counts, support=["{*}", "x", "y"]))
+    with pytest.raises(InputError, match=r"the level '\{\*\}' has the name of a set"):
+        best_for(odd, HALF)
+
+
+def test_min_keep_of_many_rays_is_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    census = scenario_of(REFERENCE[0])
+    exact = best_for(census, Fraction(1, 10), min_keep="0.64")
+    monkeypatch.setattr(module, "MOST_NEWTON", 10)
+    mixed = best_for(census, Fraction(1, 10), min_keep="0.64")
+    assert least_kept(mixed) >= Fraction(64, 100)
+    assert exact.cost < mixed.cost < exact.cost * 2
+    assert mixed.distortion.bound <= exact.cost  # type: ignore[union-attr, operator]
+
+
+def test_defaults_and_options_that_clash() -> None:
+    levels = Scenario(Prior.from_counts({"a": [5, 3], "b": [1, 3]}, support=["x", "y"]))
+    numbers = Scenario(Prior.from_counts({"a": [5, 3], "b": [1, 3]}, support=[1, 2]))
+
+    def name(plan: Plan) -> str | None:
+        return plan.distortion and plan.distortion.cost_name
+
+    assert name(calibrate(levels, HALF)) == "frequencies"
+    assert name(calibrate(levels, HALF, best_for="kept")) == "hamming"
+    assert name(calibrate(levels, HALF, invariant=True)) == "hamming"
+    assert name(calibrate(numbers, HALF, "channel")) == "squared"
+    assert name(calibrate(numbers, HALF, "channel", best_for="both")) == "both"
+    assert name(calibrate(numbers, HALF, "channel", best_for={1: [1], 2: [5]})) == "own statistics"
+    for options, message in (
+        ({"best_for": "mean"}, "'mean'.*needs numbers or levels with an order"),
+        ({"best_for": "frequncies"}, "did you mean 'frequencies'"),
+        ({"best_for": [[1]]}, "must have 2 rows"),
+        ({"best_for": [[1], [1, 2]]}, "must have 2 rows"),
+        ({"best_for": [0, 0]}, "all 0"),
+        ({"best_for": 3}, "a matrix with a row of numbers"),
+        ({"best_for": "frequencies", "cost": "hamming"}, "for best_for='kept' only"),
+        ({"best_for": "cdf", "unbiased": True}, "for best_for='kept' only"),
+    ):
+        with pytest.raises(InputError, match=message):
+            calibrate(levels, HALF, "channel", **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="best_for: for the mechanism channel only"):
+        calibrate(numbers, HALF, "exact", best_for="mean")
+    with pytest.raises(InputError, match="min_keep is about labels"):
+        calibrate(numbers, HALF, "channel", best_for="mean", min_keep=HALF)
+
+
+# --- Mutants ------------------------------------------------------------------------------------
+
+
+def test_mutant_columns_that_are_not_moved_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    census = scenario_of(REFERENCE[0])
+    monkeypatch.setattr(module, "_violated", lambda _, index, values: np.zeros(len(index), bool))
+    careless = best_for(census, Fraction(1, 10)).mechanism
+    assert not is_private(census, careless, Fraction(1, 10))  # type: ignore[arg-type]
+
+
+def test_mutant_a_wrong_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    census, honest = scenario_of(REFERENCE[0]), module.exponential_below
+    monkeypatch.setattr(
+        module, "exponential_below", lambda e: honest(e) * (1 + Fraction(1, 10**12))
+    )
+    wrong = best_for(census, Fraction(1, 10)).mechanism
+    assert not certify(census, wrong, "0.1").holds
+    with pytest.raises(PufferfishError, match="could not be proved"):
+        calibrate(census, "0.1", "channel")
