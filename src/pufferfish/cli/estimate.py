@@ -11,8 +11,8 @@ from pufferfish.cli import sentences
 from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import brief, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
-from pufferfish.errors import InputError, listed
-from pufferfish.estimate.estimate import LEVEL, Estimate, Figure
+from pufferfish.errors import InputError, counted, listed
+from pufferfish.estimate.estimate import LEVEL, Estimate
 from pufferfish.estimate.released import estimate_released
 from pufferfish.files import checked_target, write_whole
 from pufferfish.plans.plan import Plan
@@ -20,6 +20,11 @@ from pufferfish.plans.record import read_record
 
 #: Frequencies that are printed for people; JSON and CSV hold them all.
 _MOST_LINES = 40
+#: What figures are called in the table; ``{}`` is their label.
+_WORDS = {
+    "mean": "mean", "variance": "variance", "quantile": "quantile {}", "bin": "share of {}",
+    "frequency": "share of {}",
+}  # fmt: skip
 _OPTIONS = f"""
 --plan FILE  Plan that it was released by.
 --record FILE  Public record of the release, with its scale or channel, instead of the plan.
@@ -27,6 +32,9 @@ _OPTIONS = f"""
 --bounds LO HI  The --bounds it was released with.
 --round  It was released with --round.
 --min-scale T  The --min-scale it was released with.
+--labels-only  It was released with --labels-only, or only its labels are to be looked at.
+--bins N|EDGES  Shares of N bins of equal width, or between EDGES such as 0,10,50.
+--simplex  Move frequencies to the nearest ones that are not negative. This biases them.
 -o --output FILE.csv  Write all estimates as CSV.
 {FORCE}
 --format table|json|csv  Form of what is printed on standard output.
@@ -39,13 +47,15 @@ _OPTIONS = f"""
 @click.pass_obj
 def estimate(
     messages: Messages, /, released: str, plan: str | None, record: str | None,
-    column: str | None, output: str | None, force: bool, format: str, **stated: Any,
+    column: str | None, bins: str | None, simplex: bool, output: str | None, force: bool,
+    format: str, **stated: Any,
 ) -> None:  # fmt: skip
-    """Estimate the original frequencies, mean and variance from RELEASED, a released table.
+    """Estimate the original mean, variance, quartiles and frequencies from RELEASED.
 
     The estimates are unbiased, each with its standard error and 95 % interval. They are of the
     released rows as they were, so that only the noise is uncertain. What cannot be estimated is
     named. --bounds, --round and --min-scale must be those of the release; a record holds them.
+    Where RELEASED has a column of sets beside the released one, estimates come from the sets.
 
     \b
     Examples:
@@ -59,13 +69,13 @@ def estimate(
     if plan:
         spec = Plan.load(plan).spec(allow_unchanged=True, **stated)
     elif any(stated.values()):
-        raise InputError("--bounds, --round and --min-scale stand in the record")
+        raise InputError("--bounds, --round, --min-scale and --labels-only stand in the record")
     else:
         spec = read_record(by)
     if output is not None:
         checked_target(output, None, force, [released, by])
-    found = estimate_released(released, spec, column=column)
-    lines, notes = _lines(found), _notes(found)
+    found = estimate_released(released, spec, column=column, bins=_read_bins(bins), simplex=simplex)
+    lines, notes = found.to_dicts(), _notes(found)
     if output is not None:
         text = io.StringIO()
         print_csv(lines, text)
@@ -77,47 +87,46 @@ def estimate(
         print_json({"rows": found.rows, "confidence": LEVEL, "figures": lines, "notes": notes})
     else:
         print_lines([f"{released}: {found.rows} rows, released by {by}",
-                     sentences.mechanism_words(spec.mechanism), ""])  # fmt: skip
-        shown = [_cells(line) for line in lines if line["estimate"] is not None]
-        headers = ["", "estimate", "standard error", "95 % interval"]
-        print_table(headers, [*shown[:-2][:_MOST_LINES], *shown[-2:]], [0])
+                     sentences.mechanism_words(spec.mechanism, spec.labels), ""])  # fmt: skip
+        shown = [line for line in lines if line["kind"] in _shown(found)]
+        shown = [line for line in shown if line["estimate"] is not None][:_MOST_LINES]
+        print_table(["", "estimate", "standard error", "95 % interval"], map(_cells, shown), [0])
         print_lines(["", *(f"note: {note}" for note in notes)])
 
 
-def _lines(found: Estimate) -> list[dict[str, Any]]:
-    """Return every figure as a row."""
-    named: list[tuple[str, str | None, Figure | None]] = [
-        ("frequency", name, figure) for name, figure in found.frequencies.items()
-    ]
-    named += [("frequency", name, None) for name in found.not_estimable]
-    named += [("mean", None, found.mean), ("variance", None, found.variance)]
-    return [
-        {
-            "figure": kind,
-            "levels": levels,
-            "estimate": figure and figure.estimate,
-            "standard_error": figure and figure.standard_error,
-            "low": figure and figure.interval[0],
-            "high": figure and figure.interval[1],
-        }
-        for kind, levels, figure in named
-    ]
+def _read_bins(text: str | None) -> Any:
+    """Return a number of bins, or their edges."""
+    if text is None or "," in text:
+        return text and [edge.strip() for edge in text.split(",")]
+    return int(text) if text.isdecimal() else text
+
+
+def _shown(found: Estimate) -> set[str]:
+    """Return what kinds of figures people are shown."""
+    drowned = found.mostly_noise and found.bins
+    return set(_WORDS) - ({"frequency"} if drowned else set())
 
 
 def _cells(line: Mapping[str, Any]) -> list[str]:
     """Return a row of the table."""
-    kind, levels, *numbers = line.values()
+    kind, label, *numbers = line.values()
     value, error, low, high = (brief(number, 4) for number in numbers)
-    return [kind if levels is None else f"share of {levels}", value, error, f"{low} to {high}"]
+    return [_WORDS[kind].format(label), value, error, f"{low} to {high}"]
 
 
 def _notes(found: Estimate) -> list[str]:
     """Return what is to be known of some estimates."""
-    notes = ["of these rows as they were; errors are for the noise of the release alone"]
-    if found.too_many_values:
-        notes.append("no shares: there are too many values")
-    if found.not_estimable:
-        notes.append(f"cannot be estimated: {listed(found.not_estimable)}")
-    if len(found.frequencies) > _MOST_LINES:
-        notes.append(f"{len(found.frequencies)} shares; --format csv prints all")
-    return notes
+    frequencies = len(found.frequencies)
+    facts = (
+        (True, "of these rows as they were; errors are for the noise of the release alone"),
+        (found.from_labels, "from labels alone; the sets they were drawn from tell more"),
+        (found.simplex, "moved to the nearest frequencies that are not negative, and so biased; "
+         "errors and intervals are those of the unbiased estimates"),
+        (found.too_many_values, "no shares: there are too many values"),
+        (found.not_estimable, f"cannot be estimated: {listed(found.not_estimable)}"),
+        (found.mostly_noise, "most single shares are below their standard errors"
+         + "; neighbouring values are taken together" * bool(found.bins)),
+        (len(found.to_dicts()) > _MOST_LINES or found.cdf, "--format csv prints everything, with "
+         f"{counted(frequencies, 'share')} and the distribution function"),
+    )  # fmt: skip
+    return [note for holds, note in facts if holds]

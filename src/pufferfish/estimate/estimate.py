@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimate: frequencies, mean and variance of the original column, each with a standard error.
+"""Estimate: frequencies, moments and quantiles of the original column, with standard errors.
 
 Row r of the table holds x_r and shows Y_r. An estimate is the mean of w(Y_r) over the rows, where
 E w(Y) = a(x) for a row that holds x. Only the release is random, so its variance is
@@ -8,28 +8,34 @@ sum_x p(x) (E[w(Y)^2 | x] - a(x)^2) / n, taken at the estimated frequencies p, n
 
 import math
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pufferfish.errors import InputError, listed
+from pufferfish.estimate.bins import offered_bins, read_bins
 from pufferfish.estimate.matrix import LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray
+from pufferfish.numbers import FloatArray, Number, parse_number, show
 from pufferfish.support import Lattice, Support, lattice_of
 
 #: How often an interval covers the truth, and half its length in standard errors.
 LEVEL = 0.95
 REACH = statistics.NormalDist().inv_cdf((1 + LEVEL) / 2)
+#: Quantiles that are estimated unless others are asked for.
+QUARTILES = ("0.25", "0.5", "0.75")
 #: Standard errors beyond which an impossible estimate shows that the release was another one.
 _IMPOSSIBLE = 5.0
 #: Less than this outside of what is possible is the rounding of doubles.
 _ROUNDING = 1e-6
 #: So is a variance below this share of the square that it is the rest of.
 _NO_VARIANCE = 1e-12
+#: A distribution function may miss a quantile by this.
+_TIE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -39,15 +45,20 @@ class Figure:
     estimate: float
     #: For the randomness of the release alone.
     standard_error: float
+    #: The ends of the 95 % interval, where these are not 1.96 standard errors on each side.
+    ends: tuple[float, float] | None = None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the 95 % interval: 1.96 standard errors on each side."""
+        """The ends of the 95 % interval."""
         reach = REACH * self.standard_error
-        return self.estimate - reach, self.estimate + reach
+        return self.ends or (self.estimate - reach, self.estimate + reach)
 
     def __str__(self) -> str:
         return f"{self.estimate:.4g} ± {self.standard_error:.2g}"
+
+
+_Figures = Mapping[str, Figure]
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,6 +80,22 @@ class Estimate:
     mean, variance : Figure or None
         Of the original values, in the units of the data (squared), or of the codes 0, 1, 2, ...
         of ordered levels; None for levels without an order, and where they cannot be estimated.
+    cdf : dict of str to Figure
+        By value or ordered level, the share of rows up to it.
+    quantiles : dict of str to Figure
+        Values, or codes of ordered levels, by what was asked for; none where a frequency cannot
+        be estimated. From the nearest distribution function that never falls; the interval is
+        that of the distribution function, inverted.
+    bins : dict of str to Figure
+        Shares of the bins, by their first and last value.
+    mostly_noise : bool
+        Whether most single frequencies are below their standard error, or cannot be estimated.
+        Bins are then offered if none were asked for.
+    simplex : bool
+        Whether the estimates are those of the nearest frequencies that are not negative: biased,
+        with the standard errors and intervals of the unbiased ones.
+    from_labels : bool
+        Whether they come from the labels of sets of values, and not from the sets.
     too_many_values : bool
         Whether no frequency is estimated because there are too many values.
 
@@ -78,10 +105,16 @@ class Estimate:
     """
 
     rows: int
-    frequencies: Mapping[str, Figure]
+    frequencies: _Figures
     not_estimable: tuple[str, ...]
     mean: Figure | None
     variance: Figure | None
+    cdf: _Figures = field(default_factory=dict)
+    quantiles: _Figures = field(default_factory=dict)
+    bins: _Figures = field(default_factory=dict)
+    mostly_noise: bool = False
+    simplex: bool = False
+    from_labels: bool = False
     too_many_values: bool = False
 
     def __repr__(self) -> str:
@@ -89,74 +122,220 @@ class Estimate:
         parts = [f"{name} {figure}" for name, figure in named.items() if figure is not None]
         return f"Estimate({self.rows} rows: {listed(parts)})"
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a row for each figure, mean and variance first.
 
-def by_matrix(counts: FloatArray, matrix: FloatArray, support: Support) -> Estimate:
-    """Return estimates by weighted least squares, given rows by output and the finite channel."""
-    rows, solve = float(counts.sum()), LeastSquares(matrix)
-    weights, usable = solve.weights(np.eye(support.size))
-    shares = counts @ weights / rows
-    p = np.maximum(shares, 0.0)
-    p /= p.sum()
-    errors = _errors(p @ matrix @ weights**2, p, rows)
-    frequencies, lost = {}, []
-    for x, known in enumerate(usable.tolist()):
-        if not known:
-            lost.append(support.name(x))
-            continue
-        share = Figure(float(shares[x]), float(errors[x]))
-        check_possible(share, 0.0, 1.0, np.abs(weights[:, x]).max() / rows, support.size)
-        frequencies[support.name(x)] = share
-    mean, variance = None, None
-    if isinstance(support, Lattice) or support.ordered:
-        mean, variance = _moments(counts, solve, p, bool(usable.all()), lattice_of(support))
-    return Estimate(int(rows), frequencies, tuple(lost), mean, variance)
+        Returns
+        -------
+        list of dict
+            kind (mean, variance, quantile, bin, frequency or cdf), label, estimate,
+            standard_error, low and high (of the 95 % interval); None where there is no estimate.
+        """
+        kinds: dict[str, Mapping[str, Figure | None]] = {
+            "quantile": self.quantiles,
+            "bin": self.bins,
+            "frequency": {**self.frequencies, **dict.fromkeys(self.not_estimable)},
+            "cdf": self.cdf,
+        }
+        rows: list[tuple[str, str | None, Figure | None]]
+        rows = [("mean", None, self.mean), ("variance", None, self.variance)]
+        rows += [(kind, *each) for kind, figures in kinds.items() for each in figures.items()]
+        return [
+            {
+                "kind": kind,
+                "label": label,
+                "estimate": figure and figure.estimate,
+                "standard_error": figure and figure.standard_error,
+                "low": figure and figure.interval[0],
+                "high": figure and figure.interval[1],
+            }
+            for kind, label, figure in rows
+        ]
+
+    def to_arrow(self) -> Any:
+        """Return these rows as a ``pyarrow.Table``."""
+        import pyarrow as pa  # slow to import
+
+        names = ("estimate", "standard_error", "low", "high")
+        types = [("kind", pa.string()), ("label", pa.string()), *((n, pa.float64()) for n in names)]
+        return pa.Table.from_pylist(self.to_dicts(), schema=pa.schema(types))
+
+    def to_pandas(self) -> Any:
+        """Return these rows as a ``pandas.DataFrame``."""
+        return self.to_arrow().to_pandas()
 
 
-def _moments(
-    counts: FloatArray, solve: LeastSquares, p: FloatArray, exact: bool, lattice: Lattice
-) -> tuple[Figure | None, Figure | None]:
+class _Sample:
+    """Rows by output, of which sums of w(Y) are taken."""
+
+    def __init__(self, counts: FloatArray, solve: LeastSquares, simplex: bool) -> None:
+        self.solve, self.rows = solve, float(counts.sum())
+        self.outputs = counts / self.rows
+        self.p = np.maximum(self.outputs @ solve.single[0], 0.0)
+        self.p /= self.p.sum()
+        self._chances = self.p @ solve.matrix
+        self.on_simplex = solve.on_simplex(self.outputs) if simplex else None
+
+    def mean_of(self, weights: FloatArray) -> Any:
+        """Return the means of w(Y)."""
+        return self.outputs @ weights
+
+    def errors(self, weights: FloatArray, known: Any) -> Any:
+        """Return their standard errors; ``known`` is the part of E w(Y)^2 that is not random."""
+        squares = self._chances @ weights**2
+        rest = np.asarray(squares - known)
+        return np.sqrt(np.where(rest > _NO_VARIANCE * squares, rest, 0.0) / self.rows)
+
+    def shares(
+        self, sets: FloatArray, weights: FloatArray, usable: NDArray[np.bool_]
+    ) -> list[Figure | None]:
+        """Return figures of the shares of sets of values: their indicators, shape (n_x, k)."""
+        values, errors = self.mean_of(weights), self.errors(weights, self.p @ sets)
+        found = [Figure(*each) for each in zip(values.tolist(), errors.tolist(), strict=True)]
+        if self.on_simplex is not None:
+            moved = (self.on_simplex @ sets).tolist()
+            found = [_moved(f, share, 0.0, 1.0) for f, share in zip(found, moved, strict=True)]
+        return [f if known else None for f, known in zip(found, usable.tolist(), strict=True)]
+
+
+def by_matrix(
+    counts: FloatArray,
+    solve: LeastSquares,
+    support: Support,
+    quantiles: Sequence[Number] = QUARTILES,
+    bins: Any = None,
+    simplex: bool = False,
+) -> Estimate:
+    """Return estimates by weighted least squares, given rows by output of a finite channel."""
+    weights, usable = solve.single
+    ordered = isinstance(support, Lattice) or support.ordered
+    if bins is not None and not ordered:
+        raise InputError("bins are for numbers and for levels with an order")
+    names = [support.name(x) for x in range(support.size)]
+    sample = _Sample(counts, solve, simplex)
+    single = np.eye(support.size)
+    values, errors = sample.mean_of(weights), sample.errors(weights, sample.p)
+    for x in np.flatnonzero(usable):
+        largest = float(np.abs(weights[:, x]).max()) / sample.rows
+        share = Figure(float(values[x]), float(errors[x]))
+        check_possible(share, 0.0, 1.0, largest, support.size)
+    facts: dict[str, Any] = {
+        "frequencies": _named(names, sample.shares(single, weights, usable)),
+        "not_estimable": tuple(name for name, u in zip(names, usable, strict=True) if not u),
+        "mostly_noise": bool((~usable | (errors > values)).mean() > 0.5),
+        "mean": None,
+        "variance": None,
+    }
+    if ordered:
+        lattice, whole = lattice_of(support), bool(usable.all())
+        facts["mean"], facts["variance"] = _moments(sample, whole, lattice)
+        upto = np.triu(np.ones_like(single))
+        solved = (np.cumsum(weights, axis=1), usable) if whole else solve.weights(upto)
+        facts["cdf"] = _named(names, [*sample.shares(upto, *solved)[:-1], Figure(1.0, 0.0)])
+        facts["quantiles"] = _quantiles(sample, solved[0], lattice, quantiles) if whole else {}
+        sets = np.zeros((support.size, 0))
+        if bins is not None:
+            sets = read_bins(support, bins)
+        elif facts["mostly_noise"]:
+            sets = offered_bins(support, solve, sample.rows)
+        parts = [np.flatnonzero(column) for column in sets.T]
+        labels = [names[p[0]] + f" to {names[p[-1]]}" * (len(p) > 1) for p in parts]
+        facts["bins"] = _named(labels, sample.shares(sets, *solve.weights(sets)))
+    return Estimate(int(sample.rows), simplex=simplex, **facts)
+
+
+def _named(names: Sequence[str], figures: Sequence[Figure | None]) -> dict[str, Figure]:
+    return {n: figure for n, figure in zip(names, figures, strict=True) if figure is not None}
+
+
+def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | None, Figure | None]:
     """Return the mean and variance of the values on a lattice, where they can be estimated.
 
     Without the frequencies (not ``exact``) the mean of a square is at least the square of the mean.
     """
-    rows, last = float(counts.sum()), int(lattice.index[-1])
+    last, rows, p = int(lattice.index[-1]), sample.rows, sample.p
     unit = float(lattice.step * Fraction(max(last, 1), 2))
     # From the middle in half ranges, so that squares lose no digits.
     t = (2 * lattice.index.astype(np.float64) - last) / max(last, 1)
-    weights, usable = solve.weights(np.c_[t, t**2])
+    weights, usable = sample.solve.weights(np.c_[t, t**2])
     if not usable[0]:
         return None, None
     first, second = weights.T
-    of_t, of_square = (counts @ weights / rows).tolist()
-    chances = p @ solve.matrix
-
-    def error(w: FloatArray, known: float) -> float:
-        return float(_errors(chances @ w**2, known, rows))
-
-    mean = Figure(of_t, error(first, float(p @ t**2) if exact else of_t**2))
+    of_t, of_square = sample.mean_of(weights).tolist()
+    known = float(p @ t**2) if exact else of_t**2
+    mean = Figure(of_t, float(sample.errors(first, known)))
     largest = float(np.abs(first).max()) / rows
     check_possible(mean, -1.0, 1.0, largest)
     variance = None
     if usable[1]:
         # E[of_t^2] is the square of the mean and the variance of of_t, which is added again.
-        spread, own = of_square - of_t**2, (float(counts @ first**2) / rows - of_square) / rows
+        spread, own = of_square - of_t**2, (sample.mean_of(first**2) - of_square) / rows
         known = float(p @ (t - of_t) ** 4) if exact else max(spread, 0.0) ** 2
-        around = error(second - 2 * of_t * first + of_t**2, known)
-        variance = Figure(spread + own, math.hypot(around, math.sqrt(2) * mean.standard_error**2))
+        around = float(sample.errors(second - 2 * of_t * first + of_t**2, known))
+        variance = Figure(
+            float(spread + own), math.hypot(around, math.sqrt(2) * mean.standard_error**2)
+        )
         check_possible(variance, 0.0, 1.0, 2 * (largest + float(np.abs(second).max()) / rows))
-        variance = _in_units(variance, unit**2)
+    if sample.on_simplex is not None:
+        of_t = float(sample.on_simplex @ t)
+        mean = _moved(mean, of_t, -1.0, 1.0)
+        spread = float(sample.on_simplex @ (t - of_t) ** 2)
+        variance = variance and _moved(variance, spread, 0.0, 1.0)
     middle = lattice.step * (lattice.origin + Fraction(last, 2))
-    return _in_units(mean, unit, float(middle)), variance
+    return _in_units(mean, unit, float(middle)), variance and _in_units(variance, unit**2)
 
 
-def _errors(squares: Any, known: Any, rows: float) -> Any:
-    """Return standard errors from E w(Y)^2, and the part of it that is not random."""
-    rest = np.asarray(squares - known)
-    return np.sqrt(np.where(rest > _NO_VARIANCE * squares, rest, 0.0) / rows)
+def _quantiles(
+    sample: _Sample, weights: FloatArray, lattice: Lattice, asked: Sequence[Number]
+) -> dict[str, Figure]:
+    """Return quantiles; ``weights`` are those of the distribution function.
+
+    The quantile of level q is the least value Q whose share F(Q) of rows up to it is at least q.
+    Its interval reaches from the first value at which that of F reaches up to q, to the first from
+    which on that of F lies above q. It misses Q to one side only where the interval of F at Q does,
+    and to the other only where that at the value before does: once in 40 times each.
+    """
+    upto, errors = sample.mean_of(weights), sample.errors(weights, np.cumsum(sample.p))
+    least, nearest = upto + REACH * errors, sample.on_simplex
+    nearest = _increasing(upto, errors) if nearest is None else np.cumsum(nearest)
+    surely = np.minimum.accumulate((upto - REACH * errors)[::-1])[::-1]
+    found = {}
+    for each in asked:
+        q = parse_number(each, "a quantile")
+        if not 0 < q < 1:
+            raise InputError(f"a quantile lies between 0 and 1, but {show(q)} was given")
+        places = [
+            # The last value has the share 1, whatever rounding makes of it.
+            float(lattice.value(int(np.argmax(np.append(share[:-1], 1.0) >= float(q) - _TIE))))
+            for share in (nearest, least, surely)
+        ]
+        ends = min(places), max(places)
+        found[show(q)] = Figure(places[0], (ends[1] - ends[0]) / (2 * REACH), ends)
+    return found
+
+
+def _increasing(values: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return the nearest values that never fall, weighted by 1/error^2 (isotonic regression)."""
+    levels: list[tuple[float, float, int]] = []
+    for value, weight in zip(values.tolist(), (1 / (errors**2 + 1e-18)).tolist(), strict=True):
+        level, total, size = value, weight, 1
+        while levels and levels[-1][0] > level:
+            before, other, more = levels.pop()
+            level = (level * total + before * other) / (total + other)
+            total, size = total + other, size + more
+        levels.append((level, total, size))
+    return np.repeat([level for level, _, _ in levels], [size for _, _, size in levels])
+
+
+def _moved(figure: Figure, estimate: float, low: float, high: float) -> Figure:
+    """Return an estimate on the simplex, with the interval of the unbiased one where it may lie."""
+    first, last = (min(max(end, low), high) for end in figure.interval)
+    return Figure(estimate, figure.standard_error, (first, last))
 
 
 def _in_units(figure: Figure, unit: float, middle: float = 0.0) -> Figure:
-    return Figure(middle + unit * figure.estimate, unit * figure.standard_error)
+    ends = figure.ends and (middle + unit * figure.ends[0], middle + unit * figure.ends[1])
+    return Figure(middle + unit * figure.estimate, unit * figure.standard_error, ends)
 
 
 def by_moments(released: Mapping[int, int], noise: DiscreteLaplace, lattice: Lattice) -> Estimate:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -31,6 +32,10 @@ _MOST_OUTPUTS = 4096
 _CLEAR = 1e-9
 #: The largest error of M w - a, in the largest entry of a, where a is estimable.
 _SOLVED = 1e-7
+#: No value is taken to be rarer than this.
+_LEAST_WEIGHT = 1e-6
+#: The projection ends at a gap of the one, or after so many steps.
+_NO_GAP, _MOST_STEPS = 1e-13, 100
 #: A standard deviation per row above it needs 10**12 rows for one digit.
 _USELESS = 1e6
 
@@ -46,7 +51,12 @@ class FiniteChannel:
         mechanism = post.mechanism
         self._exact = isinstance(mechanism, Channel)
         if isinstance(mechanism, Channel):
-            self.values, place = np.unique(post.outcomes(), return_inverse=True)
+            outcomes = post.outcomes()
+            if post.sets is not None:
+                outcomes = np.arange(post.sets.size)
+            elif post.labels is not None:  # all that is left of the sets
+                mechanism = mechanism.then(post.labels)
+            self.values, place = np.unique(outcomes, return_inverse=True)
             self.matrix: FloatArray = np.zeros((support.size, len(self.values)))
             np.add.at(self.matrix.T, place, mechanism.matrix.T)
         else:
@@ -109,16 +119,20 @@ class LeastSquares:
     """Weights of the outputs for linear functions of the values' frequencies.
 
     M w = a has many solutions where there are more outputs than the rank of M. The one with the
-    least sum of d_y w_y^2 has the least variance for outputs distributed as d. That must not
-    depend on the released column, or the estimate would be biased: it is taken as if all values
-    were equally frequent.
+    least sum of q_y w_y^2 has the least variance of all unbiased ones for outputs distributed as
+    q = mu M. These must not depend on what was drawn, or the estimate would be biased: ``weights``
+    mu are those of the plan, or all values are taken as equally frequent.
     """
 
-    def __init__(self, matrix: FloatArray) -> None:
+    def __init__(self, matrix: FloatArray, weights: Sequence[float] = ()) -> None:
         self.matrix = matrix
-        roots = np.sqrt(matrix.mean(axis=0))
-        scale = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
-        self._inverse = scale[:, None] * np.linalg.pinv(matrix * scale, rcond=_CLEAR)
+        mu = np.array(weights or np.ones(len(matrix)), dtype=np.float64)
+        # None is 0: every output that any value can have has its weight.
+        mu = np.maximum(mu / mu.sum(), max(mu[mu > 0].min() / mu.sum() / 2, _LEAST_WEIGHT))
+        self.mu: FloatArray = mu / mu.sum()
+        roots = np.sqrt(self.mu @ matrix)
+        self._scale = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
+        self._inverse = self._scale[:, None] * np.linalg.pinv(matrix * self._scale, rcond=_CLEAR)
 
     def weights(self, functionals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return w with M w = a for a of shape (n_x, k), and where that is solved and of use."""
@@ -129,6 +143,40 @@ class LeastSquares:
         solved = np.abs(image - functionals).max(axis=0) <= _SOLVED * size
         variance = (self.matrix @ w**2 - image**2).max(axis=0)
         return w, solved & (variance <= _USELESS**2 * size**2)
+
+    @cached_property
+    def single(self) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """The weights for the frequency of each value, and which of them are of use."""
+        return self.weights(np.eye(len(self.matrix)))
+
+    def errors(self, functionals: FloatArray, rows: float) -> tuple[FloatArray, bool]:
+        """Return the standard errors for rows distributed as mu, and whether all are of use."""
+        w, usable = self.weights(functionals)
+        variances = self.mu @ (self.matrix @ w**2 - functionals**2)
+        return np.sqrt(variances.clip(0.0) / rows), bool(usable.all())
+
+    def on_simplex(self, shares: FloatArray) -> FloatArray:
+        """Return the frequencies f >= 0 of sum 1 whose f M is nearest to the shares of outputs.
+
+        Nearest in sum_y (f M - s)_y^2 / q_y: that is the estimate projected in the metric of J. A
+        primal-dual interior-point method, which starts feasible and so stays.
+        """
+        scaled, n = self.matrix * self._scale, len(self.matrix)
+        j, target = scaled @ scaled.T, scaled @ (self._scale * shares)
+        f: FloatArray = np.full(n, 1 / n)
+        z = j @ f - target
+        z += 1 - z.min()
+        for _ in range(_MOST_STEPS):
+            if f @ z < _NO_GAP:
+                break
+            rest = f @ z / (10 * n) / f - z
+            solved = np.linalg.solve(j + np.diag(z / f), np.c_[rest, np.ones(n)])
+            df = solved[:, 0] - solved[:, 0].sum() / solved[:, 1].sum() * solved[:, 1]
+            dz = rest - z / f * df
+            step = min(1.0, 0.99 / max((-df / f).max(), (-dz / z).max(), 0.1))
+            f, z = f + step * df, z + step * dz
+        f /= f.sum()
+        return f
 
 
 @dataclass(frozen=True)
@@ -148,6 +196,8 @@ class Expected:
     mean_error: float | None = None
     #: Root mean square, over the values, of the standard errors of their estimated frequencies.
     share_error: float | None = None
+    #: Root mean square, over the values, of the standard errors of their distribution function.
+    cdf_error: float | None = None
 
     @property
     def noise_to_spread(self) -> float | None:
@@ -158,37 +208,44 @@ class Expected:
 
 
 def expected_errors(
-    support: Support, mechanism: DiscreteLaplace | Channel, frequencies: FloatArray, rows: int
+    support: Support,
+    mechanism: DiscreteLaplace | Channel,
+    frequencies: FloatArray,
+    rows: int,
+    labels: Channel | None = None,
+    weights: Sequence[float] = (),
 ) -> Expected:
     """Return what errors to expect of a mechanism on values of given frequencies.
 
-    Without a number of rows (0) there are no errors of a mean or a share.
+    A released value is a label, where there are labels; estimates come from the sets, with the
+    ``weights`` of the plan. Without a number of rows (0) they have no errors.
     """
     p = np.asarray(frequencies, dtype=np.float64)
     p = p / p.sum()
-    functionals, spread, noise, mean = np.eye(len(p)), None, None, None
+    functionals, spread, noise, mean = [np.eye(len(p))], None, None, None
     if not (isinstance(support, Levels) and not support.ordered):
         lattice = lattice_of(support)
         numbers = lattice.index * float(lattice.step)
         centred = numbers - p @ numbers  # shares sum to 1, so this only rounds less
         spread = math.sqrt(p @ centred**2)
-        functionals = np.c_[functionals, centred]
+        functionals += [np.triu(np.ones((len(p), len(p)))), centred[:, None]]
     if isinstance(mechanism, DiscreteLaplace):
         noise = mechanism.std
         mean = noise / math.sqrt(rows) if rows else None
     elif spread is not None:
-        noise = math.sqrt(mechanism.mse(np.rint(p * 2**40).astype(int).tolist()))
-    share = None
+        shown = mechanism if labels is None else mechanism.then(labels)
+        noise = math.sqrt(shown.mse(np.rint(p * 2**40).astype(int).tolist()))
+    found: list[float | None] = [None, None, None]
     if rows and support.size <= _MOST_FORETOLD:
         if isinstance(mechanism, Channel):
             matrix = mechanism.matrix
         else:
             atoms = lattice_of(support).index
             matrix = _noise_matrix(_cuts(atoms.tolist()), atoms, mechanism)
-        weights, usable = LeastSquares(matrix).weights(functionals)
-        variances = (p @ (matrix @ weights**2 - functionals**2)).clip(0.0) / rows
-        if usable[: len(p)].all():
-            share = math.sqrt(variances[: len(p)].mean())
-        if spread is not None and usable[-1]:
-            mean = math.sqrt(variances[-1])
-    return Expected(float(p.max()), spread, noise, mean, share)
+        solve = LeastSquares(matrix, weights)
+        for k, each in enumerate(functionals):
+            w, usable = solve.weights(each)
+            variances = (p @ (matrix @ w**2 - each**2)).clip(0.0) / rows
+            found[k] = math.sqrt(variances.mean()) if usable.all() else None
+    share, cdf, exact = found
+    return Expected(float(p.max()), spread, noise, mean if exact is None else exact, share, cdf)

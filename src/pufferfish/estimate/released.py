@@ -6,6 +6,8 @@ that lies beyond what noise can do, shows that this is another column, another p
 of options, and is refused.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,62 +17,82 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
-from pufferfish.estimate.estimate import Estimate, by_matrix, by_moments
-from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel
+from pufferfish.estimate.estimate import QUARTILES, Estimate, by_matrix, by_moments
+from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import NotFinite, parse_text, show
+from pufferfish.numbers import NotFinite, Number, parse_text, show
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.sinks import guarded, texts, unguarded
-from pufferfish.release.spec import ReleaseSpec
-from pufferfish.support import lattice_of
+from pufferfish.release.spec import ReleaseSpec, set_column
+from pufferfish.support import Support, lattice_of
 from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import distinct, one_array, texts_of
+from pufferfish.tables.table import Table, distinct, one_array, texts_of
 
 _TEXT_FILES = (".csv", ".tsv", ".txt", ".gz")
 _OTHER = "; was the column released by this plan, with these options?"
 
 
-def estimate_released(released: Any, spec: ReleaseSpec, *, column: str | None = None) -> Estimate:
+def estimate_released(
+    released: Any,
+    spec: ReleaseSpec,
+    *,
+    column: str | None = None,
+    quantiles: Sequence[Number] = QUARTILES,
+    bins: Any = None,
+    simplex: bool = False,
+) -> Estimate:
     """Return estimates of the original column from a released one.
 
-    They are of the rows that were released: their frequencies, mean and variance. Estimating only
-    looks at what was published and how, so it costs no privacy. Source: theory, sections 1 and 4.
+    They are of the rows that were released: their frequencies, moments and quantiles. Estimating
+    only looks at what was published and how, so it costs no privacy. Source: theory, sections 1
+    and 4.
 
     ``released`` is an array, list, series, dataframe, or the path of a file; ``spec`` the release
     with its bounds, rounding and least scale; ``column`` the released column of a table, where its
-    name is another one.
+    name is another one. Where sets of values were published beside labels, these count: the column
+    of sets of a table, an array of sets, or (labels, sets). ``quantiles``, ``bins`` (a number or
+    edges) and ``simplex`` are as in :meth:`pufferfish.Plan.estimate`.
     """
+    what, cells, spec = _read(released, spec, column)
     post, support = Postprocess(spec), spec.support
-    rows = _decoded(*_read(released, spec, column), post)
+    rows = _decoded(what, cells, post)
     if support.size <= MOST_VALUES:
         channel = FiniteChannel(post, support)
-        return by_matrix(channel.counts(rows), channel.matrix, support)
+        solve = LeastSquares(channel.matrix, spec.weights)
+        found = by_matrix(channel.counts(rows), solve, support, quantiles, bins, simplex)
+        return replace(found, from_labels=post.labels is not None and post.sets is None)
+    if bins is not None or simplex:
+        raise InputError(
+            f"frequencies of at most {MOST_VALUES} values are estimated, but the support has "
+            f"{support.size}: there are no bins, and nothing is projected (--bins, --simplex)"
+        )
     noise = post.mechanism
     if isinstance(noise, DiscreteLaplace) and post.bounds is None and post.step == noise.step:
         return by_moments(rows, noise, lattice_of(support))
     return Estimate(sum(rows.values()), {}, (), None, None, too_many_values=True)
 
 
-def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, dict[str, int]]:
-    """Return what messages call the released column, and its rows by canonical text."""
+def _read(
+    released: Any, spec: ReleaseSpec, column: str | None
+) -> tuple[str, dict[str, int], ReleaseSpec]:
+    """Return what messages call the column that counts, its rows by canonical text, and the spec.
+
+    That is one of labels only, where sets would be published but are not there.
+    """
     if isinstance(released, pa.RecordBatch):
         released = pa.Table.from_batches([released])
+    sets = spec.labels is not None and not spec.labels_only
+    if spec.labels is not None and isinstance(released, tuple) and len(released) == 2:
+        both = all(hasattr(part, "__len__") and not isinstance(part, str) for part in released)
+        released = released[sets] if both else released
     known = nw.from_native(released, allow_series=True, pass_through=True)
+    of_sets = False
     file = str(released).lower() if isinstance(released, str | Path) else ""
     if file or isinstance(known, nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
-        if column is None and spec.coding is not None:
-            column = spec.coding.column
-            shown = guarded(texts([column]))[0].as_py()  # the name in a text file
-            column = shown if shown in table.columns and column not in table.columns else column
-        if column is None and len(table.columns) > 1:
-            raise InputError(
-                f"{table.name} has the columns {listed(table.columns)}, and the plan names none; "
-                "say which one is the released one with --column COL (column=COL)"
-            )
-        name = table.columns[0] if column is None else table.column(column)
+        name, of_sets = _column(table, spec, column, sets)
         what = f"column {name!r} of {table.name}"
         groups = table.groups([name])
         picked, counts = one_array(groups.column(0)), groups.column(1).to_pylist()
@@ -89,20 +111,46 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
         raise InputError(f"{what} has an empty cell, but a release writes none{_OTHER}")
     if not any(rows.values()):
         raise InputError(f"{what} holds no released value: there is nothing to estimate from")
-    return what, rows
+    if sets and spec.labels is not None and rows.keys().isdisjoint(_names(spec.labels.inputs)):
+        if of_sets:
+            raise InputError(f"{what} holds none of the sets that the channel publishes{_OTHER}")
+        spec = replace(spec, labels_only=True)
+    return what, rows, spec
+
+
+def _column(table: Table, spec: ReleaseSpec, column: str | None, sets: bool) -> tuple[str, bool]:
+    """Return the column that estimates come from, and whether it is there as that of the sets."""
+    names = [] if spec.coding is None else [spec.coding.column]
+    if column is None and names:
+        column = names[0]
+        shown = guarded(texts([column]))[0].as_py()  # the name in a text file
+        column = shown if shown in table.columns and column not in table.columns else column
+    if column is None and len(table.columns) > 1:
+        raise InputError(
+            f"{table.name} has the columns {listed(table.columns)}, and the plan names none; "
+            "say which one is the released one with --column COL (column=COL)"
+        )
+    names = [table.columns[0] if column is None else column, *names]
+    beside = [name for name in map(set_column, names) if sets and name in table.columns]
+    return (beside[0], True) if beside else (table.column(names[0]), False)
+
+
+def _names(support: Support) -> dict[str, int]:
+    """Return the positions of levels by their canonical texts."""
+    return {canonical(support.name(k)): k for k in range(support.size)}
 
 
 def _decoded(what: str, cells: dict[str, int], post: Postprocess) -> dict[int, int]:
     """Return rows by released value, in steps or as positions of levels."""
-    names = () if post.levels is None else post.levels.names
-    places = {canonical(name): k for k, name in enumerate(names)}
+    levels = post.sets or post.levels
+    places = {} if levels is None else _names(levels)
     rows: dict[int, int] = {}
     for text, count in cells.items():
-        value = places.get(text) if names else _steps(text, post.step)
+        value = places.get(text) if levels else _steps(text, post.step)
         if value is None:
             kind = f"multiple of {show(post.step)}, as released values are"
-            if names:
-                kind = f"released level ({listed(names)})"
+            if levels is not None:
+                kind = f"released {'set' if post.sets else 'level'} ({listed(levels.names)})"
             raise InputError(f"{what} holds a cell that is no {kind}{_OTHER}")
         rows[value] = rows.get(value, 0) + count
     if post.bounds is not None and not all(post.bounds[0] <= v <= post.bounds[1] for v in rows):

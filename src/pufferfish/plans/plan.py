@@ -39,6 +39,8 @@ class Plan(Guarantee):
         What happens to every value: noise of some scale, or a channel.
     labels : Channel or None
         For a channel that publishes sets of values: how a value, the label, is drawn from a set.
+    weights : tuple of float
+        How frequent the values were taken to be for a channel: estimates are best for these.
     epsilon_exact : Fraction
     support : Lattice or Levels
         Where the public value can lie; step, order and levels are said here and nowhere else.
@@ -72,6 +74,7 @@ class Plan(Guarantee):
     mechanism: str
     certificate: Certificate
     from_rows: bool
+    weights: tuple[float, ...] = ()
     distortion: Distortion | None = None
     sensitivity: Sensitivity | None = None
     composition: LossBound | None = None
@@ -90,7 +93,8 @@ class Plan(Guarantee):
     ) -> "Plan":
         """Return the plan of a mechanism that was calibrated for a scenario of one column.
 
-        ``claims`` are labels, distortion, sensitivity, composition, and notes on the mechanism.
+        ``claims`` are labels, weights, distortion, sensitivity, composition, and notes on the
+        mechanism.
         """
         rules, coding = _common_coding(scenario)
         if rules is not None:
@@ -286,7 +290,7 @@ class Plan(Guarantee):
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
         """Return what releasing and estimating need of this plan, with the given options."""
         return ReleaseSpec(
-            self.coding, self.support, self.applied, self.labels,
+            self.coding, self.support, self.applied, self.labels, self.weights,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
             protected=tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair)),
             **options,  # type: ignore[arg-type]  # numbers become exact there
@@ -354,27 +358,46 @@ class Plan(Guarantee):
         return release_file(values, output, spec, keep, seed=seed, force=force)
 
     def estimate(
-        self, released: Any, *, column: str | None = None, **options: Unpack[ReleaseOptions]
+        self,
+        released: Any,
+        *,
+        column: str | None = None,
+        quantiles: Sequence[Number] = ("0.25", "0.5", "0.75"),
+        bins: int | Sequence[Any] | None = None,
+        simplex: bool = False,
+        **options: Unpack[ReleaseOptions],
     ) -> Any:
         """Return unbiased estimates of the original column from what was released by this plan.
 
         Parameters
         ----------
         released : array-like, dataframe, or path
-            What was released.
+            What was released. Where a channel publishes sets of values, estimates come from them:
+            from the column ``NAME (set)`` of a table, from an array of sets, or ``(labels, sets)``.
+            Where there are labels only, estimates come from these.
         column : str, optional
             The released column of a table; by default the plan's.
-        bounds, round, min_scale
+        quantiles : sequence of numbers
+            Between 0 and 1, of numbers and of the codes of ordered levels.
+        bins : int or sequence, optional
+            So many bins of equal width, or their edges: a value on an edge lies in the bin above.
+            By default there are bins only where most frequencies are below their standard errors.
+        simplex : bool
+            Move the frequencies to the nearest ones that are not negative, which biases them.
+        bounds, round, min_scale, labels_only
             As they were given to :meth:`release`.
 
         Returns
         -------
         Estimate
-            Frequencies, mean and variance, each with its standard error.
+            Mean, variance, quantiles and frequencies, each with its standard error.
         """
         from pufferfish.estimate.released import estimate_released  # slow to import
 
-        return estimate_released(released, self.spec(**options), column=column)
+        return estimate_released(
+            released, self.spec(**options), column=column, quantiles=quantiles, bins=bins,
+            simplex=simplex,
+        )  # fmt: skip
 
 
 def _named(path: Any) -> Path:

@@ -41,6 +41,7 @@ _Some = Annotated[tuple[_T, ...], msgspec.Meta(min_length=1)]
 _Position = Annotated[int, msgspec.Meta(ge=0)]
 _Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"\A0x[0-9a-f]{1,4096}\Z")]
 _Scale = Annotated[float, msgspec.Meta(ge=0.0, le=1.7976931348623157e308)]
+_Weight = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 _Rule = dict[Literal["confidence", "tv_radius"], Fraction]  # one of the two
 _Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9_-]{0,39}\Z")]  # printed as it stands
 
@@ -94,6 +95,7 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     scale: _Scale | None
     channel: Matrix | None = None
     labels: Matrix | None = None
+    weights: tuple[_Weight, ...] = ()
     loss: Any = None
     from_rows: bool
     secret: str | None = None
@@ -130,6 +132,8 @@ def facts_of(data: Any) -> dict[str, Any]:
         raise InputError("it must have a scale or a channel, and the other one must be null")
     support = support_of(file.support)
     applied = applied_of(file.scale, file.channel, support)
+    if file.weights and (len(file.weights) != support.size or not any(file.weights)):
+        raise InputError("its weights must be numbers from 0 to 1, one for each value, not all 0")
     facts = msgspec.structs.asdict(file) | {
         "epsilon_exact": parse_epsilon(file.epsilon_exact),
         "applied": applied,

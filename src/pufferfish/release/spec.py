@@ -45,6 +45,8 @@ class ReleaseSpec:
         Noise on the lattice of the support, or a channel whose inputs are the support.
     labels : Channel or None
         Where the channel publishes sets of values: a value of the support drawn from each set.
+    weights : tuple of float
+        How frequent a channel takes the values to be, for those who estimate; () tells nothing.
     secret : str or None
         The secret column, read for counting rows outside the promise, and never written.
     protected : tuple of str or None
@@ -71,6 +73,7 @@ class ReleaseSpec:
     support: Support
     mechanism: DiscreteLaplace | Channel
     labels: Channel | None = None
+    weights: tuple[float, ...] = ()
     secret: str | None = None
     protected: tuple[str, ...] | None = None
     unit: str | None = None

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bins: neighbouring values taken together, where one by one they are lost in noise."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pufferfish.errors import InputError
+from pufferfish.estimate.matrix import LeastSquares
+from pufferfish.numbers import FloatArray, parse_number
+from pufferfish.support import Levels, Support, lattice_of
+
+#: Numbers of bins that are tried.
+_NUMBERS = (100, 80, 60, 50, 40, 30, 25, 20, 15, 12, 10, 8, 6, 5, 4, 3, 2)
+#: Bins are worth a look where their standard error is below this part of the average share.
+_CLEAR = 0.5
+
+
+def read_bins(support: Support, bins: Any) -> FloatArray:
+    """Return which value lies in which bin, as 0 and 1, shape (n, bins with a value).
+
+    ``bins`` are a number of bins of equal width, or edges: numbers, or names of ordered levels; a
+    value on an edge lies in the bin above, on the last edge in the last bin.
+    """
+    lattice = lattice_of(support)
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if bins < 1:
+            raise InputError(f"bins must be at least 1, but {bins} was given")
+        cells = int(lattice.index[-1]) + 1
+        return _indicators(at * int(bins) // cells for at in lattice.index.tolist())
+    names = support.names if isinstance(support, Levels) else ()
+    given = [bins] if isinstance(bins, str) or not np.iterable(bins) else list(bins)
+    edges = [
+        names.index(edge) if edge in names else parse_number(edge, "an edge of bins")
+        for edge in given
+    ]
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+        raise InputError(
+            f"bins are a whole number, or at least two increasing edges, but {bins!r} was given"
+        )
+    last = len(edges) - 1
+    places = (last - (v == edges[-1]) if v >= edges[-1] else bisect_right(edges, v) - 1
+              for v in lattice.values)  # fmt: skip
+    return _indicators(place if place < last else -1 for place in places)
+
+
+def offered_bins(support: Support, solve: LeastSquares, rows: float) -> FloatArray:
+    """Return the most bins of equal width that stand out of the noise; there may be none.
+
+    Those of which the root mean square of the standard errors is at most half of the average share.
+    Errors are taken for rows distributed as the weights mu: with nothing but the number of rows
+    known of the release, the choice does not bias what is estimated in the bins.
+    """
+    for number in _NUMBERS:
+        sets = read_bins(support, number)
+        if number < support.size:
+            errors, usable = solve.errors(sets, rows)
+            if usable and math.sqrt((errors**2).mean()) <= _CLEAR / sets.shape[1]:
+                return sets
+    return np.zeros((support.size, 0))
+
+
+def _indicators(places: Iterable[int]) -> FloatArray:
+    """Return indicators of the places that occur, but of -1, which is none."""
+    each = np.fromiter(places, dtype=np.int64)
+    found: FloatArray = (each[:, None] == np.unique(each[each >= 0])).astype(np.float64)
+    return found
