@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from channel_checks import entries, is_private, scenarios
 from pufferfish import Plan, calibrate, certify
 from pufferfish.calibration import best_for as module
+from pufferfish.calibration import exact_columns
 from pufferfish.calibration.best_for import best_for
 from pufferfish.calibration.channel import channel
 from pufferfish.calibration.proposal import Proposal
@@ -344,7 +345,9 @@ def test_defaults_and_options_that_clash() -> None:
 
 def test_mutant_columns_that_are_not_moved_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
     census = scenario_of(REFERENCE[0])
-    monkeypatch.setattr(module, "_violated", lambda _, index, values: np.zeros(len(index), bool))
+    monkeypatch.setattr(
+        exact_columns, "_violated", lambda _, index, values: np.zeros(len(index), bool)
+    )
     careless = best_for(census, Fraction(1, 10)).mechanism
     assert not is_private(census, careless, Fraction(1, 10))  # type: ignore[arg-type]
 

@@ -20,7 +20,6 @@ from pufferfish.calibration.channel_options import (
     read_conditions,
     read_weights,
 )
-from pufferfish.calibration.channel_repair import ends_of, needed_mixture
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.design import (
     MOST_NEWTON,
@@ -30,38 +29,35 @@ from pufferfish.calibration.design import (
     solve,
     solve_labelled,
 )
+from pufferfish.calibration.exact_columns import exact_columns
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.rays import Rays, rays_of
-from pufferfish.calibration.region_columns import best_of_region, columns_of_region, extremes_at
+from pufferfish.calibration.region_columns import best_of_region, columns_of_region
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.calibration.solver import solve as solve_program
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import CountArray, FloatArray, IntArray, parse_number, show
+from pufferfish.numbers import CountArray, FloatArray, parse_number, show
 from pufferfish.plans.distortion import Distortion
-from pufferfish.priors.ambiguity import AmbiguitySet, Point
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of, set_name
 
 #: What a channel can be best for by name, beside ``kept``: the costs of single values.
 STATISTICS = ("frequencies", "mean", "cdf", "both")
 KEPT = "kept"
-#: The output of all values is given 2 to minus this at first, and 2 to minus that at most.
-_REST, _MOST_REST = 36, 10
 #: The scales of the parts of "both" are searched so near.
 _ROUGHLY = 0.02
 #: To keep more values counts so much as the least chance to be kept.
 _RATHER = 1e-3
 #: Labels are drawn with shares of so many bits.
 _LABEL_BITS = 48
-#: A constraint is tight within this share of its range; numbers are refined so often.
-_TIGHT, _REFINED = 1e-6, 4
+#: Numbers are refined so often.
+_REFINED = 4
+_LITTLE_LESS = "no channel was found that meets min_keep; ask for a little less"
 _NOT_TIGHT = (
     "the bound of the objective is that of the priors themselves; what is private for all priors "
     "of a region may not come near it"
 )
-#: Columns are moved inwards by 2 to minus this of themselves at first, doubled so many times.
-_INWARDS, _MOST_INWARDS = 50, 40
 #: A proven bound is stated lower by this share, for the rounding of doubles.
 _ROUNDING = 1e-8
 #: Outputs of several levels up to which a program decides on labels.
@@ -110,7 +106,7 @@ def best_for(
     if read.name != "mean":
         solution, labels = _labelled(solution, rays, masses, chosen, conditions.min_keep)
         least = least if scenario.has_region else solution.bound
-    columns = _exact(cone, solution, support.size)
+    columns = exact_columns(cone, solution, support.size)
     objective = _objective(columns, masses, chosen) * (1 + 1e-12)
     bound = None
     if used < epsilon:
@@ -249,24 +245,27 @@ def _labelled(
             f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
         )
     wanted = min(float(least) * (1 + 1e-7), most)
-    design, bound = Design(rays, mu, chosen), found.bound
     rows, places = np.nonzero(rays.value)
     if len(rows) + len(mu) <= MOST_NEWTON:
         copies, names = rays.take(rows), rays.index[rows, places]
         start = amounts[rows, places] + 1e-3
         w, bound = solve_labelled(Design(copies, mu, chosen), start, names, wanted)
         weights = np.asarray(np.bincount(rows, w, len(rays)), float)
-    else:
-        # A mixture of both is private, and keeps what lies between.
-        low = _kept(found.rays, found.weights[:, None] * labels, len(mu))
-        high = _kept(rays, amounts, len(mu))
-        short = low < wanted
-        share = float(((wanted - low) / (high - low))[short].max())
-        weights = share * amounts.sum(axis=1)
-        design = Design(rays.joined(found.rays), mu, chosen)
-        weights = np.append(weights, (1 - share) * found.weights)
-    better = pruned(design, weights, max(bound, found.bound))
-    return better, _labels(better.rays, mu, better.weights)
+        better = pruned(Design(rays, mu, chosen), weights, max(bound, found.bound))
+        return better, _labels(better.rays, mu, better.weights)
+    # A mixture of both is private, and keeps what lies between.
+    free = found.weights[:, None] * labels
+    low, high = _kept(found.rays, free, len(mu)), _kept(rays, amounts, len(mu))
+    share = float(((wanted - low) / (high - low))[low < wanted].max())
+    free = np.pad(free, ((0, 0), (0, rays.index.shape[1] - free.shape[1])))
+    amounts = np.concatenate([share * amounts, (1 - share) * free])
+    used = np.flatnonzero(amounts.any(axis=1))
+    design, amounts = Design(rays.joined(found.rays).take(used), mu, chosen), amounts[used]
+    balanced = design.balanced(amounts.sum(axis=1))
+    if balanced is None:
+        raise PufferfishError(_LITTLE_LESS)
+    mixed = Solution(design.rays, balanced, design.objective(balanced), found.bound)
+    return mixed, amounts / amounts.sum(axis=1, keepdims=True)
 
 
 def _kept(rays: Rays, amounts: FloatArray, size: int) -> FloatArray:
@@ -318,108 +317,7 @@ def _check_kept(channel: Channel, labels: Channel, least: Fraction | None) -> No
         return
     both = channel.then(labels)
     if min(both.probability(x, x) for x in range(both.inputs.size)) < least:
-        raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
-
-
-# --- Exact columns ------------------------------------------------------------------------------
-
-
-def _exact(cone: Cone, found: Solution, size: int) -> CountArray:
-    """Return private columns of whole numbers, whose rows have one sum; the last is of the rest.
-
-    Without a rest, where every level is published as itself, there is none.
-    """
-    rays, over = found.rays, min(1.0, float(cone.bound - 1))
-    bits = 64 + math.ceil(-math.log2(over))
-    whole = 1 << bits
-    if len(rays) == size and (rays.value.max(axis=1) == 1).all():
-        alone: CountArray = np.zeros((size, size), dtype=object)
-        alone[rays.index[:, 0], np.arange(size)] = whole
-        return alone
-    first = _REST + min(0, math.floor(math.log2(over)) + 4)
-    for power in range(first, _MOST_REST, -1):
-        shares = found.weights[:, None] * rays.value * (1 - 2.0**-power)
-        columns = _inside(cone, rays.index, shares, bits, size)
-        rest = whole - columns.sum(axis=1)
-        if rest.min() >= 0 and not needed_mixture(cone, rest[:, None]).any():
-            return np.column_stack([columns, rest])
-    raise PufferfishError("no private channel was found next to the best one; please report it")
-
-
-def _inside(cone: Cone, index: IntArray, shares: FloatArray, bits: int, size: int) -> CountArray:
-    """Return whole numbers in proportion to columns, moved into the cone where they are outside."""
-    exact = np.array([[int(math.ldexp(v, bits)) for v in row] for row in shares.tolist()], object)
-    outside = np.flatnonzero(_violated(cone, index, exact))
-    found = {r: _inwards(cone, index[r], shares[r]) for r in outside.tolist()}
-    moves = {r: move.tolist() for r, move in found.items() if move is not None}
-    lost = [r for r in found if r not in moves]
-    moved, outside = exact.copy(), np.array(list(moves), dtype=np.int64)
-    for k in range(_MOST_INWARDS):
-        for r in outside.tolist():
-            step = [math.ceil(math.ldexp(d, bits - _INWARDS + k)) for d in moves[r]]
-            moved[r] = exact[r] + step
-        wrong = _violated(cone, index[outside], moved[outside]) | (moved[outside].min(axis=1) < 0)
-        outside = outside[wrong]
-        if not outside.size:
-            break
-    moved[outside] = exact[outside]
-    columns = _spread(index, moved, size)
-    # Where there is no way inwards, something of every level is added.
-    left = np.array([*outside.tolist(), *lost], dtype=np.int64)
-    if left.size:
-        columns[:, left] += needed_mixture(cone, columns[:, left])
-    return columns
-
-
-def _violated(cone: Cone, index: IntArray, values: CountArray) -> Any:
-    """Return which columns are outside the cone, exactly."""
-    wrong = np.zeros(len(index), dtype=bool)
-    top, bottom = cone.bound.numerator, cone.bound.denominator
-    for own in cone.sets:
-        ends = [_ends(belief, index, values) for belief in own]
-        for i, j in cone.pairs:
-            (high, _, of_high), (_, low, of_low) = ends[i], ends[j]
-            wrong |= bottom * of_low * high > top * of_high * low
-    return wrong
-
-
-def _ends(
-    belief: AmbiguitySet, index: IntArray, values: CountArray
-) -> tuple[CountArray, CountArray, int]:
-    """Return the largest and the smallest P.m of columns with few non-zeros, and their unit."""
-    if isinstance(belief, Point):
-        exact = (belief.masses.reshape(-1).astype(object)[index] * values).sum(axis=1)
-        return exact, exact, belief.total
-    return ends_of(belief, _spread(index, values, len(belief.room)))
-
-
-def _spread(index: IntArray, values: CountArray, size: int) -> CountArray:
-    """Return columns over all levels."""
-    columns: CountArray = np.zeros((size, len(index)), dtype=object)
-    np.add.at(columns, (index, np.arange(len(index))[:, None]), values)
-    return columns
-
-
-def _inwards(cone: Cone, index: IntArray, shares: FloatArray) -> FloatArray | None:
-    """Return a direction in which all tight constraints become slack, or None."""
-    e, rows = float(cone.bound), []
-    used = np.flatnonzero(shares)
-    for own in cone.sets:
-        ends = [extremes_at(belief, index[used], shares[used]) for belief in own]
-        for i, j in cone.pairs:
-            (high, _), (_, low) = ends[i], ends[j]
-            form, least = high - e * low, float(low @ shares[used])
-            if form @ shares[used] > -_TIGHT * (e - 1) * least:
-                rows.append(form / (least or 1.0))
-    if not rows:
-        return None
-    tight = np.array(rows)
-    found = np.linalg.lstsq(tight, -np.ones(len(tight)), rcond=None)[0]
-    if not (tight @ found < -0.5).all():
-        return None
-    move = np.zeros(len(shares))
-    move[used] = found
-    return move
+        raise PufferfishError(_LITTLE_LESS)
 
 
 # --- What is published --------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def ends_of(belief: AmbiguitySet, likelihoods: CountArray) -> tuple[CountArray, 
         exact = belief.masses.reshape(-1).astype(object) @ likelihoods
         return exact, exact, belief.total
     ends = [column_extremes(belief, column) for column in likelihoods.T.tolist()]
-    high, low = np.array(ends, dtype=object).T
+    high, low = np.array(ends, dtype=object).reshape(-1, 2).T
     return high, low, belief.unit
 
 
