@@ -142,13 +142,46 @@ def test_estimates_for_people_and_programs():
     assert {"share", "mean", "variance"} <= set(lines)
     data = run("estimate", "out.csv", "--plan", "big.json", "--format", "json").data
     assert data["rows"] == 800
-    *shares, mean, _ = data["figures"]
+    mean, _, *rest = data["figures"]
     assert abs(mean["estimate"] - 2) < 6 * mean["standard_error"]
-    assert sum(f["estimate"] for f in shares) == pytest.approx(1)
+    shares = [f["estimate"] for f in rest if f["kind"] == "frequency"]
+    assert sum(shares) == pytest.approx(1)
+    assert list(mean) == ["kind", "label", "estimate", "standard_error", "low", "high"]
+    assert [f["label"] for f in rest[:3]] == ["0.25", "0.5", "0.75"]
     done = run("estimate", "out.csv", "--plan", "big.json", "--format", "csv")
     found = list(csv.DictReader(done.out.splitlines()))
-    assert [row["figure"] for row in found[-2:]] == ["mean", "variance"]
-    assert float(found[-2]["estimate"]) == mean["estimate"]
+    assert [row["kind"] for row in found[:3]] == ["mean", "variance", "quantile"]
+    assert float(found[0]["estimate"]) == mean["estimate"]
+
+
+@pytest.mark.usefixtures("released")
+def test_bins_and_the_simplex():
+    estimate = ("estimate", "out.csv", "--plan", "big.json")
+    for bins, want in (("2", ["0 to 2", "3 to 4"]), ("0, 1,5", ["0", "1 to 4"]), ("9,10", [])):
+        data = run(*estimate, "--bins", bins, "--format", "json").data
+        assert [f["label"] for f in data["figures"] if f["kind"] == "bin"] == want
+        lines = run(*estimate, "--bins", bins).out.splitlines()
+        assert all(any(line.startswith(f"share of {name} ") for line in lines) for name in want)
+    moved = run(*estimate, "--simplex").out
+    assert "nearest frequencies that are not negative, and so biased" in moved
+    for wrong in ("x", "-1", "2.5", "3,2"):
+        check_refused(run(*estimate, "--bins", wrong), "bins")
+
+
+def test_bins_stand_in_for_shares_that_are_lost_in_noise(folder: Path):
+    lines = [f"{s},{x}" for x in range(40) for s in ("a", "b") for _ in range(1 + (s == "b") * x)]
+    write(folder, "wide.csv", rows(*lines * 5))
+    options = (*COLUMNS, "--epsilon", "1", "--save", "wide.json")
+    assert run("calibrate", "wide.csv", *options).status == 0
+    assert run("release", "wide.csv", "--plan", "wide.json", "-o", "o.csv").status == 0
+    estimate = ("estimate", "o.csv", "--plan", "wide.json")
+    out = run(*estimate, "-o", "e.csv").out
+    assert "most single shares are below their standard errors; neighbouring values are tak" in out
+    shown = [line for line in out.splitlines() if line.startswith("share of ")]
+    assert 2 <= len(shown) < 20
+    assert all(" to " in line.split("  ")[0] for line in shown)
+    kinds = [row["kind"] for row in csv.DictReader(Path("e.csv").read_text().splitlines())]
+    assert kinds.count("frequency") == 40
 
 
 @pytest.mark.usefixtures("released")
@@ -172,14 +205,16 @@ def test_a_record_estimates_as_the_plan_does():
 def test_what_a_channel_loses_is_named():
     """The cheapest channel publishes p for everybody."""
     Path("c.csv").write_text(rows(*["a,p"] * 40, *["b,r"] * 20))
-    done = run("calibrate", "c.csv", *COLUMNS, "--epsilon", ".1", "--save", "c.json")
+    done = run(
+        "calibrate", "c.csv", *COLUMNS, "--epsilon", ".1", "--cost", "hamming", "--save", "c.json"
+    )
     assert "NOTHING OF THE COLUMN IS LEFT: 66.6 % of the rows stay as they are" in done.out
     assert run("release", "c.csv", "--plan", "c.json", "-o", "d.csv").status == 0
     assert set(Path("d.csv").read_text().split()[1:]) == {"p"}
     data = run("estimate", "d.csv", "--plan", "c.json", "--format", "json").data
     figures = data["figures"]
-    assert [f["estimate"] for f in figures[-2:]] == [None, None]
-    lost = {f["levels"] for f in figures[:-2] if f["estimate"] is None}
+    assert [f["estimate"] for f in figures[:2]] == [None, None]
+    lost = {f["label"] for f in figures[2:] if f["estimate"] is None}
     assert lost == {"p", "r"}
     assert any("cannot be estimated: p, r" in note for note in data["notes"])
 
@@ -207,3 +242,19 @@ def test_labels_and_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run("calibrate", "n.csv", *OPTIONS, "--epsilon", ".5", "--save", "noise.json")
     noise = ("release", "n.csv", "--plan", "noise.json", "-o", "q.csv", "--labels-only")
     check_refused(run(*noise), "--labels-only", "publish sets of values")
+    # Whoever has the record estimates from the sets; from labels alone with larger errors.
+    assert run(*release, "--record", "r.json", "--publish-channel").status == 0
+    estimate = ("estimate", "o.csv", "--record", "r.json")
+    by_sets = run(*estimate, "--format", "json").data
+    assert "a channel from 3 to 4 sets of values" in run(*estimate).out
+    plan = ("estimate", "o.csv", "--plan", "plan.json", "--format", "json")
+    assert run(*plan).data == by_sets
+    by_labels = run(*plan, "--labels-only").data
+    assert any("from labels alone" in note for note in by_labels["notes"])
+    for one, other in zip(by_sets["figures"][2:], by_labels["figures"][2:], strict=True):
+        assert one["standard_error"] < other["standard_error"]
+    check_refused(run(*estimate, "--labels-only"), "record")
+    Path("o.csv").write_text(Path("o.csv").read_text().replace('"{p, q}"', "{p}"))
+    check_refused(run(*estimate), "no released set")
+    assert run(*release, "--record", "r.json", "--publish-channel", "--labels-only").status == 0
+    assert run(*estimate, "--format", "json").data["notes"][1].startswith("from labels alone")

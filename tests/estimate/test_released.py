@@ -351,7 +351,9 @@ def test_mutants_of_the_estimates_are_caught(monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(matrix.LeastSquares, "weights", plain)
         assert not right(spec, counts, 200)
     # Standard errors that are a fifth too large.
-    monkeypatch.setattr(estimate, "Figure", lambda value, error, *ends: Figure(value, 1.2 * error, *ends))
+    monkeypatch.setattr(
+        estimate, "Figure", lambda value, error, *ends: Figure(value, 1.2 * error, *ends)
+    )
     assert not right(spec, counts, 200)
 
 

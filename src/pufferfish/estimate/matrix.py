@@ -35,7 +35,7 @@ _SOLVED = 1e-7
 #: No value is taken to be rarer than this.
 _LEAST_WEIGHT = 1e-6
 #: The projection ends at a gap of the one, or after so many steps.
-_NO_GAP, _MOST_STEPS = 1e-13, 100
+_NO_GAP, _MOST_STEPS = 1e-16, 100
 #: A standard deviation per row above it needs 10**12 rows for one digit.
 _USELESS = 1e6
 
@@ -164,13 +164,14 @@ class LeastSquares:
         scaled, n = self.matrix * self._scale, len(self.matrix)
         j, target = scaled @ scaled.T, scaled @ (self._scale * shares)
         f: FloatArray = np.full(n, 1 / n)
+        small = 1e-14 * np.trace(j) / n * np.eye(n)  # J may be singular
         z = j @ f - target
         z += 1 - z.min()
         for _ in range(_MOST_STEPS):
             if f @ z < _NO_GAP:
                 break
             rest = f @ z / (10 * n) / f - z
-            solved = np.linalg.solve(j + np.diag(z / f), np.c_[rest, np.ones(n)])
+            solved = np.linalg.solve(j + small + np.diag(z / f), np.c_[rest, np.ones(n)])
             df = solved[:, 0] - solved[:, 0].sum() / solved[:, 1].sum() * solved[:, 1]
             dz = rest - z / f * df
             step = min(1.0, 0.99 / max((-df / f).max(), (-dz / z).max(), 0.1))

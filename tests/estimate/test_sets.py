@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimates from sets of values: by simulation, by formula, and from whatever was published."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pufferfish as pf
+from plan_cases import edited, learnt, table
+from pufferfish.errors import InputError
+from pufferfish.estimate.estimate import Estimate, Figure, by_matrix
+from pufferfish.estimate.matrix import LeastSquares, expected_errors
+from pufferfish.estimate.released import estimate_released
+from pufferfish.plans.record import read_record, write_record
+from pufferfish.release.pipeline import release_file
+from pufferfish.support import make_lattice
+from set_cases import set_plan, sets_and_labels
+
+NUMBERS = make_lattice([Fraction(k) for k in (0, 1, 2, 5)])
+VALUES = np.array([0.0, 1.0, 2.0, 5.0])
+WEIGHTS = (0.4, 0.3, 0.2, 0.1)
+CHANNEL, LABELS = sets_and_labels(NUMBERS)
+TIMES = 4000
+
+
+def simulated(counts: Any, matrix: Any, seed: int) -> Any:
+    """Rows by output of so many releases, shape (TIMES, n_y)."""
+    rng = np.random.default_rng(seed)
+    return sum(rng.multinomial(n, row, TIMES) for n, row in zip(counts, matrix, strict=True))
+
+
+def named(found: Estimate) -> dict[str, Figure]:
+    assert found.mean is not None
+    assert found.variance is not None
+    cdf = {f"to {name}": figure for name, figure in found.cdf.items()}
+    del cdf["to 5"]
+    return {"mean": found.mean, "variance": found.variance, **found.frequencies,
+            **cdf, **found.bins}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "counts, labels",
+    [
+        ((800, 600, 400, 200), False),
+        ((60, 100, 240, 1600), False),
+        ((0, 2000, 0, 0), False),
+        ((1200, 2000, 4800, 32000), True),
+    ],
+)
+def test_thousands_of_releases(counts: tuple[int, ...], labels: bool) -> None:
+    """Also of rows that are not as frequent as the weights say: unbiased, as sure as stated."""
+    matrix = CHANNEL.then(LABELS).matrix if labels else CHANNEL.matrix
+    solve, rows, p = LeastSquares(matrix, WEIGHTS), sum(counts), np.array(counts) / sum(counts)
+    found = [
+        by_matrix(each, solve, NUMBERS, ("0.3", "0.6"), (0, 2, 5))
+        for each in simulated(counts, matrix, 11 + counts[0]).astype(float)
+    ]
+    mean = float(p @ VALUES)
+    truth = {"mean": mean, "variance": float(p @ (VALUES - mean) ** 2), "0 to 1": p[0] + p[1],
+             "2 to 5": p[2] + p[3]}  # fmt: skip
+    sets = {"mean": VALUES, "0 to 1": np.array([1, 1, 0, 0]), "2 to 5": np.array([0, 0, 1, 1])}
+    for x, name in enumerate(("0", "1", "2", "5")):
+        sets[name], sets[f"to {name}"] = np.eye(4)[x], np.arange(4) <= x
+        truth[name], truth[f"to {name}"] = p[x], p[: x + 1].sum()
+    figures = [named(each) for each in found]
+    assert set(figures[0]) == set(truth) - {"to 5"}
+    for name in figures[0]:
+        each = np.array([f[name].estimate for f in figures])
+        stated = np.array([f[name].standard_error for f in figures])
+        low, high = np.array([f[name].interval for f in figures]).T
+        assert abs(each.mean() - truth[name]) < 4 * each.std() / math.sqrt(TIMES), name
+        variance = (stated**2).mean()
+        if name in sets:  # G diag(p M) G^T - diag(p), by its definition
+            g = np.linalg.solve(matrix @ (matrix / solve_q(matrix)).T, matrix / solve_q(matrix))
+            w = sets[name] @ g
+            variance = (p @ (matrix @ w**2 - sets[name] ** 2)) / rows
+        assert abs(each.var() / variance - 1) < 0.06, name
+        assert 0.93 < ((low <= truth[name]) & (truth[name] <= high)).mean() < 0.97, name
+    for level, quantile in (("0.3", 0.3), ("0.6", 0.6)):
+        q = VALUES[np.argmax(np.cumsum(p) >= quantile)]
+        inside = [f.quantiles[level].interval[0] <= q <= f.quantiles[level].interval[1]
+                  for f in found]  # fmt: skip
+        assert np.mean(inside) > 0.93
+
+
+def solve_q(matrix: Any) -> Any:
+    return np.array(WEIGHTS) @ matrix
+
+
+def test_the_weights_of_the_plan_have_the_least_variance_under_it() -> None:
+    """J^-1 - diag(mu), and for other weights more."""
+    rng, mu = np.random.default_rng(4), np.array(WEIGHTS)
+    for k in range(20):
+        matrix = CHANNEL.matrix if k == 0 else rng.dirichlet(np.ones(9) / 2, 4)
+        q = mu @ matrix
+        j = (matrix / q) @ matrix.T
+        assert j @ mu == pytest.approx(np.ones(4))
+        least = np.trace(np.linalg.inv(j)) - 1
+        for weights, factor in ((WEIGHTS, 1.0), ((), 1.0001), ((0.1, 0.2, 0.3, 0.4), 1.0001)):
+            g, usable = LeastSquares(matrix, weights).single
+            assert usable.all()
+            assert g.sum(axis=1) == pytest.approx(np.ones(matrix.shape[1]))
+            noise = float((mu @ (matrix @ g**2 - np.eye(4))).sum())
+            assert noise == pytest.approx(least) if weights == WEIGHTS else noise > factor * least
+    # A value without weight has little, and is estimated all the same.
+    _, usable = LeastSquares(CHANNEL.matrix, (1.0, 0.0, 0.0, 0.0)).single
+    assert usable.all()
+
+
+def test_errors_that_calibrate_expects() -> None:
+    found = expected_errors(NUMBERS, CHANNEL, np.array(WEIGHTS), 2000, LABELS, WEIGHTS)
+    g = LeastSquares(CHANNEL.matrix, WEIGHTS).single[0]
+    cov = (g.T * solve_q(CHANNEL.matrix)) @ g - np.diag(WEIGHTS)
+    upto = np.tri(4)
+    assert found.share_error == pytest.approx(math.sqrt(np.trace(cov) / 4 / 2000))
+    want = math.sqrt(np.trace(upto @ cov @ upto.T) / 4 / 2000)
+    assert found.cdf_error == pytest.approx(want)
+    assert found.mean_error == pytest.approx(math.sqrt(VALUES @ cov @ VALUES / 2000))
+    labelled = CHANNEL.then(LABELS)
+    assert found.noise == pytest.approx(math.sqrt(labelled.mse([4, 3, 2, 1])))
+    from_labels = expected_errors(NUMBERS, labelled, np.array(WEIGHTS), 2000, None, WEIGHTS)
+    assert from_labels.noise == found.noise
+    assert (from_labels.share_error or 0) > found.share_error
+
+
+# What estimates are made from.
+
+ROWS = table(*[("a", "lo")] * 60, *[("a", "mid")] * 30, *[("a", "hi")] * 10, *[("b", "lo")] * 10,
+             *[("b", "mid")] * 30, *[("b", "hi")] * 60)  # fmt: skip
+MANY = pl.from_pandas(ROWS).select(pl.all().repeat_by(20).explode())
+
+
+@pytest.fixture(scope="module")
+def plan() -> pf.Plan:
+    return replace(set_plan(learnt(ROWS)), weights=(0.5, 0.25, 0.25))
+
+
+def test_sets_count_wherever_they_are(plan: pf.Plan, tmp_path: Path) -> None:
+    frame = plan.release(MANY)
+    labels, sets = frame["x"], frame["x (set)"]
+    want = plan.estimate(frame)
+    assert not want.from_labels
+    frame.write_csv(tmp_path / "o.csv")
+    renamed = frame.rename({"x": "y"})
+    for form in (tmp_path / "o.csv", frame.lazy(), frame.to_pandas(), sets, sets.to_list(),
+                 (labels, sets), (labels.to_numpy(), sets.to_numpy()), frame.select("x (set)"),
+                 frame.with_columns(x=pl.lit("?"))):  # fmt: skip
+        assert plan.estimate(form) == want
+    assert plan.estimate(renamed, column="y") == want
+    both = renamed.rename({"x (set)": "y (set)"})
+    assert plan.estimate(both, column="y") == plan.estimate(both, column="y (set)") == want
+    alone = plan.estimate(labels)
+    assert alone.from_labels
+    for form in (frame.select("x"), labels.to_list()):
+        assert plan.estimate(form) == alone
+    for form in (frame, (labels, sets)):
+        assert plan.estimate(form, labels_only=True) == alone
+    for name, figure in alone.frequencies.items():
+        assert figure.standard_error > 1.2 * want.frequencies[name].standard_error
+        assert abs(figure.estimate - 1 / 3) < 5 * figure.standard_error
+        assert (
+            abs(want.frequencies[name].estimate - 1 / 3) < 5 * want.frequencies[name].standard_error
+        )
+
+
+def test_sets_that_are_never_published(plan: pf.Plan) -> None:
+    frame, good = pl.DataFrame({"x": ["lo"] * 4}), ["{hi, lo}", "{*}", "{*}", "{lo, mid}"]
+    for bad, message in (
+        (
+            ["{hi, lo}", "{*}", "{hi}", "{*}"],
+            r"cell that is no released set \('{hi, lo}', '{hi, mid}'",
+        ),
+        (["{hi, lo}", "lo", "{*}", "{*}"], "cell that is no released set"),
+        (["{hi, lo}", "{*}", "{*}", None], "has an empty cell"),
+    ):
+        for form in (bad, (["lo"] * 4, bad), frame.with_columns(pl.Series("x (set)", bad))):
+            with pytest.raises(InputError, match=message):
+                plan.estimate(form)
+    plan.estimate(good)
+    wrong = frame.with_columns(pl.Series("x (set)", ["{hi}", "lo", "{", "{hi}"]))
+    with pytest.raises(InputError, match=r"'x \(set\)' of .* holds none of the sets that the chan"):
+        plan.estimate(wrong)
+    assert plan.estimate(wrong, labels_only=True).from_labels
+    for form in (["{hi}"], (["lo"], ["hi", "{hi}"])):
+        with pytest.raises(InputError, match="cell that is no released level"):
+            plan.estimate(form)
+    assert plan.channel is not None
+    rows = [[8, 5, 0, 0], [8, 5, 0, 0], [5, 8, 0, 0]]
+    never = replace(plan, applied=replace(plan.channel, rows=np.array(rows)))
+    with pytest.raises(InputError, match="a value that the plan's mechanism never publishes"):
+        never.estimate(good)
+
+
+def test_weights_stay_in_the_plan(plan: pf.Plan, tmp_path: Path) -> None:
+    assert pf.Plan.from_json(plan.to_json()).weights == plan.weights == plan.spec().weights
+    channel = pf.calibrate(learnt(ROWS), "0.48", best_for="frequencies")
+    assert channel.weights == pytest.approx([0.35, 0.35, 0.3])
+    for wrong in ([0.5, 0.5], [0, 0, 0], [0.5, 0.6, -0.1]):
+        with pytest.raises(InputError, match=r"weights|>= 0\.0"):
+            edited(plan, weights=wrong)
+    for options in ({}, {"labels_only": True}):
+        spec, out = plan.spec(**options), tmp_path / "o.csv"  # type: ignore[arg-type]
+        report = release_file(MANY, out, spec, force=True)
+        write_record(tmp_path / "r.json", plan, report, spec, publish=True, force=True)
+        read = read_record(tmp_path / "r.json")
+        assert (read.weights, read.labels_only) == ((), bool(options))
+        by_record = estimate_released(out, read)
+        by_plan = replace(plan, weights=()).estimate(out)
+        assert by_record == by_plan
+        assert by_record.from_labels == bool(options)
