@@ -208,7 +208,9 @@ def compare(
             if plan.composition is None:  # else epsilon is not for this release alone
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
-            expected = expected_errors(scenario.support, plan.applied, weights, rows)
+            expected = expected_errors(
+                scenario.support, plan.applied, weights, rows, plan.labels, plan.weights
+            )
             results.append(Result(label, epsilon, plan, expected, distance))
     if not results:
         raise next(iter(failed.values()))
