@@ -67,6 +67,14 @@ def prepare(
     return prepared
 
 
+def cells(frame: Any) -> dict[str, list[Any]]:
+    """The cells of a dataframe of any kind, by column."""
+    import narwhals as nw  # slow to import, as above
+
+    frame = nw.from_native(frame).lazy().collect()
+    return {column.name: column.to_list() for column in frame.iter_columns()}
+
+
 def names(folder: Path) -> list[str]:
     """The names in a folder."""
     return sorted(entry.name for entry in folder.iterdir())

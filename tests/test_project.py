@@ -4,7 +4,7 @@
 import fnmatch
 import re
 import tomllib
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 
 from pufferfish import __version__
 from shared_data import CHECKOUT
@@ -28,11 +28,6 @@ def test_one_licence() -> None:
     licence = read("LICENSE")
     assert "Version 2.0, January 2004" in licence
     assert "END OF TERMS AND CONDITIONS" in licence
-
-
-def test_the_command_is_installed() -> None:
-    [command] = entry_points(group="console_scripts", name="pufferfish")
-    assert command.value == "pufferfish.cli:main"
 
 
 def test_every_source_file_names_the_licence() -> None:

@@ -20,12 +20,13 @@ from typing import Any
 
 import pytest
 
-from ledger.workers import NAME, add, charge_once, opened
+from ledger.workers import NAME, add, change_against, charge_once, opened
 from pufferfish.errors import InputError
 from pufferfish.ledger import records, store
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.records import Dataset, ReleaseRecord, parse_budget, shortened
 from pufferfish.ledger.store import VERSION
+from release_cases import names
 
 HERE = Path(__file__).parent
 POSIX = pytest.mark.skipif(os.name != "posix", reason="modes and signals are POSIX's")
@@ -43,10 +44,6 @@ def releases(path: Path) -> list[ReleaseRecord]:
 
 def ids(path: Path) -> list[str]:
     return [release.id for release in releases(path)]
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir())
 
 
 def ran(program: str, *arguments: object) -> str:
@@ -217,14 +214,6 @@ def as_other_program(path: Path, *statements: str) -> None:
     other_program(path, "CREATE TABLE t (x)", *statements, "INSERT INTO t VALUES (1)")
 
 
-def forget_datasets(path: Path) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        query = "SELECT sql FROM sqlite_master WHERE name = 'dataset_stays'"
-        (trigger,) = connection.execute(query).fetchone()
-        for statement in ("DROP TRIGGER dataset_stays", "DELETE FROM dataset", trigger):
-            connection.execute(statement)
-
-
 NOISE = random.Random(1).randbytes(50_000)
 OTHER = "too short for a ledger, or a database of another program"
 SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -245,7 +234,10 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "the version of 0.1.0": (lambda p: other_program(p, "PRAGMA user_version = 2"), "the format 2"),
     "another table": (lambda p: other_program(p, "CREATE TABLE t (x)"), "not those of a ledger"),
     "a trigger less": (lambda p: other_program(p, "DROP TRIGGER release_stays"), "not those of a"),
-    "records are missing": (forget_datasets, "records are missing"),
+    "records are missing": (
+        lambda p: change_against(p, "dataset_stays", "DELETE FROM dataset"),
+        "records are missing",
+    ),
 }
 
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releasing arrays: what comes out, from which law, and what is refused."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,35 +54,6 @@ def test_mutant_noise_in_floats_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Postprocess, "draw", draw)
     monkeypatch.setattr(Postprocess, "numpy", lambda self, values: values)
     assert not on_lattice()  # .1 + .1 + .1 is not .3 there
-
-
-FORKED = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-from release_cases import channel_job, job
-from pufferfish.release.pipeline import release_any
-from pufferfish.support import Levels
-if sys.argv[2] == "noise":
-    values, spec = [0] * 50, job([0, 1], 1000.0)
-else:
-    values, spec = ["a"] * 200, channel_job(Levels(("a", "b")), [[1, 1], [1, 1]])
-answers = [release_any(values, spec).tolist()]  # its table is made before the fork
-for _ in range(3):
-    out, into = os.pipe()
-    if os.fork() == 0:
-        os.write(into, repr(release_any(values, spec).tolist()).encode())
-        os._exit(0)
-    os.wait()
-    answers.append(eval(os.read(out, 100_000)))
-assert len({tuple(a) for a in answers}) == 4, answers
-"""
-
-
-@pytest.mark.parametrize("kind", ["noise", "channel"])
-def test_forked_processes_never_share_noise(kind: str) -> None:
-    folder = str(Path(__file__).parents[1])
-    command = [sys.executable, "-W", "ignore", "-c", FORKED, folder, kind]
-    subprocess.run(command, check=True, timeout=300)
 
 
 def right(spec: Any, values: Any, finish: Callable[[Fraction], Fraction]) -> bool:

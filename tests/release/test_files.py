@@ -213,14 +213,6 @@ def test_the_output_is_no_other_input(table: Path, monkeypatch: pytest.MonkeyPat
     assert plan.read_text().startswith("x\n")
 
 
-def test_an_output_that_appears_meanwhile_is_kept(table: Path) -> None:
-    out = table.with_name("out.csv")
-    with pytest.raises(InputError, match="exists already"):
-        quiet(table, out, job([0, 1, 5]), progress=lambda *_: out.write_text("precious"))
-    assert out.read_text() == "precious"
-    assert names(table.parent) == ["in.csv", "out.csv"]
-
-
 @pytest.mark.parametrize("out", ["out.xlsx", "out", "no/out.csv"])
 def test_outputs_that_cannot_be(table: Path, out: str) -> None:
     for release in (quiet, prepare):
