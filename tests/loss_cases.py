@@ -15,7 +15,7 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Product, make_lattice
 from pufferfish.tables.rules import Column, Rules, Stratum
-from strategies import Case, Released
+from strategies import Case, Released, Robust
 
 ONE = Fraction(1)
 
@@ -30,6 +30,18 @@ def scenario_of(*priors: dict[str, Any], pairs: Any = "all") -> Scenario:
 
 def scenario_of_case(case: Case) -> Scenario:
     return scenario_of(*case.priors, pairs=case.pairs)
+
+
+def scenario_of_region(case: Robust) -> Scenario:
+    name, value = case.rule
+    priors = [Prior.from_counts(rows, support=list(case.support)) for rows in case.counts]
+    return Scenario([prior.with_region(**{name: value}) for prior in priors], case.pairs)
+
+
+#: Masses that doubles cannot hold.
+EXTREME = Scenario(
+    Prior.from_counts({"a": [1, 10**300, 10**300], "b": [10**300, 1, 10**300]}, support=[0, 1, 2])
+)
 
 
 def kernel_of(made: Any, values: Sequence[Fraction]) -> definitions.Kernel:
