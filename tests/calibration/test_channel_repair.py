@@ -176,9 +176,7 @@ def average(made: Any, scenario: Scenario) -> list[Fraction]:
     [
         {},
         {"invariant": True},
-        {"weights": [1, 1, 1, 1, 1]},
         {"cost": "hamming", "weights": [0, 5, 0, 1, 0]},
-        {"min_keep": "0.25"},
         {"min_keep": "0.25", "weights": [1, 9, 1, 1, 1]},
         {"min_keep": "0.25", "invariant": True},
     ],

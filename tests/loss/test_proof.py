@@ -356,13 +356,6 @@ def test_grids_that_are_too_large_take_worst_cases(monkeypatch: pytest.MonkeyPat
     assert prove(EXTREME, {0: [noise(4.0)]}, HALF).method == "none"
 
 
-def test_noise_and_a_channel_of_a_region_take_worst_cases() -> None:
-    one = Scenario(Prior.from_counts({"A": [5, 1], "B": [3, 4]}, support=[0, 1]))
-    region = Scenario(one.priors[0].with_region(tv_radius=".1"))
-    channel = Channel(one.support, one.support, [[3, 1], [1, 3]])
-    assert prove(region, {0: [noise(1.0), channel]}, None).method == "none"
-
-
 # Regions ------------------------------------------------------------------------------------------
 
 
@@ -421,16 +414,6 @@ def test_regions_enclose_every_extreme_distribution(case: Robust, how: object) -
 @settings(max_examples=100)
 def test_regions_often(case: Robust, how: object) -> None:
     check_region(case, how)  # type: ignore[arg-type]
-
-
-def test_the_values_nobody_has_count_under_a_region() -> None:
-    wide = Prior.from_counts({"a": [5, 4, 0], "b": [4, 5, 0]}, support=[0, 1, 9])
-    near = Prior.from_counts({"a": [5, 4], "b": [4, 5]}, support=[0, 1])
-    assert privacy_loss(wide, scale=1) == privacy_loss(near, scale=1)
-    larger, smaller = (
-        privacy_loss(prior.with_region(tv_radius=".1"), scale=1) for prior in (wide, near)
-    )
-    assert larger > smaller
 
 
 def test_a_robust_loss_that_equals_epsilon_is_decided_in_rationals() -> None:
