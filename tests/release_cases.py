@@ -136,8 +136,3 @@ def law_p(outputs: Iterable[Fraction], chances: dict[Fraction, float]) -> float:
         expected.append(rare[1])
     statistic = float(np.sum((np.array(seen) - expected) ** 2 / np.array(expected)))
     return float(stats.chi2.sf(statistic, max(1, len(seen) - 1)))
-
-
-def exact(values: Any) -> list[Fraction]:
-    """Released numbers as the fractions that they are."""
-    return [Fraction(v) for v in np.asarray(values).tolist()]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files around the code agree with it: one version, one licence, one list of targets."""
 
-import fnmatch
 import re
 import tomllib
 from importlib.metadata import version
@@ -48,12 +47,3 @@ def test_the_makefile_lists_its_targets() -> None:
     steps = re.findall(r"^step (\S+)$", read(".ci/run"), re.M)
     assert set(steps) == {"test", "lint", "docs", "examples", "demo", "test-slow", "test-lowest"}
     assert set(steps) <= set(phony)
-
-
-def test_git_ignores_what_the_examples_write() -> None:
-    ignored = [line.lstrip("/") for line in read(".gitignore").split() if line[0] != "#"]
-    for page in ("docs/tutorial.md", "docs/howto/several-releases.md"):
-        written = re.findall(r"(?:--save|-o|write_table\(\"student\",) \"?([\w.-]+)", read(page))
-        assert len(written) >= 2
-        for name in written:
-            assert any(fnmatch.fnmatch(name, pattern) for pattern in ignored), (page, name)

@@ -250,10 +250,8 @@ def test_a_plan_of_another_prior_costs_worst_cases(ledger: Ledger) -> None:
     plan = pf.calibrate(prior, 0.3).with_columns("x", "s")
     price = opened(ledger, table).price(table, plan)
     assert not price.own
-    assert (price.bound.upper, price.bound.kind) == (
-        3 / Fraction(plan.scale or 1),
-        "worst-case sum",
-    )
+    worst = 3 / Fraction(plan.scale or 1)
+    assert (price.bound.upper, price.bound.kind) == (worst, "worst-case sum")
     spend(ledger, table, plan)
     # From then on everything does.
     z = at_scale(plan_for(table, "z"), 8.0)
@@ -471,10 +469,9 @@ def test_wrong_datasets_and_plans_are_refused(ledger: Ledger) -> None:
     opened(ledger, TABLE)
     nameless = pf.calibrate(pf.Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}}), 1)
     for wrong, words in (
-        ("plan.json", "a Plan is needed"),
-        (nameless, "names its columns"),
+        ("plan.json", "a Plan is needed"), (nameless, "names its columns"),
         (nameless.with_columns("x"), "names its columns"),
-    ):
+    ):  # fmt: skip
         with pytest.raises(InputError, match=words):
             ledger.price(TABLE, wrong)
     with pytest.raises(InputError, match="none of the datasets"):

@@ -314,32 +314,27 @@ attempt(lambda: store.create(path.with_name("new.db")))
 """
 
 
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that other users can reach, for tests that run as root."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-
-
 @POSIX
 @pytest.mark.parametrize("mode, folder_mode", [(0o444, 0o555), (0o666, 0o555), (0o600, 0o755)])
-def test_what_is_read_only_says_so(open_folder: Path, mode: int, folder_mode: int) -> None:
+def test_what_is_read_only_says_so(mode: int, folder_mode: int) -> None:
     if os.geteuid() and mode == 0o600:
         pytest.skip("needs a file of somebody else")
-    books = opened(open_folder / "books.db")
-    charge_once(books, Fraction(1, 9))
-    before = books.read_bytes()
-    books.chmod(mode)
-    open_folder.chmod(folder_mode)
-    looked, charged, made = ran(AS_NOBODY, books).splitlines()
-    open_folder.chmod(0o755)
-    refused = f"refused: the ledger {books} or its folder cannot be read or written"
-    assert looked.startswith(refused if mode == 0o600 else "None")  # looking at it is fine
-    assert charged.startswith(refused)
-    assert made.startswith("refused: cannot write")
-    assert books.read_bytes() == before
-    assert names(open_folder) == ["books.db"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # so that others can reach it, where the tests run as root
+        books = opened(folder / "books.db")
+        charge_once(books, Fraction(1, 9))
+        before = books.read_bytes()
+        books.chmod(mode)
+        folder.chmod(folder_mode)
+        looked, charged, made = ran(AS_NOBODY, books).splitlines()
+        folder.chmod(0o755)
+        refused = f"refused: the ledger {books} or its folder cannot be read or written"
+        assert looked.startswith(refused if mode == 0o600 else "None")  # looking at it is fine
+        assert charged.startswith(refused)
+        assert made.startswith("refused: cannot write")
+        assert books.read_bytes() == before
+        assert names(folder) == ["books.db"]
 
 
 HALF_WAY = """
@@ -442,17 +437,12 @@ def round_of_spending(running: Workers, path: Path, parts: int, times: int) -> s
     return {fault for fault, found in faults.items() if found}
 
 
-@pytest.fixture(scope="module")
-def dozen() -> Iterator[Workers]:
-    with workers(12) as running:
-        yield running
-
-
 @pytest.mark.parametrize("rounds", [3, pytest.param(30, marks=pytest.mark.slow)])
-def test_many_processes_spend_at_once(tmp_path: Path, dozen: Workers, rounds: int) -> None:
-    for k in range(rounds):
-        parts, times = [(8, 1), (5, 2), (11, 1), (40, 2)][k % 4]
-        assert round_of_spending(dozen, tmp_path / f"{k}.db", parts, times) == set()
+def test_many_processes_spend_at_once(tmp_path: Path, rounds: int) -> None:
+    with workers(12) as dozen:
+        for k in range(rounds):
+            parts, times = [(8, 1), (5, 2), (11, 1), (40, 2)][k % 4]
+            assert round_of_spending(dozen, tmp_path / f"{k}.db", parts, times) == set()
 
 
 @pytest.mark.parametrize("mutant, fault", [("without", "overspent"), ("late", "failed")])

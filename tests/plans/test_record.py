@@ -17,23 +17,21 @@ from pufferfish.plans.record import read_record, write_record
 from pufferfish.release.pipeline import release_file
 
 #: 7301 and 7309 are numbers that nothing else in a record looks like.
-USUAL, IMPOSSIBLE = "ill,7301,1", "ill,7305,1"
 CONTENT = ["ill,7301,1"] * 14 + ["ill,7309,0"] * 6 + ["well,7301,1"] * 8 + ["well,7309,0"] * 12
 
 
-def table(folder: Path, kind: str = "number", extra: str = "", name: str = "in.csv") -> Path:
-    text = "\n".join(["health,place,other", *CONTENT, *([extra] if extra else [])]) + "\n"
+def table(folder: Path, kind: str = "number") -> Path:
+    text = "\n".join(["health,place,other", *CONTENT]) + "\n"
     if kind == "level":
         text = text.replace("7301", "north").replace("7309", "south")
-    path = folder / name
+    path = folder / "in.csv"
     path.write_text(text)
     return path
 
 
 def planned(folder: Path, kind: str = "number", epsilon: Any = "0.25", **options: Any) -> pf.Plan:
-    source = table(folder, kind, options.pop("extra", ""))
     mechanism = options.pop("mechanism", None)
-    prior = pf.Prior.from_table(source, secret="health", public="place", **options)
+    prior = pf.Prior.from_table(table(folder, kind), secret="health", public="place", **options)
     return pf.calibrate(prior, epsilon, mechanism)
 
 
@@ -95,14 +93,10 @@ def variants(folder: Path) -> list[Path]:
     """The table, and copies with one secret changed, a row more, another value, a blank."""
     base = table(folder).read_text()
     texts = [
-        base,
-        base.replace("ill", "well", 1),
-        base.replace("ill", "cured", 1),
-        base + USUAL + "\n",
-        base + IMPOSSIBLE + "\n",
-        base + "ill,,1\n",
+        base, base.replace("ill", "well", 1), base.replace("ill", "cured", 1),
+        base + "ill,7301,1\n", base + "ill,7305,1\n", base + "ill,,1\n",  # 7305 is impossible
         "\n".join(base.split("\n")[:3]) + "\n",
-    ]
+    ]  # fmt: skip
     paths = [folder / f"copy{k}.csv" for k in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text)

@@ -65,10 +65,8 @@ def released_law(tmp_path: Path, spec: ReleaseSpec, values: Sequence[Any]) -> li
 
 def published(channel: Channel) -> list[Any]:
     """The names, or the numbers, of the outputs of a channel."""
-    outputs = channel.outputs
-    return (
-        list(outputs.names) if isinstance(outputs, Levels) else [float(v) for v in outputs.values]
-    )
+    outputs: Any = channel.outputs
+    return list(outputs.names if isinstance(outputs, Levels) else map(float, outputs.values))
 
 
 CASES = [

@@ -18,14 +18,13 @@ from pufferfish.release.pipeline import release_any, release_file
 from release_cases import cells, job, level_job
 
 ROWS = {"s": ["a", "b", "a", "c", None], "x": [0, 5, None, 1, 0], "k": ["u", "v", "w", "y", "z"]}
-FRAMES: list[Callable[[Any], Any]] = [
-    lambda rows: pd.DataFrame(rows, index=list("pqrst")),
-    lambda rows: pd.DataFrame(rows).convert_dtypes(),
-    pl.DataFrame,
-    pl.LazyFrame,
-    pa.table,
-]
-NAMES = ["pandas", "pandas-nullable", "polars", "polars-lazy", "pyarrow"]
+FRAMES: dict[str, Callable[[Any], Any]] = {
+    "pandas": lambda rows: pd.DataFrame(rows, index=list("pqrst")),
+    "pandas-nullable": lambda rows: pd.DataFrame(rows).convert_dtypes(),
+    "polars": pl.DataFrame,
+    "polars-lazy": pl.LazyFrame,
+    "pyarrow": pa.table,
+}
 TINY = 1e-3  # a scale at which no noise ever comes
 
 
@@ -37,7 +36,7 @@ def said(call: Callable[[], Any]) -> list[str]:
     return sorted(str(w.message) for w in caught if w.category is OutsidePromiseWarning)
 
 
-@pytest.mark.parametrize("make", FRAMES, ids=NAMES)
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 @pytest.mark.parametrize("keep", [(), ("k",)])
 def test_the_released_column_comes_back_and_what_is_kept(
     make: Callable[[Any], Any], keep: tuple[str, ...]

@@ -138,14 +138,12 @@ def test_out_of_support_has_two_choices() -> None:
 
 # What does not fit 64 bits is refused before anything is drawn.
 
-NAN_CASE = ["0.1", "0.2", "0.30000000000000004"]
-
 
 @pytest.mark.parametrize(
     "spec",
     [
         job([0, 1, 2], 1e20),
-        job(NAN_CASE, 87.5),
+        job(["0.1", "0.2", "0.30000000000000004"], 87.5),
         job([2**63 - 1]),
         job([-(2**63)]),
         job([2**63], 0.0),
