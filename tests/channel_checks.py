@@ -24,6 +24,12 @@ from pufferfish.priors.scenario import Scenario
 
 Distribution = list[Fraction]
 
+HALF = Fraction(1, 2)
+BIT = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
+#: Value 1 occurs under c alone, which is in no pair.
+UNSEEN = {"a": [40, 0, 20, 5, 9], "b": [10, 0, 30, 20, 3], "c": [1, 50, 1, 1, 1]}
+PAIR = Scenario(Prior.from_counts(UNSEEN, support=range(5)), [("a", "b")])
+
 
 def vertices(belief: Point | Region) -> list[Distribution]:
     """The extreme points of what is held possible under one secret."""

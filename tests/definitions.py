@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, combinations, pairwise, permutations, product
 from typing import Any
 
@@ -98,14 +99,10 @@ def loss_at(prior: Prior, pair: Pair, theta: Any, outputs: Iterable[Fraction]) -
     """
     scale = real(theta)
     points = atoms(prior, pair)
-    kernels: dict[Fraction, Real] = {}
 
+    @cache
     def kernel(distance: Fraction) -> Real:
-        if scale == 0:
-            return M.mpf(distance == 0)
-        if distance not in kernels:
-            kernels[distance] = M.exp(-real(distance) / scale)
-        return kernels[distance]
+        return M.exp(-real(distance) / scale) if scale else M.mpf(distance == 0)
 
     first, second = ([real(prior[s].get(x, Fraction(0))) for x in points] for s in pair)
     largest = M.mpf(0)

@@ -16,15 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from channel_checks import costs_of, entries, is_private, least_cost, scenarios, spent
+from channel_checks import BIT, HALF, costs_of, entries, is_private, least_cost, scenarios, spent
 from pufferfish.calibration import channel as module
 from pufferfish.calibration.channel import channel, exponential_below
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
-HALF = Fraction(1, 2)
-BIT = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
 FILE = json.loads((Path(__file__).parent / "reference.json").read_text())
 BLOCKS = {entry["name"]: entry["counts"] for entry in FILE["priors"] if "counts" in entry}
 # Least costs (squared, hamming) on the same alphabet, weights the pooled counts; to 9 decimals.

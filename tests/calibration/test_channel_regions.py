@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from channel_checks import costs_of, is_private, least_cost, scenarios
+from channel_checks import HALF, costs_of, is_private, least_cost, scenarios
 from pufferfish.calibration import channel_program
 from pufferfish.calibration.channel import channel
 from pufferfish.errors import PufferfishError
@@ -16,7 +16,6 @@ from pufferfish.priors.ambiguity import Region
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
-HALF = Fraction(1, 2)
 SOME = Prior.from_counts({"a": [40, 20, 9, 31], "b": [10, 30, 25, 35]}, support=range(4))
 RULES = ({"confidence": "0.9"}, {"tv_radius": "0.01"}, {"tv_radius": "0.3"}, {})
 

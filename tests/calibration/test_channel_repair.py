@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channel_checks import costs_of, entries, is_private, least_cost, scenarios
+from channel_checks import BIT, HALF, PAIR, costs_of, entries, is_private, least_cost, scenarios
 from pufferfish.calibration import channel as module
 from pufferfish.calibration import channel_program, channel_repair
 from pufferfish.calibration.channel import channel, exponential_below
@@ -27,8 +27,6 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
-HALF = Fraction(1, 2)
-BIT = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
 COUNTS = {"s0": [84, 55, 1, 81, 3], "s1": [1, 1, 1, 14, 20], "s2": [4, 30, 9, 9, 9]}
 SOME = Scenario(Prior.from_counts(COUNTS, support=range(5)))
 
@@ -155,9 +153,6 @@ def test_mutant_a_side_condition_is_left_out_of_the_program(
 
 # --- Values that no protected secret can take ---------------------------------------------------
 
-UNSEEN = {"a": [40, 0, 20, 5, 9], "b": [10, 0, 30, 20, 3], "c": [1, 50, 1, 1, 1]}
-PAIR = Scenario(Prior.from_counts(UNSEEN, support=range(5)), [("a", "b")])
-
 
 def average(made: Any, scenario: Scenario) -> list[Fraction]:
     """The mean of what is published for the protected secrets, by its definition."""
@@ -196,7 +191,6 @@ def test_their_row_is_the_average_row(options: dict[str, Any]) -> None:
 def test_weights_of_such_values_count(cost: str, weights: list[int]) -> None:
     """The cheapest channel of those whose row 1 is the average, by equations in the program."""
     solution = channel(PAIR, HALF, cost=cost, weights=weights)
-    masses = average(channel(PAIR, HALF).mechanism, PAIR)
     prior = PAIR.priors[0]
     masses = [sum(prior.probability(s, x) for s in "ab") / 2 for x in range(5)]
     own = np.array([float(m) for m in masses]) - (np.arange(5) == 1)

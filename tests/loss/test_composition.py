@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
@@ -235,14 +236,8 @@ def test_further_releases_are_added_to_what_was_gathered() -> None:
 
 
 def test_rows_that_lack_a_value_draw_a_warning() -> None:
-    pd = pytest.importorskip("pandas")
-    table = pd.DataFrame(
-        {
-            "s": ["a", "b"] * 60,
-            "x": [None] * 80 + [0, 0, 1, 1] * 10,
-            "z": [0, 1] * 40 + [0, 0, 1, 1] * 10,
-        }
-    )
+    known = [0, 0, 1, 1] * 10
+    table = pa.table({"s": ["a", "b"] * 60, "x": [None] * 80 + known, "z": [0, 1] * 40 + known})
     joint = Prior.from_table(table, secret="s", public=["x", "z"])
     with pytest.warns(OutsidePromiseWarning, match="80 rows of the table without a value"):
         joint_loss(joint, [("x", noise(1.0))])

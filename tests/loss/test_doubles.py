@@ -23,7 +23,7 @@ from pufferfish.support import make_levels
 from strategies import Case, Robust, cases, large, robust
 
 ONE = Fraction(1)
-RATES = st.sampled_from([1e-9, 1e-3, 0.1, 0.7, 1.0, 3.0, 50.0, 1e4])
+RATES = st.sampled_from([1e-9, 1e-3, 0.1, 0.7, 1.0, 3.0, 50.0, 1e4, 1e6])
 
 
 def check(scenario: Scenario, u: float) -> None:
@@ -102,13 +102,6 @@ def test_what_does_not_differ_loses_nothing() -> None:
     scenario = Scenario(Prior.from_counts({"a": [1, 2], "b": [2, 4]}, support=[0, 1]))
     assert RateLoss(scenario, {0: ONE}).worst(1.0) == (0.0, [])
     assert RateLoss(scenario, {0: ONE}).worst(1e300)[0] == math.inf  # beyond what doubles hold
-
-
-def test_large_losses_are_worked_out_in_logarithms() -> None:
-    rows = {"a": {0: 1}, "b": {1: ".5", 7: ".5"}, "c": {3: 1}}
-    scenario = Scenario(Prior.from_mapping(rows))
-    for u in (100.0, 1e3, 1e6):
-        check(scenario, u)
 
 
 SHAPES = {

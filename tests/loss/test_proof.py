@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import definitions
+from channel_checks import beliefs
 from definitions import M, real
 from loss_cases import (
     EXTREME,
@@ -219,6 +220,12 @@ def check_loss(case: Case, scale: float) -> None:
     assert judged.loss <= float(case.epsilon) or not judged.holds
 
 
+def in_doubles(case: Case, scale: float) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proof, "BALL_CELLS", 0)
+        check_loss(case, scale)
+
+
 @given(cases(), SCALES | st.just(0.0))
 def test_balls_enclose_the_definition(case: Case, scale: float) -> None:
     check_loss(case, scale)
@@ -226,9 +233,7 @@ def test_balls_enclose_the_definition(case: Case, scale: float) -> None:
 
 @given(cases(), SCALES)
 def test_doubles_enclose_the_definition(case: Case, scale: float) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proof, "BALL_CELLS", 0)
-        check_loss(case, scale)
+    in_doubles(case, scale)
 
 
 @given(large(max_atoms=60), SCALES)
@@ -236,9 +241,8 @@ def test_doubles_enclose_the_definition(case: Case, scale: float) -> None:
 def test_larger_supports_enclose_the_definition(case: Case, scale: float) -> None:
     check_loss(case, scale)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proof, "BALL_CELLS", 0)
         patch.setattr(rounding, "WIDTH", 4)
-        check_loss(case, scale)
+        in_doubles(case, scale)
 
 
 @pytest.mark.slow
@@ -306,6 +310,13 @@ def test_several_releases_often(case: Released) -> None:
     check_released(case)
 
 
+def test_outputs_that_nobody_causes_do_not_count(arithmetic: str) -> None:
+    rows = {"A": [[1, 0], [0, 2]], "B": [[2, 0], [0, 1]]}
+    scenario = Scenario(Prior.from_counts(rows, support={"x": [0, 1], "z": [0, 1]}))
+    both = {0: [noise(0.0)], 1: [noise(0.0)]}
+    assert loss_bound(scenario, both).value == pytest.approx(math.log(2), rel=1e-12)
+
+
 def test_outputs_of_all_releases_are_named() -> None:
     scenario = scenario_of({"a": {"x": ".9", "y": ".1"}, "b": {"x": ".1", "y": ".9"}})
     channel = Channel(scenario.support, make_levels(["p", "q"]), [[3, 1], [1, 3]])
@@ -347,6 +358,10 @@ def test_grids_that_are_too_large_take_worst_cases(monkeypatch: pytest.MonkeyPat
         assert not prove(scenario, {0: [noise(3.9)]}, HALF).decided
     with pytest.raises(kernel.GridTooLarge):
         loss_bound(scenario, {0: [noise(4.0)]}, 2)
+    # Noise and a channel of one column are not proved together for a region.
+    robust = Scenario(EXTREME.priors[0].with_region(tv_radius=".1"))
+    channel = Channel(robust.support, robust.support, [[3, 1, 1], [1, 3, 1], [1, 1, 3]])
+    assert prove(robust, {0: [noise(1.0), channel]}, None).method == "none"
     # Small enough to be worked out, but not to be proved: for doubles the masses are too extreme.
     monkeypatch.setattr(proof, "_LAST_BALL_CELLS", 10)
     assert prove(EXTREME, {0: [noise(4.0)]}, HALF).method == "ball"
@@ -359,26 +374,6 @@ def test_grids_that_are_too_large_take_worst_cases(monkeypatch: pytest.MonkeyPat
 # Regions ------------------------------------------------------------------------------------------
 
 
-def corners(case: Robust, scenario: Scenario) -> list[dict[str, list[list[Fraction]]]]:
-    """Every extreme distribution of every secret, for each adversary."""
-    found = []
-    for rho, sets in enumerate(scenario.sets()):
-        own = {}
-        for secret, region in zip(scenario.protected, sets, strict=True):
-            if case.rule[0] == "confidence":
-                least = [Fraction(v, region.unit) for v in region.least]
-                room = [Fraction(v, region.unit) for v in region.room]
-                most = [a + b for a, b in zip(least, room, strict=True)]
-                vertices = definitions.box_corners(least, most)
-            else:
-                row = case.counts[rho][secret]
-                centre = [Fraction(c, sum(row)) for c in row]
-                vertices = definitions.ball_corners(centre, Fraction(case.rule[1]))
-            own[secret] = [list(p) for p in {tuple(p) for p in vertices}]
-        found.append(own)
-    return found
-
-
 def check_region(case: Robust, scale: float | list[list[int]]) -> None:
     scenario = scenario_of_region(case)
     values = [Fraction(x) for x in case.support]
@@ -388,7 +383,7 @@ def check_region(case: Robust, scale: float | list[list[int]]) -> None:
     else:
         mechanism = noise(scale)
     kernel_ = kernel_of(mechanism, values)
-    truth = definitions.region_loss(corners(case, scenario), case.pairs, kernel_, values)
+    truth = definitions.region_loss(beliefs(scenario), case.pairs, kernel_, values)
     found = certify(scenario, mechanism)
     assert_encloses(found.loss_at_least, found.loss, truth)
     assert found.loss - found.loss_at_least <= 1e-15 * found.loss + 1e-30 or truth == M.inf
@@ -512,12 +507,6 @@ def caught(check: Callable[[], None], name: str, owner: object, mutant: object) 
         patch.setattr(owner, name, mutant)
         with pytest.raises(AssertionError):
             check()
-
-
-def in_doubles(case: Case, scale: float) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proof, "BALL_CELLS", 0)
-        check_loss(case, scale)
 
 
 def test_mutant_a_pass_that_drops_one_direction() -> None:
