@@ -315,7 +315,7 @@ def test_levels_without_an_order_go_through_a_channel(wards: tuple[object, ...])
     )  # fmt: skip
     assert found["cost"] + found["keep_rate"] == pytest.approx(1)
     assert found["keep_rate_of_a_constant"] == 0.45
-    check_refused(run(*wards, "--mechanism", "exact"), "no order", "--order", "channel")
+    check_refused(run(*wards, "--mechanism", "exact"), "have none", "--order", "channel")
     done = run(*wards, "--mechanism", "all")
     assert done.status == 0
     assert "'all' leaves out" in done.err

@@ -106,7 +106,7 @@ def test_what_is_read(
         ("s,x\n", "", ["t.csv"]),
         ("s,x,x\na,1,2\nb,2,3\n", "", ["t.csv"]),
         ("s,x\na,1\nb,2,3\n", "", ["t.csv"]),
-        (rows(*LEVELS), "", ["wasserstein adds noise", "no order", "--order", "channel"]),
+        (rows(*LEVELS), "", ["wasserstein, unlike", "have none", "--order", "channel"]),
         (GAPS, "--order low,mid,high", ["'C'", "--exclude-secret"]),
         (rows("a,First", "a,Second", "b,Third"), "--order First,Second,third",
          ["'third'", "mean 'Third'"]),

@@ -107,7 +107,7 @@ def by_matrix(counts: FloatArray, matrix: FloatArray, support: Support) -> Estim
         check_possible(share, 0.0, 1.0, np.abs(weights[:, x]).max() / rows, support.size)
         frequencies[support.name(x)] = share
     mean, variance = None, None
-    if isinstance(support, Lattice) or support.ordered:
+    if support.ordered:
         mean, variance = _moments(counts, solve, p, bool(usable.all()), lattice_of(support))
     return Estimate(int(rows), frequencies, tuple(lost), mean, variance)
 

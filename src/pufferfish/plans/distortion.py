@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import float_up
-from pufferfish.support import Lattice
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,7 @@ class Distortion:
         conditions: Sequence[str] = (),
     ) -> "Distortion":
         """Return what a channel of a known cost does to values of these weights."""
-        ends = (channel.inputs, channel.outputs)
-        ordered = all(isinstance(end, Lattice) or end.ordered for end in ends)
+        ordered = channel.inputs.ordered and channel.outputs.ordered
         mse = channel.mse(weights) if ordered else math.inf
         return cls(
             cost_name, float_up(cost), channel.keep_rate(weights),

@@ -25,7 +25,7 @@ from pufferfish.priors.ambiguity import (
 )
 from pufferfish.priors.given import support_of
 from pufferfish.priors.prior import Prior, sealed
-from pufferfish.support import Lattice, Levels, Product, Support, lattice_of
+from pufferfish.support import Lattice, Product, Support, lattice_of
 from pufferfish.tables.rules import Stratum
 
 Pair = tuple[str, str]
@@ -315,7 +315,7 @@ def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
     if one_column and all(support == supports[0] for support in supports):
         return tuple(replace(prior, product=first.product) for prior in priors)  # other names
     lattices = [s for s in supports if isinstance(s, Lattice)]
-    unordered = [s for s in supports if isinstance(s, Levels) and not s.ordered]
+    unordered = [s for s in supports if not s.ordered]
     people = any(prior.strata for prior in priors)
     if not one_column or people or len(supports) not in (len(lattices), len(unordered)):
         raise InputError(
