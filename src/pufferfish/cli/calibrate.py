@@ -34,7 +34,7 @@ from pufferfish.cli.results import Result, print_results
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.matrix import expected_errors
 from pufferfish.files import checked_target
-from pufferfish.numbers import FloatArray, show
+from pufferfish.numbers import FloatArray, parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
@@ -84,7 +84,7 @@ _OUTPUT = f"""
     charged in this ledger, and is by default the budget.
 {FORCE}"""
 #: Options that the command for a sample does not repeat, those with a value first.
-_NOT_REPEATED = ("--mechanism", "--save", "--format", "--force", "--explain", "--show-channel")
+_NOT_REPEATED = ("--mechanism", "--format", "--force", "--explain", "--show-channel")
 
 
 class _WithMechanisms(click.Command):
@@ -117,11 +117,17 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     method: Callable[..., Plan] = calibrate_alone
     epsilon, priors, save, force = (given[n] for n in ("epsilon", "prior", "save", "force"))
     channels, form = given["show_channel"], given["format"]
+    budget = None
     if given["ledger"] is not None:
         method, budget = _beside(given["ledger"], table, given["secret"])
         epsilon = epsilon or (budget,)
-        messages.note("with all that is charged the joint loss stays within epsilon and the budget")
+        messages.note(
+            "epsilon is for everything charged together with this release, and at most the budget "
+            f"{budget}"
+        )
     (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
+    if budget is not None:
+        texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
         check_one(texts, hint, names)
         checked_target(save, None if table in (None, "-") else Path(str(table)), force, priors)
@@ -137,7 +143,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
         process.check()
         plan.save(save, force=force)
-        messages.note(f"the plan is saved as {save}{'; it is private' * plan.from_rows}")
+        messages.note(f"the plan is saved as {save}{'; it is private' if plan.from_rows else ''}")
     if hint:
         messages.note(hint)
     for name, why in {**left_out, **failed}.items():
@@ -205,11 +211,13 @@ def compare(
                     raise
                 failed[label] = error
                 continue
-            if plan.composition is None:  # else epsilon is not for this release alone
+            joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
+            if not joint:
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
             expected = expected_errors(scenario.support, plan.applied, weights, rows)
-            results.append(Result(label, epsilon, plan, expected, distance))
+            own = None if joint else distance
+            results.append(Result(label, epsilon, plan, expected, weights, own, joint))
     if not results:
         raise next(iter(failed.values()))
     return results, failed
@@ -237,11 +245,12 @@ def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], a
     kept = [
         word
         for before, word in zip(("", *arguments), arguments, strict=False)
-        if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:3]
+        if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:2]
     ]
     only = asked or all(r.plan.channel is not None for r in results)
     channel = ["--mechanism", "channel"] if only else []
-    return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95"])
+    force = ["--force"] if any(word.startswith("--save") for word in kept) else []
+    return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95", *force])
 
 
 def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:

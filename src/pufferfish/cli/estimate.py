@@ -79,18 +79,21 @@ def estimate(
         print_lines([f"{released}: {found.rows} rows, released by {by}",
                      sentences.mechanism_words(spec.mechanism), ""])  # fmt: skip
         shown = [_cells(line) for line in lines if line["estimate"] is not None]
-        headers = ["", "estimate", "standard error", "95 % interval"]
-        print_table(headers, [*shown[:-2][:_MOST_LINES], *shown[-2:]], [0])
-        print_lines(["", *(f"note: {note}" for note in notes)])
+        if shown:
+            headers = ["", "estimate", "standard error", "95 % interval"]
+            print_table(headers, shown[: _MOST_LINES + 2], [0])
+            print_lines([""])
+        print_lines(f"note: {note}" for note in notes)
 
 
 def _lines(found: Estimate) -> list[dict[str, Any]]:
     """Return every figure as a row."""
     named: list[tuple[str, str | None, Figure | None]] = [
-        ("frequency", name, figure) for name, figure in found.frequencies.items()
+        ("mean", None, found.mean),
+        ("variance", None, found.variance),
+        *(("frequency", name, figure) for name, figure in found.frequencies.items()),
+        *(("frequency", name, None) for name in found.not_estimable),
     ]
-    named += [("frequency", name, None) for name in found.not_estimable]
-    named += [("mean", None, found.mean), ("variance", None, found.variance)]
     return [
         {
             "figure": kind,
@@ -108,7 +111,8 @@ def _cells(line: Mapping[str, Any]) -> list[str]:
     """Return a row of the table."""
     kind, levels, *numbers = line.values()
     value, error, low, high = (brief(number, 4) for number in numbers)
-    return [kind if levels is None else f"share of {levels}", value, error, f"{low} to {high}"]
+    interval = "published as it is" if error == "0" else f"{low} to {high}"
+    return [kind if levels is None else f"share of {levels}", value, error, interval]
 
 
 def _notes(found: Estimate) -> list[str]:

@@ -69,12 +69,14 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
     pairs, files, order = options["pair"], options["prior"], options["order"]
     if order not in (None, *NAMED_ORDERS):
         order = _levels(order, "--order")
-    asked = None not in (table, options["secret"], options["public"])
-    if bool(files) == (table is not None) or not (files or asked):
+    if bool(files) == (table is not None):
         raise InputError(
             "give a TABLE with --secret COL and --public COL, or a prior with --prior FILE, not "
             "both"
         )
+    lacking = [f"--{name} COL" for name in ("secret", "public") if options[name] is None]
+    if lacking and not files:
+        raise InputError(f"{' and '.join(lacking)} must be given with a TABLE")
     if not files:
         given = {name: options[name] for name in (*OF_BOTH, *_OF_TABLES, "tv_radius")}
         levels = None if options["levels"] is None else _levels(options["levels"], "--levels")
@@ -120,7 +122,7 @@ def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
 def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
     """Check that there is exactly one epsilon and one mechanism, as a plan has."""
     if len(epsilons) > 1 or len(names) > 1 or "all" in names:
-        given = f"{listed((*epsilons, *names))} were given{'; ' * bool(hint)}{hint}"
+        given = f"{listed((*epsilons, *names))} were given{f'; {hint}' if hint else ''}"
         raise InputError(f"--save takes exactly one epsilon and one mechanism, but {given}")
 
 

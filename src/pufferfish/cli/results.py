@@ -4,18 +4,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from pufferfish.cli.output import brief, print_lines, print_table, share
 from pufferfish.estimate.matrix import Expected
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import rounded_up
+from pufferfish.numbers import FloatArray, rounded_up
 from pufferfish.plans.plan import Plan
 from pufferfish.support import Levels
 
-#: Noise of so many times the column's spread leaves nothing of it: fewer than 4 % of the variance
-#: of a released value is the column's own.
-_NOTHING = 5.0
+#: Averages survive an error below this share of the spread; where the number of rows is not known,
+#: noise below so many times the spread.
+_CLOSE = 0.2
+_NOISY = 5.0
+#: Columns of a terminal, and the smallest chance that is printed.
+_WIDTH = 80
+_LEAST = 1e-9
 _HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
             "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
 #: What programs are told of a plan, and of its result.
@@ -23,19 +29,22 @@ _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost",
 _OF_RESULT = ("reduction_vs_wasserstein", "keep_rate_of_a_constant", "survives", "loss_at_95")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """One line of the comparison: a plan for an epsilon, as the user wrote it, and its name there.
 
-    ``expected`` are the errors to expect of a release; ``distance`` is the scale of wasserstein
-    times epsilon, where this mechanism can be compared with it.
+    ``expected`` are the errors to expect of a release of values of these ``frequencies``;
+    ``distance`` is the scale of wasserstein times epsilon, where this mechanism can be compared
+    with it. ``joint``: epsilon is for everything charged together with this release.
     """
 
     name: str
     epsilon: str
     plan: Plan
     expected: Expected
+    frequencies: FloatArray
     distance: Fraction | None
+    joint: bool
 
     @property
     def loss_at_95(self) -> float | None:
@@ -44,14 +53,36 @@ class Result:
         return None if risk is None or self.plan.regions else risk.loss_at_95
 
     @property
-    def survives(self) -> bool:
-        """Whether a released value tells anything of its own row."""
-        plan, ratio = self.plan, self.expected.noise_to_spread
+    def gone(self) -> list[int]:
+        """The values that are outputs of a channel, and that it never publishes."""
+        channel = self.plan.channel
+        if channel is None:
+            return []
+        used = channel.rows.any(axis=0)
+        return [x for x, y in enumerate(channel.same) if y is not None and not used[y]]
+
+    @property
+    def left(self) -> Literal["values", "averages", "little"]:
+        """What a release leaves of the column: single values, averages alone, or not even these."""
+        plan, found, p = self.plan, self.expected, self.frequencies
         # One constant for everybody, the mean, has an error of the spread.
-        most = _NOTHING if plan.channel is None else 1.0
-        kept = plan.keep_rate or 0.0
-        few_errors = ratio is not None and ratio < most
-        return few_errors or plan.unchanged or kept > self.keep_rate_of_a_constant + 1e-9
+        ratio = np.inf if found.noise_to_spread is None else found.noise_to_spread
+        near = ratio < 1 or (plan.keep_rate or 0) > self.keep_rate_of_a_constant + 1e-9
+        if plan.unchanged or (near and p[self.gone].sum() <= p.sum() / 2):
+            return "values"
+        error, spread = found.mean_error, found.spread
+        if spread is None:
+            error, spread = found.share_error, float(np.sqrt((p * (1 - p)).mean()))
+        if error is None:  # it depends on the number of rows, or cannot be told
+            close = plan.channel is None and ratio < _NOISY
+        else:
+            close = error < _CLOSE * spread
+        return "averages" if close else "little"
+
+    @property
+    def survives(self) -> bool:
+        """Whether a release tells anything of the column."""
+        return self.left != "little"
 
     @property
     def keep_rate_of_a_constant(self) -> float:
@@ -118,9 +149,19 @@ def print_results(results: Sequence[Result], channels: bool) -> None:
 
 def _print_channel(channel: Channel) -> None:
     """Print a channel: a line for each value, a column for each output."""
+    outputs = list(map(channel.outputs.name, range(channel.outputs.size)))
     rows = [
-        # No chance that is not 0 or 1 is printed as if it were.
-        [channel.inputs.name(x), *(brief(min(p, 0.9999) if p < 1 else p, 4) for p in chances)]
+        [channel.inputs.name(x), *map(_chance, chances)]
         for x, chances in enumerate(channel.matrix.tolist())
     ]
-    print_table(["value", *map(channel.outputs.name, range(channel.outputs.size))], rows, [0])
+    first = max(len(row[0]) for row in [["value"], *rows])
+    widest = max(len(cell) for cells in [outputs, *(row[1:] for row in rows)] for cell in cells)
+    most = max(1, (_WIDTH - first) // (widest + 2))
+    for k in range(0, len(outputs), most):
+        part = [[row[0], *row[k + 1 : k + 1 + most]] for row in rows]
+        print_table(["value", *outputs[k : k + most]], part, [0])
+
+
+def _chance(p: float) -> str:
+    """Return a chance; none that is not 0 or 1 is printed as if it were."""
+    return f"<{_LEAST:g}" if 0 < p < _LEAST else brief(min(p, 0.9999) if p < 1 else p, 4)

@@ -75,7 +75,7 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
         pairs = f"pairs {listed_pairs(scenario.pairs, 8)}"
     if report is not None:
         counts = dict(report.secrets)
-        named = joined(f"{quoted(name)} {counts[name]}" for name in scenario.protected)
+        named = joined(f"{quoted(name)}: {counts[name]}" for name in scenario.protected)
         secrets = f"{quoted(report.rules.secret or '')}, rows {named}"
         rows, more = counted(report.rows_used, "row"), report_lines(report)
     elif len(scenario.priors) > 1:
@@ -83,7 +83,7 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
     region = region_words(scenario.rules)
     return [
         f"{source}: {rows}",
-        f"hidden: {secrets}" + f"; {pairs}" * (len(scenario.pairs) > 1),
+        f"hidden: {secrets}; {pairs}" if len(scenario.pairs) > 1 else f"hidden: {secrets}",
         f"published: {quoted(column) if column else 'a column'}, {support_words(scenario.support)}",
         *([f"for every prior within {region}"] if region else []),
         *more,
@@ -100,7 +100,8 @@ def scenario_notes(scenario: Scenario) -> list[str]:
     ]
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
-        notes.append(f"promised nothing, as in no pair: {listed(left, 2)}")
+        are = "is" if len(left) == 1 else "are"
+        notes.append(f"nothing is promised for {listed(left, 2)}, which {are} in no pair")
     return list(dict.fromkeys(notes))
 
 
@@ -110,14 +111,6 @@ def mechanism_words(mechanism: DiscreteLaplace | Channel) -> str:
         return f"discrete Laplace noise of scale {rounded_up(mechanism.scale, 10)}"
     kind = "levels" if isinstance(mechanism.outputs, Levels) else "values"
     return f"a channel from {mechanism.inputs.size} to {mechanism.outputs.size} {kind}"
-
-
-def never_published(channel: Channel) -> list[str]:
-    """Return the values that are outputs of a channel, and that it never publishes."""
-    used = [any(column) for column in channel.rows.T.tolist()]
-    return [
-        channel.inputs.name(x) for x, y in enumerate(channel.same) if y is not None and not used[y]
-    ]
 
 
 def certificate_words(certificate: Certificate) -> str:
@@ -134,9 +127,10 @@ def assumption_words(plan: Plan) -> str:
     who = "each row as one person's"
     if plan.unit is not None:
         who = f"all rows of a person (by {quoted(plan.unit)}) together"
+    private = " Keep the plan private: it depends on every row." if plan.from_rows else ""
     return (
         f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
-        + " Keep the plan private: it depends on every row." * plan.from_rows
+        f"{private}"
     )
 
 
@@ -161,7 +155,7 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     elif report.keep:
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
-        lines.append(f"not proved again here: pufferfish verify {plan_file} TABLE does")
+        lines.append(f"it is not proved again here, but by: pufferfish verify {plan_file} TABLE")
     return [*lines, assumption_words(plan)]
 
 
@@ -207,13 +201,13 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
         *survival_lines(results),
     ]
     if len(results) == 1 and results[0].survives and not results[0].plan.unchanged:
-        ratio = results[0].expected.noise_to_spread or 0.0
-        drowned = results[0].plan.channel is None and ratio >= 1
-        word = "Averages survive, single values do not" if drowned else "The column survives"
+        averages = results[0].left == "averages"
+        word = "Averages survive, single values do not" if averages else "The column survives"
         lines.append(f"{word}: {_left(results[0])}.")
     if any(r.plan.from_rows for r in results):
         lines.append(
-            "The plan is private: it depends on every row of the table. Keep both together."
+            "The plan is private: it depends on every row of the table. Keep the plan with the "
+            "table."
         )
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
 
@@ -233,13 +227,18 @@ def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     """Return what was proved, and on which condition."""
     report, region = scenario.priors[0].report, region_words(scenario.rules)
     condition = ", if the given prior is the true one"
+    if len(scenario.priors) > 1:
+        condition = ", if one of the given priors is the true one"
     if region:
         condition = f" for every prior within {region}"
     elif report is not None:
         condition = f", if these {report.rows_used} rows are all there is"
-    every = "each is" if len(results) > 1 else "the loss is"
-    limits = listed(dict.fromkeys(r.epsilon for r in results))
-    return f"Proved: {every} within epsilon {limits}{condition}."
+    every = "each loss" if len(results) > 1 else "the loss"
+    if any(r.joint for r in results):
+        every += ", together with all that is charged,"
+    limits = {r.epsilon for r in results}
+    limit = "its epsilon" if len(limits) > 1 else f"epsilon {limits.pop()}"
+    return f"Proved: {every} is within {limit}{condition}."
 
 
 def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
@@ -250,10 +249,13 @@ def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) ->
     over = [(loss, r) for loss, r in known if loss > r.plan.epsilon]
     if over:
         loss, worst = max(over, key=lambda pair: pair[0])
-        why = "; inf: too few rows show that an output occurs for every secret" * math.isinf(loss)
+        why = ""
+        if math.isinf(loss):
+            why = "; inf: too few rows show that an output occurs for every secret"
         return [
             f"If they are a sample, the loss may be as large as {rounded_up(loss, 3)} with "
-            f"{worst.name} (95 % confidence{why}). If no other value can occur, this holds then:",
+            f"{worst.name} (95 % confidence{why}). This command holds then, if no other value can "
+            "occur:",
             f"  {command}",
         ]
     if len(known) == len(results):
@@ -263,21 +265,26 @@ def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) ->
 
 def survival_lines(results: Sequence[Result]) -> list[str]:
     """Return where nothing of the column is left, where it is published as it is or levels go."""
+    lines = []
     lost = [r for r in results if not r.survives]
     if len(lost) == len(results):
         least = min(lost, key=lambda r: r.expected.noise_to_spread or 0.0)
-        return [f"NOTHING OF THE COLUMN IS LEFT: {_left(least)}. A larger epsilon keeps more."]
-    lines = []
-    if lost:
-        lines.append(f"Nothing of the column is left with {listed(r.name for r in lost)}.")
+        more = "" if any(r.joint for r in lost) else " A larger epsilon keeps more."
+        lines.append(f"LITTLE OR NOTHING OF THE COLUMN IS LEFT: {_left(least)}.{more}")
+    elif lost:
+        names = listed(r.name for r in lost)
+        lines.append(f"Little or nothing of the column is left with {names}.")
     same = [r for r in results if r.plan.unchanged]
     if same:
-        needed = "release needs --allow-unchanged, or for noise --min-scale"
+        needed = "release needs --allow-unchanged"
+        if any(r.plan.channel is None for r in same):
+            needed += " or --min-scale"
         lines.append(f"PUBLISHED UNCHANGED with {listed(r.name for r in same)}: {needed}.")
     for r in results:
-        gone = [] if r.plan.channel is None else never_published(r.plan.channel)
-        if gone and r.survives and r not in same:
-            lines.append(f"Never published by {r.name}: {listed(gone)} (--min-keep prevents it).")
+        if r.gone and not r.plan.unchanged:
+            support, number = r.plan.support, len(r.gone)
+            gone = f"{number} of {support.size} values, {listed(map(support.name, r.gone))}"
+            lines.append(f"Never published by {r.name}: {gone} (--min-keep prevents it).")
     return lines
 
 
@@ -285,6 +292,11 @@ def _left(result: Result) -> str:
     """Return how much of a column is left."""
     kept = result.plan.keep_rate
     if kept is None:
-        return f"the noise is {brief(result.expected.noise_to_spread, 2)} times its spread"
+        found = result.expected
+        times = brief(found.noise_to_spread, 2)
+        words = f"the noise is {'as large as' if times == '1' else f'{times} times'} its spread"
+        if found.mean_error and found.spread:
+            words += f", the error of the mean {brief(found.mean_error / found.spread, 2)} times"
+        return words
     constant = share(result.keep_rate_of_a_constant)
     return f"{share(kept)} of the rows stay as they are (one constant: {constant})"

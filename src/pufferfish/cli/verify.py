@@ -36,7 +36,11 @@ def verify(
     if (table is None) == (not prior):
         both = ", not both" if prior else ""
         raise InputError(f"verify needs the prior: give a TABLE or --prior FILE{both}")
-    loaded = Plan.load(plan)
+    try:
+        loaded = Plan.load(plan)
+    except InputError as error:
+        error.add_note("the first argument is the plan: pufferfish verify PLAN TABLE")
+        raise
     if table is None:
         scenario = scenario_of_priors(loaded, prior)
     else:
