@@ -102,11 +102,10 @@ def shown(line: str, stream: Any) -> str:
     if len(text) <= width or not stream.isatty():
         return text
     words, colon, command = text.partition(": pufferfish ")
-    lines = textwrap.wrap(
-        words + colon[:1], width, subsequent_indent="  ", break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
-    return "\n".join([*lines, f"  pufferfish {command}"] if colon else lines)
+    filled = textwrap.fill(
+        words, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return f"{filled}:\n  pufferfish {command}" if colon else filled
 
 
 class Messages:

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,8 @@ from pufferfish.support import Levels
 #: noise below so many times the spread.
 _CLOSE = 0.2
 _NOISY = 5.0
-#: Columns of a terminal, and the smallest chance that is printed.
+#: Columns of a terminal.
 _WIDTH = 80
-_LEAST = 1e-9
 _HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
             "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
 #: What programs are told of a plan, and of its result.
@@ -58,31 +57,29 @@ class Result:
         channel = self.plan.channel
         if channel is None:
             return []
-        used = channel.rows.any(axis=0)
-        return [x for x, y in enumerate(channel.same) if y is not None and not used[y]]
+        used = channel.rows.T.tolist()
+        return [x for x, y in enumerate(channel.same) if y is not None and not any(used[y])]
 
     @property
-    def left(self) -> Literal["values", "averages", "little"]:
-        """What a release leaves of the column: single values, averages alone, or not even these."""
+    def left(self) -> str:
+        """What a release leaves of the column: its "values", only its "averages", or ""."""
         plan, found, p = self.plan, self.expected, self.frequencies
-        # One constant for everybody, the mean, has an error of the spread.
         ratio = np.inf if found.noise_to_spread is None else found.noise_to_spread
+        # One constant for everybody, the mean, has an error of the spread.
         near = ratio < 1 or (plan.keep_rate or 0) > self.keep_rate_of_a_constant + 1e-9
-        if plan.unchanged or (near and p[self.gone].sum() <= p.sum() / 2):
+        if plan.unchanged or (near and p[self.gone].sum() <= 0.5):
             return "values"
         error, spread = found.mean_error, found.spread
         if spread is None:
-            error, spread = found.share_error, float(np.sqrt((p * (1 - p)).mean()))
-        if error is None:  # it depends on the number of rows, or cannot be told
-            close = plan.channel is None and ratio < _NOISY
-        else:
-            close = error < _CLOSE * spread
-        return "averages" if close else "little"
+            error, spread = found.share_error, np.sqrt((p * (1 - p)).mean())
+        if error is None:  # a channel that merges levels, or an unknown number of rows
+            return "averages" if plan.channel is None and ratio < _NOISY else ""
+        return "averages" if error < _CLOSE * spread else ""
 
     @property
     def survives(self) -> bool:
         """Whether a release tells anything of the column."""
-        return self.left != "little"
+        return bool(self.left)
 
     @property
     def keep_rate_of_a_constant(self) -> float:
@@ -148,20 +145,17 @@ def print_results(results: Sequence[Result], channels: bool) -> None:
 
 
 def _print_channel(channel: Channel) -> None:
-    """Print a channel: a line for each value, a column for each output."""
-    outputs = list(map(channel.outputs.name, range(channel.outputs.size)))
-    rows = [
-        [channel.inputs.name(x), *map(_chance, chances)]
-        for x, chances in enumerate(channel.matrix.tolist())
-    ]
-    first = max(len(row[0]) for row in [["value"], *rows])
-    widest = max(len(cell) for cells in [outputs, *(row[1:] for row in rows)] for cell in cells)
-    most = max(1, (_WIDTH - first) // (widest + 2))
-    for k in range(0, len(outputs), most):
-        part = [[row[0], *row[k + 1 : k + 1 + most]] for row in rows]
-        print_table(["value", *outputs[k : k + most]], part, [0])
+    """Print a channel: a line for each value, and as many columns of outputs as fit beside it."""
+    names = list(map(channel.outputs.name, range(channel.outputs.size)))
+    most = max(1, _WIDTH // (max(8, *map(len, names)) + 2) - 1)
+    for k in range(0, len(names), most):
+        rows = [
+            [channel.inputs.name(x), *map(_chance, chances[k : k + most])]
+            for x, chances in enumerate(channel.matrix.tolist())
+        ]
+        print_table(["value", *names[k : k + most]], rows, [0])
 
 
 def _chance(p: float) -> str:
     """Return a chance; none that is not 0 or 1 is printed as if it were."""
-    return f"<{_LEAST:g}" if 0 < p < _LEAST else brief(min(p, 0.9999) if p < 1 else p, 4)
+    return "<1e-9" if 0 < p < 1e-9 else brief(min(p, 0.9999) if p < 1 else p, 4)
