@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from definitions import ball_corners, box_corners
-from pufferfish.mechanisms import Channel
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -88,6 +88,20 @@ def is_private(scenario: Scenario, channel: Channel, epsilon: Fraction) -> bool:
     with mpmath.workdps(80):
         loss = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
         return bool(loss <= mpmath.mpf(epsilon.numerator) / epsilon.denominator)
+
+
+def pooled(scenario: Scenario) -> list[Fraction]:
+    """How much each value counts: pooled rows of the protected secrets, or the mean of the P_s."""
+    rows = all(prior.from_rows for prior in scenario.priors)
+    found = [
+        sum(
+            Fraction(int(prior.counts[prior.row(s), x])) if rows else prior.probability(s, x)
+            for prior in scenario.priors
+            for s in scenario.protected
+        )
+        for x in range(scenario.support.size)
+    ]
+    return [mass / sum(found) for mass in found]
 
 
 def spent(channel: Channel, weights: Sequence[Fraction], costs: Any) -> Fraction:

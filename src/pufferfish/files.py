@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 28
 def checked_target(
     output: str | Path, source: Path | None, force: bool, inputs: Iterable[str | Path] = ()
 ) -> Path:
-    """Return the file that an output path means, links followed, after every check that is free.
+    """Resolve an output path, and check all that can be checked without writing.
 
     It must be none of the inputs, nor a folder or special file, in a folder that exists, and new
     unless ``force`` is set.

@@ -79,9 +79,9 @@ class Levels:
     def __post_init__(self) -> None:
         if "" in self.names:
             raise InputError("a level needs a name; an empty cell means a missing value")
-        [(name, times)] = Counter(self.names).most_common(1) or [("", 0)]
-        if times > 1:
-            raise InputError(f"the level {name!r} is named more than once")
+        repeated = [name for name, times in Counter(self.names).items() if times > 1]
+        if repeated:
+            raise InputError(f"the level {repeated[0]!r} is named more than once")
         try:
             "".join(self.names).encode()
         except UnicodeEncodeError:

@@ -16,7 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from channel_checks import BIT, HALF, costs_of, entries, is_private, least_cost, scenarios, spent
+from channel_checks import (
+    BIT,
+    HALF,
+    costs_of,
+    entries,
+    is_private,
+    least_cost,
+    pooled,
+    scenarios,
+    spent,
+)
 from pufferfish.calibration import channel as module
 from pufferfish.calibration.channel import channel, exponential_below
 from pufferfish.errors import InputError, PufferfishError
@@ -69,8 +79,9 @@ def check(scenario: Scenario, epsilon: Fraction, cost: str) -> None:
     solution = channel(scenario, epsilon, cost=cost)
     assert is_private(scenario, solution.mechanism, epsilon)
     costs = costs_of(scenario, cost)
-    assert solution.cost == spent(solution.mechanism, solution.weights, costs)
-    found, least = float(solution.cost), least_cost(scenario, epsilon, costs, solution.weights)
+    mu = pooled(scenario)
+    assert solution.cost == spent(solution.mechanism, mu, costs)
+    found, least = float(solution.cost), least_cost(scenario, epsilon, costs, mu)
     assert abs(found - least) <= 1e-6 * max(1.0, least)
     # The bound holds of what another solver finds, too.
     assert found - solution.distortion.gap <= least + 1e-7 * max(1.0, least)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from channel_checks import HALF, costs_of, is_private, least_cost, scenarios
+from channel_checks import HALF, costs_of, is_private, least_cost, pooled, scenarios
 from pufferfish.calibration import channel_program
 from pufferfish.calibration.channel import channel
 from pufferfish.errors import PufferfishError
@@ -31,7 +31,7 @@ def test_channels_hold_at_every_vertex_and_cost_no_more(case: tuple[Scenario, Fr
     scenario, epsilon = case
     solution = channel(scenario, epsilon, cost="squared")
     assert is_private(scenario, solution.mechanism, epsilon)
-    least = least_cost(scenario, epsilon, costs_of(scenario, "squared"), solution.weights)
+    least = least_cost(scenario, epsilon, costs_of(scenario, "squared"), pooled(scenario))
     assert float(solution.cost) == pytest.approx(least, rel=1e-6, abs=1e-6)
     assert solution.distortion.gap <= 1e-6 * max(1.0, least)
     plain = channel(without_regions(scenario), epsilon, cost="squared")
@@ -53,7 +53,7 @@ def test_more_confidence_costs_more() -> None:
     # Where nothing is known at all, nothing is published of the value.
     nothing = channel(Scenario(SOME.with_region(tv_radius="1")), HALF)
     points = Scenario(Prior.from_mapping({f"s{x}": {x: 1} for x in range(4)}))
-    hidden = channel(points, HALF, weights=nothing.weights)
+    hidden = channel(points, HALF, weights=pooled(Scenario(SOME)))
     assert float(nothing.cost) == pytest.approx(float(hidden.cost), rel=1e-9)
 
 

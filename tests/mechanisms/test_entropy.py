@@ -13,10 +13,11 @@ import pytest
 
 from noise_checks import all_different
 from pufferfish.errors import InputError
-from pufferfish.mechanisms import Channel, DiscreteLaplace
 from pufferfish.mechanisms import channel as channel_module
 from pufferfish.mechanisms import laplace as laplace_module
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import EntropyStuck, seeded_entropy
+from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.support import Levels
 
 ONE = Fraction(1)
@@ -99,8 +100,9 @@ FORK = """
 import os, sys
 from fractions import Fraction
 import numpy as np
-from pufferfish.mechanisms import Channel, DiscreteLaplace
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import seeded_entropy, system_entropy
+from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.support import Levels
 
 sources = {

@@ -12,9 +12,8 @@ import pytest
 
 from noise_checks import DRAWS, LEAST_P, OFF, fit, residues, same_law
 from pufferfish.errors import InputError
-from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.mechanisms.entropy import system_entropy
-from pufferfish.mechanisms.laplace import MAX_STEPS, _Digits, _digits_of
+from pufferfish.mechanisms.laplace import MAX_STEPS, DiscreteLaplace, _Digits, _digits_of
 from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Digit, Interval, SignedGeometric
 

@@ -147,7 +147,10 @@ def _known_rows(scenario: Scenario) -> set[int]:
 def _judged(
     before: Composition, wanted: Wanted, epsilon: Fraction, factor: float
 ) -> tuple[list[Proposal], bool, float]:
-    """Return noises of a common factor with the bound of everything; whether it fits, and how."""
+    """Return the scaled noises with the bound of all releases.
+
+    Also whether that is within epsilon, and its value.
+    """
     everything, noises = before, []
     for at, ratio in wanted:
         step = lattice_of(before.scenario.product.axes[at]).step

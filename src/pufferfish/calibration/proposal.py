@@ -13,8 +13,8 @@ from pufferfish.plans.distortion import Distortion
 class Proposal:
     """A mechanism; ``bound`` is the loss of it and all previous releases.
 
-    Of a channel also its ``distortion`` of values of the ``weights``, which sum to 1; its ``cost``
-    is exact and exceeds the least possible one by at most ``distortion.gap`` (weak duality).
+    Of a channel also its ``distortion``; its ``cost`` is exact and exceeds the least possible one
+    by at most ``distortion.gap`` (weak duality).
     """
 
     mechanism: Mechanism
@@ -22,4 +22,3 @@ class Proposal:
     notes: tuple[str, ...] = ()
     distortion: Distortion | None = None
     cost: Fraction = Fraction(0)
-    weights: tuple[Fraction, ...] = ()

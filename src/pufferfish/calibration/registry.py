@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mechanisms by name; a new one is one new file and one line here."""
+"""The mechanisms by name; a new one is one new file, and here its import, name and line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

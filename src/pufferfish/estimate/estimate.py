@@ -183,7 +183,7 @@ def by_moments(released: Mapping[int, int], noise: DiscreteLaplace, lattice: Lat
 
 
 def check_possible(figure: Figure, low: float, high: float, largest: float, among: int = 1) -> None:
-    """Refuse an estimate that noise takes so far outside of what is possible hardly ever.
+    """Refuse an estimate so far out of range that noise alone almost never explains it.
 
     By Bernstein's inequality with one row's largest effect ``largest``, and for the greatest of
     ``among`` estimates.

@@ -88,6 +88,11 @@ class Ledger:
     def create(cls, path: str | Path) -> "Ledger":
         """Make an empty ledger, readable by its owner only.
 
+        Parameters
+        ----------
+        path : str or Path
+            A file that is not there yet.
+
         Raises
         ------
         InputError
@@ -100,6 +105,11 @@ class Ledger:
     @classmethod
     def open(cls, path: str | Path) -> "Ledger":
         """Open a ledger, after a look at the whole file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that :meth:`create` made.
 
         Raises
         ------
@@ -232,7 +242,15 @@ class Ledger:
         return Charged(record.id, price, self.path)
 
     def budget(self, table: Any, secret: str) -> Fraction:
-        """Return the budget of the dataset of a table and a secret."""
+        """Return the budget of a dataset.
+
+        Parameters
+        ----------
+        table : path or dataframe
+            The table that the dataset was opened for.
+        secret : str
+            The column that holds the secret.
+        """
         opened = open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
         with store.reading(self.path) as connection:

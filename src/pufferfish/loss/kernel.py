@@ -2,10 +2,11 @@
 """The kernel: all releases of one column merged into one axis.
 
 Independent Laplace releases of one value merge into one of 1/theta_eff = sum of 1/theta (theory,
-section 6; ``witness``); a scale of 0 publishes the value itself, beside which nothing else of the
-column tells anything, and so, at most, does noise on a lattice that misses some values. Several
-channels of one column are one channel, whose outputs are tuples of outputs and whose likelihoods
-are products. Outputs with proportional likelihoods tell the same and are one.
+section 6; ``witness``). A scale of 0 publishes the value itself. Beside the value itself, other
+releases of the column add nothing. Noise on a lattice that misses some values is counted as the
+value itself, an upper bound. Several channels of one column are one channel, whose outputs are
+tuples of outputs and whose likelihoods are products. Outputs with proportional likelihoods tell the
+same and are one.
 """
 
 import math

@@ -36,11 +36,11 @@ _CHANNELS = 1 << 20
 class Problem:
     """Kernels, and what one adversary holds possible under each secret.
 
-    One axis for each released column of each row. The sets are all points or all regions. Points
-    are what their masses become behind the channels, on the grid of outputs, before the noise; up
-    to one factor for all of them. Regions are over the atoms of the only axis. ``pairs`` are of
-    positions among the ``secrets``; ``adversary`` is a position in the scenario; ``rows`` of one
-    person that all of this is about, 1 also for rows that count one by one.
+    One axis for each released column of each row. The sets are all points or all regions. A point
+    holds the masses after the channels and before the noise, on the grid of outputs. Regions are
+    over the atoms of the only axis. ``pairs`` are of positions among the ``secrets``; ``adversary``
+    is a position in the scenario. ``rows`` is the number of rows of one person; 1 also where each
+    row is a person of its own.
     """
 
     axes: tuple[Axis, ...]

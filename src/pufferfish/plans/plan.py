@@ -152,7 +152,7 @@ class Plan(Guarantee):
     def unchanged(self) -> bool:
         """Whether a release publishes the column as it is."""
         if isinstance(self.applied, Channel):
-            # Rows of values that never occur are not looked at where the plan knows them.
+            # At 1 every value with a weight is kept; other rows do not matter.
             return self.applied.unchanged or self.keep_rate == 1
         return self.applied.scale == 0
 
@@ -164,9 +164,11 @@ class Plan(Guarantee):
             what = f"a channel that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
         column = "" if self.coding is None else f" on {self.coding.column!r}"
         state = "proved" if self.certificate.holds else "not proved"
+        if self.loaded:
+            state += ", says its file"
         return (
             f"<Plan: {self.mechanism} at epsilon {show(self.epsilon_exact)}: {what}{column}\n"
-            f"  loss at most {loss} ({state}{', says its file' * self.loaded})\n"
+            f"  loss at most {loss} ({state})\n"
             f"  pairs {listed_pairs(self.pairs)}>"
         )
 
@@ -281,12 +283,25 @@ class Plan(Guarantee):
         return with_regions(self, own_column(self, scenario)).digest == self.digest
 
     def with_sensitivity(self, scenario: Scenario) -> "Plan":
-        """Return the same plan, with what errors of the prior would do to its loss."""
+        """Return the same plan, with what errors of the prior would do to its loss.
+
+        Parameters
+        ----------
+        scenario : Scenario
+            The scenario that the plan was computed from.
+        """
         found = sensitivity_of(own_column(self, scenario), self.applied, self.epsilon_exact)
         return replace(self, sensitivity=found)
 
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
-        """Return what releasing and estimating need of this plan, with the given options."""
+        """Return what releasing and estimating need of this plan.
+
+        Parameters
+        ----------
+        **options
+            ``out_of_support``, ``bounds``, ``round``, ``allow_unchanged`` and ``min_scale``, as in
+            :meth:`release`.
+        """
         return ReleaseSpec(
             self.coding, self.support, self.applied,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,

@@ -103,7 +103,15 @@ class Prior:
         return np.array(rows, dtype=np.float64)
 
     def probability(self, secret: str, k: int) -> Fraction:
-        """Return P(X = atom k | S = secret), exactly."""
+        """Return P(X = atom k | S = secret), exactly.
+
+        Parameters
+        ----------
+        secret : str
+            One of ``secrets``.
+        k : int
+            Position of the atom in ``product``.
+        """
         row = self.row(secret)
         return Fraction(int(self.counts[row, k]), self.totals[row])
 

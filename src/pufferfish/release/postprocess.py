@@ -120,7 +120,7 @@ class Postprocess:
 
 
 def check_releasable(spec: ReleaseSpec) -> None:
-    """Refuse a release whose options or results cannot be, whatever rows a table holds."""
+    """Refuse options or results that no table could be released with."""
     Postprocess(spec)
 
 

@@ -142,10 +142,11 @@ class Reader:
         self._check_people()
         self._unchanged = self.post.reads_back(self._released)
         if self._unchanged and not self._spec.allow_unchanged:
-            noise = not isinstance(mechanism, Channel)
+            channel = isinstance(mechanism, Channel)
+            more = "" if channel else ", or give --min-scale T (min_scale=T)"
             raise InputError(
                 f"{_unchanged_words(mechanism)}; if that is wanted say so with --allow-unchanged "
-                f"(allow_unchanged=True){', or give --min-scale T (min_scale=T)' * noise}"
+                f"(allow_unchanged=True){more}"
             )
 
     @property
@@ -176,7 +177,7 @@ class Reader:
     def _encode(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray]:
         """Return the atoms of the usable rows, and which rows are usable."""
         encoded = self._encoder.encode(batch.column(0))
-        self._refuse(batch.column(0), encoded.state)
+        self._refuse(encoded.state)
         usable = encoded.state != MISSING
         atoms, outside = encoded.atoms[usable], encoded.state[usable] == OUTSIDE
         self._atoms_digest.update(np.where(usable, encoded.atoms, -1).astype("<i8").tobytes())
@@ -194,11 +195,15 @@ class Reader:
         )  # fmt: skip
         return atoms, usable
 
-    def _refuse(self, cells: pa.Array, state: npt.NDArray[np.uint8]) -> None:
+    def _refuse(self, state: npt.NDArray[np.uint8]) -> None:
         """Refuse the first cell that is no number, or no atom and not to be clamped."""
         support, clamps = self._spec.support, self._spec.out_of_support == "clamp"
         levels = isinstance(support, Levels)
-        taken = [OK] + [MISSING] * (self._table is not None) + [OUTSIDE] * (clamps and not levels)
+        taken = [OK]
+        if self._table is not None:
+            taken.append(MISSING)
+        if clamps and not levels:
+            taken.append(OUTSIDE)
         refused = ~np.isin(state, taken)
         if not refused.any():
             return

@@ -43,7 +43,7 @@ def texts(names: Sequence[str]) -> pa.LargeStringArray:
     return strings(names).cast(pa.large_string())
 
 
-def joined(*cells: pa.LargeStringArray | str, separator: str = "") -> pa.LargeStringArray:
+def concatenated(*cells: pa.LargeStringArray | str, separator: str = "") -> pa.LargeStringArray:
     """Return the texts of every row, end to end or with a separator; a missing one is empty."""
     parts = [texts([c])[0] if isinstance(c, str) else c for c in (*cells, separator)]
     return pc.binary_join_element_wise(*parts, null_handling="replace", null_replacement="")
@@ -61,7 +61,7 @@ def guarded(cells: pa.LargeStringArray) -> pa.LargeStringArray:
         return cells
     # Where a cell is missing, so is the condition, and the result.
     harmful = pc.and_not(risky, pc.match_substring_regex(cells, _NUMBER))
-    return pc.if_else(harmful, joined("'", cells), cells)
+    return pc.if_else(harmful, concatenated("'", cells), cells)
 
 
 def unguarded(text: str) -> str:
@@ -88,9 +88,9 @@ def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> pa.Buffer:
         needs = pc.match_substring_regex(column, f'[{separator}"\r\n]')
         if pc.any(needs).as_py():
             inside = pc.replace_substring(column, '"', '""')
-            column = pc.if_else(needs, joined('"', inside, '"'), column)
+            column = pc.if_else(needs, concatenated('"', inside, '"'), column)
         cells.append(column)
-    rows = joined(joined(*cells, separator=separator), "\n")
+    rows = concatenated(concatenated(*cells, separator=separator), "\n")
     batch = pa.LargeListArray.from_arrays(integers([0, len(rows)]), rows)
     return pc.binary_join(batch, texts([""])[0])[0].as_buffer()
 

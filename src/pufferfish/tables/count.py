@@ -184,10 +184,12 @@ def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[Miss
 def _note_strata(strata: Sequence[Stratum]) -> list[str]:
     """Return a note on numbers of rows that people of some secrets only have."""
     some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
+    if not some:
+        return []
     return [
         f"not every secret has people with {listed(some)} rows: how many rows a person has may "
         "tell the secret, and no mechanism covers that"
-    ] * bool(some)
+    ]
 
 
 # ---- people --------------------------------------------------------------------------------------

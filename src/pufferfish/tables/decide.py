@@ -166,7 +166,8 @@ def _numbers(
 def _warn_of_far_values(found: Found, numbers: dict[int, tuple[int, int]]) -> None:
     """Warn of a single value far from all others, such as a -999 that means "missing"."""
     order = sorted((top / bottom, found.texts[k]) for k, (top, bottom) in numbers.items())
-    for (far, text), (near, _), *_, (end, _) in (order, order[::-1]) if len(order) > 2 else ():
+    for values in (order, order[::-1]) if len(order) > 2 else ():
+        (far, text), near, end = values[0], values[1][0], values[-1][0]
         if 0 < _FAR * abs(end - near) < abs(near - far):
             found.warnings.append(
                 f"the value {text} of {found.name!r} ({counted(found.rows_of(text), 'row')}) is "
