@@ -125,10 +125,14 @@ def test_targets_that_cannot_be(tmp_path: Path) -> None:
         (tmp_path / "nowhere" / "x", "nowhere does not exist"),
         (tmp_path / "pipe", "not a plain file"),
         (tmp_path / "a\0b", "cannot write"),
+        (None, "the name of a file is needed"),
         (source / "x", "cannot write|does not exist"),
     ):
         with pytest.raises(InputError, match=message):
             checked_target(output, source, True, [plan])
+    no: Any = "no"
+    with pytest.raises(InputError, match="force must be True or False"):
+        checked_target(source / "x", None, no)
     new = checked_target(tmp_path / "new", source, False)
     assert new == tmp_path / "new"
     with pytest.raises(InputError, match=r"File name too long"):

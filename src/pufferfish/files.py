@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pufferfish.errors import InputError
+from pufferfish.numbers import checked_flag
 
 _BUFFER = 1 << 20
 #: Less the umask, the mode that any new file gets.
@@ -29,8 +30,9 @@ def checked_target(
     It must be none of the inputs, nor a folder or special file, in a folder that exists, and new
     unless ``force`` is set.
     """
+    checked_flag(force, "force")
     try:
-        target = Path(os.path.realpath(output))
+        target = Path(os.path.realpath(named_path(output)))
         taken = target.exists()
         fault = _fault(target, [path for path in (source, *inputs) if path is not None])
     except OSError as error:
@@ -57,6 +59,13 @@ def _fault(target: Path, inputs: Iterable[str | Path]) -> str:
     return "" if target.parent.is_dir() else f"the folder {target.parent} does not exist"
 
 
+def named_path(path: Any) -> Path:
+    """Return the path of a file, or refuse what is none."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"the name of a file is needed, but {path!r} was given")
+    return Path(path)
+
+
 def home_expanded(path: Path) -> Path:
     """Return a path with its home folder in full, where ``~`` stands alone and is known."""
     return Path(os.path.expanduser(path)) if path.parts[:1] == ("~",) else path
@@ -66,7 +75,8 @@ class PendingFile:
     """A new file under a temporary name in the same folder; a context manager.
 
     Leaving the context without :meth:`publish` removes it, whatever the reason. A process that is
-    killed outright leaves at most the temporary name behind, never a part under the real one.
+    killed outright leaves at most the temporary name behind, never a part under the real one; on
+    a file system without links, in the moment of naming, at most an empty file there.
     Without ``force`` no file is ever replaced, whenever it appeared: of several processes that
     write under one name, exactly one succeeds.
     """

@@ -138,7 +138,7 @@ def test_finer_and_wider_outputs() -> None:
         with pytest.raises(InputError, match="finer outputs"):
             output_alphabet(support, wrong)
     # More than are ever solved for; and, so far from 0, some that are the same double.
-    for far, points in ((support, 10**9), (numbers(10**16, 10**16 + 1), 2)):
+    for far, points in ((support, 10**9), (numbers(3), 10**30), (numbers(10**16, 10**16 + 1), 2)):
         with pytest.raises(InputError, match="ask for fewer"):
             output_alphabet(far, points)
     with pytest.raises(InputError, match="have none"):
@@ -171,7 +171,7 @@ def test_programs_that_are_too_large_are_refused_before_they_are_built(
 def test_what_is_asked_too_much() -> None:
     assert refused(BIT, Fraction(1, 10), min_keep="0.9", invariant=True) == (
         "no channel that is private at epsilon 0.1 meets invariant and min_keep 0.9; feasible with "
-        "a smaller min_keep or a larger epsilon or fewer conditions"
+        "a smaller min_keep (--min-keep) or a larger epsilon or fewer conditions"
     )
     # 1 / (1 + e^-1) = 0.731058...
     made = channel(BIT, Fraction(1), min_keep="0.731058").mechanism

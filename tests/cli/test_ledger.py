@@ -93,6 +93,7 @@ def test_price_then_release_then_show_then_verify():
     shown = run("ledger", "show", "books.db")
     assert (shown.status, shown.err) == (0, "")
     assert "joint loss at most 0." in shown.out
+    assert max(map(len, shown.out.splitlines()[:-2])) <= 80
     verified = run("ledger", "verify", "books.db")
     assert (verified.status, "2 releases checked" in verified.out) == (0, True)
     verified = run("ledger", "verify", "books.db", "table.csv")

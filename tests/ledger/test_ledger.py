@@ -446,6 +446,8 @@ def test_an_edited_or_grown_table_is_refused(books: Ledger) -> None:
     for name, again in (("t", edited), ("u", TABLE)):
         with pytest.raises(InputError, match="never changed"):
             opened(books, again, name=name, other_people=True)
+    with pytest.raises(InputError, match="True or False"):
+        opened(books, edited, name="u", other_people="no")
     opened(books, edited, "1/3", name="u", other_people=True)
     plan = plan_for(edited, "x", 0.05)
     assert spend(books, edited, plan) == pytest.approx(0.05)

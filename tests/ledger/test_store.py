@@ -268,7 +268,7 @@ def test_what_is_not_there_or_no_file(tmp_path: Path, books: Path) -> None:
     for path, message in (
         (books, "there is no ledger .*ledger open"), (tmp_path, "no plain file"),
         (tmp_path / "none" / "books.db", "no ledger"), ("a\0b", "cannot be a ledger"),
-        ("/dev/null", "no plain file"),
+        ("/dev/null", "no plain file"), (None, "cannot be a ledger"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             Ledger.open(path)

@@ -179,6 +179,8 @@ def test_scales_whose_noise_leaves_64_bits_are_refused(scale: float) -> None:
     with pytest.raises(InputError, match="64 bits"):
         DiscreteLaplace(scale, ONE).noise(1)
     DiscreteLaplace(scale, Fraction(scale) / MAX_STEPS).noise(10)
+    with pytest.raises(InputError, match="negative"):
+        DiscreteLaplace(scale, Fraction(scale)).noise(-1)
 
 
 @pytest.mark.parametrize(

@@ -162,8 +162,10 @@ def test_claims_come_back_and_are_only_claims(plan: pf.Plan) -> None:
     assert '"inf"' in made.to_json()
     nonsense: Any
     for nonsense in (3, "x", [], {"loss": 0}, {"upper": "x"}):
-        odd = edited(plan, sensitivity=nonsense, composition=nonsense, distortion=nonsense)
-        assert (odd.sensitivity, odd.composition, odd.distortion) == (None, None, None)
+        odd = edited(plan, sensitivity=nonsense, distortion=nonsense)
+        assert (odd.sensitivity, odd.distortion) == (None, None)
+        with pytest.raises(InputError, match="its composition"):
+            edited(plan, composition=nonsense)
 
 
 GARBAGE: list[Any] = [None, 3, "x", [], {}, {"loss": 0}, {"witness": 1}, {"loss": 10**400}]
@@ -202,7 +204,7 @@ def cleaning(**changes: Any) -> dict[str, Any]:
         ({"rules": {"step": 3}}, "unknown field `rules`"),
         ({"rows_per_person": ["2"]}, r"\$\.rows_per_person"),
         ({"regions": [{"tv_radius": "0.1", "confidence": "0.9"}]}, "both were given"),
-        ({"regions": [{"radius": "0.1"}]}, r"\$\.regions"),
+        ({"regions": [{"radius": "0.1"}]}, r"\$\.regions"), ({"regions": [{}]}, r"\$\.regions"),
         ({"support": {"kind": "x"}}, r"\$\.support"),
         ({"support": {"kind": "levels", "ordered": True, "names": ["u", "u"]}}, "each level once"),
         ({"support": {"kind": "levels", "ordered": 1, "names": ["u"]}}, r"\$\.support\.ordered"),

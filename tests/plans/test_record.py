@@ -124,6 +124,10 @@ def test_a_record_does_not_depend_on_rows(tmp_path: Path, mechanism: str) -> Non
         for source in variants(tmp_path)[:4]
     }
     assert claims == {True}
+    told = public_record(*released(plan, source, allow_unchanged=True))
+    assert "at most epsilon, says its file" in told["certificate"]["statement"]
+    with pytest.raises(InputError, match="publish must be True or False"):
+        public_record(*released(plan, source, allow_unchanged=True), publish="no")
 
 
 def test_mutant_a_record_that_counts_is_noticed(
@@ -276,7 +280,7 @@ def test_records_that_tell_no_mechanism(tmp_path: Path) -> None:
     write_record(path, plan, report, spec, publish=True, force=True)
     good = json.loads(path.read_text())
     for change in (
-        {"format": 1}, {"scale": "1"}, {"scale": -1.0}, {"scale": None},
+        {"format": 1}, {"scale": "1"}, {"scale": -1.0},
         {"support": {"kind": "numbers", "step": "1", "origin": "0", "runs": [[0, 268435455]]}},
         {"bounds": ["1", "0"]}, {"channel": 3}, {"column": None},
     ):  # fmt: skip

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releasing dataframes: the same kind comes back, with the released column and nothing else."""
 
+import gc
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,20 @@ def test_the_released_column_comes_back_and_what_is_kept(
         assert list(released.index) == [0, 1, 2, 3]
 
 
+def test_two_threads_may_warn_of_one_plan_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(dict[int, set[int]]):
+        def __contains__(self, key: object) -> bool:
+            return False  # as long as the other thread has not got further
+
+    monkeypatch.setattr(release_rows, "_WARNED", Late())
+    spec = job([0, 1, 5], TINY)
+    frame = pl.DataFrame(ROWS)
+    assert [len(said(partial(release_any, frame, spec))) for _ in "ab"] == [2, 0]
+    del spec
+    gc.collect()
+    assert not release_rows._WARNED
+
+
 def test_warnings_come_once_per_plan() -> None:
     spec = job([0, 1, 5], TINY)
     assert len(said(lambda: release_any(pl.DataFrame(ROWS), spec, keep=["k"]))) == 3
@@ -103,6 +119,7 @@ def test_fractions_come_as_doubles_and_levels_as_text() -> None:
         ([" S "], "the secret column 's' cannot be kept, under whatever name"),
         (["\uff53\u00a0"], "the secret column 's' cannot be kept"),
         ("x", "the public column 'x' cannot be kept"),
+        (5, "must be a list of columns"),
         (["kk"], "no column 'kk'.*did you mean 'k'"),
     ],
 )
@@ -182,6 +199,10 @@ def test_a_person_has_no_more_rows_than_the_plan_knows(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="column 'id' is missing in 1 row with a public value"):
         release(frame.with_columns(id=pl.Series(["1", "1", "2", None, None])), (1, 2))
     assert release(frame.with_columns(id=pl.Series(["1", "1", "2", "3", None])), (1, 2)).height == 4
+    for nobody in ("nan", "?"):  # as in a count
+        spec = job([0, 1], TINY, unit="id", rows_per_person=(1, 2), unit_missing=("?",))
+        with pytest.raises(InputError, match="is missing in 1 row with"):
+            release_any(frame.with_columns(id=pl.Series(["1", "1", "2", nobody, "3"])), spec)
     with pytest.raises(InputError, match="the unit column 'id' cannot be kept"):
         release_any(frame, job([0, 1], unit="id", rows_per_person=(1, 2)), keep=["ID"])
     (tmp_path / "out.csv").unlink()

@@ -196,7 +196,7 @@ def output_alphabet(support: Support, outputs: object) -> Support:
     lattice, parts = lattice_of(support, "a finer output"), between + 1
     # Nearer to 0 than 2**52 steps, all multiples of a step are different doubles.
     index, farthest = lattice.index, max(abs(lattice.values[end] / lattice.step) for end in (0, -1))
-    if (lattice.size - 1) * parts > _MOST_OUTPUTS or farthest * parts > MAX_CELLS // 2:
+    if max(lattice.size - 1, 1) * parts > _MOST_OUTPUTS or farthest * parts > MAX_CELLS // 2:
         raise InputError(
             f"{between} points between neighbours make more than {_MOST_OUTPUTS} outputs, or "
             "some of more than 2**52 steps; ask for fewer, or give a coarser step (--step)"

@@ -54,7 +54,8 @@ def ledger(ctx: click.Context) -> None:
       pufferfish ledger open books.db --dataset students student.csv \\
           --secret higher --budget 1
       pufferfish ledger price books.db student.csv --plan plan.json
-      pufferfish release student.csv --plan plan.json --ledger books.db -o released.csv
+      pufferfish release student.csv --plan plan.json --ledger books.db \\
+          -o released.csv
       pufferfish ledger show books.db
       pufferfish ledger verify books.db student.csv
     """  # noqa: D301  # \b keeps click from wrapping the examples
@@ -128,7 +129,7 @@ def show_books(messages: Messages, /, books: str, format: str) -> None:
         words = f"{_dataset_words(d)}; joint loss at most {at_most(spent[d.name], d.budget)}"
         print_lines([words])
         cells = [
-            [r.id, r.time[:16], r.column, at_most(r.bound, d.budget), r.kind, r.state]
+            [r.id, r.time[:10], r.column, at_most(r.bound, d.budget), r.kind, r.state]
             for r in found.releases
             if r.dataset == d.name
         ]

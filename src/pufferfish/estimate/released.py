@@ -28,7 +28,6 @@ from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import distinct, one_array, texts_of
 
-_TEXT_FILES = (".csv", ".tsv", ".txt", ".gz")
 _OTHER = "; was the column released by this plan, with these options?"
 
 
@@ -58,9 +57,10 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
     if isinstance(released, pa.RecordBatch):
         released = pa.Table.from_batches([released])
     known = nw.from_native(released, allow_series=True, pass_through=True)
-    file = str(released).lower() if isinstance(released, str | Path) else ""
-    if file or isinstance(known, nw.DataFrame | nw.LazyFrame):
+    text_file = False
+    if isinstance(released, str | Path) or isinstance(known, nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
+        text_file = table.is_text_file
         if column is None and spec.coding is not None:
             column = spec.coding.column
             shown = guarded(texts([column]))[0].as_py()  # the name in a text file
@@ -80,7 +80,6 @@ def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, di
         what = "the array"
         picked, places = distinct(raw_cells(released))
         counts = np.bincount(places, minlength=len(picked)).tolist()
-    text_file = file == "-" or file.endswith(_TEXT_FILES)
     rows: dict[str, int] = {}
     for text, count in zip(texts_of(picked), counts, strict=True):
         text = unguarded(text) if text_file else text

@@ -20,14 +20,15 @@ from typing import Any, NamedTuple
 
 from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed, warn_user
 from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.kernel import GridTooLarge, Mechanism
+from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
 from pufferfish.loss.proof import loss_bound
 from pufferfish.loss.worst_case import added, rank, worst_case
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.prior import Prior
-from pufferfish.priors.scenario import Scenario
+from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.support import Lattice, Support
 
 #: One release: a plan, or the column and the plan or mechanism that was applied to it.
@@ -112,9 +113,7 @@ def joint_loss(scenario: Scenario | Prior, items: Iterable[Item]) -> LossBound:
 
 def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
     """Return the releases by column; an InputError where one does not fit its column."""
-    scenario = Scenario(scenario) if isinstance(scenario, Prior) else scenario
-    if not isinstance(scenario, Scenario):
-        raise InputError(f"a Scenario or a Prior is needed, not a {type(scenario).__name__}")
+    scenario = as_scenario(scenario)
     if isinstance(items, str) or hasattr(items, "applied") or not isinstance(items, Iterable):
         raise InputError("a list of plans, or of (column, mechanism), is needed")
     _warn_of_incomplete_rows(scenario)
@@ -160,7 +159,7 @@ def compose(
     cases where that is less. ``rows``: numbers of rows that one person may have besides those that
     the scenario knows; of such people nothing is known but worst cases over the whole support.
     """
-    known = max({1, *(stratum.rows for strata in scenario.strata for stratum in strata)})
+    known = max(scenario.row_numbers, default=1)
     terms = [_Term.of(*other) for other in others]
     for at, own in releases.items():
         column, axis = scenario.product.columns[at] or "the column", scenario.product.axes[at]

@@ -17,12 +17,12 @@ from fractions import Fraction
 import numpy as np
 
 from pufferfish.errors import InputError
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import IntArray
 from pufferfish.support import Lattice, Support, lattice_of
 
-Mechanism = DiscreteLaplace | Channel
 #: Tuples of outputs of one column's channels that are looked at.
 MOST_OUTPUTS = 1 << 14
 

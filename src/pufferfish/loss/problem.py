@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, axis_of
+from pufferfish.loss.kernel import Axis, GridTooLarge, axis_of
 from pufferfish.loss.witness import Where, Witness
+from pufferfish.mechanisms import Mechanism
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
 from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.tables.rules import Stratum
@@ -124,7 +125,6 @@ def problems_of(
     if not applied:
         return [], 0
     problems, unknown = [], 0
-    several = {stratum.rows for strata in scenario.strata for stratum in strata}
     for number, prior in enumerate(scenario.priors):
         if len(scenario.product.axes) == 1:
             problems.append(_column_problem(scenario, applied, number, limit))
@@ -132,7 +132,7 @@ def problems_of(
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
             problems.append(_people_problem(scenario, applied, number, single, pairs, limit))
-        lacking = set(several)
+        lacking = set(scenario.row_numbers)
         for stratum in prior.strata:
             have = {s for s in scenario.protected if stratum.counts[prior.row(s)].any()}
             pairs = [pair for pair in scenario.pairs if have.issuperset(pair)]

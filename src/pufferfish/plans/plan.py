@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from pufferfish.errors import InputError, listed_pairs
-from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
+from pufferfish.files import PRIVATE, named_path, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
-from pufferfish.loss.kernel import Mechanism
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, parse_number, rounded_up, show
@@ -152,7 +152,8 @@ class Plan(Guarantee):
     def unchanged(self) -> bool:
         """Whether a release publishes the column as it is."""
         if isinstance(self.applied, Channel):
-            # At 1 every value with a weight is kept; other rows do not matter.
+            # Rows of values that never occur are not looked at where the plan knows them; a claim,
+            # by which only sentences are chosen: a release looks at the rows itself.
             return self.applied.unchanged or self.keep_rate == 1
         return self.applied.scale == 0
 
@@ -182,7 +183,7 @@ class Plan(Guarantee):
         force : bool
             Whether an existing file may be replaced.
         """
-        write_json(_named(path), schema.values(self), force=force, mode=PRIVATE)
+        write_json(named_path(path), schema.values(self), force=force, mode=PRIVATE)
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
@@ -193,7 +194,7 @@ class Plan(Guarantee):
         path : str or Path
             A plain file.
         """
-        data = read_strict(_named(path), "the plan")
+        data = read_strict(named_path(path), "the plan")
         try:
             return cls(loaded=True, **schema.facts_of(data))
         except InputError as error:
@@ -305,6 +306,7 @@ class Plan(Guarantee):
         return ReleaseSpec(
             self.coding, self.support, self.applied,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
+            unit_missing=self.secret_missing,
             protected=tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair)),
             **options,  # type: ignore[arg-type]  # numbers become exact there
         )  # fmt: skip
@@ -384,13 +386,6 @@ class Plan(Guarantee):
         from pufferfish.estimate.released import estimate_released  # slow to import
 
         return estimate_released(released, self.spec(**options), column=column)
-
-
-def _named(path: Any) -> Path:
-    """Return the path of a file, or refuse what is none."""
-    if not isinstance(path, str | Path):
-        raise InputError(f"the name of a file is needed, but {path!r} was given")
-    return Path(path)
 
 
 def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pufferfish.loss.doubles import RateLoss
-from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.proof import loss_bound, prove
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.priors.ambiguity import Confidence, Rule, TVBall
 from pufferfish.priors.scenario import Scenario

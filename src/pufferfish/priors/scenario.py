@@ -113,6 +113,11 @@ class Scenario:
         """For each adversary the people by their number of rows."""
         return tuple(prior.strata for prior in self.priors)
 
+    @property
+    def row_numbers(self) -> tuple[int, ...]:
+        """How many rows one person may have, increasing; empty where each row is a person."""
+        return tuple(sorted({stratum.rows for strata in self.strata for stratum in strata}))
+
     @cached_property
     def protected(self) -> tuple[str, ...]:
         """The secrets that occur in the pairs, in the order of the first prior."""
@@ -246,6 +251,15 @@ class Scenario:
         return [(secret, _hash(row // np.gcd.reduce(row))) for secret, row in rows]
 
 
+def as_scenario(given: Any, pairs: Any = "all") -> Scenario:
+    """Return a scenario, or that of a prior and these pairs; anything else is refused."""
+    if isinstance(given, Prior):
+        given = Scenario(given, pairs)
+    if not isinstance(given, Scenario):
+        raise InputError(f"a Scenario or a Prior is needed, but a {type(given).__name__} was given")
+    return given
+
+
 def _hash(numbers: CountArray) -> str:
     """Return the SHA-256 of integers of any size."""
     if numbers.max() < 2**63:
@@ -291,7 +305,7 @@ def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
                 f"{did_you_mean(unknown[0], secrets)}; the secrets are {listed(secrets)}"
             )
         if first == second:
-            raise InputError(f"the pair ({listed(pair)}) names the same secret twice")
+            raise InputError(f"the pair ({listed((first, second))}) names the same secret twice")
         checked.setdefault(frozenset((first, second)), (first, second))
     if not checked:
         raise InputError("there is no pair of secrets to protect")

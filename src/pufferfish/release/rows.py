@@ -24,7 +24,7 @@ from pufferfish.errors import (
     listed,
     warn_user,
 )
-from pufferfish.loss.kernel import Mechanism
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.numbers import IntArray
@@ -33,7 +33,7 @@ from pufferfish.release.spec import ReleaseReport, ReleaseSpec
 from pufferfish.support import Levels
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, Encoder
 from pufferfish.tables.rules import Coding
-from pufferfish.tables.table import Table, distinct, texts_of
+from pufferfish.tables.table import Table, no_person, numbered
 
 BoolArray = npt.NDArray[np.bool_]
 #: Called with the rows done so far and the rows in all, None while these are not yet known.
@@ -68,6 +68,8 @@ class Reader:
         coding = spec.coding or Coding("x", spec.support)
         self.public = coding.column
         if table is not None:
+            if not isinstance(keep, Iterable):
+                raise InputError(f"keep must be a list of columns, but {keep!r} was given")
             self._choose(table, (keep,) if isinstance(keep, str) else keep)
         self._encoder = Encoder(coding, table)
         self._secrets: Encoder | None = None
@@ -131,8 +133,9 @@ class Reader:
         mechanism = self._spec.mechanism
         inputs = mechanism.inputs.size if isinstance(mechanism, Channel) else 0
         self._released = np.zeros(inputs, dtype=np.int64)  # rows by input of a channel
-        self._people: Counter[str] = Counter()
-        self._protected: set[str] = set()
+        self._units: dict[str, int] = {}
+        self._people: Counter[int] = Counter()
+        self._protected: set[int] = set()
         if batches is None and self._table is not None:
             batches = self._table.batches([*self.counted, *self.keep])
         for batch in batches or ():
@@ -220,20 +223,19 @@ class Reader:
         raise InputError(f"data row {row} of {self._name}, column {self.public!r}, {why}{hint}")
 
     def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:
-        values, places = distinct(cells)
-        names = np.array(texts_of(values), dtype=object)[places]
-        self._people.update(names[usable])
-        self._protected.update(names[protected])
-        if self._people[""]:
+        whose = numbered(cells, self._units, no_person(self._spec.unit_missing))
+        self._people.update(whose[usable].tolist())
+        self._protected.update(whose[protected].tolist())
+        if self._people[-1]:
             raise InputError(
-                f"column {self.unit!r} is missing in {counted(self._people[''], 'row')} with a "
+                f"column {self.unit!r} is missing in {counted(self._people[-1], 'row')} with a "
                 "public value: whose they are must be known"
             )
 
     def _check_people(self) -> None:
         """Refuse a person with a number of rows that the plan knows nothing of."""
         allowed = sorted(self._spec.rows_per_person)
-        mine = [rows for name, rows in self._people.items() if name in self._protected]
+        mine = [rows for who, rows in self._people.items() if who in self._protected]
         wrong = [rows for rows in mine if rows and rows not in allowed]
         if wrong:
             known = " or ".join(map(str, allowed)) or "no such number of"
@@ -282,10 +284,9 @@ def _warn(report: ReleaseReport, absent: str | None, mechanism: Mechanism) -> No
         (missing, f"{counted(missing, 'row')} left out (no public value); which rows are left out "
          "shows in the output, and no mechanism covers it"),
     )  # fmt: skip
-    if id(mechanism) not in _WARNED:
-        _WARNED[id(mechanism)] = set()
-        weakref.finalize(mechanism, _WARNED.pop, id(mechanism))
-    known = _WARNED[id(mechanism)]
+    if id(mechanism) not in _WARNED:  # two threads may both come here
+        weakref.finalize(mechanism, _WARNED.pop, id(mechanism), None)
+    known = _WARNED.setdefault(id(mechanism), set())
     for kind, (found, text) in enumerate(kinds):
         if found and kind not in known:
             known.add(kind)

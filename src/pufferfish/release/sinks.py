@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
-from pufferfish.files import cannot_write
+from pufferfish.files import cannot_write, named_path
 from pufferfish.numbers import IntArray
 from pufferfish.release.decimals import decimals, to_doubles
 from pufferfish.release.postprocess import Postprocess
-from pufferfish.tables.table import integers, is_text, strings
+from pufferfish.tables.table import as_strings, integers, is_text, strings
 
 #: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
 _FORMULA = r"\A'*[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs are the point
@@ -74,7 +74,7 @@ def as_text(column: pa.Array) -> pa.LargeStringArray:
     """Return a kept column as text, not yet quoted; what was text before is guarded."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    cells = column.cast(pa.large_string())
+    cells = as_strings(column).cast(pa.large_string())
     return guarded(cells) if is_text(column.type) else cells
 
 
@@ -182,7 +182,7 @@ SINKS: dict[str, Callable[..., TextSink | ParquetSink]] = {
 
 def sink_for(output: str | Path) -> Callable[..., TextSink | ParquetSink]:
     """Return what writes an output, by the ending of its name."""
-    name = Path(output).name.lower()
+    name = named_path(output).name.lower()
     for ending, sink in SINKS.items():
         if name.endswith(ending) and name != ending:
             return sink

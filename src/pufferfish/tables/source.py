@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.files import home_expanded
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import (
@@ -67,7 +68,8 @@ class FileTable(Table):
         self.name = _name(path)
         self.path = None if self.name == _STDIN else path
         self.columns = column_names(names, self.name)
-        self.textual = header is not None or decode is not None
+        self.is_text_file = header is not None
+        self.textual = self.is_text_file or decode is not None
         self._path, self._scan, self._header, self._decode = path, scan, header, decode
         self._fields = dict(zip(self.columns, fields, strict=True))
 
@@ -132,8 +134,7 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
         return _open_text(_standard_input(), delimiter)
     ending, packed = "", False
     if path is not None:
-        # A leading ~ is a home folder only where it stands alone: "~x.csv" is a name like others.
-        path = path.expanduser() if path.parts[:1] == ("~",) else path
+        path = home_expanded(path)
         _check_file(path)
         packed = path.suffix.lower() == ".gz"
         ending = (path.with_suffix("") if packed else path).suffix.lower()
@@ -149,8 +150,8 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
         return _open_parquet(path)
     raise InputError(
         f"cannot tell what kind of table {path} is: "
-        f"{f'its ending is {path.suffix}' if path.suffix else 'its name has no ending'}, but files "
-        f"are known by {listed([*_TEXT, *_JSON, *_PARQUET], 20)} (text and JSON also with .gz); "
+        f"{f'its ending is {ending}' if ending else 'its name has no ending'}, but files are known "
+        f"by {listed([*_TEXT, *_JSON, *_PARQUET], 20)} (text and JSON also with .gz); rename it, or "
         "save it as CSV (UTF-8)"
     )
 
@@ -167,6 +168,8 @@ def _check_file(path: Path) -> None:
         raise InputError(f"there is no file {path}{did_you_mean(path.name, beside, 0.8)}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:  # a name that no file can have
+        raise InputError(f"cannot read {str(path)!r}: {error}") from None
 
 
 def _standard_input() -> Path:
