@@ -362,12 +362,14 @@ def test_the_channel_itself_is_shown(wards: tuple[object, ...]):
 @pytest.mark.parametrize(
     "command", ["calibrate", "release", "verify", "estimate", "ledger", "reproduce"]
 )
-def test_help_is_complete(command: str):
+def test_help_is_complete(command: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
     done = run(command, "--help")
     assert (done.status, done.err) == (0, "")
     assert "Examples:" in done.out
     assert f"pufferfish {command}" in done.out
-    assert max(map(len, done.out.splitlines())) <= 100
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert not re.search(r"\w-$", done.out, re.MULTILINE)
     if command == "calibrate":
         assert all(f"\n  {name} " in done.out for name in MECHANISMS)
     assert command in run("--help").out

@@ -104,6 +104,8 @@ def test_what_is_read(
         (rows('a,"1,200"', 'a,"1,201"', 'b,"1,201"'), "", ["--decimal"]),
         ("s;x\na;1,5\nb;2,5\na;k.A.\nb;3,5\n", "", ["--decimal"]),
         ("s,x\n", "", ["t.csv"]),
+        ("39,State-gov\n50,Private\n", "", ["'s'", "the first line must hold their names"]),
+        (rows(*LEVELS), "--levels Low,High --missing-as-level", ["levels High, Low do", "1 text"]),
         ("s,x,x\na,1,2\nb,2,3\n", "", ["t.csv"]),
         ("s,x\na,1\nb,2,3\n", "", ["t.csv"]),
         (rows(*LEVELS), "", ["wasserstein, unlike", "have none", "--order", "channel"]),

@@ -132,7 +132,7 @@ def _why_infeasible(
 ) -> str:
     """Return one line on what cannot be met, and what would make it feasible."""
     ways = {
-        "a smaller min_keep": asked.min_keep is not None,
+        "a smaller min_keep (--min-keep)": asked.min_keep is not None,
         "a larger epsilon": epsilon < LARGEST_EPSILON,
         "fewer conditions": len(asked.names) > 1,
         "weights above 0": asked.invariant and 0 in weights,

@@ -59,8 +59,8 @@ _SOURCE = f"""
     together; by default each row is a person of its own.
 --confidence C  Calibrate for every prior that the rows of TABLE leave possible with this
     confidence, such as 0.95; for 'exact' and 'channel'.
---tv-radius R  Calibrate for every prior within this total-variation distance, such as 0.01; for
-    'exact' and 'channel'.
+--tv-radius R  Calibrate for every prior within this distance in total variation, such as 0.01;
+    for 'exact' and 'channel'.
 """
 _MECHANISM = """
 --epsilon E1,E2,... ...  The largest loss: one number or several, such as 0.1,0.5,1 or 1/3; may be

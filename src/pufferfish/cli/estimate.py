@@ -45,7 +45,8 @@ def estimate(
 
     The estimates are unbiased, each with its standard error and 95 % interval. They are of the
     released rows as they were, so that only the noise is uncertain. What cannot be estimated is
-    named. --bounds, --round and --min-scale must be those of the release; a record holds them.
+    named. The options --bounds, --round and --min-scale must be those of the release; a record
+    holds them.
 
     \b
     Examples:

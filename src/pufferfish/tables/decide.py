@@ -222,8 +222,9 @@ def _check_declared(found: Found, used: set[str], names: Sequence[str]) -> None:
         near = [(name, did_you_mean(name, list(lost)[:1000])) for name in unused]
         slip = next((f"; {name!r} is none{match}" for name, match in near if match), "")
         where = found.first_row(k for k, text in enumerate(found.texts) if text in lost)
+        stated = listed(name for name in names if name != MISSING_LEVEL)
         raise InputError(
-            f"the levels {listed(names)} do not fit {found.what}{slip}; the first text that is "
-            f"none of them is in {where}; name every level, or say which texts mean a missing "
-            "value (--missing)"
+            f"the levels {stated} do not fit {found.what}{slip}; {counted(len(lost), 'text')} of "
+            f"the column (first in {where}) cannot be found among them; name every level, or say "
+            "which texts mean a missing value (--missing)"
         )

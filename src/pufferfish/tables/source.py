@@ -151,8 +151,8 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
     raise InputError(
         f"cannot tell what kind of table {path} is: "
         f"{f'its ending is {ending}' if ending else 'its name has no ending'}, but files are known "
-        f"by {listed([*_TEXT, *_JSON, *_PARQUET], 20)} (text and JSON also with .gz); rename it, or "
-        "save it as CSV (UTF-8)"
+        f"by {listed([*_TEXT, *_JSON, *_PARQUET], 20)} (text and JSON also with .gz); rename it, "
+        "or save it as CSV (UTF-8)"
     )
 
 
