@@ -95,17 +95,18 @@ $ ls no-such-file  # exit status 2
 ls: ...no-such-file...
 $ python -c 'import sys; print(sys.stdin.read() == "")'
 True
+$ mkdir deeper && cd deeper
 ```
 
 ```python
 from pathlib import Path
-assert Path("table.csv").read_text() == "s,x\\n\\na,1\\n"
+assert Path("../table.csv").read_text() == "s,x\\n\\na,1\\n"
 ```
 """
 
 
 def test_a_good_page_runs_in_order_in_one_folder(tmp_path: Path) -> None:
-    assert run_page(write(tmp_path, GOOD), tmp_path) == 8
+    assert run_page(write(tmp_path, GOOD), tmp_path) == 9
 
 
 @pytest.mark.parametrize(
