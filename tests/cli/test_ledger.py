@@ -80,13 +80,13 @@ def test_price_then_release_then_show_then_verify():
     priced = run("ledger", "price", "books.db", "table.csv", "--plan", "plan.json")
     assert priced.status == 0, priced.err
     assert "charged already: 0 releases" in priced.out
-    assert "with this release of x: at most 0.2" in priced.out
+    assert "joint loss of d with this release of x: at most 0.2" in priced.out
     assert "budget 1: fits" in priced.out
     assert states() == []
     done = release("one.csv")
     assert done.status == 0, done.err
     assert len(done.out.splitlines()) <= 6
-    assert "joint loss of the 1 release of d: at most 0.2" in done.out
+    assert "joint loss of d with this release of x: at most 0.2" in done.out
     assert len(Path("one.csv").read_text().splitlines()) == len(ROWS) + 1
     assert release("two.csv").status == 0
     assert states() == ["released", "released"]

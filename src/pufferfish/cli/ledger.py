@@ -183,17 +183,12 @@ def _dataset_words(dataset: Dataset) -> str:
     )
 
 
-def _bound_words(price: Price) -> str:
-    upper = math.inf if price.bound.upper is None else price.bound.upper
-    return f"at most {at_most(upper, price.dataset.budget)} ({price.bound.kind})"
-
-
 def price_words(price: Price) -> str:
     """Return what is spent after a release."""
+    upper = math.inf if price.bound.upper is None else price.bound.upper
     return (
-        f"joint loss of the {counted(price.releases + 1, 'release')} of "
-        f"{quoted(price.dataset.name)}: {_bound_words(price)}; budget "
-        f"{show_short(price.dataset.budget)}"
+        f"joint loss of {quoted(price.dataset.name)} with this release of {quoted(price.column)}: "
+        f"at most {at_most(upper, price.dataset.budget)} ({price.bound.kind})"
     )
 
 
@@ -205,7 +200,7 @@ def _price_lines(price: Price) -> list[str]:
     lines = [
         f"charged already: {counted(price.releases, 'release')}, joint loss at most "
         f"{at_most(price.before, budget)}",
-        f"with this release of {quoted(price.column)}: {_bound_words(price)}",
+        price_words(price),
         f"budget {show_short(budget)}: {fits}",
     ]
     return [*lines, f"worst cases are charged: {price.why}"] if price.why else lines

@@ -25,7 +25,7 @@ _HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "nois
             "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
 #: What programs are told of a plan, and of its result.
 _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate")
-_OF_RESULT = ("reduction_vs_wasserstein", "keep_rate_of_a_constant", "survives", "loss_at_95")
+_OF_RESULT = ("reduction_vs_wasserstein", "keep_rate_of_a_constant", "loss_at_95")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +77,6 @@ class Result:
         return "averages" if error < _CLOSE * spread else ""
 
     @property
-    def survives(self) -> bool:
-        """Whether a release tells anything of the column."""
-        return bool(self.left)
-
-    @property
     def keep_rate_of_a_constant(self) -> float:
         """The share of rows that one constant for everybody keeps."""
         found = self.plan.distortion
@@ -108,6 +103,7 @@ class Result:
             "std": getattr(plan.applied, "std", None),  # a channel has none
             "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
+            "survives": bool(self.left),
             "spread": expected.spread,
             "noise_to_spread": expected.noise_to_spread,
             "error_of_mean": expected.mean_error,

@@ -200,7 +200,7 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
         *_if_a_sample(results, scenario, command),
         *survival_lines(results),
     ]
-    if len(results) == 1 and results[0].survives and not results[0].plan.unchanged:
+    if len(results) == 1 and results[0].left and not results[0].plan.unchanged:
         averages = results[0].left == "averages"
         word = "Averages survive, single values do not" if averages else "The column survives"
         lines.append(f"{word}: {_left(results[0])}.")
@@ -218,7 +218,7 @@ def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
         "certified": all(r.plan.certificate.holds for r in results),
         "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
         "command_for_a_sample": command or None,
-        "survives": any(r.survives for r in results),
+        "survives": any(r.left for r in results),
         "private": any(r.plan.from_rows for r in results),
     }
 
@@ -266,7 +266,7 @@ def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) ->
 def survival_lines(results: Sequence[Result]) -> list[str]:
     """Return where nothing of the column is left, where it is published as it is or levels go."""
     lines = []
-    lost = [r for r in results if not r.survives]
+    lost = [r for r in results if not r.left]
     if len(lost) == len(results):
         least = min(lost, key=lambda r: r.expected.noise_to_spread or 0.0)
         more = "" if any(r.joint for r in lost) else " A larger epsilon keeps more."
