@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from pufferfish.calibration.calibrate import calibrate as calibrate_alone
+from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.registry import NOISE, REGISTRY
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import process, sentences
@@ -34,7 +35,7 @@ from pufferfish.cli.results import Result, print_results
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.matrix import expected_errors
 from pufferfish.files import checked_target
-from pufferfish.numbers import FloatArray, parse_epsilon, show
+from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
@@ -195,8 +196,9 @@ def compare(
     """
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
-    report, weights = scenario.priors[0].report, _frequencies(scenario)
-    distance = None
+    report, weights = scenario.priors[0].report, read_weights(scenario, None)
+    total, distance = sum(weights), None
+    frequencies = np.array([weight / total for weight in weights])
     if not (scenario.has_region or scenario.unit) and set(names) & set(NOISE):
         # The scale is a distance over epsilon: epsilon 1 gives the distance.
         distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
@@ -215,24 +217,12 @@ def compare(
             if not joint:
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
-            expected = expected_errors(scenario.support, plan.applied, weights, rows)
+            expected = expected_errors(scenario.support, plan.applied, frequencies, rows)
             own = None if joint else distance
-            results.append(Result(label, epsilon, plan, expected, weights, own, joint))
+            results.append(Result(label, epsilon, plan, expected, frequencies, own, joint))
     if not results:
         raise next(iter(failed.values()))
     return results, failed
-
-
-def _frequencies(scenario: Scenario) -> FloatArray:
-    """Return how frequent the values are: pooled rows, or the mean of the distributions given."""
-    pooled = [
-        prior.counts.sum(axis=0) / sum(prior.totals)
-        if prior.from_rows
-        else prior.probabilities[[prior.row(secret) for secret in scenario.protected]].mean(axis=0)
-        for prior in scenario.priors
-    ]
-    frequencies: FloatArray = np.asarray(pooled, dtype=np.float64).mean(axis=0)
-    return frequencies
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:

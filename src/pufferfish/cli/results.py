@@ -25,7 +25,7 @@ _HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "nois
             "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
 #: What programs are told of a plan, and of its result.
 _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate")
-_OF_RESULT = ("reduction_vs_wasserstein", "keep_rate_of_a_constant", "loss_at_95")
+_OF_RESULT = ("reduction_vs_wasserstein", "loss_at_95")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Result:
         plan, found, p = self.plan, self.expected, self.frequencies
         ratio = np.inf if found.noise_to_spread is None else found.noise_to_spread
         # One constant for everybody, the mean, has an error of the spread.
-        near = ratio < 1 or (plan.keep_rate or 0) > self.keep_rate_of_a_constant + 1e-9
+        near = ratio < 1 or (plan.keep_rate or 0) > found.constant + 1e-9
         if plan.unchanged or (near and p[self.gone].sum() <= 0.5):
             return "values"
         error, spread = found.mean_error, found.spread
@@ -75,12 +75,6 @@ class Result:
         if error is None:  # a channel that merges levels, or an unknown number of rows
             return "averages" if plan.channel is None and ratio < _NOISY else ""
         return "averages" if error < _CLOSE * spread else ""
-
-    @property
-    def keep_rate_of_a_constant(self) -> float:
-        """The share of rows that one constant for everybody keeps."""
-        found = self.plan.distortion
-        return self.expected.constant if found is None else found.baseline
 
     @property
     def reduction_vs_wasserstein(self) -> float | None:
@@ -104,6 +98,7 @@ class Result:
             "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
             "survives": bool(self.left),
+            "keep_rate_of_a_constant": expected.constant,
             "spread": expected.spread,
             "noise_to_spread": expected.noise_to_spread,
             "error_of_mean": expected.mean_error,
@@ -127,7 +122,7 @@ def print_results(results: Sequence[Result], channels: bool) -> None:
     rows = []
     for r in results:
         plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
-        size = f"{share(plan.keep_rate)} ({share(r.keep_rate_of_a_constant)})"
+        size = f"{share(plan.keep_rate)} ({share(expected.constant)})"
         if plan.scale is not None:
             size = rounded_up(plan.scale, 8)
         numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)

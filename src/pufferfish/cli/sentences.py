@@ -298,5 +298,5 @@ def _left(result: Result) -> str:
         if found.mean_error and found.spread:
             words += f", the error of the mean {brief(found.mean_error / found.spread, 2)} times"
         return words
-    constant = share(result.keep_rate_of_a_constant)
+    constant = share(result.expected.constant)
     return f"{share(kept)} of the rows stay as they are (one constant: {constant})"
