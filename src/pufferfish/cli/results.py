@@ -23,9 +23,8 @@ _NOISY = 5.0
 _WIDTH = 80
 _HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
             "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
-#: What programs are told of a plan, and of its result.
+#: What programs are told of a plan.
 _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate")
-_OF_RESULT = ("reduction_vs_wasserstein", "loss_at_95")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +89,16 @@ class Result:
         """Return what programs are told, with ``channel`` also the channel itself."""
         plan, expected, risk = self.plan, self.expected, self.plan.sensitivity
         data = {name: getattr(plan, name) for name in _OF_PLAN}
-        data |= {name: getattr(self, name) for name in _OF_RESULT}
         if channel and plan.channel is not None:
             data["channel"] = _channel_to_dict(plan.channel)
         return data | {
             "std": getattr(plan.applied, "std", None),  # a channel has none
             "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
-            "survives": bool(self.left),
+            "reduction_vs_wasserstein": self.reduction_vs_wasserstein,
             "keep_rate_of_a_constant": expected.constant,
+            "survives": bool(self.left),
+            "loss_at_95": self.loss_at_95,
             "spread": expected.spread,
             "noise_to_spread": expected.noise_to_spread,
             "error_of_mean": expected.mean_error,

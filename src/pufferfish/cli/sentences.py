@@ -80,12 +80,10 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
         rows, more = counted(report.rows_used, "row"), report_lines(report)
     elif len(scenario.priors) > 1:
         rows = f"{len(scenario.priors)} priors, one for each adversary"
-    region = region_words(scenario.rules)
     return [
         f"{source}: {rows}",
         f"hidden: {secrets}; {pairs}" if len(scenario.pairs) > 1 else f"hidden: {secrets}",
         f"published: {quoted(column) if column else 'a column'}, {support_words(scenario.support)}",
-        *([f"for every prior within {region}"] if region else []),
         *more,
         *(f"note: {note}" for note in scenario_notes(scenario)),
     ]
@@ -230,7 +228,7 @@ def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     if len(scenario.priors) > 1:
         condition = ", if one of the given priors is the true one"
     if region:
-        condition = f" for every prior within {region}"
+        condition = f" for every prior within {region}{_if_no_other_value(scenario)}"
     elif report is not None:
         condition = f", if these {report.rows_used} rows are all there is"
     every = "each loss" if len(results) > 1 else "the loss"
@@ -259,8 +257,16 @@ def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) ->
             f"  {command}",
         ]
     if len(known) == len(results):
-        return ["If they are a sample, that holds too (95 % confidence)."]
+        other = _if_no_other_value(scenario)
+        return [f"If they are a sample, that holds too (95 % confidence){other}."]
     return ["If they are a sample, the loss may be larger; how large is not known."]
+
+
+def _if_no_other_value(scenario: Scenario) -> str:
+    """Return the condition of a region whose values were not declared but found in a table."""
+    report = scenario.priors[0].report
+    found = report is not None and report.rules.columns[0].support is None
+    return ", if no other value can occur" if found else ""
 
 
 def survival_lines(results: Sequence[Result]) -> list[str]:
