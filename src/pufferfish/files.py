@@ -37,8 +37,6 @@ def checked_target(
         fault = _fault(target, [path for path in (source, *inputs) if path is not None])
     except OSError as error:
         raise cannot_write(output, error) from None
-    except ValueError as error:  # a name that no file can have
-        raise InputError(f"cannot write {str(output)!r}: {error}") from None
     if fault or str(output) == "-":
         raise InputError(f"cannot write {output}: {fault or 'give the name of a file'}")
     if taken and not force:
@@ -60,10 +58,11 @@ def _fault(target: Path, inputs: Iterable[str | Path]) -> str:
 
 
 def named_path(path: Any) -> Path:
-    """Return the path of a file, or refuse what is none."""
-    if not isinstance(path, str | Path):
-        raise InputError(f"the name of a file is needed, but {path!r} was given")
-    return Path(path)
+    """Return the path of a file, or refuse what no file can be called."""
+    with contextlib.suppress(UnicodeEncodeError):
+        if isinstance(path, str | Path) and b"\0" not in os.fsencode(path):
+            return Path(path)
+    raise InputError(f"the name of a file is needed, but {str(path)!r} was given")
 
 
 def home_expanded(path: Path) -> Path:
@@ -182,12 +181,13 @@ def write_json(
     write_whole(output, content, force=force, mode=mode)
 
 
-def read_strict(path: Path, what: str, *, exact: bool = False) -> Any:
+def read_strict(path: str | Path, what: str, *, exact: bool = False) -> Any:
     """Read a JSON file; repeated keys, NaN, infinity and all but plain files are refused.
 
     Where it is to be ``exact``, numbers stay the texts that they are written as.
     """
     numbers: dict[str, Any] = {"parse_float": str, "parse_int": str} if exact else {}
+    path = named_path(path)
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:

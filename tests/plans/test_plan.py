@@ -273,11 +273,10 @@ def test_files_that_are_no_plans(plan: pf.Plan, tmp_path: Path) -> None:
         for read, given in ((pf.Plan.load, path), (pf.Plan.from_json, content)):
             with pytest.raises(InputError, match=message):
                 read(given)
-    for name in (tmp_path / "other.json", "a\0.json"):
-        with pytest.raises(InputError, match="cannot be read"):
-            pf.Plan.load(name)
+    with pytest.raises(InputError, match="cannot be read"):
+        pf.Plan.load(tmp_path / "other.json")
     nothing: Any
-    for nothing in (None, 3, b"plan.json"):
+    for nothing in (None, 3, b"plan.json", "a\0.json"):
         for action in (pf.Plan.load, plan.save):
             with pytest.raises(InputError, match="name of a file is needed"):
                 action(nothing)

@@ -299,7 +299,4 @@ def _fitting(subject: Subject, state: State) -> tuple[Price, Fraction]:
 
 
 def _place(path: str | Path) -> Path:
-    try:
-        return Path(os.path.realpath(home_expanded(named_path(path))))
-    except ValueError as error:  # a name that no file can have
-        raise InputError(f"{str(path)!r} cannot be a ledger: {error}") from None
+    return Path(os.path.realpath(home_expanded(named_path(path))))

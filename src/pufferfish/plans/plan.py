@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from pufferfish.errors import InputError, listed_pairs
-from pufferfish.files import PRIVATE, named_path, parse_strict, read_strict, write_json
+from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
@@ -183,7 +183,7 @@ class Plan(Guarantee):
         force : bool
             Whether an existing file may be replaced.
         """
-        write_json(named_path(path), schema.values(self), force=force, mode=PRIVATE)
+        write_json(path, schema.values(self), force=force, mode=PRIVATE)
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
@@ -194,7 +194,7 @@ class Plan(Guarantee):
         path : str or Path
             A plain file.
         """
-        data = read_strict(named_path(path), "the plan")
+        data = read_strict(path, "the plan")
         try:
             return cls(loaded=True, **schema.facts_of(data))
         except InputError as error:

@@ -113,7 +113,7 @@ class _Published(msgspec.Struct, frozen=True):
 
 def read_record(path: str | Path) -> ReleaseSpec:
     """Return what estimates need of a record that tells the mechanism."""
-    data = read_strict(Path(path), "the record")
+    data = read_strict(path, "the record")
     try:
         file: _Published = schema.converted(data, _Published)
         if file.support is not None and (file.scale is None) != (file.channel is None):
@@ -169,7 +169,7 @@ def _assumptions(plan: Plan, published: bool) -> list[str]:
     """Return under which assumptions the promise holds, regions first."""
     said = [
         "The prior need not be exact: the promise holds for all priors in a region around it "
-        f"({_described(rule)})."
+        f"({_described(rule)}), as long as no other value can occur."
         for rule in dict.fromkeys(plan.regions)
         if rule is not None
     ]

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.files import home_expanded
+from pufferfish.files import home_expanded, named_path
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import (
@@ -129,7 +129,7 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
     """Return the table behind a path, "-" (standard input), a dataframe or a Table."""
     if isinstance(source, Table):
         return source
-    path = Path(source) if isinstance(source, str | Path) else None
+    path = named_path(source) if isinstance(source, str | Path) else None
     if str(path) == "-":
         return _open_text(_standard_input(), delimiter)
     ending, packed = "", False
@@ -168,8 +168,6 @@ def _check_file(path: Path) -> None:
         raise InputError(f"there is no file {path}{did_you_mean(path.name, beside, 0.8)}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError as error:  # a name that no file can have
-        raise InputError(f"cannot read {str(path)!r}: {error}") from None
 
 
 def _standard_input() -> Path:
