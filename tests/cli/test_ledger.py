@@ -97,7 +97,7 @@ def test_price_then_release_then_show_then_verify():
     verified = run("ledger", "verify", "books.db")
     assert (verified.status, "2 releases checked" in verified.out) == (0, True)
     verified = run("ledger", "verify", "books.db", "table.csv")
-    assert (verified.status, "2 joint losses computed again" in verified.out) == (0, True)
+    assert (verified.status, "2 releases computed again" in verified.out) == (0, True)
 
 
 def test_programs_get_every_digit():

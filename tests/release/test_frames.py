@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releasing dataframes: the same kind comes back, with the released column and nothing else."""
 
-import gc
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,32 +54,6 @@ def test_the_released_column_comes_back_and_what_is_kept(
     assert any("no longer protected" in text for text in texts) is bool(keep)
     if isinstance(released, pd.DataFrame):
         assert list(released.index) == [0, 1, 2, 3]
-
-
-def test_two_threads_may_warn_of_one_plan_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Late(dict[int, set[int]]):
-        def __contains__(self, key: object) -> bool:
-            return False  # as long as the other thread has not got further
-
-    monkeypatch.setattr(release_rows, "_WARNED", Late())
-    spec = job([0, 1, 5], TINY)
-    frame = pl.DataFrame(ROWS)
-    assert [len(said(partial(release_any, frame, spec))) for _ in "ab"] == [2, 0]
-    del spec
-    gc.collect()
-    assert not release_rows._WARNED
-
-
-def test_warnings_come_once_per_plan() -> None:
-    spec = job([0, 1, 5], TINY)
-    assert len(said(lambda: release_any(pl.DataFrame(ROWS), spec, keep=["k"]))) == 3
-    for _ in range(3):
-        assert said(lambda: release_any(pl.DataFrame(ROWS), spec, keep=["k"])) == []
-    # Another plan is another one, if its noise is the same; and so is another kind of warning.
-    assert len(said(lambda: release_any(pl.DataFrame(ROWS), job([0, 1, 5], TINY)))) == 2
-    assert said(lambda: release_any(pl.DataFrame({"x": [0]}), spec)) == [
-        "the secret column 's' is not in the table, so rows outside the promise were not counted"
-    ]
 
 
 def test_warnings_point_at_the_line_that_called(tmp_path: Path) -> None:

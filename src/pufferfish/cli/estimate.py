@@ -17,6 +17,7 @@ from pufferfish.estimate.released import estimate_released
 from pufferfish.files import checked_target, write_whole
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import read_record
+from pufferfish.release.postprocess import Postprocess
 
 #: Frequencies that are printed for people; JSON and CSV hold them all.
 _MOST_LINES = 40
@@ -78,7 +79,7 @@ def estimate(
         print_json({"rows": found.rows, "confidence": LEVEL, "figures": lines, "notes": notes})
     else:
         print_lines([f"{released}: {found.rows} rows, released by {by}",
-                     sentences.mechanism_words(spec.mechanism), ""])  # fmt: skip
+                     sentences.mechanism_words(Postprocess(spec).mechanism), ""])  # fmt: skip
         shown = [_cells(line) for line in lines if line["estimate"] is not None]
         if shown:
             headers = ["", "estimate", "standard error", "95 % interval"]

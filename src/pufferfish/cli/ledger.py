@@ -158,8 +158,7 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
         )
     how = "budgets and worst cases"
     if table is not None:
-        losses = "joint loss" if found.recounted == 1 else "joint losses"
-        how = f"{found.recounted} {losses} computed again from {table}"
+        how = f"{counted(found.recounted, 'release')} computed again from {table}"
     checked = counted(found.releases, "release")
     print_lines([f"{books}: {checked} checked ({how}); all as it should be"])
 

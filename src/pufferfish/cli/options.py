@@ -4,7 +4,6 @@
 import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +87,8 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
         raise InputError(f"{listed(map(_option, wrong))} needs a TABLE, not a --prior FILE")
     found = [read_prior_file(path, order=order, step=options["step"]) for path in files]
     # A file without pairs means all of them: fewer would promise less than it asks for.
-    named = {frozenset(map(frozenset, own or combinations(p.secrets, 2))) for p, own in found}
-    same = len({frozenset(prior.secrets) for prior, _ in found}) == 1  # or Scenario refuses them
-    if same and len(named) > 1 and not pairs:
+    named = {own and frozenset(map(frozenset, own)) for _, own in found}
+    if len(named) > 1 and not pairs:
         raise InputError(f"{', '.join(files)} protect different pairs; say which with --pair A B")
     priors = [prior.with_region(tv_radius=options["tv_radius"]) for prior, _ in found]
     return Scenario(priors, pairs=pairs or found[0][1] or "all")

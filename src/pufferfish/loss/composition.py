@@ -11,7 +11,6 @@ at most c e^(sum w_l) sum_x P_i(x) k_R(y|x), and c sum_x P_j(x) k_R(y|x) is at m
 With k rows of one person every release is k of them, and its worst case counts k times.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed, warn_user
 from pufferfish.loss.certificate import LossBound
 from pufferfish.loss.kernel import GridTooLarge
-from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
+from pufferfish.loss.problem import LARGEST_GRID, Releases
 from pufferfish.loss.proof import loss_bound
 from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms import Mechanism
@@ -213,26 +212,13 @@ def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) 
     if scenario.has_region and len(units) > 1:
         return None  # a robust loss is that of one channel, or of the noises of one column
     outside = [term for term in terms if term.at is None]
-
-    def within(many: int) -> dict[int, list[Mechanism]]:
-        """Return the releases that are left when so many units are left out."""
-        found: dict[int, list[Mechanism]] = {}
+    for many in range(len(units)):
+        releases: dict[int, list[Mechanism]] = {}
         for term in chain(*units[many:]):
-            found.setdefault(int(term.at or 0), []).append(term.mechanism)
-        return found
-
-    def fits(many: int) -> bool:
+            releases.setdefault(int(term.at or 0), []).append(term.mechanism)
         try:
-            problems_of(scenario, within(many), limit)
+            joint = loss_bound(scenario, releases, limit)
         except GridTooLarge:
-            return False
-        return True
-
-    # More releases hardly ever make a smaller grid.
-    for many in range(bisect_left(range(len(units)), True, key=fits), len(units)):
-        try:
-            joint = loss_bound(scenario, within(many), limit)
-        except GridTooLarge:  # small enough to be worked out, but not to be proved
             continue
         left = _worst_sum([*chain(*units[:many]), *outside], rows)
         return replace(

@@ -17,7 +17,6 @@ class Distortion:
     cost_name: str  # what was made least: hamming, squared, absolute or own
     cost: float  # its expectation, rounded up
     keep_rate: float  # the chance that a value is published unchanged, rounded down
-    baseline: float  # the chance that the most frequent value, published for everybody, is right
     mse: float | None  # rounded up; None for levels without an order, and beyond doubles
     gap: float  # by how much at most the cost exceeds that of the best channel
     conditions: tuple[str, ...] = ()
@@ -37,6 +36,5 @@ class Distortion:
         mse = channel.mse(weights) if ordered else math.inf
         return cls(
             cost_name, float_up(cost), channel.keep_rate(weights),
-            float_up(max(weights) / sum(weights)), mse if math.isfinite(mse) else None, gap,
-            tuple(conditions),
+            mse if math.isfinite(mse) else None, gap, tuple(conditions),
         )  # fmt: skip

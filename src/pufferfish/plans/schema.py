@@ -131,6 +131,9 @@ def facts_of(data: Any) -> dict[str, Any]:
     file = converted(data, PlanFile)
     if (file.scale is None) == (file.channel is None):
         raise InputError("it must have a scale or a channel, and the other one must be null")
+    columns = [n for n in (file.secret, file.unit, file.coding and file.coding.column) if n]
+    if len(set(columns)) < len(columns):
+        raise InputError("its columns (cleaning, secret, unit) must differ")
     support = support_of(file.support)
     facts = msgspec.structs.asdict(file) | {
         "epsilon_exact": parse_epsilon(file.epsilon_exact),

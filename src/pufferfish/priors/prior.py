@@ -332,7 +332,13 @@ class Prior:
         from pufferfish.tables.count import count_table  # slow to import, and only this needs it
 
         counts = count_table(table, rules, delimiter=delimiter)
-        return replace(cls.from_counted(counts, rules), rule=rule)
+        notes = counts.report.notes
+        if rule is not None and any(column.support is None for column in rules.columns):
+            notes += (
+                "the region is over the values that occur in the table; declare all that may occur "
+                "(--levels, or support=[...] for numbers)",
+            )
+        return replace(cls.from_counted(counts, rules), rule=rule, notes=notes)
 
     @classmethod
     def from_counted(cls, counts: Any, rules: Rules) -> "Prior":

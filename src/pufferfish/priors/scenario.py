@@ -146,7 +146,7 @@ class Scenario:
         self.product.position(column)
         if len(self.product.axes) == 1:
             return self
-        return Scenario([prior.marginal(column) for prior in self.priors], self.pairs)
+        return self._of(prior.marginal(column) for prior in self.priors)
 
     @property
     def has_region(self) -> bool:
@@ -169,8 +169,14 @@ class Scenario:
         if len(rules) != len(self.priors):
             raise InputError(f"{len(rules)} regions were given for {len(self.priors)} priors")
         at = dict(zip(self._order, rules, strict=True))
-        priors = [replace(prior, rule=at[rho]) for rho, prior in enumerate(self.priors)]
-        return Scenario(priors, self.pairs)
+        return self._of(replace(prior, rule=at[rho]) for rho, prior in enumerate(self.priors))
+
+    def _of(self, priors: Iterable[Prior]) -> "Scenario":
+        """Return the scenario of other priors of the same secrets; its pairs were checked."""
+        made = object.__new__(Scenario)
+        object.__setattr__(made, "priors", tuple(priors))
+        object.__setattr__(made, "pairs", self.pairs)
+        return made
 
     @cached_property
     def _order(self) -> list[int]:

@@ -6,7 +6,6 @@ The secret and the unit are read for counting alone, and never written.
 
 import hashlib
 import unicodedata
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -38,8 +37,6 @@ from pufferfish.tables.table import Table, no_person, numbered
 BoolArray = npt.NDArray[np.bool_]
 #: Called with the rows done so far and the rows in all, None while these are not yet known.
 Progress = Callable[[int, int | None], None]
-#: What was warned of already, by the mechanism of a plan: once per plan and process.
-_WARNED: dict[int, set[int]] = {}
 
 
 class Reader:
@@ -261,7 +258,7 @@ def _unchanged_words(mechanism: Mechanism) -> str:
 
 
 def _warn(report: ReleaseReport, absent: str | None, mechanism: Mechanism) -> None:
-    """Warn of what the guarantee does not cover (theory, section 7): once per plan and kind."""
+    """Warn of what the guarantee does not cover (theory, section 7)."""
     if report.unchanged:
         warn_user(_unchanged_words(mechanism), UnchangedWarning)
     if report.seeded:
@@ -284,10 +281,6 @@ def _warn(report: ReleaseReport, absent: str | None, mechanism: Mechanism) -> No
         (missing, f"{counted(missing, 'row')} left out (no public value); which rows are left out "
          "shows in the output, and no mechanism covers it"),
     )  # fmt: skip
-    if id(mechanism) not in _WARNED:  # two threads may both come here
-        weakref.finalize(mechanism, _WARNED.pop, id(mechanism), None)
-    known = _WARNED.setdefault(id(mechanism), set())
-    for kind, (found, text) in enumerate(kinds):
-        if found and kind not in known:
-            known.add(kind)
+    for found, text in kinds:
+        if found:
             warn_user(text, OutsidePromiseWarning)
