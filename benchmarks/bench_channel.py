@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed of the optimal channel, against its solver: ``python benchmarks/bench_channel.py``.
 
-The whole of it (program, solver, exact repair, certificate) against the time inside HiGHS.
+The whole of it (program, solver, exact repair, certificate) against the time of the solver.
 """
 
 import statistics
@@ -32,8 +32,9 @@ def whole(of: pf.Scenario) -> tuple[float, float]:
     solving: list[float] = []
 
     def timed(program: LinearProgram) -> Optimum:
+        begin = time.perf_counter()
         optimum = solve(program)
-        solving.append(optimum.seconds)
+        solving.append(time.perf_counter() - begin)
         return optimum
 
     start = time.perf_counter()

@@ -6,9 +6,9 @@ are built pair by pair, and costs are summed entry by entry.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations, permutations, product
+from itertools import chain, combinations, permutations, product
 from typing import Any
 
 import mpmath
@@ -16,12 +16,19 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from pufferfish.mechanisms import Channel
+from definitions import ball_corners, box_corners
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
 Distribution = list[Fraction]
+
+HALF = Fraction(1, 2)
+BIT = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
+#: Value 1 occurs under c alone, which is in no pair.
+UNSEEN = {"a": [40, 0, 20, 5, 9], "b": [10, 0, 30, 20, 3], "c": [1, 50, 1, 1, 1]}
+PAIR = Scenario(Prior.from_counts(UNSEEN, support=range(5)), [("a", "b")])
 
 
 def vertices(belief: Point | Region) -> list[Distribution]:
@@ -30,41 +37,12 @@ def vertices(belief: Point | Region) -> list[Distribution]:
         return [[Fraction(int(m), belief.total) for m in belief.masses.reshape(-1)]]
     if belief.free:
         centre = [Fraction(r, sum(belief.room)) for r in belief.room]
-        return list(_of_ball(centre, Fraction(belief.free, belief.unit)))
-    ends = [
-        (Fraction(a, belief.unit), Fraction(a + b, belief.unit))
-        for a, b in zip(belief.least, belief.room, strict=True)
-    ]
-    return list(_of_box(ends))
-
-
-def _of_box(ends: list[tuple[Fraction, Fraction]]) -> Iterator[Distribution]:
-    """All cells but one at an end of theirs."""
-    for k, (low, high) in enumerate(ends):
-        for others in product(*(ends[:k] + ends[k + 1 :])):
-            rest = 1 - sum(others)
-            if low <= rest <= high:
-                yield [*others[:k], rest, *others[k:]]
-
-
-def _of_ball(centre: Distribution, radius: Fraction) -> Iterator[Distribution]:
-    """One cell gains; some others are emptied, and one of them in part."""
-    n = len(centre)
-    yield centre
-    for gaining in range(n):
-        others = [k for k in range(n) if k != gaining]
-        if 1 - centre[gaining] <= radius:
-            yield [Fraction(int(k == gaining)) for k in range(n)]
-            continue
-        for size in range(n):
-            for emptied in combinations(others, size):
-                moved = sum((centre[k] for k in emptied), Fraction(0))
-                for part in set(others) - set(emptied):
-                    if moved <= radius <= moved + centre[part]:
-                        cells = [Fraction(0) if k in emptied else p for k, p in enumerate(centre)]
-                        cells[gaining] += radius
-                        cells[part] -= radius - moved
-                        yield cells
+        found = ball_corners(centre, Fraction(belief.free, belief.unit))
+    else:
+        least = [Fraction(a, belief.unit) for a in belief.least]
+        room = [Fraction(b, belief.unit) for b in belief.room]
+        found = box_corners(least, [a + b for a, b in zip(least, room, strict=True)])
+    return [list(p) for p in {tuple(p) for p in found}]
 
 
 def beliefs(scenario: Scenario) -> list[dict[str, list[Distribution]]]:
@@ -112,6 +90,20 @@ def is_private(scenario: Scenario, channel: Channel, epsilon: Fraction) -> bool:
         return bool(loss <= mpmath.mpf(epsilon.numerator) / epsilon.denominator)
 
 
+def pooled(scenario: Scenario) -> list[Fraction]:
+    """How much each value counts: pooled rows of the protected secrets, or the mean of the P_s."""
+    rows = all(prior.from_rows for prior in scenario.priors)
+    found = [
+        sum(
+            Fraction(int(prior.counts[prior.row(s), x])) if rows else prior.probability(s, x)
+            for prior in scenario.priors
+            for s in scenario.protected
+        )
+        for x in range(scenario.support.size)
+    ]
+    return [mass / sum(found) for mass in found]
+
+
 def spent(channel: Channel, weights: Sequence[Fraction], costs: Any) -> Fraction:
     """The expected cost."""
     return sum(
@@ -142,16 +134,12 @@ def least_cost(
     shape = np.array(costs).shape
     rows = []
     for own in beliefs(scenario):
-        for pair in scenario.pairs:
-            for i, j in permutations(pair):
-                for p, q in product(own[i], own[j]):
-                    one = np.array([float(a) for a in p]) - math.exp(epsilon) * np.array(
-                        [float(b) for b in q]
-                    )
-                    for y in range(shape[1]):
-                        row = np.zeros(shape)
-                        row[:, y] = one
-                        rows.append(row.ravel())
+        ends = {s: np.array(found, dtype=float) for s, found in own.items()}
+        for i, j in chain.from_iterable(map(permutations, scenario.pairs)):
+            for p, q in product(ends[i], ends[j]):
+                rows += [
+                    np.outer(p - math.exp(epsilon) * q, one).ravel() for one in np.eye(shape[1])
+                ]
     mu = np.array([float(w) for w in weights])
     objective = (mu[:, None] * np.array(costs, dtype=float)).ravel()
     sums = [(np.kron(np.eye(shape[0])[x], np.ones(shape[1])), 1.0) for x in range(shape[0])]

@@ -8,8 +8,10 @@ exponential underflows because the exponent range of mpmath is unbounded.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, combinations, pairwise, permutations, product
 from typing import Any
 
@@ -21,8 +23,6 @@ M.dps = 50
 
 Real = Any  # a number of 50 digits, possibly M.inf
 
-# Width of the final bracket of a root, relative to the root.
-WIDTH = M.mpf(10) ** -26
 # A loss that should equal epsilon may exceed it by rounding in the last of the 50 digits.
 ROUNDING = M.mpf(10) ** -45
 
@@ -35,42 +35,20 @@ def real(number: Any) -> Real:
 
 
 def rising_root(f: Callable[[Real], Real], low: Real, high: Real) -> Real:
-    """The root of a rising function in [low, high], from the side where f <= 0.
-
-    The bracket is kept at every step: steps of the Illinois method, with a halving every sixth
-    time, until the bracket is 1e-26 wide, relative to the root.
-    """
-    at_low, at_high = f(low), f(high)
-    if abs(at_low) <= ROUNDING:
+    """The root of a rising function in [low, high], to 1e-40 of `high`."""
+    if abs(f(low)) <= ROUNDING:
         return low
-    if at_low > 0 or at_high < 0:
-        raise ValueError(f"no root between {low} and {high}: {at_low}, {at_high}")
-    turn, moved = 0, ""
-    while high - low > WIDTH * high:
-        turn += 1
-        middle = (low + high) / 2
-        if turn % 6:
-            secant = low - at_low * (high - low) / (at_high - at_low)
-            middle = secant if low < secant < high else middle
-        at_middle = f(middle)
-        if at_middle == 0:
-            return middle
-        # An end that stays twice counts half: the next step then overshoots, and both ends move.
-        if at_middle < 0:
-            low, at_low = middle, at_middle
-            at_high = at_high / 2 if moved == "low" else at_high
-            moved = "low"
-        else:
-            high, at_high = middle, at_middle
-            at_low = at_low / 2 if moved == "high" else at_low
-            moved = "high"
-    return low
+    ends = (low / high, 1)
+    return high * M.findroot(
+        lambda t: f(t * high), ends, solver="illinois", tol=1e-40, maxsteps=300
+    )
 
 
 Distribution = Mapping[Fraction, Fraction]
 Prior = Mapping[str, Distribution]
-Priors = Prior | Sequence[Prior]
+Priors = Sequence[Prior]
 Pair = tuple[str, str]
+Pairs = Sequence[Pair]
 Cell = tuple[Fraction, Fraction, Fraction]  # x (first secret), x' (second secret), mass
 
 # --- Input
@@ -96,25 +74,9 @@ def from_counts(
     return prior
 
 
-def all_pairs(prior: Iterable[str]) -> list[Pair]:
-    """Every unordered pair of secrets, in the order in which the secrets are named."""
-    return list(combinations(prior, 2))
-
-
 def atoms(prior: Prior, pair: Pair) -> list[Fraction]:
     """The sorted values with positive mass under at least one secret of the pair."""
     return sorted({x for secret in pair for x, p in prior[secret].items() if p > 0})
-
-
-def _each(priors: Priors, pairs: Iterable[Pair] | None) -> list[tuple[Prior, Pair]]:
-    """Every prior with every pair; no pairs given means all."""
-    several: Sequence[Prior] = [priors] if isinstance(priors, Mapping) else priors
-    chosen = None if pairs is None else list(pairs)
-    return [
-        (prior, pair)
-        for prior in several
-        for pair in (all_pairs(prior) if chosen is None else chosen)
-    ]
 
 
 # --- Privacy loss (theory, sections 1 and 2)
@@ -137,14 +99,10 @@ def loss_at(prior: Prior, pair: Pair, theta: Any, outputs: Iterable[Fraction]) -
     """
     scale = real(theta)
     points = atoms(prior, pair)
-    kernels: dict[Fraction, Real] = {}
 
+    @cache
     def kernel(distance: Fraction) -> Real:
-        if scale == 0:
-            return M.mpf(distance == 0)
-        if distance not in kernels:
-            kernels[distance] = M.exp(-real(distance) / scale)
-        return kernels[distance]
+        return M.exp(-real(distance) / scale) if scale else M.mpf(distance == 0)
 
     first, second = ([real(prior[s].get(x, Fraction(0))) for x in points] for s in pair)
     largest = M.mpf(0)
@@ -155,13 +113,12 @@ def loss_at(prior: Prior, pair: Pair, theta: Any, outputs: Iterable[Fraction]) -
     return largest
 
 
-def loss(priors: Priors, pairs: Iterable[Pair] | None, theta: Any) -> Real:
+def loss(priors: Priors, pairs: Pairs, theta: Any) -> Real:
     """Privacy loss of Laplace noise of scale `theta`: every prior, pair and atom of the pair."""
-    losses = (loss_at(p, pair, theta, atoms(p, pair)) for p, pair in _each(priors, pairs))
-    return max(losses, default=M.mpf(0))
+    return max(loss_at(p, q, theta, atoms(p, q)) for p, q in product(priors, pairs))
 
 
-def dense_outputs(prior: Prior, pair: Pair, between: int = 9) -> list[Fraction]:
+def dense_outputs(prior: Prior, pair: Pair, between: int) -> list[Fraction]:
     """The atoms, `between` outputs in every gap, and outputs near to and far from both ends."""
     points = atoms(prior, pair)
     outputs = set(points)
@@ -173,11 +130,10 @@ def dense_outputs(prior: Prior, pair: Pair, between: int = 9) -> list[Fraction]:
     return sorted(outputs)
 
 
-def dense_loss(priors: Priors, pairs: Iterable[Pair] | None, theta: Any, between: int = 9) -> Real:
+def dense_loss(priors: Priors, pairs: Pairs, theta: Any, between: int) -> Real:
     """As `loss`, but over a dense set of outputs; by the witness theorem it is the same number."""
     return max(
-        (loss_at(p, q, theta, dense_outputs(p, q, between)) for p, q in _each(priors, pairs)),
-        default=M.mpf(0),
+        loss_at(p, q, theta, dense_outputs(p, q, between)) for p, q in product(priors, pairs)
     )
 
 
@@ -232,70 +188,31 @@ def sides(cells: Sequence[Cell], epsilon: Fraction) -> tuple[Real, Real]:
     return scales[0], scales[1]
 
 
-def pair_sides(prior: Prior, pair: Pair, epsilon: Fraction) -> tuple[Real, Real]:
-    """`sides` of a pair's comonotone coupling: given the first secret's value, the second's."""
-    return sides(comonotone(prior[pair[0]], prior[pair[1]]), epsilon)
-
-
-def diameter(priors: Priors, pairs: Iterable[Pair] | None) -> Fraction:
+def diameter(priors: Priors, pairs: Pairs) -> Fraction:
     """The largest distance between two atoms of one pair."""
-    points = [atoms(prior, pair) for prior, pair in _each(priors, pairs)]
-    return max((p[-1] - p[0] for p in points), default=Fraction(0))
+    points = [atoms(prior, pair) for prior, pair in product(priors, pairs)]
+    return max(p[-1] - p[0] for p in points)
 
 
-def transport_distance(priors: Priors, pairs: Iterable[Pair] | None) -> Fraction:
-    """The largest |x - x'| in the support of a comonotone coupling (W-infinity)."""
-    return max(
-        (
-            abs(x - other)
-            for prior, pair in _each(priors, pairs)
-            for x, other, _ in comonotone(prior[pair[0]], prior[pair[1]])
-        ),
-        default=Fraction(0),
-    )
-
-
-def l1(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Fraction:
-    """The l1 scale, exact."""
-    return diameter(priors, pairs) / epsilon
-
-
-def wasserstein(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Fraction:
-    """The wasserstein scale, exact."""
-    return transport_distance(priors, pairs) / epsilon
-
-
-def relaxed(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Real:
-    """The larger of the two sides, the largest over every prior and pair."""
-    scales = (max(pair_sides(prior, pair, epsilon)) for prior, pair in _each(priors, pairs))
-    return max(scales, default=M.mpf(0))
-
-
-def one_sided(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Real:
-    """The smaller side of each prior and pair, and then the largest of those."""
-    scales = (min(pair_sides(prior, pair, epsilon)) for prior, pair in _each(priors, pairs))
-    return max(scales, default=M.mpf(0))
-
-
-def exact(priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction) -> Real:
-    """The least scale whose loss is at most epsilon, to 1e-26; 0 when no noise is needed.
+def exact(priors: Priors, pairs: Pairs, epsilon: Fraction) -> Real:
+    """The least scale whose loss is at most epsilon; 0 when no noise is needed.
 
     The loss never rises with theta, so the least scale of several priors and pairs is the
     largest of theirs.
     """
     largest = M.mpf(0)
-    for prior, pair in _each(priors, pairs):
-        if loss(prior, [pair], 0) > real(epsilon):
+    for prior, pair in product(priors, pairs):
+        if loss([prior], [pair], 0) > real(epsilon):
             largest = max(largest, _exact_of_one(prior, pair, epsilon))
     return largest
 
 
 def _exact_of_one(prior: Prior, pair: Pair, epsilon: Fraction) -> Real:
     def excess(u: Real) -> Real:
-        return loss(prior, [pair], 1 / u) - real(epsilon)
+        return loss([prior], [pair], 1 / u) - real(epsilon)
 
     # At diameter/epsilon no two atoms are told apart by more than epsilon at any output.
-    low = high = real(epsilon / diameter(prior, [pair]))
+    low = high = real(epsilon / diameter([prior], [pair]))
     at_low = excess(low)
     if at_low > ROUNDING:
         raise ArithmeticError(f"the l1 scale is not private: loss exceeds epsilon by {at_low}")
@@ -304,17 +221,17 @@ def _exact_of_one(prior: Prior, pair: Pair, epsilon: Fraction) -> Real:
     return 1 / rising_root(excess, low, high) if high > low else 1 / low
 
 
-def scales(
-    priors: Priors, pairs: Iterable[Pair] | None, epsilon: Fraction
-) -> dict[str, Fraction | Real]:
+def scales(priors: Priors, pairs: Pairs, epsilon: Fraction) -> dict[str, Fraction | Real]:
     """The scale of every mechanism, by the name it is chosen with, from the largest down."""
-    chosen = None if pairs is None else list(pairs)
+    couplings = [comonotone(prior[a], prior[b]) for prior, (a, b) in product(priors, pairs)]
+    farthest = max(abs(x - other) for cells in couplings for x, other, _ in cells)
+    both = [sides(cells, epsilon) for cells in couplings]
     return {
-        "l1": l1(priors, chosen, epsilon),
-        "wasserstein": wasserstein(priors, chosen, epsilon),
-        "relaxed": relaxed(priors, chosen, epsilon),
-        "one-sided": one_sided(priors, chosen, epsilon),
-        "exact": exact(priors, chosen, epsilon),
+        "l1": diameter(priors, pairs) / epsilon,
+        "wasserstein": farthest / epsilon,
+        "relaxed": max(map(max, both)),
+        "one-sided": max(map(min, both)),
+        "exact": exact(priors, pairs, epsilon),
     }
 
 
@@ -351,11 +268,11 @@ def channel(values: Sequence[Fraction], rows: Sequence[Sequence[int]]) -> Kernel
 
 def joint_loss(
     adversaries: Sequence[Mapping[str, Joint]],
-    pairs: Iterable[Pair],
+    pairs: Pairs,
     releases: Sequence[tuple[int, Kernel]],
 ) -> Real:
     """Joint loss of releases (column, kernel), over every combination of their outputs."""
-    largest, chosen = M.mpf(0), list(pairs)
+    largest = M.mpf(0)
     for secrets in adversaries:
         for output in product(*(kernel for _, kernel in releases)):
             likelihoods = {}
@@ -366,31 +283,10 @@ def joint_loss(
                     for (column, _), weights in zip(releases, output, strict=True):
                         term *= real(weights[values[column]])
                     likelihoods[secret] += term
-            for first, second in chosen:
+            for first, second in pairs:
                 ratio = _absolute_log_ratio(likelihoods[first], likelihoods[second])
                 largest = max(largest, ratio)
     return largest
-
-
-def stratum_loss(
-    people: Mapping[str, Sequence[tuple[Fraction, ...]]],
-    pairs: Iterable[Pair],
-    kernels: Sequence[Kernel] | Sequence[tuple[int, Kernel]],
-    width: int = 1,
-) -> Real:
-    """Loss of all rows of people who have equally many, every row released by all kernels.
-
-    ``people``: for each secret the rows of one person after another, each of ``width`` columns;
-    with several columns the kernels are (column, kernel).
-    """
-    rows = len(next(iter(people.values()))[0]) // width
-    joint = {
-        secret: {values: Fraction(list(own).count(values), len(own)) for values in set(own)}
-        for secret, own in people.items()
-    }
-    each: list[Any] = [own if isinstance(own, tuple) else (0, own) for own in kernels]
-    releases = [(row * width + at, kernel) for row in range(rows) for at, kernel in each]
-    return joint_loss([joint], pairs, releases)
 
 
 #: For each secret its people, each a sequence of rows, and each row the values of all columns.
@@ -400,12 +296,23 @@ People = Mapping[str, Sequence[Sequence[tuple[Any, ...]]]]
 def people_loss(people: People, releases: Sequence[tuple[int, Kernel]]) -> Real:
     """Loss of single rows, and of all rows of people who have equally many; for all pairs."""
     width = len(next(iter(people.values()))[0][0])
-    kinds = [{s: [row for own in each for row in own] for s, each in people.items()}]
+    kinds = [(1, {s: [[row] for own in each for row in own] for s, each in people.items()})]
     kinds += [
-        {s: [sum(own, ()) for own in each if len(own) == k] for s, each in people.items()}
+        (k, {s: [list(own) for own in each if len(own) == k] for s, each in people.items()})
         for k in {len(own) for each in people.values() for own in each}
     ]
-    return max(stratum_loss(kind, all_pairs(people), releases, width) for kind in kinds)
+    losses = []
+    for rows, kind in kinds:
+        joint = {
+            s: {
+                values: Fraction(count, len(each))
+                for values, count in Counter(sum(own, ()) for own in each).items()
+            }
+            for s, each in kind.items()
+        }
+        every = [(row * width + at, kernel) for row in range(rows) for at, kernel in releases]
+        losses.append(joint_loss([joint], list(combinations(people, 2)), every))
+    return max(losses)
 
 
 # --- Regions (theory, section 5): every extreme distribution
@@ -426,24 +333,24 @@ def box_corners(lower: Sequence[Fraction], upper: Sequence[Fraction]) -> Iterato
 
 
 def ball_corners(centre: Sequence[Fraction], radius: Fraction) -> Iterator[list[Fraction]]:
-    """Distributions among which are all vertices of a total-variation ball.
+    """All vertices of a total-variation ball: one cell gains what others lose.
 
-    Mass is taken from the cells in any order, emptying each before the next, and put on any one.
+    They lose it in any order, each emptied before the next.
     """
-    for target in range(len(centre)):
-        for order in permutations(range(len(centre))):
+    for gaining in range(len(centre)):
+        for order in permutations(k for k in range(len(centre)) if k != gaining):
             p, left = list(centre), radius
             for k in order:
                 taken = min(left, p[k])
                 p[k] -= taken
                 left -= taken
-            p[target] += radius - left
+            p[gaining] += radius - left
             yield p
 
 
 def region_loss(
     adversaries: Sequence[Mapping[str, Sequence[Sequence[Fraction]]]],
-    pairs: Iterable[Pair],
+    pairs: Pairs,
     kernel: Kernel,
     values: Sequence[Fraction],
 ) -> Real:

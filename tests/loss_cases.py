@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random cases of `strategies` as objects of the package, and their loss by brute force."""
 
-from collections import Counter
+import warnings
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import definitions
+from pufferfish.errors import PriorWarning
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import Product, make_lattice
-from pufferfish.tables.rules import Column, Rules, Stratum
-from strategies import Case, Released
+from pufferfish.support import make_lattice
+from strategies import Case, Released, Robust
 
 ONE = Fraction(1)
 
@@ -32,6 +33,18 @@ def scenario_of_case(case: Case) -> Scenario:
     return scenario_of(*case.priors, pairs=case.pairs)
 
 
+def scenario_of_region(case: Robust) -> Scenario:
+    name, value = case.rule
+    priors = [Prior.from_counts(rows, support=list(case.support)) for rows in case.counts]
+    return Scenario([prior.with_region(**{name: value}) for prior in priors], case.pairs)
+
+
+#: Masses that doubles cannot hold.
+EXTREME = Scenario(
+    Prior.from_counts({"a": [1, 10**300, 10**300], "b": [10**300, 1, 10**300]}, support=[0, 1, 2])
+)
+
+
 def kernel_of(made: Any, values: Sequence[Fraction]) -> definitions.Kernel:
     """The likelihoods of a mechanism of the package, by the definitions."""
     if isinstance(made, Channel):
@@ -43,29 +56,19 @@ def kernel_of(made: Any, values: Sequence[Fraction]) -> definitions.Kernel:
 
 def known_people(people: definitions.People, values: Sequence[int], columns: str = "x") -> Scenario:
     """A scenario that knows the rows of each person, of columns with the same values."""
-    axes = (make_lattice(map(Fraction, values), ONE),) * len(columns)
-    secrets, size = list(people), len(values)
-    own = {
-        s: [
-            tuple(sum(values.index(v) * size**k for k, v in enumerate(row[::-1])) for row in rows)
-            for rows in each
-        ]
+    rows = [
+        (f"{s}{number}", s, *row)
         for s, each in people.items()
-    }
-    rows = {
-        s: np.bincount([x for o in each for x in o], minlength=size ** len(columns))
-        for s, each in own.items()
-    }
-    strata = []
-    for k in sorted({len(o) for each in own.values() for o in each}):
-        groups = [Counter(o for o in own[s] if len(o) == k) for s in secrets]
-        sequences = sorted(set().union(*groups))
-        counts = np.array([[group[o] for o in sequences] for group in groups], dtype=np.int64)
-        strata.append(Stratum(k, np.array(sequences, dtype=np.int64).reshape(-1, k), counts))
-    rules = Rules("s", tuple(map(Column, columns)), unit="id")
-    prior = Prior.from_numerators(
-        Product(tuple(columns), axes), rows, from_rows=True, rules=rules, strata=tuple(strata)
-    )
+        for number, own in enumerate(each)
+        for row in own
+    ]
+    table = pa.table(dict(zip(("id", "s", *columns), zip(*rows, strict=True), strict=True)))
+    support = dict.fromkeys(columns, values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriorWarning)
+        prior = Prior.from_table(
+            table, secret="s", public=list(columns), unit="id", support=support
+        )
     return Scenario(prior)
 
 

@@ -35,20 +35,12 @@ def edges(units: float, cells: int = 40) -> NDArray[np.int64]:
     return np.unique(np.round(quantiles).astype(np.int64))
 
 
-def cdf(k: NDArray[np.int64], units: float) -> NDArray[np.float64]:
-    """P(Z <= k)."""
-    tail = 1 / (1 + np.exp(-1 / units))
-    below = np.exp(np.minimum(k, 0) / units) * (1 - tail)
-    return np.where(
-        k < 0, below * np.exp(1 / units), 1 - tail * np.exp(-(np.maximum(k, 0) + 1) / units)
-    )
-
-
 def fit(noise: NDArray[np.int64], scale: float, step: Fraction) -> float:
     """p-value of a chi-square test that the noise, in steps, has this scale."""
     units = float(Fraction(scale) / step)
     ends = edges(units)
-    expected = np.diff(cdf(ends, units), prepend=0.0, append=1.0) * noise.size
+    below = stats.dlaplace.cdf(ends, 1 / units)
+    expected = np.diff(below, prepend=0.0, append=1.0) * noise.size
     observed = np.bincount(np.searchsorted(ends, noise), minlength=ends.size + 1)
     if np.any(observed[expected < 1e-9]):
         return 0.0

@@ -8,7 +8,7 @@ Two kinds of fenced block are run:
   right after it go on with it (a here-document, or a line that ended in a backslash). What follows
   up to the next command is the output it must print (both streams, as in a terminal); a command
   followed by nothing may print anything. A command must succeed unless it carries the comment
-  `# exit status N`.
+  `# exit status N`. One that ends in `&& cd FOLDER` holds for all that follows.
 
 In expected output `...` stands for any text within a line, and alone on a line for any lines.
 A block that is only to be read is marked `text`, or is a directive such as `{toctree}`; any other
@@ -111,6 +111,8 @@ def run_page(page: Path, folder: Path) -> int:
             for command in commands(block):
                 _run_command(command, folder, f"{page.name}, line {command.line}")
                 ran += 1
+                if moved := re.search(r"&& cd (\S+)$", command.text):
+                    folder /= moved[1]
         elif block.language != "text" and not block.language.startswith("{"):
             raise ExampleError(f"{where}: {block.language!r} is neither python, console nor text")
     return ran

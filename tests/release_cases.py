@@ -67,6 +67,14 @@ def prepare(
     return prepared
 
 
+def cells(frame: Any) -> dict[str, list[Any]]:
+    """The cells of a dataframe of any kind, by column."""
+    import narwhals as nw  # slow to import, as above
+
+    frame = nw.from_native(frame).lazy().collect()
+    return {column.name: column.to_list() for column in frame.iter_columns()}
+
+
 def names(folder: Path) -> list[str]:
     """The names in a folder."""
     return sorted(entry.name for entry in folder.iterdir())
@@ -128,8 +136,3 @@ def law_p(outputs: Iterable[Fraction], chances: dict[Fraction, float]) -> float:
         expected.append(rare[1])
     statistic = float(np.sum((np.array(seen) - expected) ** 2 / np.array(expected)))
     return float(stats.chi2.sf(statistic, max(1, len(seen) - 1)))
-
-
-def exact(values: Any) -> list[Fraction]:
-    """Released numbers as the fractions that they are."""
-    return [Fraction(v) for v in np.asarray(values).tolist()]

@@ -110,6 +110,7 @@ def test_a_float_is_rounded_up_by_less_than_one_unit(value: Fraction) -> None:
     assert Fraction(up) >= value
     assert Fraction(math.nextafter(up, -math.inf)) < value
     assert Fraction(float_down(value)) <= value
+    assert str(float_down(Fraction(0))) == "0.0"
 
 
 def test_rounding_up_beyond_doubles_is_infinite() -> None:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files around the code agree with it: one version, one licence, one list of targets."""
 
-import fnmatch
 import re
 import tomllib
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 
 from pufferfish import __version__
 from shared_data import CHECKOUT
@@ -30,11 +29,6 @@ def test_one_licence() -> None:
     assert "END OF TERMS AND CONDITIONS" in licence
 
 
-def test_the_command_is_installed() -> None:
-    [command] = entry_points(group="console_scripts", name="pufferfish")
-    assert command.value == "pufferfish.cli:main"
-
-
 def test_every_source_file_names_the_licence() -> None:
     without = [
         path.relative_to(CHECKOUT).as_posix()
@@ -53,12 +47,3 @@ def test_the_makefile_lists_its_targets() -> None:
     steps = re.findall(r"^step (\S+)$", read(".ci/run"), re.M)
     assert set(steps) == {"test", "lint", "docs", "examples", "demo", "test-slow", "test-lowest"}
     assert set(steps) <= set(phony)
-
-
-def test_git_ignores_what_the_examples_write() -> None:
-    ignored = [line.lstrip("/") for line in read(".gitignore").split() if line[0] != "#"]
-    for page in ("docs/tutorial.md", "docs/howto/several-releases.md"):
-        written = re.findall(r"(?:--save|-o|write_table\(\"student\",) \"?([\w.-]+)", read(page))
-        assert len(written) >= 2
-        for name in written:
-            assert any(fnmatch.fnmatch(name, pattern) for pattern in ignored), (page, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors and warnings of the package, each with the exit status of the command line."""
+"""Errors with their exit statuses, warnings, and how messages name and list what they are about."""
 
 import difflib
 import os
@@ -40,7 +40,7 @@ class PufferfishWarning(UserWarning):
 
 
 class PriorWarning(PufferfishWarning):
-    """Something about the prior that the user should look at (renormalised, one single row)."""
+    """Something about the table or prior to look at, such as a secret of a single row."""
 
 
 class UnchangedWarning(PufferfishWarning):
@@ -99,4 +99,4 @@ def listed_pairs(pairs: Sequence[Sequence[str]], limit: int = 4) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where it is one: ``1 row``, ``2 rows``."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

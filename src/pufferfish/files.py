@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pufferfish.errors import InputError
+from pufferfish.numbers import checked_flag
 
 _BUFFER = 1 << 20
 #: Less the umask, the mode that any new file gets.
@@ -24,19 +25,18 @@ MOST_BYTES = 1 << 28
 def checked_target(
     output: str | Path, source: Path | None, force: bool, inputs: Iterable[str | Path] = ()
 ) -> Path:
-    """Return the file that an output path means, links followed, after every check that is free.
+    """Resolve an output path, and check all that can be checked without writing.
 
     It must be none of the inputs, nor a folder or special file, in a folder that exists, and new
     unless ``force`` is set.
     """
+    checked_flag(force, "force")
     try:
-        target = Path(os.path.realpath(output))
+        target = Path(os.path.realpath(named_path(output)))
         taken = target.exists()
         fault = _fault(target, [path for path in (source, *inputs) if path is not None])
     except OSError as error:
         raise cannot_write(output, error) from None
-    except ValueError as error:  # a name that no file can have
-        raise InputError(f"cannot write {str(output)!r}: {error}") from None
     if fault or str(output) == "-":
         raise InputError(f"cannot write {output}: {fault or 'give the name of a file'}")
     if taken and not force:
@@ -57,6 +57,14 @@ def _fault(target: Path, inputs: Iterable[str | Path]) -> str:
     return "" if target.parent.is_dir() else f"the folder {target.parent} does not exist"
 
 
+def named_path(path: Any) -> Path:
+    """Return the path of a file, or refuse what no file can be called."""
+    with contextlib.suppress(UnicodeEncodeError):
+        if isinstance(path, str | Path) and b"\0" not in os.fsencode(path):
+            return Path(path)
+    raise InputError(f"the name of a file is needed, but {str(path)!r} was given")
+
+
 def home_expanded(path: Path) -> Path:
     """Return a path with its home folder in full, where ``~`` stands alone and is known."""
     return Path(os.path.expanduser(path)) if path.parts[:1] == ("~",) else path
@@ -66,7 +74,8 @@ class PendingFile:
     """A new file under a temporary name in the same folder; a context manager.
 
     Leaving the context without :meth:`publish` removes it, whatever the reason. A process that is
-    killed outright leaves at most the temporary name behind, never a part under the real one.
+    killed outright leaves at most the temporary name behind, never a part under the real one; on
+    a file system without links, in the moment of naming, at most an empty file there.
     Without ``force`` no file is ever replaced, whenever it appeared: of several processes that
     write under one name, exactly one succeeds.
     """
@@ -172,12 +181,13 @@ def write_json(
     write_whole(output, content, force=force, mode=mode)
 
 
-def read_strict(path: Path, what: str, *, exact: bool = False) -> Any:
+def read_strict(path: str | Path, what: str, *, exact: bool = False) -> Any:
     """Read a JSON file; repeated keys, NaN, infinity and all but plain files are refused.
 
     Where it is to be ``exact``, numbers stay the texts that they are written as.
     """
     numbers: dict[str, Any] = {"parse_float": str, "parse_int": str} if exact else {}
+    path = named_path(path)
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:

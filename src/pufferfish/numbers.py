@@ -111,6 +111,13 @@ def parse_epsilon(value: object) -> Fraction:
     return epsilon
 
 
+def checked_flag(value: object, what: str) -> bool:
+    """Return a flag; a text such as "no" would count as True, and is refused."""
+    if not isinstance(value, bool):
+        raise InputError(f"{what} must be True or False, but {value!r} was given")
+    return value
+
+
 def float_up(value: Fraction) -> float:
     """Return the smallest double that is not below an exact number (infinity beyond them)."""
     try:
@@ -122,7 +129,7 @@ def float_up(value: Fraction) -> float:
 
 def float_down(value: Fraction) -> float:
     """Return the largest double that is not above an exact number."""
-    return -float_up(-value)
+    return -float_up(-value) + 0.0  # never -0.0
 
 
 def show(value: Fraction) -> str:

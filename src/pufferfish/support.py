@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Lattice:
     step: Fraction
     origin: int  # of any size, integers beyond 2**53 included
     index: IntArray  # shape (n,), strictly increasing from 0
+    ordered: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -79,9 +80,9 @@ class Levels:
     def __post_init__(self) -> None:
         if "" in self.names:
             raise InputError("a level needs a name; an empty cell means a missing value")
-        [(name, times)] = Counter(self.names).most_common(1) or [("", 0)]
-        if times > 1:
-            raise InputError(f"the level {name!r} is named more than once")
+        repeated = [name for name, times in Counter(self.names).items() if times > 1]
+        if repeated:
+            raise InputError(f"the level {repeated[0]!r} is named more than once")
         try:
             "".join(self.names).encode()
         except UnicodeEncodeError:
@@ -186,18 +187,17 @@ class Product:
         return self.axes[self.position(None)]
 
 
-def lattice_of(support: Support) -> Lattice:
-    """Return the lattice on which additive noise is put: numbers, or the codes of ordered levels.
+def lattice_of(support: Support, what: str = "noise, unlike the mechanism channel,") -> Lattice:
+    """Return the lattice of a support: its numbers, or the codes of ordered levels.
 
-    Levels without an order are refused: adding a number to a level means nothing.
+    Levels without an order are refused: there are no distances between them. ``what`` needs them.
     """
     if isinstance(support, Lattice):
         return support
     if not support.ordered:
         raise InputError(
-            "additive noise needs numbers or levels with an order; give the order of "
-            f"{listed(support.names)} with order=[...] (--order on the command line), "
-            "least level first"
+            f"{what} needs numbers or levels with an order, but the levels {listed(support.names)} "
+            "have none: state one with --order V1,V2,... (order=[...]), least level first"
         )
     return Lattice(Fraction(1), 0, np.arange(support.size, dtype=np.int64))
 

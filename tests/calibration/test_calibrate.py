@@ -290,7 +290,7 @@ BOTH_HALVES = {0: "1/2", 1: "1/2"}
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(InputError, match="not a dict"):
+    with pytest.raises(InputError, match="but a dict was given"):
         pf.calibrate({"a": {0: 1}}, 1)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InputError, match="cost, outputs: for the mechanism channel only"):
         pf.calibrate(APART, 1, "exact", cost="hamming", outputs=2)
@@ -305,7 +305,8 @@ def test_what_does_not_go_together_is_refused() -> None:
             with pytest.raises(InputError, match="region"):
                 pf.calibrate(robust, 1, name)
     with pytest.raises(InputError, match="cannot be had together"):
-        pf.calibrate(robust, 1, already=[])
+        pf.calibrate(robust, 1, already=[pf.DiscreteLaplace(1.0, Fraction(1))])
+    assert pf.calibrate(robust, 1, already=[]).certificate.holds
     with pytest.raises(InputError, match="cannot be had together"):
         pf.calibrate_together(robust, 1, 2)
 

@@ -2,12 +2,12 @@
 """The optimal channel: reference costs, exact privacy, and as cheap as can be."""
 
 import dataclasses
+import json
 import math
 import random
-import subprocess
-import sys
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -16,33 +16,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from channel_checks import costs_of, entries, is_private, least_cost, scenarios, spent
+from channel_checks import (
+    BIT,
+    HALF,
+    costs_of,
+    entries,
+    is_private,
+    least_cost,
+    pooled,
+    scenarios,
+    spent,
+)
 from pufferfish.calibration import channel as module
 from pufferfish.calibration.channel import channel, exponential_below
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
-HALF = Fraction(1, 2)
-BIT = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
-BLOCKS = {
-    "student": ([376, 204], [34, 35]),
-    "bank": ([921, 4660, 1663], [4286, 22554, 11127]),
-    "census": (
-        [890, 2554, 14473, 721, 1536, 636, 1264, 13, 1],
-        [636, 613, 12243, 368, 798, 766, 211, 6, 7],
-    ),
-}
+FILE = json.loads((Path(__file__).parent / "reference.json").read_text())
+BLOCKS = {entry["name"]: entry["counts"] for entry in FILE["priors"] if "counts" in entry}
 # Least costs (squared, hamming) on the same alphabet, weights the pooled counts; to 9 decimals.
 REFERENCE = [
     ("student", "0.1", 0.345353361, 0.345353361),
     ("student", "0.2", 0.191476746, 0.191476746),
     ("student", "0.5", 0.0, 0.0),
-    ("student", "1", 0.0, 0.0),
     ("bank", "0.1", 0.226083091, 0.175585605),
     ("bank", "0.2", 0.039800318, 0.034424589),
-    ("bank", "0.5", 0.0, 0.0),
-    ("bank", "1", 0.0, 0.0),
     ("census", "0.1", 0.432296599, 0.151921635),
     ("census", "0.2", 0.294895371, 0.135357565),
     ("census", "0.5", 0.082272083, 0.074651289),
@@ -51,8 +50,8 @@ REFERENCE = [
 
 
 def block(name: str) -> Scenario:
-    first, second = BLOCKS[name]
-    return Scenario(Prior.from_counts({"a": first, "b": second}, support=range(len(first))))
+    counts = BLOCKS[name]
+    return Scenario(Prior.from_counts(counts, support=range(len(counts["a"]))))
 
 
 @pytest.mark.parametrize("name, epsilon, squared, hamming", REFERENCE)
@@ -80,8 +79,9 @@ def check(scenario: Scenario, epsilon: Fraction, cost: str) -> None:
     solution = channel(scenario, epsilon, cost=cost)
     assert is_private(scenario, solution.mechanism, epsilon)
     costs = costs_of(scenario, cost)
-    assert solution.cost == spent(solution.mechanism, solution.weights, costs)
-    found, least = float(solution.cost), least_cost(scenario, epsilon, costs, solution.weights)
+    mu = pooled(scenario)
+    assert solution.cost == spent(solution.mechanism, mu, costs)
+    found, least = float(solution.cost), least_cost(scenario, epsilon, costs, mu)
     assert abs(found - least) <= 1e-6 * max(1.0, least)
     # The bound holds of what another solver finds, too.
     assert found - solution.distortion.gap <= least + 1e-7 * max(1.0, least)
@@ -256,7 +256,7 @@ def test_an_answer_that_is_no_optimum_has_a_gap(monkeypatch: pytest.MonkeyPatch)
 
     def careless(program: object) -> object:
         found = solve(program)  # type: ignore[arg-type]
-        n = len(BLOCKS["census"][0])
+        n = scenario.support.size
         share = found.values[: n * n].reshape(n, n)
         share[:] = 0.99 * share + 0.01 * share.mean(axis=0)
         return found
@@ -268,16 +268,7 @@ def test_an_answer_that_is_no_optimum_has_a_gap(monkeypatch: pytest.MonkeyPatch)
     assert dear.distortion.gap <= 1.01 * float(dear.cost - honest.cost)
 
 
-def test_the_solver_prints_nothing() -> None:
+def test_the_solver_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     """A banner on standard output would break what a program reads there."""
-    code = (
-        "from fractions import Fraction\n"
-        "from pufferfish.priors.prior import Prior\n"
-        "from pufferfish.priors.scenario import Scenario\n"
-        "from pufferfish.calibration.channel import channel\n"
-        "channel(Scenario(Prior.from_mapping({'a': {0: 1}, 'b': {1: 1}})), Fraction(1))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
-    )
-    assert done.stdout == done.stderr == ""
+    channel(BIT, Fraction(1))
+    assert capfd.readouterr() == ("", "")

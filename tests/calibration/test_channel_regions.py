@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from channel_checks import costs_of, is_private, least_cost, scenarios
+from channel_checks import HALF, costs_of, is_private, least_cost, pooled, scenarios
 from pufferfish.calibration import channel_program
 from pufferfish.calibration.channel import channel
 from pufferfish.errors import PufferfishError
@@ -16,7 +16,7 @@ from pufferfish.priors.ambiguity import Region
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
-HALF = Fraction(1, 2)
+SOME = Prior.from_counts({"a": [40, 20, 9, 31], "b": [10, 30, 25, 35]}, support=range(4))
 RULES = ({"confidence": "0.9"}, {"tv_radius": "0.01"}, {"tv_radius": "0.3"}, {})
 
 
@@ -31,7 +31,7 @@ def test_channels_hold_at_every_vertex_and_cost_no_more(case: tuple[Scenario, Fr
     scenario, epsilon = case
     solution = channel(scenario, epsilon, cost="squared")
     assert is_private(scenario, solution.mechanism, epsilon)
-    least = least_cost(scenario, epsilon, costs_of(scenario, "squared"), solution.weights)
+    least = least_cost(scenario, epsilon, costs_of(scenario, "squared"), pooled(scenario))
     assert float(solution.cost) == pytest.approx(least, rel=1e-6, abs=1e-6)
     assert solution.distortion.gap <= 1e-6 * max(1.0, least)
     plain = channel(without_regions(scenario), epsilon, cost="squared")
@@ -43,26 +43,23 @@ def test_channels_hold_at_every_vertex_and_cost_no_more(case: tuple[Scenario, Fr
 
 
 def test_more_confidence_costs_more() -> None:
-    counts = {"a": [40, 20, 9, 31], "b": [10, 30, 25, 35]}
-    prior = Prior.from_counts(counts, support=range(4))
-    plain = channel(Scenario(prior), HALF).cost
+    plain = channel(Scenario(SOME), HALF).cost
     for rules in (
         [{"confidence": c} for c in ("0.5", "0.9", "0.99")],
         [{"tv_radius": r} for r in ("0.001", "0.05", "0.5")],
     ):
-        costs = [channel(Scenario(prior.with_region(**rule)), HALF).cost for rule in rules]
+        costs = [channel(Scenario(SOME.with_region(**rule)), HALF).cost for rule in rules]
         assert all(a < b for a, b in pairwise([plain, *costs]))
     # Where nothing is known at all, nothing is published of the value.
-    nothing = channel(Scenario(prior.with_region(tv_radius="1")), HALF)
+    nothing = channel(Scenario(SOME.with_region(tv_radius="1")), HALF)
     points = Scenario(Prior.from_mapping({f"s{x}": {x: 1} for x in range(4)}))
-    hidden = channel(points, HALF, weights=nothing.weights)
+    hidden = channel(points, HALF, weights=pooled(Scenario(SOME)))
     assert float(nothing.cost) == pytest.approx(float(hidden.cost), rel=1e-9)
 
 
 def test_mutant_the_point_is_taken_for_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that forgets the room is refused, or its repair costs what the gap says."""
-    counts = {"a": [40, 20, 9, 31], "b": [10, 30, 25, 35]}
-    scenario = Scenario(Prior.from_counts(counts, support=range(4)).with_region(confidence="0.95"))
+    scenario = Scenario(SOME.with_region(confidence="0.95"))
     assert is_private(scenario, channel(scenario, HALF).mechanism, HALF)
     assert not is_private(scenario, channel(without_regions(scenario), HALF).mechanism, HALF)
 
@@ -77,10 +74,8 @@ def test_mutant_the_point_is_taken_for_the_region(monkeypatch: pytest.MonkeyPatc
 
 
 def test_side_conditions_hold_with_regions() -> None:
-    counts = {"a": [40, 20, 9, 31], "b": [10, 30, 25, 35], "c": [20, 20, 20, 20]}
-    prior = Prior.from_counts(counts, support=range(4))
     for rule in ({"confidence": "0.9"}, {"tv_radius": "0.05"}):
-        scenario = Scenario(prior.with_region(**rule))
+        scenario = Scenario(SOME.with_region(**rule))
         for options in ({"invariant": True}, {"unbiased": True}, {"min_keep": "0.2"}):
             solution = channel(scenario, HALF, **options)  # type: ignore[arg-type]
             assert is_private(scenario, solution.mechanism, HALF)

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channel_checks import costs_of, entries, is_private, least_cost, scenarios
+from channel_checks import (
+    BIT,
+    HALF,
+    PAIR,
+    costs_of,
+    entries,
+    is_private,
+    least_cost,
+    pooled,
+    scenarios,
+)
 from pufferfish.calibration import channel as module
 from pufferfish.calibration import channel_program, channel_repair
 from pufferfish.calibration.channel import channel, exponential_below
@@ -22,13 +32,11 @@ from pufferfish.calibration.channel_repair import needed_mixture, repaired
 from pufferfish.calibration.channel_task import Average, Task
 from pufferfish.calibration.solver import solve
 from pufferfish.errors import PufferfishError
-from pufferfish.mechanisms import Channel
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
-HALF = Fraction(1, 2)
-BIT = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {1: 1}}))
 COUNTS = {"s0": [84, 55, 1, 81, 3], "s1": [1, 1, 1, 14, 20], "s2": [4, 30, 9, 9, 9]}
 SOME = Scenario(Prior.from_counts(COUNTS, support=range(5)))
 
@@ -102,7 +110,7 @@ def test_invariant_channels_keep_the_frequencies_exactly(case: tuple[Scenario, F
     scenario, epsilon = case
     solution = channel(scenario, epsilon, invariant=True, cost="squared")
     assert is_private(scenario, solution.mechanism, epsilon)
-    matrix, mu = entries(solution.mechanism), solution.weights
+    matrix, mu = entries(solution.mechanism), pooled(scenario)
     for y, target in enumerate(mu):
         assert sum(w * row[y] for w, row in zip(mu, matrix, strict=True)) == target
     n = len(mu)
@@ -126,7 +134,7 @@ def test_unbiased_channels_have_the_values_as_means_exactly(
     costs = [[abs(x - y) for y in ys] for x in xs]
     places = np.array([float(y / ys[-1]) for y in ys])
     means = [(np.kron(np.eye(len(xs))[x], places), float(x / ys[-1])) for x in xs]
-    least = least_cost(scenario, epsilon, costs, solution.weights, means)
+    least = least_cost(scenario, epsilon, costs, pooled(scenario), means)
     assert float(solution.cost) == pytest.approx(least, rel=1e-5, abs=1e-6)
 
 
@@ -155,9 +163,6 @@ def test_mutant_a_side_condition_is_left_out_of_the_program(
 
 # --- Values that no protected secret can take ---------------------------------------------------
 
-UNSEEN = {"a": [40, 0, 20, 5, 9], "b": [10, 0, 30, 20, 3], "c": [1, 50, 1, 1, 1]}
-PAIR = Scenario(Prior.from_counts(UNSEEN, support=range(5)), [("a", "b")])
-
 
 def average(made: Any, scenario: Scenario) -> list[Fraction]:
     """The mean of what is published for the protected secrets, by its definition."""
@@ -176,9 +181,7 @@ def average(made: Any, scenario: Scenario) -> list[Fraction]:
     [
         {},
         {"invariant": True},
-        {"weights": [1, 1, 1, 1, 1]},
         {"cost": "hamming", "weights": [0, 5, 0, 1, 0]},
-        {"min_keep": "0.25"},
         {"min_keep": "0.25", "weights": [1, 9, 1, 1, 1]},
         {"min_keep": "0.25", "invariant": True},
     ],
@@ -198,12 +201,12 @@ def test_their_row_is_the_average_row(options: dict[str, Any]) -> None:
 def test_weights_of_such_values_count(cost: str, weights: list[int]) -> None:
     """The cheapest channel of those whose row 1 is the average, by equations in the program."""
     solution = channel(PAIR, HALF, cost=cost, weights=weights)
-    masses = average(channel(PAIR, HALF).mechanism, PAIR)
     prior = PAIR.priors[0]
     masses = [sum(prior.probability(s, x) for s in "ab") / 2 for x in range(5)]
     own = np.array([float(m) for m in masses]) - (np.arange(5) == 1)
     equal = [((own[:, None] * (np.arange(5) == y)).ravel(), 0.0) for y in range(5)]
-    least = least_cost(PAIR, HALF, costs_of(PAIR, cost), solution.weights, equal)
+    mu = [Fraction(weight, sum(weights)) for weight in weights]
+    least = least_cost(PAIR, HALF, costs_of(PAIR, cost), mu, equal)
     assert float(solution.cost) == pytest.approx(least, rel=1e-7)
 
 

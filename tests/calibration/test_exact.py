@@ -14,7 +14,7 @@ import pytest
 
 import pufferfish as pf
 import pufferfish.calibration.exact as module
-from definitions import laplace, stratum_loss
+from definitions import laplace, people_loss
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.root import find_root
 from pufferfish.errors import PriorWarning, PufferfishError
@@ -223,12 +223,8 @@ def people(*each: tuple[str, list[int]]) -> pf.Prior:
 def slow_loss(each: tuple[tuple[str, list[int]], ...], theta: float) -> float:
     """The largest loss of single rows, and over all outputs of the k rows of one person."""
     kernel = laplace([Fraction(x) for x in range(3)], theta, Fraction(1))
-    groups: dict[object, dict[str, list[tuple[Fraction, ...]]]] = {}
-    for secret, values in each:
-        exact = tuple(map(Fraction, values))
-        groups.setdefault(len(values), {}).setdefault(secret, []).append(exact)
-        groups.setdefault("rows", {}).setdefault(secret, []).extend((x,) for x in exact)
-    return float(max(stratum_loss(own, [("a", "b")], [kernel]) for own in groups.values()))
+    own = {s: [[(x,) for x in values] for secret, values in each if secret == s] for s in "ab"}
+    return float(people_loss(own, [(0, kernel)]))
 
 
 EACH = (

@@ -104,9 +104,11 @@ def test_what_is_read(
         (rows('a,"1,200"', 'a,"1,201"', 'b,"1,201"'), "", ["--decimal"]),
         ("s;x\na;1,5\nb;2,5\na;k.A.\nb;3,5\n", "", ["--decimal"]),
         ("s,x\n", "", ["t.csv"]),
+        ("39,State-gov\n50,Private\n", "", ["'s'", "the first line must hold their names"]),
+        (rows(*LEVELS), "--levels Low,High --missing-as-level", ["levels High, Low do", "1 text"]),
         ("s,x,x\na,1,2\nb,2,3\n", "", ["t.csv"]),
         ("s,x\na,1\nb,2,3\n", "", ["t.csv"]),
-        (rows(*LEVELS), "", ["wasserstein adds noise", "no order", "--order", "channel"]),
+        (rows(*LEVELS), "", ["wasserstein, unlike", "have none", "--order", "channel"]),
         (GAPS, "--order low,mid,high", ["'C'", "--exclude-secret"]),
         (rows("a,First", "a,Second", "b,Third"), "--order First,Second,third",
          ["'third'", "mean 'Third'"]),
@@ -129,7 +131,7 @@ def test_what_is_said_of_what_was_read(tmp_path: Path):
     assert "single row" in done.err
     path = write(tmp_path, "t.csv", rows('"c, d",1', "c,2", '"c, d",2', "e,1", "e,2", "c,1"))
     out = run("calibrate", path, *C).out
-    assert "'c, d' 2" in out
+    assert "'c, d': 2" in out
     assert "(c, d)" not in out.replace("'c, d'", "")
     path = write(tmp_path, "t.csv", rows(*[f"{k},{k % 3}" for k in range(248)] * 2))
     out = run("calibrate", path, *C, "--pair", "1", "2").out
@@ -276,9 +278,15 @@ def test_an_unchanged_column_comes_with_its_risk(tmp_path: Path):
     assert any(line.startswith("If they are a sample, the loss may be as ") for line in lines)
 
 
-def test_noise_that_drowns_the_column_is_said(tmp_path: Path):
+def test_what_is_left_of_a_column_depends_on_noise_and_rows(tmp_path: Path):
     lines = [f"{s},{x}" for s, shift in (("a", 0), ("b", 10)) for x in range(shift, shift + 20)]
-    path = write(tmp_path, "t.csv", rows(*lines))
-    for epsilon, word in ((".01", "NOTHING OF THE COLUMN IS LEFT"), ("5", "The column survives")):
+    nothing, survives = "LITTLE OR NOTHING OF THE COLUMN IS LEFT", "The column survives"
+    for times, epsilon, word in ((1, ".1", nothing), (200, ".1", "Averages"), (1, "5", survives)):
+        path = write(tmp_path, "t.csv", rows(*lines * times))
         done = run("calibrate", path, *C[:-1], epsilon)
-        assert any(line.startswith(word) for line in verdict(done))
+        assert any(line.startswith(word) for line in verdict(done)), done.out
+    # A channel that keeps more than a constant does, but few of the levels that rows hold.
+    lines = ["a,t", "b,q", "b,r", "b,u", "b,u", "c,p", "d,p", "d,p", "d,t", "d,t"] * 5
+    done = run("calibrate", write(tmp_path, "t.csv", rows(*lines)), *C[:-1], ".1")
+    assert f"{nothing}: 40.0 % of the rows stay as they are (one constant: 30.0 %)" in done.out
+    assert re.search(r"Never published by channel: \d of 5 values, .*--min-keep", done.out)

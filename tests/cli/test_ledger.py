@@ -55,6 +55,7 @@ def states() -> list[str]:
 
 
 def test_open_makes_a_private_file_and_says_so():
+    assert opened(books="~x.db").status == 0
     done = opened(books="new.db", budget="1/3", name="students")
     assert done.status == 0
     assert stat.S_IMODE(os.stat("new.db").st_mode) == 0o600
@@ -79,23 +80,24 @@ def test_price_then_release_then_show_then_verify():
     priced = run("ledger", "price", "books.db", "table.csv", "--plan", "plan.json")
     assert priced.status == 0, priced.err
     assert "charged already: 0 releases" in priced.out
-    assert "with this release of x: at most 0.2" in priced.out
+    assert "joint loss of d with this release of x: at most 0.2" in priced.out
     assert "budget 1: fits" in priced.out
     assert states() == []
     done = release("one.csv")
     assert done.status == 0, done.err
     assert len(done.out.splitlines()) <= 6
-    assert "joint loss of the 1 release of d: at most 0.2" in done.out
+    assert "joint loss of d with this release of x: at most 0.2" in done.out
     assert len(Path("one.csv").read_text().splitlines()) == len(ROWS) + 1
     assert release("two.csv").status == 0
     assert states() == ["released", "released"]
     shown = run("ledger", "show", "books.db")
     assert (shown.status, shown.err) == (0, "")
     assert "joint loss at most 0." in shown.out
+    assert max(map(len, shown.out.splitlines()[:-2])) <= 80
     verified = run("ledger", "verify", "books.db")
     assert (verified.status, "2 releases checked" in verified.out) == (0, True)
     verified = run("ledger", "verify", "books.db", "table.csv")
-    assert (verified.status, "2 joint losses computed again" in verified.out) == (0, True)
+    assert (verified.status, "2 releases computed again" in verified.out) == (0, True)
 
 
 def test_programs_get_every_digit():
@@ -126,7 +128,7 @@ def test_a_budget_is_never_exceeded():
     assert states() == ["released"] * written
     assert not Path(f"{written}.csv").exists()
     priced = run("ledger", "price", "books.db", "table.csv", "--plan", "plan.json")
-    assert "budget 1: DOES NOT FIT" in priced.out
+    assert (priced.status, "budget 1: DOES NOT FIT" in priced.out) == (1, True)
 
 
 def test_what_no_ledger_can_account_for():
@@ -162,8 +164,14 @@ def test_others_who_can_read_it_are_warned_of():
 
 def test_calibrate_takes_the_budget_for_epsilon():
     assert release("one.csv").status == 0
-    done = calibrate("next.json", "--ledger", "books.db")
+    done = calibrate("next.json", "--ledger", "books.db", "--epsilon", 2)
     assert done.status == 0, done.err
+    assert (
+        "Proved: the loss, together with all that is charged, is within epsilon 1, if" in done.out
+    )
+    assert "at most the budget 1" in done.err
+    alone = run("release", "table.csv", "--plan", "next.json", "-o", "alone.csv")
+    assert (alone.status, "charged to no ledger" in alone.err) == (0, True)
     verified = run("verify", "next.json", "table.csv").out
     assert "this release alone was verified" in verified
     assert release("two.csv", plan="next.json").status == 0
@@ -174,13 +182,26 @@ def test_calibrate_takes_the_budget_for_epsilon():
     assert more.status in (0, 1)
 
 
+def test_why_nothing_fits_is_said():
+    Path("blanks.csv").write_text(Path("table.csv").read_text() + "no,,a\nyes,1,\n")
+    assert run("ledger", "open", "blanks.db", "--dataset", "d", "blanks.csv", "--secret", "s",
+               "--budget", 1).status == 0  # fmt: skip
+    more = ("calibrate", "blanks.csv", "--secret", "s", "--ledger", "blanks.db", "--save")
+    assert run(*more, "x.json", "--public", "x").status == 0
+    assert run("release", "blanks.csv", "--plan", "x.json", "--ledger", "blanks.db", "-o", "o.csv"
+               ).status == 0  # fmt: skip
+    done = run(*more, "z.json", "--public", "z")
+    check_refused(done, "the budget 1", "2 rows without a value", "--missing-as-level", status=1)
+
+
 def test_what_is_wrong_with_a_ledger_or_dear_in_a_price_is_said():
     text = Path("table.csv").read_text().replace("no,0", "no,1", 1)
     Path("other.csv").write_text(text)
     more = ("--secret", "s", "--public", "x", "--epsilon", 1, "--save", "other.json")
     assert run("calibrate", "other.csv", *more).status == 0
     priced = run("ledger", "price", "books.db", "table.csv", "--plan", "other.json").out
-    assert "the plan is for other counts than those of this table: worst cases" in priced
+    why = "worst cases are charged: the plan is for other counts than those of this table"
+    assert why in priced
     assert release("one.csv").status == 0
     with contextlib.closing(sqlite3.connect("books.db")) as books, books:
         found = "SELECT sql FROM sqlite_master WHERE name = 'release_is_final'"

@@ -216,6 +216,7 @@ def test_what_a_channel_loses_is_named():
     assert [f["estimate"] for f in figures[:2]] == [None, None]
     lost = {f["label"] for f in figures[2:] if f["estimate"] is None}
     assert lost == {"p", "r"}
+    assert "95 % interval" not in run("estimate", "d.csv", "--plan", "c.json").out
     assert any("cannot be estimated: p, r" in note for note in data["notes"])
 
 

@@ -5,9 +5,7 @@ import itertools
 import json
 import math
 import os
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,21 +17,21 @@ import pytest
 
 import pufferfish as pf
 from definitions import joint_loss, laplace
-from ledger.workers import without_a_second_look
+from ledger.workers import change_against, without_a_second_look
 from pufferfish.errors import CheckFailed, InputError, PufferfishWarning
 from pufferfish.ledger import pricing, store
 from pufferfish.ledger.calibrate import calibrate_beside
 from pufferfish.ledger.ledger import DoesNotFit, Ledger
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 
-Frame = Any
 
-
-def frame(rows: Sequence[tuple[Any, ...]], columns: Sequence[str] = ("s", "x", "z")) -> Frame:
+def frame(
+    rows: Sequence[tuple[Any, ...]], columns: Sequence[str] = ("s", "x", "z")
+) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=list(columns))
 
 
-def random_frame(seed: int, rows: int = 60, missing: float = 0.0) -> Frame:
+def random_frame(seed: int, rows: int = 60, missing: float = 0.0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     s = rng.integers(0, 2, rows)
     x = rng.integers(0, 3, rows) + s * (rng.random(rows) < 0.4)
@@ -47,7 +45,7 @@ APART = frame([("a", 0), ("b", 5)] * 10, ["s", "x"])
 
 
 def plan_for(
-    table: Frame, public: str, epsilon: Any = 0.2, mechanism: Any = "exact", **options: Any
+    table: pd.DataFrame, public: str, epsilon: Any = 0.2, mechanism: Any = "exact", **options: Any
 ) -> pf.Plan:
     prior = pf.Prior.from_table(table, secret="s", public=public, **options)
     return pf.calibrate(prior, epsilon, mechanism)
@@ -147,7 +145,7 @@ def test_pairs_of_all_plans_count(ledger: Ledger) -> None:
 # ---- against brute force ----------------------------------------------------------------------
 
 
-def table_losses(table: Frame, plans: dict[str, list[pf.Plan]]) -> list[float]:
+def table_losses(table: pd.DataFrame, plans: dict[str, list[pf.Plan]]) -> list[float]:
     """The loss for whoever sees some of the columns, from the rows that have a value in them."""
     losses = []
     for size in range(1, len(plans) + 1):
@@ -160,7 +158,7 @@ def table_losses(table: Frame, plans: dict[str, list[pf.Plan]]) -> list[float]:
     return losses
 
 
-def slow_loss(rows: Frame, plans: dict[str, list[pf.Plan]]) -> float:
+def slow_loss(rows: pd.DataFrame, plans: dict[str, list[pf.Plan]]) -> float:
     """The definition; noises of one column are looked at together, at all outputs."""
     columns = list(plans)
     values = {s: [tuple(map(Fraction, row)) for row in own[columns].values.tolist()]
@@ -252,10 +250,8 @@ def test_a_plan_of_another_prior_costs_worst_cases(ledger: Ledger) -> None:
     plan = pf.calibrate(prior, 0.3).with_columns("x", "s")
     price = opened(ledger, table).price(table, plan)
     assert not price.own
-    assert (price.bound.upper, price.bound.kind) == (
-        3 / Fraction(plan.scale or 1),
-        "worst-case sum",
-    )
+    worst = 3 / Fraction(plan.scale or 1)
+    assert (price.bound.upper, price.bound.kind) == (worst, "worst-case sum")
     spend(ledger, table, plan)
     # From then on everything does.
     z = at_scale(plan_for(table, "z"), 8.0)
@@ -450,6 +446,8 @@ def test_an_edited_or_grown_table_is_refused(books: Ledger) -> None:
     for name, again in (("t", edited), ("u", TABLE)):
         with pytest.raises(InputError, match="never changed"):
             opened(books, again, name=name, other_people=True)
+    with pytest.raises(InputError, match="True or False"):
+        opened(books, edited, name="u", other_people="no")
     opened(books, edited, "1/3", name="u", other_people=True)
     plan = plan_for(edited, "x", 0.05)
     assert spend(books, edited, plan) == pytest.approx(0.05)
@@ -473,10 +471,9 @@ def test_wrong_datasets_and_plans_are_refused(ledger: Ledger) -> None:
     opened(ledger, TABLE)
     nameless = pf.calibrate(pf.Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}}), 1)
     for wrong, words in (
-        ("plan.json", "a Plan is needed"),
-        (nameless, "names its columns"),
+        ("plan.json", "a Plan is needed"), (nameless, "names its columns"),
         (nameless.with_columns("x"), "names its columns"),
-    ):
+    ):  # fmt: skip
         with pytest.raises(InputError, match=words):
             ledger.price(TABLE, wrong)
     with pytest.raises(InputError, match="none of the datasets"):
@@ -510,14 +507,8 @@ def test_verify_finds_what_was_changed(
     found = ledger.verify(table)
     assert (found.releases, found.recounted, found.differences) == (4, 4, ())
     assert ledger.verify().recounted == 0
-    with closing(sqlite3.connect(ledger.path)) as connection:
-        (trigger,) = connection.execute(
-            "SELECT sql FROM sqlite_master WHERE name = 'release_is_final'"
-        ).fetchone()
-        connection.execute("DROP TRIGGER release_is_final")
-        connection.execute(f"UPDATE release SET {change} WHERE sequence = 2")
-        connection.execute(trigger)
-        connection.commit()
+    statement = f"UPDATE release SET {change} WHERE sequence = 2"
+    change_against(ledger.path, "release_is_final", statement)
     differences = ledger.verify(table if with_table else None).differences
     assert fault in {difference.fault for difference in differences}
 

@@ -91,11 +91,9 @@ class Books:
 class Commands:
     """Starts whole commands quickly, each as a process of its own; see workers.py."""
 
-    def __init__(self, example: Books, mutant: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(WORKERS), mutant, "commands", *example.arguments(0)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+    def __init__(self, mutant: str) -> None:
+        command, pipe = [sys.executable, str(WORKERS), mutant, "commands"], subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         assert self._answer() == "ready"
 
     def start(self, books: Books, number: int) -> int:
@@ -116,8 +114,8 @@ class Commands:
 
 
 @contextmanager
-def commands_of(folder: Path, mutant: str = "none") -> Iterator[Commands]:
-    running = Commands(Books(folder / "example"), mutant)
+def commands_of(mutant: str = "none") -> Iterator[Commands]:
+    running = Commands(mutant)
     try:
         yield running
     finally:
@@ -125,8 +123,8 @@ def commands_of(folder: Path, mutant: str = "none") -> Iterator[Commands]:
 
 
 @pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    with commands_of(tmp_path_factory.mktemp("commands")) as running:
+def commands() -> Iterator[Commands]:
+    with commands_of() as running:
         yield running
 
 
@@ -207,7 +205,7 @@ def test_twenty_at_once(tmp_path: Path, commands: Commands, rounds: int) -> None
     ],
 )
 def test_a_wrong_ledger_is_noticed(tmp_path: Path, mutant: str, fault: str) -> None:
-    with commands_of(tmp_path, mutant) as running, pytest.raises(AssertionError, match=fault):
+    with commands_of(mutant) as running, pytest.raises(AssertionError, match=fault):
         round_of_twenty(running, tmp_path / "books")
 
 

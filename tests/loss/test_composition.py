@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
@@ -24,7 +25,7 @@ from loss_cases import (
 )
 from pufferfish.errors import InputError, OutsidePromiseWarning
 from pufferfish.loss import composition
-from pufferfish.loss.composition import compose, gather, joint_loss
+from pufferfish.loss.composition import gather, joint_loss
 from pufferfish.loss.problem import LARGEST_GRID
 from pufferfish.loss.worst_case import worst_case
 from pufferfish.mechanisms.channel import Channel
@@ -116,9 +117,9 @@ def test_the_theorys_numbers() -> None:
     assert float(joint_loss(RARE, [("x", noise(6.36623))] * 2)) == pytest.approx(0.2, abs=1e-5)
 
 
-@pytest.mark.parametrize("times", [10, 11])
-def test_budgets_of_one_column_add_exactly(times: int) -> None:
+def test_budgets_of_one_column_add_exactly() -> None:
     """Ten times a tenth fit into 1, and nothing more does, where the worst case is attained."""
+    times = 10
     apart = Scenario(Prior.from_mapping({"A": {"0": "1"}, "B": {"10": "1"}}))
     items = [("x", noise(10.0 * times))] * times
     assert joint_loss(apart, items).upper == 1
@@ -127,11 +128,6 @@ def test_budgets_of_one_column_add_exactly(times: int) -> None:
     pairs = Prior.from_mapping({"A": {"0": 1}, "B": {"10": 1}, "C": {"90": 1}, "D": {"100": 1}})
     two = Scenario(pairs, [("A", "B"), ("C", "D")])
     assert joint_loss(two, items).upper == 1
-
-
-def test_no_release_costs_nothing() -> None:
-    assert joint_loss(RARE, []).upper == 0
-    assert compose(RARE, {0: ()}).upper == 0
 
 
 # ---- several columns --------------------------------------------------------------------------
@@ -232,6 +228,7 @@ def test_further_releases_are_added_to_what_was_gathered() -> None:
     first = gather(PAIR, [("x", noise(2.0)), planned("w", noise(8.0), [0, 1])])
     both = first.with_release(first.position("z"), noise(3.0))
     assert (len(first), len(both)) == (2, 3)
+    assert gather(PAIR, []).bound().upper == 0
     items = [("x", noise(2.0)), planned("w", noise(8.0), [0, 1]), ("z", noise(3.0))]
     assert both.bound().upper == joint_loss(PAIR, items).upper
     with pytest.raises(InputError, match="no column 'y'"):
@@ -239,14 +236,8 @@ def test_further_releases_are_added_to_what_was_gathered() -> None:
 
 
 def test_rows_that_lack_a_value_draw_a_warning() -> None:
-    pd = pytest.importorskip("pandas")
-    table = pd.DataFrame(
-        {
-            "s": ["a", "b"] * 60,
-            "x": [None] * 80 + [0, 0, 1, 1] * 10,
-            "z": [0, 1] * 40 + [0, 0, 1, 1] * 10,
-        }
-    )
+    known = [0, 0, 1, 1] * 10
+    table = pa.table({"s": ["a", "b"] * 60, "x": [None] * 80 + known, "z": [0, 1] * 40 + known})
     joint = Prior.from_table(table, secret="s", public=["x", "z"])
     with pytest.warns(OutsidePromiseWarning, match="80 rows of the table without a value"):
         joint_loss(joint, [("x", noise(1.0))])
@@ -275,69 +266,51 @@ def test_a_region_is_charged_its_robust_loss_or_worst_cases() -> None:
 # ---- the rows of one person -------------------------------------------------------------------
 
 
-def random_people(rng: np.random.Generator, every: Sequence[int]) -> definitions.People:
-    """Some people of either secret for each number of rows, of two columns of 0 and 1."""
+def random_people(rng: np.random.Generator) -> definitions.People:
+    """Some people of either secret with one and with two rows, of two columns of 0 and 1."""
     return {
         secret: [
             [tuple(map(int, row)) for row in rng.integers(0, 2, (k, 2))]
-            for k in every
+            for k in (1, 2)
             for _ in range(int(rng.integers(6, 12)) * k)
         ]
         for secret in "ab"
     }
 
 
-def slow_people(people: definitions.People, releases: Sequence[tuple[int, Any]]) -> Any:
-    values = [Fraction(0), Fraction(1)]
-    kernels = [(at, kernel_of(made, values)) for at, made in releases]
-    return definitions.people_loss(people, kernels)
-
-
 def two_columns(people: definitions.People) -> Scenario:
     return known_people(people, [0, 1], "xz")
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_all_rows_of_a_person_count_together(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    people = random_people(rng, ((2,), (1, 2))[seed % 2])
-    scenario = two_columns(people)
-    made = Channel(numbers([0, 1]), numbers([0, 1]), rng.integers(1, 9, (2, 2)))
-    releases: list[Any] = [(0, noise(float(rng.uniform(0.5, 4)))), (1, made), (0, noise(5.0))]
-    for chosen in (releases[:2], releases[::2], releases[:1]):
-        slow = slow_people(people, chosen)
-        found = joint_loss(scenario, [("xz"[c], m) for c, m in chosen])
-        assert is_exact(found, slow), (float(found), slow)
-
-
-def faults_of_people() -> list[Any]:
-    faults = []
+def check_people() -> None:
+    """Bounds of random people are bounds; the last, where all fits, is the loss."""
     for seed in range(4):
-        people = random_people(np.random.default_rng(300 + seed), (1, 2))
+        rng = np.random.default_rng(300 + seed)
+        people = random_people(rng)
         if seed % 2:  # values that the secret decides
             people = {
                 s: [[(int(s == "a"), int(s == "b"))] * len(own) for own in each]
                 for s, each in people.items()
             }
-        releases = [(0, noise(2.0)), (1, noise(5.0))]
-        slow = slow_people(people, releases)
-        whole = gather(two_columns(people), [("xz"[c], m) for c, m in releases])
-        for limit in (1, 3, 8, 1000):
-            found = whole.bound(limit)
-            assert found.upper is not None
-            if not is_bound(found, slow) or found.upper > 2 * Fraction(7, 10):
-                faults.append((seed, limit, float(found), slow))
-    return faults
+        made = Channel(numbers([0, 1]), numbers([0, 1]), rng.integers(1, 9, (2, 2)))
+        every = [(0, noise(2.0)), (1, made), (0, noise(5.0)), (1, noise(5.0))]
+        for releases in (every[:2], every[::3], every[:1]):
+            kernels = [(at, kernel_of(m, [Fraction(0), Fraction(1)])) for at, m in releases]
+            slow = definitions.people_loss(people, kernels)
+            whole = gather(two_columns(people), [("xz"[c], m) for c, m in releases])
+            assert all(is_bound(whole.bound(limit), slow) for limit in (1, 3, 8))
+            assert is_exact(whole.bound(), slow)
 
 
 def test_bounds_for_the_rows_of_a_person_are_bounds() -> None:
-    assert faults_of_people() == []
+    check_people()
 
 
 def test_mutant_that_takes_one_row_of_each_person(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = composition._worst_sum
     monkeypatch.setattr(composition, "_worst_sum", lambda terms, rows: honest(terms, 1))
-    assert faults_of_people()
+    with pytest.raises(AssertionError):
+        check_people()
 
 
 #: One row or one column alone tells nothing; both rows, each in another column, tell everything.
@@ -365,12 +338,8 @@ def test_numbers_of_rows_that_are_not_known_are_worst_cases() -> None:
     plan = planned("x", noise(4.0), [0, 1], unit="id", rows_per_person=(3,))
     found = joint_loss(small, [plan])
     assert (found.upper, found.rows) == (Fraction(3, 4), 3)
-    assert worst_case(noise(4.0), small.product.axes[0]) == Fraction(1, 4)
     # A column that nobody counted counts once for every row.
     two = two_columns({s: [[(v, 0), (v, 1)] for v in (0, 1)] for s in "ab"})
     y = planned("y", noise(5.0), [0, 5])
     found = joint_loss(two, [("x", noise(3.0)), y])
     assert found.upper == 2
-    # Nothing is known of two rows of b.
-    lopsided = two_columns({"a": [[(0, 0), (1, 0)], [(0, 0)]], "b": [[(0, 0)]]})
-    assert joint_loss(lopsided, [("x", noise(4.0))]).upper == 2 * Fraction(1, 4)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loss_cases import scenario_of, scenario_of_case
-from pufferfish.loss import doubles, passes, proof
+from loss_cases import EXTREME, scenario_of, scenario_of_case, scenario_of_region
+from pufferfish.loss import doubles, passes
 from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.proof import certify, loss_bound
 from pufferfish.mechanisms.channel import Channel
@@ -23,7 +23,7 @@ from pufferfish.support import make_levels
 from strategies import Case, Robust, cases, large, robust
 
 ONE = Fraction(1)
-RATES = st.sampled_from([1e-9, 1e-3, 0.1, 0.7, 1.0, 3.0, 50.0, 1e4])
+RATES = st.sampled_from([1e-9, 1e-3, 0.1, 0.7, 1.0, 3.0, 50.0, 1e4, 1e6])
 
 
 def check(scenario: Scenario, u: float) -> None:
@@ -48,9 +48,7 @@ def test_points_agree_with_balls(case: Case, u: float) -> None:
 
 @given(robust(most=8), st.sampled_from([1e-3, 0.1, 1.0, 3.0]))
 def test_regions_agree_with_balls(case: Robust, u: float) -> None:
-    name, value = case.rule
-    priors = [Prior.from_counts(rows, support=list(case.support)) for rows in case.counts]
-    check(Scenario([prior.with_region(**{name: value}) for prior in priors], case.pairs), u)
+    check(scenario_of_region(case), u)
 
 
 @given(cases(), st.sampled_from([0.1, 1.0, 3.0]))
@@ -72,10 +70,8 @@ def test_a_loss_that_doubles_cannot_see() -> None:
     scenario = Scenario(Prior.from_mapping(rows))
     value = RateLoss(scenario, {0: ONE}).in_balls(256).worst(1 / 14.86006705994)[0]
     assert value == pytest.approx(3.448275862069e-16, rel=1e-11)
-    big = 10**300  # masses that doubles cannot hold
-    tiny = Scenario(Prior.from_counts({"a": [1, big, big], "b": [big, 1, big]}, support=[0, 1, 2]))
-    assert RateLoss(tiny, {0: ONE}).bits > 0
-    check(tiny, 1.0)
+    assert RateLoss(EXTREME, {0: ONE}).bits > 0
+    check(EXTREME, 1.0)
 
 
 def test_further_noise_beside_what_is_out() -> None:
@@ -108,13 +104,6 @@ def test_what_does_not_differ_loses_nothing() -> None:
     assert RateLoss(scenario, {0: ONE}).worst(1e300)[0] == math.inf  # beyond what doubles hold
 
 
-def test_large_losses_are_worked_out_in_logarithms() -> None:
-    rows = {"a": {0: 1}, "b": {1: ".5", 7: ".5"}, "c": {3: 1}}
-    scenario = Scenario(Prior.from_mapping(rows))
-    for u in (100.0, 1e3, 1e6):
-        check(scenario, u)
-
-
 SHAPES = {
     "smooth": lambda rng, x: rng.poisson(1000 * np.exp(-((x - rng.normal(0, 0.1)) ** 2))) + 1,
     "rough": lambda rng, x: rng.integers(0, 1000, len(x)),
@@ -124,7 +113,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_large_supports(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_supports(shape: str) -> None:
     rng, n = np.random.default_rng(7), 30_000
     x = np.linspace(-3, 3, n)
     counts = {s: SHAPES[shape](rng, x) for s in "ab"}
@@ -135,9 +124,6 @@ def test_large_supports(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
         found = certify(scenario, 1 / u)
         assert found.method == "float-bound"
         assert abs(value - found.loss) <= loss.error * (1 + value)
-        monkeypatch.setattr(proof, "BALL_CELLS", 10**9)
-        assert value == pytest.approx(certify(scenario, 1 / u).loss, rel=1e-11)
-        monkeypatch.undo()
 
 
 def test_smaller_supports_to_start_from() -> None:
@@ -177,10 +163,7 @@ def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
         return largest(tops, bottoms, ([0], [1]), over)
 
     plain, both, largest = passes._plain, passes.both_sides, doubles.largest
-    for owner, name, mutant in (
-        (passes, "both_sides", left_only),
-        (doubles, "largest", forward),
-    ):
+    for owner, name, mutant in ((passes, "both_sides", left_only), (doubles, "largest", forward)):
         honest()
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, mutant)

@@ -50,12 +50,6 @@ def test_channels_are_rounded_up(rows: list[list[int]]) -> None:
     assert truth - M.mpf(10) ** -45 <= real(found) <= truth + M.mpf(2) ** -120
 
 
-def test_a_channel_that_lacks_a_value() -> None:
-    short = Channel(make_lattice([Fraction(0), ONE]), make_levels(["p"]), [[1], [1]])
-    with pytest.raises(InputError, match="no row for '2'"):
-        worst_case(short, make_lattice(map(Fraction, range(3))))
-
-
 @given(st.fractions(0, 10))
 def test_bounds_are_compared_exactly(upper: Fraction) -> None:
     bound = LossBound(upper, Fraction(0))

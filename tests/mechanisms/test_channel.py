@@ -14,7 +14,7 @@ from scipy import stats
 
 from noise_checks import DRAWS, LEAST_P, OFF, fit_row, scripted
 from pufferfish.errors import InputError
-from pufferfish.mechanisms import Channel
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.support import Lattice, Levels
 
 

@@ -12,9 +12,8 @@ import pytest
 
 from noise_checks import DRAWS, LEAST_P, OFF, fit, residues, same_law
 from pufferfish.errors import InputError
-from pufferfish.mechanisms import DiscreteLaplace
 from pufferfish.mechanisms.entropy import system_entropy
-from pufferfish.mechanisms.laplace import MAX_STEPS, _Digits, _digits_of
+from pufferfish.mechanisms.laplace import MAX_STEPS, DiscreteLaplace, _Digits, _digits_of
 from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Digit, Interval, SignedGeometric
 
@@ -118,11 +117,11 @@ def test_fit_rejects_a_mutant_that_forgets_the_tail() -> None:
     assert fit(forgets, 2.0, ONE) < LEAST_P
 
 
-@pytest.mark.parametrize("scale", [3.7])
-def test_noise_has_the_law_of_opendp(scale: float) -> None:
+def test_noise_has_the_law_of_opendp() -> None:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
+    scale = 3.7
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     theirs = np.array(dp.m.make_laplace(*space, scale=scale)([0] * DRAWS), dtype=np.int64)
     assert same_law(DiscreteLaplace(scale, ONE).noise(DRAWS), theirs, scale) > LEAST_P
@@ -180,6 +179,8 @@ def test_scales_whose_noise_leaves_64_bits_are_refused(scale: float) -> None:
     with pytest.raises(InputError, match="64 bits"):
         DiscreteLaplace(scale, ONE).noise(1)
     DiscreteLaplace(scale, Fraction(scale) / MAX_STEPS).noise(10)
+    with pytest.raises(InputError, match="negative"):
+        DiscreteLaplace(scale, Fraction(scale)).noise(-1)
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,6 @@ def test_small_words_of_noise_enumerated(law: Law) -> None:
     assert enumeration_is_exact(Table.of([law], np.uint8, np.uint16))
 
 
-@given(st.randoms(use_true_random=False))
-def test_small_words_of_random_rows(rng: random.Random) -> None:
-    rows = random_rows(rng)
-    assert enumeration_is_exact(small(rows), rows)
-
-
 def test_the_enumeration_rejects_thresholds_off_by_one() -> None:
     rows = ROWS["sevenths"]
     table = small(rows)
@@ -175,8 +169,9 @@ def test_a_word_that_hits_a_threshold_reads_on(short: Any, long: Any) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-def test_ties_of_random_rows(rng: random.Random) -> None:
+def test_words_and_ties_of_random_rows(rng: random.Random) -> None:
     rows = random_rows(rng)
+    assert enumeration_is_exact(small(rows), rows)
     assert ties_are_exact(of(rows), rows)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import pufferfish as pf
 from plan_cases import MASSES, SCENARIO, edited, learnt, table
-from pufferfish.errors import CheckFailed, InputError, OutsidePromiseWarning, SeededWarning
+from pufferfish.errors import InputError, OutsidePromiseWarning, SeededWarning
 from pufferfish.loss.certificate import LossBound
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.plans.distortion import Distortion
@@ -46,7 +46,6 @@ def test_what_a_plan_tells(plan: pf.Plan, channel: pf.Plan) -> None:
     assert not plan.from_rows
     assert channel.scale is None
     assert channel.distortion is not None
-    assert 0 < channel.distortion.baseline <= 1
     assert channel.cost == channel.mse == channel.distortion.cost
     both = pf.Scenario([
         pf.Prior.from_counts({"a": [5, 3], "b": [2, 3]}, support=[0, 1]),
@@ -70,7 +69,7 @@ def test_what_a_channel_does_to_values() -> None:
     weights = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
     found = Distortion.of(made, Fraction(1, 3), "hamming", weights, 0)
     assert Fraction(found.cost) >= Fraction(1, 3)
-    assert (found.keep_rate, found.baseline) == (0.625, 0.5)
+    assert found.keep_rate == 0.625
     assert found.mse == pytest.approx(0.5 * (1 / 4 + 4 / 4) + 0.25 * (1 / 2))
     names = pf.Prior.from_mapping({"a": {"u": 1}, "b": {"v": 1}}).support
     levels = Channel(names, names, [[1, 0], [0, 1]])
@@ -97,8 +96,6 @@ def test_a_saved_plan_is_private_and_comes_back_whole(plan: pf.Plan, tmp_path: P
     with pytest.raises(InputError, match="exists already"):
         plan.save(path)
     plan.save(path, force=True)
-    with pytest.raises(InputError, match="it is a folder"):
-        plan.save(tmp_path, force=True)
     assert os.listdir(tmp_path) == ["plan.json"]
     rows = pf.calibrate(pf.Prior.from_counts({"a": [5, 3], "b": [2, 3]}, support=[0, 1]), 0.1)
     assert "depends on every one of them" in json.loads(rows.to_json())["notice"]
@@ -164,8 +161,10 @@ def test_claims_come_back_and_are_only_claims(plan: pf.Plan) -> None:
     assert '"inf"' in made.to_json()
     nonsense: Any
     for nonsense in (3, "x", [], {"loss": 0}, {"upper": "x"}):
-        odd = edited(plan, sensitivity=nonsense, composition=nonsense, distortion=nonsense)
-        assert (odd.sensitivity, odd.composition, odd.distortion) == (None, None, None)
+        odd = edited(plan, sensitivity=nonsense, distortion=nonsense)
+        assert (odd.sensitivity, odd.distortion) == (None, None)
+        with pytest.raises(InputError, match="its composition"):
+            edited(plan, composition=nonsense)
 
 
 GARBAGE: list[Any] = [None, 3, "x", [], {}, {"loss": 0}, {"witness": 1}, {"loss": 10**400}]
@@ -204,7 +203,7 @@ def cleaning(**changes: Any) -> dict[str, Any]:
         ({"rules": {"step": 3}}, "unknown field `rules`"),
         ({"rows_per_person": ["2"]}, r"\$\.rows_per_person"),
         ({"regions": [{"tv_radius": "0.1", "confidence": "0.9"}]}, "both were given"),
-        ({"regions": [{"radius": "0.1"}]}, r"\$\.regions"),
+        ({"regions": [{"radius": "0.1"}]}, r"\$\.regions"), ({"regions": [{}]}, r"\$\.regions"),
         ({"support": {"kind": "x"}}, r"\$\.support"),
         ({"support": {"kind": "levels", "ordered": True, "names": ["u", "u"]}}, "each level once"),
         ({"support": {"kind": "levels", "ordered": 1, "names": ["u"]}}, r"\$\.support\.ordered"),
@@ -270,19 +269,16 @@ def test_files_that_are_no_plans(plan: pf.Plan, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     for content, message in (("", "line 1"), ("[1]", "format"), ("{}", "format")):
         path.write_text(content)
-        with pytest.raises(InputError, match=message):
-            pf.Plan.load(path)
-        with pytest.raises(InputError, match=message):
-            pf.Plan.from_json(content)
-    for name in (tmp_path / "other.json", "a\0.json"):
-        with pytest.raises(InputError, match="cannot be read"):
-            pf.Plan.load(name)
+        for read, given in ((pf.Plan.load, path), (pf.Plan.from_json, content)):
+            with pytest.raises(InputError, match=message):
+                read(given)
+    with pytest.raises(InputError, match="cannot be read"):
+        pf.Plan.load(tmp_path / "other.json")
     nothing: Any
-    for nothing in (None, 3, b"plan.json"):
-        with pytest.raises(InputError, match="name of a file is needed"):
-            pf.Plan.load(nothing)
-        with pytest.raises(InputError, match="name of a file is needed"):
-            plan.save(nothing)
+    for nothing in (None, 3, b"plan.json", "a\0.json"):
+        for action in (pf.Plan.load, plan.save):
+            with pytest.raises(InputError, match="name of a file is needed"):
+                action(nothing)
 
 
 # Columns: whose rules a release follows
@@ -324,10 +320,7 @@ def test_a_plan_from_a_given_prior_is_told_its_columns(plan: pf.Plan, tmp_path: 
     options: dict[str, Any]
     for options, message in (
         ({"public": "x", "secret": "x"}, "differ"),
-        (
-            {"public": "x", "step": ".5"},
-            r"--step must be 1, the step of the plan, but \.5 was given",
-        ),
+        ({"public": "x", "step": ".5"}, r"--step must be 1, the step of .*, but \.5 was given"),
         ({"public": "x", "missing": ["2"]}, "'2' cannot mean a missing value"),
         ({"public": "x", "missing_as_level": True}, r"\(missing\)"),
     ):
@@ -335,26 +328,21 @@ def test_a_plan_from_a_given_prior_is_told_its_columns(plan: pf.Plan, tmp_path: 
             plan.with_columns(**options)
 
 
-def test_with_a_step_values_are_rounded_as_the_prior_was() -> None:
+def test_steps_and_orders_are_those_of_the_prior() -> None:
     masses = {"a": {"0.1": ".5", "0.9": ".5"}, "b": {"0.2": ".4", "3": ".6"}}
     plan = pf.calibrate(pf.Prior.from_mapping(masses, step=1), 0.5)
     frame = table(("a", 0.1), ("b", 2.8))
     with pytest.raises(InputError, match="outside the support"):
         plan.with_columns("x").release(frame)
-    released = plan.with_columns("x", step=1).release(frame)
-    assert released["x"].dtype == np.int64
-
-
-def test_levels_get_their_order_from_the_plan() -> None:
-    masses = {"a": {"lo": ".5", "hi": ".5"}, "b": {"lo": 1}}
-    plan = pf.calibrate(pf.Prior.from_mapping(masses, order=["lo", "hi"]), 1)
-    told = plan.with_columns("x")
-    released = told.release(table(("a", "hi"), ("b", "lo")), round=True, bounds=(0, 1))
+    assert plan.with_columns("x", step=1).release(frame)["x"].dtype == np.int64
+    levels = {"a": {"lo": ".5", "hi": ".5"}, "b": {"lo": 1}}
+    plan = pf.calibrate(pf.Prior.from_mapping(levels, order=["lo", "hi"]), 1)
+    frame = table(("a", "hi"), ("b", "lo"))
+    released = plan.with_columns("x").release(frame, round=True, bounds=(0, 1))
     assert set(released["x"]) <= {"lo", "hi"}
-    with pytest.raises(InputError, match="the support holds levels"):
-        plan.with_columns("x", step=1)
-    with pytest.raises(InputError, match="missing value"):
-        plan.with_columns("x", missing=["hi"])
+    for wrong, message in (({"step": 1}, "holds levels"), ({"missing": ["hi"]}, "missing value")):
+        with pytest.raises(InputError, match=message):
+            plan.with_columns("x", **wrong)
 
 
 # Releases and estimates, which are of other folders; here: that options arrive
@@ -378,8 +366,4 @@ def test_a_path_needs_an_output(tmp_path: Path) -> None:
     report = plan.release(str(source), output=output)
     assert report.rows_released == 5
     assert output.read_text().startswith("x\n")
-    with pytest.raises(InputError, match="exists already"):
-        plan.release(source, output=output)
     plan.release(source, output=output, force=True)
-    with pytest.raises(CheckFailed, match="another scenario"):
-        plan.verify(pf.Scenario(pf.Prior.from_counts({"a": [1, 1], "b": [1, 1]}, support=[0, 1])))

@@ -17,23 +17,21 @@ from pufferfish.plans.record import read_record, write_record
 from pufferfish.release.pipeline import release_file
 
 #: 7301 and 7309 are numbers that nothing else in a record looks like.
-USUAL, IMPOSSIBLE = "ill,7301,1", "ill,7305,1"
 CONTENT = ["ill,7301,1"] * 14 + ["ill,7309,0"] * 6 + ["well,7301,1"] * 8 + ["well,7309,0"] * 12
 
 
-def table(folder: Path, kind: str = "number", extra: str = "", name: str = "in.csv") -> Path:
-    text = "\n".join(["health,place,other", *CONTENT, *([extra] if extra else [])]) + "\n"
+def table(folder: Path, kind: str = "number") -> Path:
+    text = "\n".join(["health,place,other", *CONTENT]) + "\n"
     if kind == "level":
         text = text.replace("7301", "north").replace("7309", "south")
-    path = folder / name
+    path = folder / "in.csv"
     path.write_text(text)
     return path
 
 
 def planned(folder: Path, kind: str = "number", epsilon: Any = "0.25", **options: Any) -> pf.Plan:
-    source = table(folder, kind, options.pop("extra", ""))
     mechanism = options.pop("mechanism", None)
-    prior = pf.Prior.from_table(source, secret="health", public="place", **options)
+    prior = pf.Prior.from_table(table(folder, kind), secret="health", public="place", **options)
     return pf.calibrate(prior, epsilon, mechanism)
 
 
@@ -95,14 +93,10 @@ def variants(folder: Path) -> list[Path]:
     """The table, and copies with one secret changed, a row more, another value, a blank."""
     base = table(folder).read_text()
     texts = [
-        base,
-        base.replace("ill", "well", 1),
-        base.replace("ill", "cured", 1),
-        base + USUAL + "\n",
-        base + IMPOSSIBLE + "\n",
-        base + "ill,,1\n",
+        base, base.replace("ill", "well", 1), base.replace("ill", "cured", 1),
+        base + "ill,7301,1\n", base + "ill,7305,1\n", base + "ill,,1\n",  # 7305 is impossible
         "\n".join(base.split("\n")[:3]) + "\n",
-    ]
+    ]  # fmt: skip
     paths = [folder / f"copy{k}.csv" for k in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text)
@@ -130,6 +124,10 @@ def test_a_record_does_not_depend_on_rows(tmp_path: Path, mechanism: str) -> Non
         for source in variants(tmp_path)[:4]
     }
     assert claims == {True}
+    told = public_record(*released(plan, source, allow_unchanged=True))
+    assert "at most epsilon, says its file" in told["certificate"]["statement"]
+    with pytest.raises(InputError, match="publish must be True or False"):
+        public_record(*released(plan, source, allow_unchanged=True), publish="no")
 
 
 def test_mutant_a_record_that_counts_is_noticed(
@@ -282,7 +280,7 @@ def test_records_that_tell_no_mechanism(tmp_path: Path) -> None:
     write_record(path, plan, report, spec, publish=True, force=True)
     good = json.loads(path.read_text())
     for change in (
-        {"format": 1}, {"scale": "1"}, {"scale": -1.0}, {"scale": None},
+        {"format": 1}, {"scale": "1"}, {"scale": -1.0},
         {"support": {"kind": "numbers", "step": "1", "origin": "0", "runs": [[0, 268435455]]}},
         {"bounds": ["1", "0"]}, {"channel": 3}, {"column": None},
     ):  # fmt: skip

@@ -51,8 +51,10 @@ def test_an_edited_channel_is_judged_on_its_merits() -> None:
 def test_verify_wants_a_scenario(plan: pf.Plan) -> None:
     nonsense: Any
     for nonsense in ("x", None, 1.06, [SCENARIO]):
-        with pytest.raises(InputError, match="verify needs a Scenario or a Prior, but a "):
+        with pytest.raises(InputError, match="a Scenario or a Prior is needed, but a "):
             plan.verify(nonsense)
+        with pytest.raises(InputError, match="a Scenario or a Prior is needed, but a "):
+            pf.certify(nonsense, 1)
 
 
 # Which scenario
@@ -62,6 +64,9 @@ def test_another_prior_fails_unless_asked_for(plan: pf.Plan) -> None:
     other = pf.Prior.from_mapping({"a": {0: ".5", 1: ".5"}, "b": {0: ".45", 1: ".55"}})
     with pytest.raises(CheckFailed, match=r"another scenario: .*--other-prior"):
         plan.verify(other)
+    no: Any = "no"
+    with pytest.raises(InputError, match="other_prior must be True or False"):
+        plan.verify(other, other_prior=no)
     assert plan.verify(other, other_prior=True).loss < 0.1
     far = pf.Prior.from_mapping({"a": {0: 1}, "b": {50: 1}})
     with pytest.raises(CheckFailed, match="above epsilon"):

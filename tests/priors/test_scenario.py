@@ -57,6 +57,7 @@ def test_pairs_are_cleaned_and_counted_once() -> None:
     "pairs, message",
     [
         ([("a", "x")], "unknown secret 'x'"), ([("a", "a")], "same secret twice"),
+        ([(1, 1)], "unknown secret '1'"),
         ([("a",)], "names two secrets"), (["ab"], "names two secrets"), ([], "no pair"),
         ("some", "'all' or a list"), (3, "'all' or a list"),
     ],

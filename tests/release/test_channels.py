@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -23,7 +22,7 @@ from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support, make_lattice
 from pufferfish.tables.rules import Coding
 from pufferfish.tables.table import BATCH_ROWS
-from release_cases import CHANNEL_ROWS, JOBS, ORDERED, channel_job, law_p, names, write_csv
+from release_cases import CHANNEL_ROWS, JOBS, ORDERED, cells, channel_job, law_p, names, write_csv
 
 LEAST_P = 1e-9
 BIT = make_lattice([Fraction(0), Fraction(1)])
@@ -35,11 +34,6 @@ def quiet(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*arguments, **options)
-
-
-def cells(frame: Any) -> dict[str, list[Any]]:
-    frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
-    return {n: c.to_list() for n, c in nw.from_native(frame).to_dict(as_series=True).items()}
 
 
 def sure_job(support: Support, rows: Any, outputs: Support | None = None, **o: Any) -> ReleaseSpec:
@@ -71,10 +65,8 @@ def released_law(tmp_path: Path, spec: ReleaseSpec, values: Sequence[Any]) -> li
 
 def published(channel: Channel) -> list[Any]:
     """The names, or the numbers, of the outputs of a channel."""
-    outputs = channel.outputs
-    return (
-        list(outputs.names) if isinstance(outputs, Levels) else [float(v) for v in outputs.values]
-    )
+    outputs: Any = channel.outputs
+    return list(outputs.names if isinstance(outputs, Levels) else map(float, outputs.values))
 
 
 CASES = [

@@ -81,6 +81,13 @@ def test_the_least_scale() -> None:
     assert Postprocess(job([0, 1], 3.0, min_scale=2)).mechanism == DiscreteLaplace(3.0, Fraction(1))
 
 
+@pytest.mark.parametrize("flag", ["round", "allow_unchanged"])
+@pytest.mark.parametrize("wrong", ["no", 1, None])
+def test_flags_are_true_or_false(flag: str, wrong: Any) -> None:
+    with pytest.raises(InputError, match=f"{flag} must be True or False"):
+        job([0, 1], **{flag: wrong})
+
+
 @pytest.mark.parametrize("wrong", [0, -1, "x", float("nan"), float("inf"), 10**400])
 def test_min_scale_is_a_positive_number(wrong: Any) -> None:
     with pytest.raises(InputError):
@@ -116,6 +123,8 @@ def test_bounds_must_be_possible_outputs() -> None:
     # Rounded outputs are integers, and so must their bounds be.
     with pytest.raises(InputError, match="multiples of 1"):
         check_releasable(job(["0.5"], bounds=("0.5", "9.5"), round=True))
+    tens = Postprocess(job([0, 10], step=10, bounds=(0, 10**30)))
+    assert tens.numpy(tens.finish(array([2**62]))).tolist() == [2**63 - 8]
     wide = Postprocess(job([0, 1], bounds=(-(10**30), 10**30)))
     assert wide.finish(array([5])).tolist() == [5]
 
@@ -138,22 +147,35 @@ def test_out_of_support_has_two_choices() -> None:
 
 # What does not fit 64 bits is refused before anything is drawn.
 
-NAN_CASE = ["0.1", "0.2", "0.30000000000000004"]
-
 
 @pytest.mark.parametrize(
     "spec",
     [
         job([0, 1, 2], 1e20),
-        job(NAN_CASE, 87.5),
+        job(["0.1", "0.2", "0.30000000000000004"], 87.5),
         job([2**63 - 1]),
         job([-(2**63)]),
         job([2**63], 0.0),
         job([10**19, 2 * 10**19], 1e18, step=10**19),
+        job([0], 0.0, step=10**30),
+        job([0, 10], step=10, bounds=(10**19, 2 * 10**19)),
+        job([0, 10], bounds=(-(2 * 10**19), -(10**19))),
         spec_of(make_lattice([Fraction(10**300, 3)]), DiscreteLaplace(1e306, Fraction(1, 3))),
         channel_job(BIT, [[1, 1], [1, 1]], Lattice(Fraction(1), 2**63 - 1, array([0, 1]))),
     ],
-    ids=["1e20", "float noise", "top", "bottom", "beyond", "wide step", "doubles", "channel"],
+    ids=[
+        "1e20",
+        "float noise",
+        "top",
+        "bottom",
+        "beyond",
+        "wide step",
+        "0",
+        "above",
+        "below",
+        "doubles",
+        "channel",
+    ],
 )
 def test_results_beyond_64_bits_are_refused(spec: ReleaseSpec) -> None:
     with pytest.raises(InputError, match="beyond 64 bits"):

@@ -246,7 +246,7 @@ def test_shuffling_the_rows_changes_nothing(tmp_path: Path, order: Any) -> None:
 def test_orders_that_do_not_fit(tmp_path: Path) -> None:
     path = write(tmp_path, csv_text(LEVEL_ROWS))
     message = refused(path, order=["low", "Medium", "High"])
-    assert "is in data row 4" in message
+    assert "(first in data row 4)" in message
     assert "'low' is none (did you mean 'Low'?)" in message
     message = refused(path, levels=["Medium", "jones"])
     assert "the levels Medium, jones do not fit" in message

@@ -17,6 +17,7 @@ from pufferfish.errors import InputError
 from pufferfish.support import Levels
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
+from pufferfish.tables.table import raw_texts
 from table_cases import as_dict, aside, count, refused, support, values
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
@@ -192,6 +193,9 @@ def test_raw_cells_of_arrays() -> None:
     assert str(raw_cells(np.array([np.nan])).to_pylist()) == "[nan]"
     spans = np.array([1, 2], dtype="timedelta64[D]")
     for wrong in (np.zeros((2, 2)), 3, {"a": 1}, np.array([b"1"]), pa.array([[1]]), list(spans),
-                  ["\udcff"], spans.astype("timedelta64[s]")):  # fmt: skip
+                  ["\udcff"], spans.astype("timedelta64[s]"), np.array(["\udcff"]),
+                  np.array([], "datetime64"), spans.astype("datetime64[h]")):  # fmt: skip
         with pytest.raises(InputError):
             raw_cells(wrong)
+    with pytest.raises(InputError, match="cannot be read as text"):
+        raw_texts(pa.array([0], pa.timestamp("s", tz="No/Where")))

@@ -124,6 +124,7 @@ def test_other_texts_may_mean_missing(missing: str) -> None:
         ({"support": Levels(("a",)), "missing_as_level": True}, "do not name"),
         ({"support": NUMBERS, "missing_as_level": True}, "do not name"),
         ({"support": NUMBERS, "decimal": ";"}, "decimal mark"),
+        ({"support": NUMBERS, "missing_as_level": "no"}, "True or False"),
     ],
 )
 def test_codings_that_are_refused(given: dict[str, Any], part: str) -> None:

@@ -302,6 +302,7 @@ def test_mistyped_column(tmp_path: Path) -> None:
         ("tabel.csv", ["there is no file", "did you mean 'table.csv'?"]),
         ("none/table.csv", ["there is no file"]),
         ("", ["is a folder"]),
+        ("a\0.csv", ["the name of a file"]),
         ("table.xlsx", [".xlsx", "save it as CSV"]),
         ("table", ["its name has no ending"]),
         ("broken.csv.gz", ["truncated or corrupt gzip file"]),

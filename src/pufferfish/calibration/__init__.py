@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The least that hides it: one file for each mechanism, one root finder, one linear program.
 
-``registry`` lists the mechanisms: ``l1``, ``wasserstein``, ``relaxed`` and ``one_sided`` (by
-``coupling``; theory, section 3), ``exact`` (by ``root``; section 2) and ``channel`` (section 4).
-``calibrate`` turns a proposal into a proved plan, ``further`` fits one in beside other releases
-(section 6).
+``registry`` lists the mechanisms: ``l1``, ``wasserstein``, ``relaxed`` and ``one_sided`` (the last
+three by ``coupling``; theory, section 3), ``exact`` (by ``root``; sections 2 and 3) and ``channel``
+(section 4): its ``channel_options``, the ``channel_task`` in whole numbers, the ``channel_program``
+for the ``solver``, and the ``channel_repair`` of what that finds. ``calibrate`` turns a
+``proposal`` into a proved plan, ``further`` fits one in beside other releases (section 6).
 """

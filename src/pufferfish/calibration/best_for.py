@@ -16,7 +16,6 @@ import numpy as np
 from pufferfish.calibration.channel import LARGEST_EPSILON, LEAST_EPSILON, exponential_below
 from pufferfish.calibration.channel_options import (
     by_value,
-    check_ordered,
     read_conditions,
     read_weights,
 )
@@ -154,7 +153,7 @@ class _Statistics:
                 f"best for {listed(known)}, or for the statistics of a matrix"
             )
         if name != "frequencies":
-            check_ordered(support, f"best_for={name!r}, unlike 'frequencies',")
+            lattice_of(support, f"best_for={name!r}, unlike 'frequencies',")
         if name == "cdf":
             return cls(name, (np.triu(np.ones((size, size))),))
         parts = [np.eye(size)] if name in ("frequencies", "both") else []

@@ -22,7 +22,7 @@ from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.composition import Composition, Item, gather
 from pufferfish.loss.proof import prove
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, parse_epsilon, parse_number, show
+from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -130,7 +130,7 @@ def calibrate(
         method, best_for=best_for, cost=cost, outputs=outputs, invariant=invariant,
         unbiased=unbiased, min_keep=min_keep, weights=weights,
     )  # fmt: skip
-    if already is not None:
+    if len(before):
         if before.scenario.has_region:
             raise InputError(_NO_REGION)
         found = further_release(before, before.position(column), budget, method, options)
@@ -199,8 +199,7 @@ def calibrate_together(
 def _given(method: Method, **options: Any) -> dict[str, Any]:
     """Return the options that were given; refuse them for noise, and flags that are none."""
     for flag in ("invariant", "unbiased"):
-        if not isinstance(options[flag], bool):
-            raise InputError(f"{flag} must be True or False, but {options[flag]!r} was given")
+        checked_flag(options[flag], flag)
     given = {key: v for key, v in options.items() if v is not None and v is not False}
     if given and isinstance(method, NoiseMethod):
         raise InputError(f"{listed(given)}: for the mechanism channel only, not for {method.name}")
@@ -230,8 +229,10 @@ def _wanted(
             raise InputError(f"a release is a column, or (column, ratio), but {item!r} was given")
         name, given = pair
         ratio = parse_number(given, f"the ratio of the scale of {name!r}")
-        if ratio <= 0:
-            raise InputError(f"the ratio of the scale of {name!r} must be above 0, not {given}")
+        if not Fraction("1e-100") <= ratio <= 10**100:
+            raise InputError(
+                f"the ratio of the scale of {name!r} must be from 1e-100 to 1e100, not {given}"
+            )
         found.append((name, ratio))
     return found
 

@@ -28,13 +28,14 @@ from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.solver import Infeasible, solve
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel, places, same_places
-from pufferfish.mechanisms.thresholds import exp_minus
+from pufferfish.mechanisms.thresholds import exp_interval
 from pufferfish.numbers import float_up, show
 from pufferfish.plans.distortion import Distortion
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Support
 
-#: Below it doubles do not tell e^epsilon from 1; above the other the channel of that one is used.
+#: Below the first, doubles cannot tell e^epsilon from 1. Above the second, the channel for the
+#: second is used.
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(20)
 #: Bits of e^epsilon, and of the intervals that it is computed from.
 _BITS, _EXP_BITS = 160, 256
@@ -123,7 +124,7 @@ def task_of(
 
 def exponential_below(epsilon: Fraction) -> Fraction:
     """Return a rational E with 1 < E <= e^epsilon, to some 140 bits of E - 1."""
-    _, high = exp_minus(epsilon, _EXP_BITS)
+    _, high = exp_interval(epsilon, _EXP_BITS)
     return Fraction((1 << (_BITS + _EXP_BITS)) // high, 1 << _BITS)
 
 
@@ -132,7 +133,7 @@ def _why_infeasible(
 ) -> str:
     """Return one line on what cannot be met, and what would make it feasible."""
     ways = {
-        "a smaller min_keep": asked.min_keep is not None,
+        "a smaller min_keep (--min-keep)": asked.min_keep is not None,
         "a larger epsilon": epsilon < LARGEST_EPSILON,
         "fewer conditions": len(asked.names) > 1,
         "weights above 0": asked.invariant and 0 in weights,

@@ -13,7 +13,7 @@ from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.mechanisms.channel import places, same_places, whole_weights
 from pufferfish.numbers import CountArray, parse_number, show, show_short, text_of
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of
+from pufferfish.support import MAX_CELLS, Lattice, Support, lattice_of
 
 #: Costs that are known by name.
 NAMED = ("hamming", "squared", "absolute")
@@ -52,17 +52,8 @@ def read_conditions(
     if keep is not None and not 0 <= keep <= 1:
         raise InputError(f"min_keep must be between 0 and 1, but {show(keep)} was given")
     if unbiased:
-        check_ordered(support, "an unbiased channel")
+        lattice_of(support, "an unbiased channel")
     return Conditions(invariant, unbiased, keep)
-
-
-def check_ordered(support: Support, what: str) -> None:
-    """Refuse levels without an order for what needs one."""
-    if isinstance(support, Levels) and not support.ordered:
-        raise InputError(
-            f"{what} needs numbers or levels with an order, but the levels {listed(support.names)} "
-            "have none: state one with --order V1,V2,... (order=[...])"
-        )
 
 
 # --- Costs --------------------------------------------------------------------------------------
@@ -83,8 +74,7 @@ def read_costs(inputs: Support, outputs: Support, cost: Any) -> Costs:
     Without one they are squared, or hamming for levels without an order.
     """
     if cost is None:
-        ordered = isinstance(inputs, Lattice) or inputs.ordered
-        cost = "squared" if ordered else "hamming"
+        cost = "squared" if inputs.ordered else "hamming"
     if isinstance(cost, str):
         return _named_costs(inputs, outputs, cost.strip().lower())
     if isinstance(cost, Mapping):
@@ -125,7 +115,7 @@ def _named_costs(inputs: Support, outputs: Support, name: str) -> Costs:
         whole = np.ones((inputs.size, outputs.size), dtype=object)
         whole[np.arange(inputs.size), np.array(same_places(inputs, outputs))] = 0
         return Costs(name, whole, Fraction(1))
-    check_ordered(inputs, f"the cost {name}, unlike the cost hamming or a cost matrix,")
+    lattice_of(inputs, f"the cost {name}, unlike the cost hamming or a cost matrix,")
     step, xs, ys = places(inputs, outputs)
     power = 2 if name == "squared" else 1
     return Costs(name, np.abs(xs[:, None] - ys[None, :]) ** power, step**power)
@@ -203,11 +193,10 @@ def output_alphabet(support: Support, outputs: object) -> Support:
             "finer outputs need a whole number K of points between neighbours, at least 1, or the "
             f"text 'fine:K', but {outputs!r} was given"
         )
-    check_ordered(support, "a finer output")
-    lattice, parts = lattice_of(support), between + 1
+    lattice, parts = lattice_of(support, "a finer output"), between + 1
     # Nearer to 0 than 2**52 steps, all multiples of a step are different doubles.
     index, farthest = lattice.index, max(abs(lattice.values[end] / lattice.step) for end in (0, -1))
-    if (lattice.size - 1) * parts > _MOST_OUTPUTS or farthest * parts > MAX_CELLS // 2:
+    if max(lattice.size - 1, 1) * parts > _MOST_OUTPUTS or farthest * parts > MAX_CELLS // 2:
         raise InputError(
             f"{between} points between neighbours make more than {_MOST_OUTPUTS} outputs, or "
             "some of more than 2**52 steps; ask for fewer, or give a coarser step (--step)"

@@ -32,7 +32,8 @@ from pufferfish.priors.scenario import Scenario
 
 #: Larger programs take more than some minutes, or more memory than there is.
 MOST_COEFFICIENTS = 4_000_000
-#: Values without a weight count 2 to minus this: among the cheapest channels one treats them well.
+#: Values without a weight get a share of 2 to minus this of all weights, so that of equally cheap
+#: channels one that is cheap for them, too, wins.
 _LEAST_WEIGHT = 30
 #: By so much more is kept than asked for, which the repair may take; more for a small epsilon.
 _KEPT_MORE = 2.0**-46

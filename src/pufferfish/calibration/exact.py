@@ -67,7 +67,7 @@ def least_factor(
     widest = sum(
         (int(lattice_of(axes[c]).index[-1]) * rate for c, rate in rates.items()), Fraction(0)
     )
-    rows = max((s.rows for strata in scenario.strata for s in strata), default=1)
+    rows = max(scenario.row_numbers, default=1)
     safe = max(rows, unknown) * widest / left
     low = float(1 / safe) if safe else 0.0
     if epsilon <= 0 or not 0 < low < LARGEST_U:

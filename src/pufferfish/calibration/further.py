@@ -19,11 +19,11 @@ from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.exact import least_factor
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import ChannelMethod, Method, NoiseMethod
-from pufferfish.calibration.root import raised
+from pufferfish.calibration.root import noise_up, raised
 from pufferfish.errors import CheckFailed, InputError, counted
 from pufferfish.loss.composition import Composition, worst_sum
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import float_up, show
+from pufferfish.numbers import show
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
@@ -118,7 +118,7 @@ def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list
         step = lattice_of(before.scenario.product.axes[at]).step
         rates[at] = rates.get(at, Fraction(0)) + step / ratio
     known = epsilon - (worst_sum(before.others, most_rows(before)).upper or 0)
-    unknown = max(set(before.rows) - _known_rows(before.scenario), default=0)
+    unknown = max({*before.rows} - {1, *before.scenario.row_numbers}, default=0)
     factor = least_factor(before.scenario, rates, before.releases, known, left, unknown)
     return _proved(before, wanted, epsilon, factor)
 
@@ -137,21 +137,20 @@ def _rate_left(before: Composition, method: NoiseMethod, epsilon: Fraction) -> F
 
 def most_rows(before: Composition) -> int:
     """Return the most rows that one person may have."""
-    return max({*_known_rows(before.scenario), *before.rows})
-
-
-def _known_rows(scenario: Scenario) -> set[int]:
-    return {1, *(stratum.rows for strata in scenario.strata for stratum in strata)}
+    return max(before.scenario.row_numbers + before.rows, default=1)
 
 
 def _judged(
     before: Composition, wanted: Wanted, epsilon: Fraction, factor: float
 ) -> tuple[list[Proposal], bool, float]:
-    """Return noises of a common factor with the bound of everything; whether it fits, and how."""
+    """Return the scaled noises with the bound of all releases.
+
+    Also whether that is within epsilon, and its value.
+    """
     everything, noises = before, []
     for at, ratio in wanted:
         step = lattice_of(before.scenario.product.axes[at]).step
-        noises.append(DiscreteLaplace(float_up(Fraction(factor) * ratio), step))
+        noises.append(noise_up(Fraction(factor) * ratio, step, epsilon))
         everything = everything.with_release(at, noises[-1])
     bound = everything.bound()
     proposals = [Proposal(noise, bound) for noise in noises]
@@ -162,7 +161,8 @@ def _proved(
     before: Composition, wanted: Wanted, epsilon: Fraction, factor: Fraction
 ) -> list[Proposal]:
     """Return noises at or above a factor that are proved to fit, with the bound of everything."""
-    return raised(float_up(factor), epsilon, partial(_judged, before, wanted, epsilon))[1]
+    start = noise_up(factor, Fraction(1), epsilon).scale
+    return raised(start, epsilon, partial(_judged, before, wanted, epsilon))[1]
 
 
 def _every_value(scenario: Scenario) -> Scenario:

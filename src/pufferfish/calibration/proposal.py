@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pufferfish.loss.certificate import LossBound
-from pufferfish.mechanisms import Channel, Mechanism
+from pufferfish.mechanisms import Mechanism
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.plans.distortion import Distortion
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mechanisms by name; a new one is one new file and one line here."""
+"""The mechanisms by name; a new one is one new file, and here its import, name and line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import Levels
+from pufferfish.support import lattice_of
 
 #: The most values for which ``all`` includes the channel: beyond it takes more than some seconds,
 #: and much longer for a region or for all rows of one person.
@@ -58,7 +58,7 @@ def _channel(
     """
     of_kept = [name for name in _OF_KEPT if name in options]
     if best_for is None:
-        best_for = "frequencies" if _without_order(scenario) and not of_kept else "kept"
+        best_for = "kept" if scenario.support.ordered or of_kept else "frequencies"
     if isinstance(best_for, str) and best_for.strip().lower() == "kept":
         from pufferfish.calibration.channel import channel
 
@@ -104,18 +104,18 @@ def method_named(name: str) -> Method:
 
 def default_for(scenario: Scenario) -> MechanismName:
     """Return the name of the mechanism that is used where nothing is asked for."""
-    return "channel" if _without_order(scenario) else "exact"
+    return "exact" if scenario.support.ordered else "channel"
 
 
 def why_not(method: Method, scenario: Scenario) -> str | None:
     """Return why a method does not apply to a scenario of one column, or None where it does."""
     if isinstance(method, ChannelMethod):
         return None
-    if _without_order(scenario):
-        return (
-            f"{method.name} adds noise to numbers, but the levels have no order: use the mechanism "
-            "channel, or state an order with --order V1,V2,... (order=[...])"
-        )
+    support = scenario.support
+    try:
+        lattice_of(support, f"{method.name}, unlike the mechanism channel,")
+    except InputError as error:
+        return str(error)
     if scenario.has_region and not method.robust:
         robust = [m.name for m in _METHODS if isinstance(m, ChannelMethod) or m.robust]
         return (
@@ -133,7 +133,3 @@ def applicable(scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
         reasons["channel"] = f"its linear program takes long for {size} values; ask for it by name"
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
     return tuple(name for name in REGISTRY if name not in left_out), left_out
-
-
-def _without_order(scenario: Scenario) -> bool:
-    return isinstance(scenario.support, Levels) and not scenario.support.ordered

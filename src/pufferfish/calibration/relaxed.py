@@ -61,6 +61,7 @@ class Side:
         self.distance = coupling.distance[moved].astype(np.float64)
         line = (coupling.second if second else coupling.first)[moved]
         self.starts = np.flatnonzero(np.diff(line, prepend=-1))
+        self.ends = np.append(self.starts[1:], len(line))
         view = coupling.view
         lines = (view.counts_second if second else view.counts_first)[line]
         other = view.total_first if second else view.total_second
@@ -90,7 +91,7 @@ class Side:
 
     def at(self, line: int, u: float) -> tuple[float, float]:
         """Return h of one line, and its slope E[d exp(d u)] / E[exp(d u)]."""
-        cells = slice(*[*self.starts[line : line + 2].tolist(), None][:2])
+        cells = slice(self.starts[line], self.ends[line])
         d = self.distance[cells]
         with np.errstate(all="ignore"):
             terms = np.exp(d * u + self.exponents[cells])

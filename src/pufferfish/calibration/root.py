@@ -8,6 +8,7 @@ at most. From the other side Newton steps lead back (theory, section 2).
 """
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
@@ -64,7 +65,7 @@ def raised(
         # rounding error.
         rise = min(1.5 * missing, 0.01) if math.isfinite(missing) else 0.0
         ulps = scale + (1 << attempt) * math.ulp(scale)
-        scale = min(max(scale * (1 + rise), ulps), 1.7976931348623157e308)
+        scale = min(max(scale * (1 + rise), ulps), sys.float_info.max)
         if proposal <= 0 or scale > proposal * (1 + _LARGEST_RISE):
             break
     raise PufferfishError(

@@ -53,7 +53,6 @@ class Optimum:
 
     values: FloatArray
     duals: FloatArray
-    seconds: float
 
 
 def solve(program: LinearProgram) -> Optimum:
@@ -71,7 +70,7 @@ def solve(program: LinearProgram) -> Optimum:
         status = highs.getModelStatus()
         if status == highspy.HighsModelStatus.kOptimal:
             found = highs.getSolution()
-            return Optimum(np.array(found.col_value), np.array(found.row_dual), highs.getRunTime())
+            return Optimum(np.array(found.col_value), np.array(found.row_dual))
     # The presolver alone may err; the second try goes without.
     if status == highspy.HighsModelStatus.kInfeasible:
         raise Infeasible("the linear program has no solution")

@@ -115,10 +115,11 @@ def _explain(error: BaseException) -> tuple[int, str]:
             _silence_output()
         else:
             what = f"use {os.fsdecode(error.filename)}"
-        return 2, f"cannot {what}: {error.strerror or error}"
+        return 2, f"cannot {what}: {error.strerror or type(error).__name__}"
     if isinstance(error, MemoryError):
         return 70, "there is not enough memory for this"
-    what = f"{type(error).__name__}: {error} (PUFFERFISH_DEBUG=1 shows where)"
+    # Its text may quote cells.
+    what = f"{type(error).__name__} (PUFFERFISH_DEBUG=1 shows the text, and where)"
     return 70, f"this is a fault of pufferfish, please report it: {what}"
 
 

@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from pufferfish.calibration.calibrate import calibrate as calibrate_alone
+from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.registry import NOISE, REGISTRY
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import process, sentences
@@ -34,7 +35,7 @@ from pufferfish.cli.results import Result, print_results
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.matrix import expected_errors
 from pufferfish.files import checked_target
-from pufferfish.numbers import FloatArray, show
+from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
@@ -59,8 +60,8 @@ _SOURCE = f"""
     together; by default each row is a person of its own.
 --confidence C  Calibrate for every prior that the rows of TABLE leave possible with this
     confidence, such as 0.95; for 'exact' and 'channel'.
---tv-radius R  Calibrate for every prior within this total-variation distance, such as 0.01; for
-    'exact' and 'channel'.
+--tv-radius R  Calibrate for every prior within this distance in total variation, such as 0.01;
+    for 'exact' and 'channel'.
 """
 _MECHANISM = """
 --epsilon E1,E2,... ...  The largest loss: one number or several, such as 0.1,0.5,1 or 1/3; may be
@@ -84,7 +85,7 @@ _OUTPUT = f"""
     charged in this ledger, and is by default the budget.
 {FORCE}"""
 #: Options that the command for a sample does not repeat, those with a value first.
-_NOT_REPEATED = ("--mechanism", "--save", "--format", "--force", "--explain", "--show-channel")
+_NOT_REPEATED = ("--mechanism", "--format", "--force", "--explain", "--show-channel")
 
 
 class _WithMechanisms(click.Command):
@@ -117,11 +118,17 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     method: Callable[..., Plan] = calibrate_alone
     epsilon, priors, save, force = (given[n] for n in ("epsilon", "prior", "save", "force"))
     channels, form = given["show_channel"], given["format"]
+    budget = None
     if given["ledger"] is not None:
         method, budget = _beside(given["ledger"], table, given["secret"])
         epsilon = epsilon or (budget,)
-        messages.note("with all that is charged the joint loss stays within epsilon and the budget")
+        messages.note(
+            "epsilon is for everything charged together with this release, and at most the budget "
+            f"{budget}"
+        )
     (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
+    if budget is not None:
+        texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
         check_one(texts, hint, names)
         checked_target(save, None if table in (None, "-") else Path(str(table)), force, priors)
@@ -137,7 +144,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
         process.check()
         plan.save(save, force=force)
-        messages.note(f"the plan is saved as {save}{'; it is private' * plan.from_rows}")
+        messages.note(f"the plan is saved as {save}{'; it is private' if plan.from_rows else ''}")
     if hint:
         messages.note(hint)
     for name, why in {**left_out, **failed}.items():
@@ -189,8 +196,9 @@ def compare(
     """
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
-    report, weights = scenario.priors[0].report, _frequencies(scenario)
-    distance = None
+    report, weights = scenario.priors[0].report, read_weights(scenario, None)
+    total, distance = sum(weights), None
+    frequencies = np.array([weight / total for weight in weights])
     if not (scenario.has_region or scenario.unit) and set(names) & set(NOISE):
         # The scale is a distance over epsilon: epsilon 1 gives the distance.
         distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
@@ -205,28 +213,18 @@ def compare(
                     raise
                 failed[label] = error
                 continue
-            if plan.composition is None:  # else epsilon is not for this release alone
+            joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
+            if not joint:
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
             expected = expected_errors(
-                scenario.support, plan.applied, weights, rows, plan.labels, plan.weights
+                scenario.support, plan.applied, frequencies, rows, plan.labels, plan.weights
             )
-            results.append(Result(label, epsilon, plan, expected, distance))
+            own = None if joint else distance
+            results.append(Result(label, epsilon, plan, expected, frequencies, own, joint))
     if not results:
         raise next(iter(failed.values()))
     return results, failed
-
-
-def _frequencies(scenario: Scenario) -> FloatArray:
-    """Return how frequent the values are: pooled rows, or the mean of the distributions given."""
-    pooled = [
-        prior.counts.sum(axis=0) / sum(prior.totals)
-        if prior.from_rows
-        else prior.probabilities[[prior.row(secret) for secret in scenario.protected]].mean(axis=0)
-        for prior in scenario.priors
-    ]
-    frequencies: FloatArray = np.asarray(pooled, dtype=np.float64).mean(axis=0)
-    return frequencies
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:
@@ -239,11 +237,12 @@ def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], a
     kept = [
         word
         for before, word in zip(("", *arguments), arguments, strict=False)
-        if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:3]
+        if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:2]
     ]
     only = asked or all(r.plan.channel is not None for r in results)
     channel = ["--mechanism", "channel"] if only else []
-    return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95"])
+    force = ["--force"] if any(word.startswith("--save") for word in kept) else []
+    return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95", *force])
 
 
 def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pufferfish.estimate.released import estimate_released
 from pufferfish.files import checked_target, write_whole
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import read_record
+from pufferfish.release.postprocess import Postprocess
 
 #: Frequencies that are printed for people; JSON and CSV hold them all.
 _MOST_LINES = 40
@@ -54,8 +55,9 @@ def estimate(
 
     The estimates are unbiased, each with its standard error and 95 % interval. They are of the
     released rows as they were, so that only the noise is uncertain. What cannot be estimated is
-    named. --bounds, --round and --min-scale must be those of the release; a record holds them.
-    Where RELEASED has a column of sets beside the released one, estimates come from the sets.
+    named. The options --bounds, --round and --min-scale must be those of the release; a record
+    holds them. Where RELEASED has a column of sets beside the released one, estimates come from
+    the sets.
 
     \b
     Examples:
@@ -87,11 +89,15 @@ def estimate(
         print_json({"rows": found.rows, "confidence": LEVEL, "figures": lines, "notes": notes})
     else:
         print_lines([f"{released}: {found.rows} rows, released by {by}",
-                     sentences.mechanism_words(spec.mechanism, spec.labels), ""])  # fmt: skip
+                     sentences.mechanism_words(Postprocess(spec).mechanism, spec.labels),
+                     ""])  # fmt: skip
         shown = [line for line in lines if line["kind"] in _shown(found)]
         shown = [line for line in shown if line["estimate"] is not None][:_MOST_LINES]
-        print_table(["", "estimate", "standard error", "95 % interval"], map(_cells, shown), [0])
-        print_lines(["", *(f"note: {note}" for note in notes)])
+        if shown:
+            headers = ["", "estimate", "standard error", "95 % interval"]
+            print_table(headers, map(_cells, shown), [0])
+            print_lines([""])
+        print_lines(f"note: {note}" for note in notes)
 
 
 def _read_bins(text: str | None) -> Any:
@@ -111,7 +117,8 @@ def _cells(line: Mapping[str, Any]) -> list[str]:
     """Return a row of the table."""
     kind, label, *numbers = line.values()
     value, error, low, high = (brief(number, 4) for number in numbers)
-    return [_WORDS[kind].format(label), value, error, f"{low} to {high}"]
+    interval = "published as it is" if error == "0" else f"{low} to {high}"
+    return [_WORDS[kind].format(label), value, error, interval]
 
 
 def _notes(found: Estimate) -> list[str]:

@@ -13,6 +13,7 @@ from pufferfish.cli.options import CLAMP, DELIMITER, options
 from pufferfish.cli.output import at_most, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import CheckFailed, counted, joined, quoted
+from pufferfish.files import home_expanded
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Price
 from pufferfish.ledger.records import Dataset, parse_budget
@@ -53,7 +54,8 @@ def ledger(ctx: click.Context) -> None:
       pufferfish ledger open books.db --dataset students student.csv \\
           --secret higher --budget 1
       pufferfish ledger price books.db student.csv --plan plan.json
-      pufferfish release student.csv --plan plan.json --ledger books.db -o released.csv
+      pufferfish release student.csv --plan plan.json --ledger books.db \\
+          -o released.csv
       pufferfish ledger show books.db
       pufferfish ledger verify books.db student.csv
     """  # noqa: D301  # \b keeps click from wrapping the examples
@@ -74,7 +76,7 @@ def open_dataset(
     parse_budget(given["budget"])  # before a file is made
     source = open_table(table, delimiter=delimiter)
     source.column(given["secret"])
-    if not os.path.lexists(Path(books).expanduser()):
+    if not os.path.lexists(home_expanded(Path(books))):
         Ledger.create(books)
         print_lines([f"{books}: made, readable by you alone"])
     print_lines([_dataset_words(_opened(books, messages).dataset(dataset, source, **given))])
@@ -98,6 +100,8 @@ def price(
         print_json(vars(found) | facts | {"fits": found.fits})
     else:
         print_lines([f"{table}: {_dataset_words(found.dataset)}", *_price_lines(found)])
+    if not found.fits:
+        raise CheckFailed("the release does not fit the budget; it would be refused")
 
 
 @ledger.command("show")
@@ -121,19 +125,18 @@ def show_books(messages: Messages, /, books: str, format: str) -> None:
         facts = {"notice": NOTICE, "private": not opened.exposed}
         print_json(facts | {"datasets": datasets, "releases": rows})
         return
-    budgets = {dataset.name: dataset.budget for dataset in found.datasets}
-    print_lines(
-        f"{_dataset_words(d)}; joint loss at most {at_most(spent[d.name], d.budget)}"
-        for d in found.datasets
-    )
-    cells = [
-        [r.id, r.time[:16], r.dataset, r.column, at_most(r.bound, budgets[r.dataset]), r.kind,
-         r.state]
-        for r in found.releases
-    ]  # fmt: skip
-    headers = ["id", "time", "dataset", "column", "joint loss", "bound", "state"]
-    print_table(headers, cells, [0, 1, 2, 3, 5, 6])
-    print_lines([NOTICE])
+    for d in found.datasets:
+        words = f"{_dataset_words(d)}; joint loss at most {at_most(spent[d.name], d.budget)}"
+        print_lines([words])
+        cells = [
+            [r.id, r.time[:10], r.column, at_most(r.bound, d.budget), r.kind, r.state]
+            for r in found.releases
+            if r.dataset == d.name
+        ]
+        headers = ["id", "time", "column", "joint loss", "bound", "state"]
+        if cells:
+            print_table(headers, cells, [0, 1, 2, 4, 5])
+    print_lines(["", NOTICE])
 
 
 @ledger.command("verify")
@@ -155,7 +158,7 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
         )
     how = "budgets and worst cases"
     if table is not None:
-        how = f"{found.recounted} joint losses computed again from {table}"
+        how = f"{counted(found.recounted, 'release')} computed again from {table}"
     checked = counted(found.releases, "release")
     print_lines([f"{books}: {checked} checked ({how}); all as it should be"])
 
@@ -179,17 +182,12 @@ def _dataset_words(dataset: Dataset) -> str:
     )
 
 
-def _bound_words(price: Price) -> str:
-    upper = math.inf if price.bound.upper is None else price.bound.upper
-    return f"at most {at_most(upper, price.dataset.budget)} ({price.bound.kind})"
-
-
 def price_words(price: Price) -> str:
     """Return what is spent after a release."""
+    upper = math.inf if price.bound.upper is None else price.bound.upper
     return (
-        f"joint loss of the {counted(price.releases + 1, 'release')} of "
-        f"{quoted(price.dataset.name)}: {_bound_words(price)}; budget "
-        f"{show_short(price.dataset.budget)}"
+        f"joint loss of {quoted(price.dataset.name)} with this release of {quoted(price.column)}: "
+        f"at most {at_most(upper, price.dataset.budget)} ({price.bound.kind})"
     )
 
 
@@ -201,17 +199,10 @@ def _price_lines(price: Price) -> list[str]:
     lines = [
         f"charged already: {counted(price.releases, 'release')}, joint loss at most "
         f"{at_most(price.before, budget)}",
-        f"with this release of {quoted(price.column)}: {_bound_words(price)}",
+        price_words(price),
         f"budget {show_short(budget)}: {fits}",
     ]
-    if not price.own:
-        lines.append("the plan is for other counts than those of this table: worst cases")
-    if price.incomplete:
-        rows = counted(price.incomplete, "row")
-        lines.append(f"{rows} lack a value in some of the released columns: worst cases")
-    if price.rows > 1:
-        lines.append(f"one person may have {price.rows} rows: worst cases as often")
-    return lines
+    return [*lines, f"worst cases are charged: {price.why}"] if price.why else lines
 
 
 def _difference_words(difference: Difference) -> str:

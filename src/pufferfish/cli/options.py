@@ -4,7 +4,6 @@
 import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +68,14 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
     pairs, files, order = options["pair"], options["prior"], options["order"]
     if order not in (None, *NAMED_ORDERS):
         order = _levels(order, "--order")
-    asked = None not in (table, options["secret"], options["public"])
-    if bool(files) == (table is not None) or not (files or asked):
+    if bool(files) == (table is not None):
         raise InputError(
             "give a TABLE with --secret COL and --public COL, or a prior with --prior FILE, not "
             "both"
         )
+    lacking = [f"--{name} COL" for name in ("secret", "public") if options[name] is None]
+    if lacking and not files:
+        raise InputError(f"{' and '.join(lacking)} must be given with a TABLE")
     if not files:
         given = {name: options[name] for name in (*OF_BOTH, *_OF_TABLES, "tv_radius")}
         levels = None if options["levels"] is None else _levels(options["levels"], "--levels")
@@ -86,9 +87,8 @@ def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
         raise InputError(f"{listed(map(_option, wrong))} needs a TABLE, not a --prior FILE")
     found = [read_prior_file(path, order=order, step=options["step"]) for path in files]
     # A file without pairs means all of them: fewer would promise less than it asks for.
-    named = {frozenset(map(frozenset, own or combinations(p.secrets, 2))) for p, own in found}
-    same = len({frozenset(prior.secrets) for prior, _ in found}) == 1  # or Scenario refuses them
-    if same and len(named) > 1 and not pairs:
+    named = {own and frozenset(map(frozenset, own)) for _, own in found}
+    if len(named) > 1 and not pairs:
         raise InputError(f"{', '.join(files)} protect different pairs; say which with --pair A B")
     priors = [prior.with_region(tv_radius=options["tv_radius"]) for prior, _ in found]
     return Scenario(priors, pairs=pairs or found[0][1] or "all")
@@ -120,7 +120,7 @@ def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
 def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
     """Check that there is exactly one epsilon and one mechanism, as a plan has."""
     if len(epsilons) > 1 or len(names) > 1 or "all" in names:
-        given = f"{listed((*epsilons, *names))} were given{'; ' * bool(hint)}{hint}"
+        given = f"{listed((*epsilons, *names))} were given{f'; {hint}' if hint else ''}"
         raise InputError(f"--save takes exactly one epsilon and one mechanism, but {given}")
 
 

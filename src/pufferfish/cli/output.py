@@ -9,9 +9,7 @@ import csv
 import dataclasses
 import json
 import math
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import zip_longest
@@ -20,7 +18,7 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.process import one_line
+from pufferfish.cli.process import one_line, shown
 from pufferfish.errors import InputError
 from pufferfish.numbers import float_up, rounded_up, show
 
@@ -30,16 +28,9 @@ def print_lines(lines: Iterable[str]) -> None:
 
     A line that is indented is a command to be copied, and stays whole.
     """
-    on_terminal, width = _stdout().isatty(), shutil.get_terminal_size().columns
+    stream = _stdout()
     for line in lines:
-        text = one_line(line)
-        if line.startswith("  "):
-            text = f"  {text}"
-        elif on_terminal:
-            text = textwrap.fill(
-                text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-            )
-        click.echo(text)
+        click.echo(f"  {one_line(line)}" if line.startswith("  ") else shown(line, stream))
 
 
 def print_table(

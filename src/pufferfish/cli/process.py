@@ -7,8 +7,10 @@ name, raises again.
 """
 
 import contextlib
+import shutil
 import signal
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -30,7 +32,7 @@ def received() -> int | None:
     return _received[0] if _received else None
 
 
-def check(*_: object) -> None:
+def check() -> None:
     """Stop here if a signal arrived."""
     if _received:
         raise Stopped
@@ -91,6 +93,21 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in blanked)
 
 
+def shown(line: str, stream: Any) -> str:
+    """Return a line as a stream shows it: wrapped between words on a terminal, else whole.
+
+    A command to be copied, which stands at the end after a colon, stays whole.
+    """
+    text, width = one_line(line), shutil.get_terminal_size().columns
+    if len(text) <= width or not stream.isatty():
+        return text
+    words, colon, command = text.partition(": pufferfish ")
+    filled = textwrap.fill(
+        words, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return f"{filled}:\n  pufferfish {command}" if colon else filled
+
+
 class Messages:
     """Notes and warnings of a command, each printed once on standard error, when its work is done.
 
@@ -120,7 +137,7 @@ class Messages:
         for line in self._waiting:
             if sys.stderr is not None:
                 with contextlib.suppress(OSError, ValueError):  # nobody listens
-                    print(f"pufferfish: {one_line(line)}", file=sys.stderr, flush=True)
+                    print(shown(f"pufferfish: {line}", sys.stderr), file=sys.stderr, flush=True)
         self._waiting.clear()
 
     @contextlib.contextmanager
@@ -129,7 +146,8 @@ class Messages:
 
         def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
             known = issubclass(category, PufferfishWarning)
-            self.warning(str(message) if known else f"{category.__name__}: {message}")
+            # The text of a warning of a library may quote cells.
+            self.warning(str(message) if known else f"a {category.__name__} of a library")
 
         with warnings.catch_warnings():
             warnings.simplefilter("always", PufferfishWarning)

@@ -81,6 +81,11 @@ def release(
     prepared = Prepared(source, output, spec, keep, force=force, seed=seed, inputs=inputs)
     charged: list[str] = []
     if ledger is None:
+        if loaded.composition is not None:
+            messages.warning(
+                "the plan was calibrated beside earlier releases, but this one is charged to no "
+                "ledger (--ledger); the next release will not know of it"
+            )
         report = prepared.write(process.progress())
     else:
         books = Ledger.open(ledger)

@@ -58,7 +58,8 @@ def _print(found: Reproduction) -> None:
         rows = [list(row) for _, row in groupby(cells, key=lambda cell: cell.epsilon)]
         headers = ["\neps"]
         for cell in rows[0]:
-            headers += ["\npaper"] * (cell.printed is not None)
+            if cell.printed is not None:
+                headers.append("\npaper")
             headers.append(f"{cell.mechanism}\ncomputed")
         print_table(headers, map(_row, rows))
     print_lines(["", "Noise reduction of relaxed in per cent, over epsilon from 0.1 to 1"])
@@ -80,7 +81,7 @@ def _row(row: Sequence[Cell]) -> list[str]:
     cells = [show(row[0].epsilon)]
     for cell in row:
         if cell.printed is not None:
-            cells.append("*" * (cell.agrees is False) + cell.printed)
+            cells.append(f"*{cell.printed}" if cell.agrees is False else cell.printed)
         cells.append(rounded_up(cell.scale, 8))
     return cells
 

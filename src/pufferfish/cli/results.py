@@ -6,36 +6,43 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from pufferfish.cli.output import brief, print_lines, print_table, share
 from pufferfish.estimate.matrix import Expected
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import rounded_up
+from pufferfish.numbers import FloatArray, rounded_up
 from pufferfish.plans.plan import Plan
 from pufferfish.support import Levels
 
-#: Noise of so many times the column's spread leaves nothing of it: fewer than 4 % of the variance
-#: of a released value is the column's own.
-_NOTHING = 5.0
+#: Averages survive an error below this share of the spread; where the number of rows is not known,
+#: noise below so many times the spread.
+_CLOSE = 0.2
+_NOISY = 5.0
+#: Columns of a terminal.
+_WIDTH = 80
 _HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
             "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
-#: What programs are told of a plan, and of its result.
+#: What programs are told of a plan.
 _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate")
-_OF_RESULT = ("reduction_vs_wasserstein", "keep_rate_of_a_constant", "survives", "loss_at_95")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """One line of the comparison: a plan for an epsilon, as the user wrote it, and its name there.
 
-    ``expected`` are the errors to expect of a release; ``distance`` is the scale of wasserstein
-    times epsilon, where this mechanism can be compared with it.
+    ``expected`` are the errors to expect of a release of values of these ``frequencies``;
+    ``distance`` is the scale of wasserstein times epsilon, where this mechanism can be compared
+    with it. ``joint``: epsilon is for everything charged together with this release.
     """
 
     name: str
     epsilon: str
     plan: Plan
     expected: Expected
+    frequencies: FloatArray
     distance: Fraction | None
+    joint: bool
 
     @property
     def loss_at_95(self) -> float | None:
@@ -44,20 +51,29 @@ class Result:
         return None if risk is None or self.plan.regions else risk.loss_at_95
 
     @property
-    def survives(self) -> bool:
-        """Whether a released value tells anything of its own row."""
-        plan, ratio = self.plan, self.expected.noise_to_spread
-        # One constant for everybody, the mean, has an error of the spread.
-        most = _NOTHING if plan.channel is None else 1.0
-        kept = plan.keep_rate or 0.0
-        few_errors = ratio is not None and ratio < most
-        return few_errors or plan.unchanged or kept > self.keep_rate_of_a_constant + 1e-9
+    def gone(self) -> list[int]:
+        """The values that are outputs, or labels of them, and that a channel never publishes."""
+        channel = self.plan.label_channel
+        if channel is None:
+            return []
+        used = channel.rows.T.tolist()
+        return [x for x, y in enumerate(channel.same) if y is not None and not any(used[y])]
 
     @property
-    def keep_rate_of_a_constant(self) -> float:
-        """The share of rows that one constant for everybody keeps."""
-        found = self.plan.distortion
-        return self.expected.constant if found is None else found.baseline
+    def left(self) -> str:
+        """What a release leaves of the column: its "values", only its "averages", or ""."""
+        plan, found, p = self.plan, self.expected, self.frequencies
+        ratio = np.inf if found.noise_to_spread is None else found.noise_to_spread
+        # One constant for everybody, the mean, has an error of the spread.
+        near = ratio < 1 or (plan.keep_rate or 0) > found.constant + 1e-9
+        if plan.unchanged or (near and p[self.gone].sum() <= 0.5):
+            return "values"
+        error, spread = found.mean_error, found.spread
+        if spread is None:
+            error, spread = found.share_error, np.sqrt((p * (1 - p)).mean())
+        if error is None:  # a channel that merges levels, or an unknown number of rows
+            return "averages" if plan.channel is None and ratio < _NOISY else ""
+        return "averages" if error < _CLOSE * spread else ""
 
     @property
     def reduction_vs_wasserstein(self) -> float | None:
@@ -73,13 +89,16 @@ class Result:
         """Return what programs are told, with ``channel`` also the channel itself."""
         plan, expected, risk = self.plan, self.expected, self.plan.sensitivity
         data = {name: getattr(plan, name) for name in _OF_PLAN}
-        data |= {name: getattr(self, name) for name in _OF_RESULT}
         if channel and plan.channel is not None:
             data["channel"] = _channel_to_dict(plan.channel)
         return data | {
             "std": getattr(plan.applied, "std", None),  # a channel has none
             "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
+            "reduction_vs_wasserstein": self.reduction_vs_wasserstein,
+            "keep_rate_of_a_constant": expected.constant,
+            "survives": bool(self.left),
+            "loss_at_95": self.loss_at_95,
             "spread": expected.spread,
             "noise_to_spread": expected.noise_to_spread,
             "error_of_mean": expected.mean_error,
@@ -103,7 +122,7 @@ def print_results(results: Sequence[Result], channels: bool) -> None:
     rows = []
     for r in results:
         plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
-        size = f"{share(plan.keep_rate)} ({share(r.keep_rate_of_a_constant)})"
+        size = f"{share(plan.keep_rate)} ({share(expected.constant)})"
         if plan.scale is not None:
             size = rounded_up(plan.scale, 8)
         numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
@@ -117,10 +136,17 @@ def print_results(results: Sequence[Result], channels: bool) -> None:
 
 
 def _print_channel(channel: Channel) -> None:
-    """Print a channel: a line for each value, a column for each output."""
-    rows = [
-        # No chance that is not 0 or 1 is printed as if it were.
-        [channel.inputs.name(x), *(brief(min(p, 0.9999) if p < 1 else p, 4) for p in chances)]
-        for x, chances in enumerate(channel.matrix.tolist())
-    ]
-    print_table(["value", *map(channel.outputs.name, range(channel.outputs.size))], rows, [0])
+    """Print a channel: a line for each value, and as many columns of outputs as fit beside it."""
+    names = list(map(channel.outputs.name, range(channel.outputs.size)))
+    most = max(1, _WIDTH // (max(8, *map(len, names)) + 2) - 1)
+    for k in range(0, len(names), most):
+        rows = [
+            [channel.inputs.name(x), *map(_chance, chances[k : k + most])]
+            for x, chances in enumerate(channel.matrix.tolist())
+        ]
+        print_table(["value", *names[k : k + most]], rows, [0])
+
+
+def _chance(p: float) -> str:
+    """Return a chance; none that is not 0 or 1 is printed as if it were."""
+    return "<1e-9" if 0 < p < 1e-9 else brief(min(p, 0.9999) if p < 1 else p, 4)

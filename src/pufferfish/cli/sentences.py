@@ -75,17 +75,15 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
         pairs = f"pairs {listed_pairs(scenario.pairs, 8)}"
     if report is not None:
         counts = dict(report.secrets)
-        named = joined(f"{quoted(name)} {counts[name]}" for name in scenario.protected)
+        named = joined(f"{quoted(name)}: {counts[name]}" for name in scenario.protected)
         secrets = f"{quoted(report.rules.secret or '')}, rows {named}"
         rows, more = counted(report.rows_used, "row"), report_lines(report)
     elif len(scenario.priors) > 1:
         rows = f"{len(scenario.priors)} priors, one for each adversary"
-    region = region_words(scenario.rules)
     return [
         f"{source}: {rows}",
-        f"hidden: {secrets}" + f"; {pairs}" * (len(scenario.pairs) > 1),
+        f"hidden: {secrets}; {pairs}" if len(scenario.pairs) > 1 else f"hidden: {secrets}",
         f"published: {quoted(column) if column else 'a column'}, {support_words(scenario.support)}",
-        *([f"for every prior within {region}"] if region else []),
         *more,
         *(f"note: {note}" for note in scenario_notes(scenario)),
     ]
@@ -100,7 +98,8 @@ def scenario_notes(scenario: Scenario) -> list[str]:
     ]
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
-        notes.append(f"promised nothing, as in no pair: {listed(left, 2)}")
+        are = "is" if len(left) == 1 else "are"
+        notes.append(f"nothing is promised for {listed(left, 2)}, which {are} in no pair")
     return list(dict.fromkeys(notes))
 
 
@@ -111,14 +110,6 @@ def mechanism_words(mechanism: DiscreteLaplace | Channel, labels: Channel | None
     kind = "levels" if isinstance(mechanism.outputs, Levels) else "values"
     kind = kind if labels is None else "sets of values"
     return f"a channel from {mechanism.inputs.size} to {mechanism.outputs.size} {kind}"
-
-
-def never_published(channel: Channel) -> list[str]:
-    """Return the values that are outputs of a channel, and that it never publishes."""
-    used = [any(column) for column in channel.rows.T.tolist()]
-    return [
-        channel.inputs.name(x) for x, y in enumerate(channel.same) if y is not None and not used[y]
-    ]
 
 
 def certificate_words(certificate: Certificate) -> str:
@@ -135,9 +126,10 @@ def assumption_words(plan: Plan) -> str:
     who = "each row as one person's"
     if plan.unit is not None:
         who = f"all rows of a person (by {quoted(plan.unit)}) together"
+    private = " Keep the plan private: it depends on every row." if plan.from_rows else ""
     return (
         f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
-        + " Keep the plan private: it depends on every row." * plan.from_rows
+        f"{private}"
     )
 
 
@@ -166,7 +158,7 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     elif report.keep:
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
-        lines.append(f"not proved again here: pufferfish verify {plan_file} TABLE does")
+        lines.append(f"it is not proved again here, but by: pufferfish verify {plan_file} TABLE")
     return [*lines, assumption_words(plan)]
 
 
@@ -212,14 +204,14 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
         *_if_a_sample(results, scenario, command),
         *survival_lines(results),
     ]
-    if len(results) == 1 and results[0].survives and not results[0].plan.unchanged:
-        ratio = results[0].expected.noise_to_spread or 0.0
-        drowned = results[0].plan.channel is None and ratio >= 1
-        word = "Averages survive, single values do not" if drowned else "The column survives"
+    if len(results) == 1 and results[0].left and not results[0].plan.unchanged:
+        averages = results[0].left == "averages"
+        word = "Averages survive, single values do not" if averages else "The column survives"
         lines.append(f"{word}: {_left(results[0])}.")
     if any(r.plan.from_rows for r in results):
         lines.append(
-            "The plan is private: it depends on every row of the table. Keep both together."
+            "The plan is private: it depends on every row of the table. Keep the plan with the "
+            "table."
         )
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
 
@@ -230,7 +222,7 @@ def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
         "certified": all(r.plan.certificate.holds for r in results),
         "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
         "command_for_a_sample": command or None,
-        "survives": any(r.survives for r in results),
+        "survives": any(r.left for r in results),
         "private": any(r.plan.from_rows for r in results),
     }
 
@@ -239,13 +231,18 @@ def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     """Return what was proved, and on which condition."""
     report, region = scenario.priors[0].report, region_words(scenario.rules)
     condition = ", if the given prior is the true one"
+    if len(scenario.priors) > 1:
+        condition = ", if one of the given priors is the true one"
     if region:
-        condition = f" for every prior within {region}"
+        condition = f" for every prior within {region}{_if_no_other_value(scenario)}"
     elif report is not None:
         condition = f", if these {report.rows_used} rows are all there is"
-    every = "each is" if len(results) > 1 else "the loss is"
-    limits = listed(dict.fromkeys(r.epsilon for r in results))
-    return f"Proved: {every} within epsilon {limits}{condition}."
+    every = "each loss" if len(results) > 1 else "the loss"
+    if any(r.joint for r in results):
+        every += ", together with all that is charged,"
+    limits = {r.epsilon for r in results}
+    limit = "its epsilon" if len(limits) > 1 else f"epsilon {limits.pop()}"
+    return f"Proved: {every} is within {limit}{condition}."
 
 
 def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
@@ -256,35 +253,50 @@ def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) ->
     over = [(loss, r) for loss, r in known if loss > r.plan.epsilon]
     if over:
         loss, worst = max(over, key=lambda pair: pair[0])
-        why = "; inf: too few rows show that an output occurs for every secret" * math.isinf(loss)
+        why = ""
+        if math.isinf(loss):
+            why = "; inf: too few rows show that an output occurs for every secret"
         return [
             f"If they are a sample, the loss may be as large as {rounded_up(loss, 3)} with "
-            f"{worst.name} (95 % confidence{why}). If no other value can occur, this holds then:",
+            f"{worst.name} (95 % confidence{why}). This command holds then, if no other value can "
+            "occur:",
             f"  {command}",
         ]
     if len(known) == len(results):
-        return ["If they are a sample, that holds too (95 % confidence)."]
+        other = _if_no_other_value(scenario)
+        return [f"If they are a sample, that holds too (95 % confidence){other}."]
     return ["If they are a sample, the loss may be larger; how large is not known."]
+
+
+def _if_no_other_value(scenario: Scenario) -> str:
+    """Return the condition of a region whose values were not declared but found in a table."""
+    report = scenario.priors[0].report
+    found = report is not None and report.rules.columns[0].support is None
+    return ", if no other value can occur" if found else ""
 
 
 def survival_lines(results: Sequence[Result]) -> list[str]:
     """Return where nothing of the column is left, where it is published as it is or levels go."""
-    lost = [r for r in results if not r.survives]
+    lines = []
+    lost = [r for r in results if not r.left]
     if len(lost) == len(results):
         least = min(lost, key=lambda r: r.expected.noise_to_spread or 0.0)
-        return [f"NOTHING OF THE COLUMN IS LEFT: {_left(least)}. A larger epsilon keeps more."]
-    lines = []
-    if lost:
-        lines.append(f"Nothing of the column is left with {listed(r.name for r in lost)}.")
+        more = "" if any(r.joint for r in lost) else " A larger epsilon keeps more."
+        lines.append(f"LITTLE OR NOTHING OF THE COLUMN IS LEFT: {_left(least)}.{more}")
+    elif lost:
+        names = listed(r.name for r in lost)
+        lines.append(f"Little or nothing of the column is left with {names}.")
     same = [r for r in results if r.plan.unchanged]
     if same:
-        needed = "release needs --allow-unchanged, or for noise --min-scale"
+        needed = "release needs --allow-unchanged"
+        if any(r.plan.channel is None for r in same):
+            needed += " or --min-scale"
         lines.append(f"PUBLISHED UNCHANGED with {listed(r.name for r in same)}: {needed}.")
     for r in results:
-        shown = r.plan.label_channel
-        gone = [] if shown is None else never_published(shown)
-        if gone and r.survives and r not in same:
-            lines.append(f"Never published by {r.name}: {listed(gone)} (--min-keep prevents it).")
+        if r.gone and not r.plan.unchanged:
+            support, number = r.plan.support, len(r.gone)
+            gone = f"{number} of {support.size} values, {listed(map(support.name, r.gone))}"
+            lines.append(f"Never published by {r.name}: {gone} (--min-keep prevents it).")
     return lines
 
 
@@ -292,6 +304,11 @@ def _left(result: Result) -> str:
     """Return how much of a column is left."""
     kept = result.plan.keep_rate
     if kept is None:
-        return f"the noise is {brief(result.expected.noise_to_spread, 2)} times its spread"
-    constant = share(result.keep_rate_of_a_constant)
+        found = result.expected
+        times = brief(found.noise_to_spread, 2)
+        words = f"the noise is {'as large as' if times == '1' else f'{times} times'} its spread"
+        if found.mean_error and found.spread:
+            words += f", the error of the mean {brief(found.mean_error / found.spread, 2)} times"
+        return words
+    constant = share(result.expected.constant)
     return f"{share(kept)} of the rows stay as they are (one constant: {constant})"

@@ -34,8 +34,7 @@ def verify(
       pufferfish verify plan.json other.csv --other-prior
     """  # noqa: D301  # \b keeps click from wrapping the examples
     if (table is None) == (not prior):
-        both = ", not both" if prior else ""
-        raise InputError(f"verify needs the prior: give a TABLE or --prior FILE{both}")
+        raise InputError("verify needs the prior: a TABLE or --prior FILE, and not both")
     loaded = Plan.load(plan)
     if table is None:
         scenario = scenario_of_priors(loaded, prior)

@@ -208,7 +208,7 @@ def by_matrix(
 ) -> Estimate:
     """Return estimates by weighted least squares, given rows by output of a finite channel."""
     weights, usable = solve.single
-    ordered = isinstance(support, Lattice) or support.ordered
+    ordered = support.ordered
     if bins is not None and not ordered:
         raise InputError("bins are for numbers and for levels with an order")
     names = [support.name(x) for x in range(support.size)]
@@ -362,7 +362,7 @@ def by_moments(released: Mapping[int, int], noise: DiscreteLaplace, lattice: Lat
 
 
 def check_possible(figure: Figure, low: float, high: float, largest: float, among: int = 1) -> None:
-    """Refuse an estimate that noise takes so far outside of what is possible hardly ever.
+    """Refuse an estimate so far out of range that noise alone almost never explains it.
 
     By Bernstein's inequality with one row's largest effect ``largest``, and for the greatest of
     ``among`` estimates.

@@ -20,7 +20,7 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.release.postprocess import Postprocess
-from pufferfish.support import Levels, Support, lattice_of
+from pufferfish.support import Support, lattice_of
 
 #: More values than this and only sums that need no matrix are estimated.
 MOST_VALUES = 2000
@@ -224,7 +224,7 @@ def expected_errors(
     p = np.asarray(frequencies, dtype=np.float64)
     p = p / p.sum()
     functionals, spread, noise, mean = [np.eye(len(p))], None, None, None
-    if not (isinstance(support, Levels) and not support.ordered):
+    if support.ordered:
         lattice = lattice_of(support)
         numbers = lattice.index * float(lattice.step)
         centred = numbers - p @ numbers  # shares sum to 1, so this only rounds less

@@ -30,7 +30,6 @@ from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table, distinct, one_array, texts_of
 
-_TEXT_FILES = (".csv", ".tsv", ".txt", ".gz")
 _OTHER = "; was the column released by this plan, with these options?"
 
 
@@ -88,10 +87,10 @@ def _read(
         both = all(hasattr(part, "__len__") and not isinstance(part, str) for part in released)
         released = released[sets] if both else released
     known = nw.from_native(released, allow_series=True, pass_through=True)
-    of_sets = False
-    file = str(released).lower() if isinstance(released, str | Path) else ""
-    if file or isinstance(known, nw.DataFrame | nw.LazyFrame):
+    of_sets = text_file = False
+    if isinstance(released, str | Path) or isinstance(known, nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
+        text_file = table.is_text_file
         name, of_sets = _column(table, spec, column, sets)
         what = f"column {name!r} of {table.name}"
         groups = table.groups([name])
@@ -102,7 +101,6 @@ def _read(
         what = "the array"
         picked, places = distinct(raw_cells(released))
         counts = np.bincount(places, minlength=len(picked)).tolist()
-    text_file = file == "-" or file.endswith(_TEXT_FILES)
     rows: dict[str, int] = {}
     for text, count in zip(texts_of(picked), counts, strict=True):
         text = unguarded(text) if text_file else text

@@ -51,10 +51,12 @@ def calibrate_beside(
         return joint
     best = per_release_epsilon(limit, attempt, _TRIES)
     if best is None:
+        why = subject.price(state).why
+        budget = "the budget " if limit == state.dataset.budget else ""
         raise CheckFailed(
-            f"nothing fits within {show_short(limit)} beside the "
+            f"nothing fits within {budget}{show_short(limit)} beside the "
             f"{counted(len(state.releases), 'release')} charged to the dataset "
-            f"{state.dataset.name!r}"
+            f"{state.dataset.name!r}{f'; worst cases are charged: {why}' if why else ''}"
         )
     return best[0]
 

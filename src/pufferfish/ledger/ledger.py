@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishWarning, listed, warn_user
-from pufferfish.files import PRIVATE, home_expanded
+from pufferfish.files import PRIVATE, home_expanded, named_path
 from pufferfish.ledger import records, store
 from pufferfish.ledger.pricing import Price, State, Subject, dataset_of
 from pufferfish.ledger.records import Dataset, ReleaseRecord, parse_budget
 from pufferfish.ledger.verify import Verified, verify_ledger
-from pufferfish.numbers import Number, show_short
+from pufferfish.numbers import Number, checked_flag, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
@@ -88,6 +88,11 @@ class Ledger:
     def create(cls, path: str | Path) -> "Ledger":
         """Make an empty ledger, readable by its owner only.
 
+        Parameters
+        ----------
+        path : str or Path
+            A file that is not there yet.
+
         Raises
         ------
         InputError
@@ -100,6 +105,11 @@ class Ledger:
     @classmethod
     def open(cls, path: str | Path) -> "Ledger":
         """Open a ledger, after a look at the whole file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that :meth:`create` made.
 
         Raises
         ------
@@ -144,7 +154,8 @@ class Ledger:
             raise InputError(f"a dataset needs a name that can be printed, but {name!r} was given")
         exact, opened = parse_budget(budget), open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
-        made = Dataset(name.strip(), column, exact, identity.digest, identity.rows, other_people)
+        others = checked_flag(other_people, "other_people")
+        made = Dataset(name.strip(), column, exact, identity.digest, identity.rows, others)
         with store.writing(self.path) as connection:
             datasets = records.datasets(connection)
             about = [known for known in datasets if known.secret == column]
@@ -154,7 +165,7 @@ class Ledger:
                         f"{self.path} has the dataset {known.name!r} of {known.rows} rows already; "
                         "its table and its budget are never changed"
                     )
-            if about and not other_people:
+            if about and not others:
                 raise InputError(
                     f"{self.path} has a dataset about {column!r} already "
                     f"({listed(known.name for known in about)}): if the people of {opened.name} "
@@ -213,26 +224,34 @@ class Ledger:
         subject = Subject.of(table, plan, options)
         subject.rehearse()
         state = self._state(subject)
-        price = _fitting(subject, state)
+        price, bound = _fitting(subject, state)
         with store.writing(self.path) as connection:
             now = subject.state(connection)
             # Whoever charged meanwhile is seen; the others wait for this computation.
             if len(now.releases) != len(state.releases):
-                price = _fitting(subject, now)
+                price, bound = _fitting(subject, now)
             subject.check_unchanged()
             record = ReleaseRecord(
                 price.dataset.name,
                 price.column,
                 subject.plan.to_json(),
                 price.own,
-                price.dataset.budget - price.left,
+                bound,
                 price.bound.kind,
             )
             records.add_release(connection, record)
         return Charged(record.id, price, self.path)
 
     def budget(self, table: Any, secret: str) -> Fraction:
-        """Return the budget of the dataset of a table and a secret."""
+        """Return the budget of a dataset.
+
+        Parameters
+        ----------
+        table : path or dataframe
+            The table that the dataset was opened for.
+        secret : str
+            The column that holds the secret.
+        """
         opened = open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
         with store.reading(self.path) as connection:
@@ -265,12 +284,12 @@ class Ledger:
             return subject.state(connection)
 
 
-def _fitting(subject: Subject, state: State) -> Price:
-    """Return the price beside what is charged; refuse one over the budget."""
+def _fitting(subject: Subject, state: State) -> tuple[Price, Fraction]:
+    """Return the price beside what is charged, and its bound; refuse one over the budget."""
     price = subject.price(state)
-    if price.fits:
-        return price
     bound = price.bound
+    if price.fits and bound.upper is not None:
+        return price, bound.upper
     value = "infinite" if bound.upper is None else f"up to {bound.value:.6g}"
     raise DoesNotFit(
         f"refused: with this release the joint loss of all releases of {subject.table.name} about "
@@ -280,7 +299,4 @@ def _fitting(subject: Subject, state: State) -> Price:
 
 
 def _place(path: str | Path) -> Path:
-    try:
-        return Path(os.path.realpath(home_expanded(Path(path))))
-    except ValueError as error:  # a name that no file can have
-        raise InputError(f"{str(path)!r} cannot be a ledger: {error}") from None
+    return Path(os.path.realpath(home_expanded(named_path(path))))

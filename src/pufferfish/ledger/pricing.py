@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from pufferfish.errors import CheckFailed, InputError, PufferfishError, listed, quoted
+from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted, listed, quoted
 from pufferfish.ledger import records
 from pufferfish.ledger.records import Dataset, ReleaseRecord
 from pufferfish.loss.certificate import LossBound
@@ -221,6 +221,18 @@ class Price:
         """How far the joint loss may still rise after this release; losses do not add."""
         upper = self.bound.upper
         return Fraction(0) if upper is None else max(Fraction(0), self.dataset.budget - upper)
+
+    @property
+    def why(self) -> str:
+        """Why worst cases are charged; empty where none are."""
+        reasons = {
+            "the plan is for other counts than those of this table": not self.own,
+            f"{counted(self.incomplete, 'row')} without a value in some of the released columns "
+            "(--missing-as-level gives them one)": self.incomplete,
+            f"one person may have {self.rows} rows": self.rows > 1,
+            "one of them is infinite": self.bound.upper is None,
+        }
+        return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What outputs tell: the privacy loss of releases, searched in doubles and proved in balls.
 
-One question for everything: kernel (``kernel``) x ambiguity (``support_function``) x arithmetic
-(``doubles`` for searching; ``balls``, ``rounding`` and ``integers`` for proving), for a list of
-problems (``problem``). ``proof`` answers it with a ``certificate`` (theory, sections 2, 5 and 8);
+One question for everything: kernel x ambiguity x arithmetic. ``kernel`` merges the releases of a
+column, ``support_function`` finds the extremes of an ambiguity set (theory, section 5), and a
+``problem`` is both for one adversary. ``witness`` says which outputs decide (section 2). Searching:
+``doubles``, on the ``passes`` of noise. Proving: ``integers``, ``balls``, and ``rounding`` on large
+grids (section 8). ``proof`` answers with a ``certificate``. A ``worst_case`` needs no prior, and
 ``composition`` bounds several releases together (section 6).
 """

@@ -66,7 +66,7 @@ def enclose(problem: Problem, bits: int) -> tuple[arb, Where]:
     ratio is not finite.
     """
     with precision(bits):
-        tops, bottoms = likelihoods(problem)
+        tops, bottoms = extreme_likelihoods(problem)
         largest, middle, where = arb(1), arb(1), Where(0, *problem.pairs[0])
         for firsts, seconds in problem.comparisons:
             highs, lows = _MAX.reduce(tops[firsts]), _MIN.reduce(bottoms[seconds])
@@ -89,12 +89,12 @@ def enclose(problem: Problem, bits: int) -> tuple[arb, Where]:
 def log_ratio(problem: Problem, bits: int, where: Where) -> arb:
     """Return the logarithm of the ratio of two secrets at one output."""
     with precision(bits):
-        tops, bottoms = likelihoods(problem)
+        tops, bottoms = extreme_likelihoods(problem)
         ratio: arb = tops[where.first, where.cell] / bottoms[where.second, where.cell]
         return ratio.log()
 
 
-def likelihoods(problem: Problem) -> tuple[Balls, Balls]:
+def extreme_likelihoods(problem: Problem) -> tuple[Balls, Balls]:
     """Return the largest and the smallest likelihood of every output, shape (secrets, cells)."""
     points = problem.points
     if points:

@@ -11,7 +11,6 @@ at most c e^(sum w_l) sum_x P_i(x) k_R(y|x), and c sum_x P_j(x) k_R(y|x) is at m
 With k rows of one person every release is k of them, and its worst case counts k times.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,14 +19,15 @@ from typing import Any, NamedTuple
 
 from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed, warn_user
 from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.kernel import GridTooLarge, Mechanism
-from pufferfish.loss.problem import LARGEST_GRID, Releases, problems_of
+from pufferfish.loss.kernel import GridTooLarge
+from pufferfish.loss.problem import LARGEST_GRID, Releases
 from pufferfish.loss.proof import loss_bound
 from pufferfish.loss.worst_case import added, rank, worst_case
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.prior import Prior
-from pufferfish.priors.scenario import Scenario
+from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.support import Lattice, Support
 
 #: One release: a plan, or the column and the plan or mechanism that was applied to it.
@@ -112,9 +112,7 @@ def joint_loss(scenario: Scenario | Prior, items: Iterable[Item]) -> LossBound:
 
 def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
     """Return the releases by column; an InputError where one does not fit its column."""
-    scenario = Scenario(scenario) if isinstance(scenario, Prior) else scenario
-    if not isinstance(scenario, Scenario):
-        raise InputError(f"a Scenario or a Prior is needed, not a {type(scenario).__name__}")
+    scenario = as_scenario(scenario)
     if isinstance(items, str) or hasattr(items, "applied") or not isinstance(items, Iterable):
         raise InputError("a list of plans, or of (column, mechanism), is needed")
     _warn_of_incomplete_rows(scenario)
@@ -160,7 +158,7 @@ def compose(
     cases where that is less. ``rows``: numbers of rows that one person may have besides those that
     the scenario knows; of such people nothing is known but worst cases over the whole support.
     """
-    known = max({1, *(stratum.rows for strata in scenario.strata for stratum in strata)})
+    known = max(scenario.row_numbers, default=1)
     terms = [_Term.of(*other) for other in others]
     for at, own in releases.items():
         column, axis = scenario.product.columns[at] or "the column", scenario.product.axes[at]
@@ -214,26 +212,13 @@ def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) 
     if scenario.has_region and len(units) > 1:
         return None  # a robust loss is that of one channel, or of the noises of one column
     outside = [term for term in terms if term.at is None]
-
-    def within(many: int) -> dict[int, list[Mechanism]]:
-        """Return the releases that are left when so many units are left out."""
-        found: dict[int, list[Mechanism]] = {}
+    for many in range(len(units)):
+        releases: dict[int, list[Mechanism]] = {}
         for term in chain(*units[many:]):
-            found.setdefault(int(term.at or 0), []).append(term.mechanism)
-        return found
-
-    def fits(many: int) -> bool:
+            releases.setdefault(int(term.at or 0), []).append(term.mechanism)
         try:
-            problems_of(scenario, within(many), limit)
+            joint = loss_bound(scenario, releases, limit)
         except GridTooLarge:
-            return False
-        return True
-
-    # More releases hardly ever make a smaller grid.
-    for many in range(bisect_left(range(len(units)), True, key=fits), len(units)):
-        try:
-            joint = loss_bound(scenario, within(many), limit)
-        except GridTooLarge:  # small enough to be worked out, but not to be proved
             continue
         left = _worst_sum([*chain(*units[:many]), *outside], rows)
         return replace(

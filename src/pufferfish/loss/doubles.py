@@ -18,12 +18,12 @@ import numpy as np
 
 from pufferfish.loss.balls import enclose, log_ratio
 from pufferfish.loss.integers import loses_nothing
-from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.passes import FLOOR, LARGEST_U, ExtremePass, PlainPass, noise_pass, quotients
 from pufferfish.loss.problem import Problem, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, error_bound
 from pufferfish.loss.support_function import extremes, still_extremes
 from pufferfish.loss.witness import Where
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray
 from pufferfish.priors.ambiguity import Point, Region

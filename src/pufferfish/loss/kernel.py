@@ -2,10 +2,11 @@
 """The kernel: all releases of one column merged into one axis.
 
 Independent Laplace releases of one value merge into one of 1/theta_eff = sum of 1/theta (theory,
-section 6; ``witness``); a scale of 0 publishes the value itself, beside which nothing else of the
-column tells anything, and so, at most, does noise on a lattice that misses some values. Several
-channels of one column are one channel, whose outputs are tuples of outputs and whose likelihoods
-are products. Outputs with proportional likelihoods tell the same and are one.
+section 6; ``witness``). A scale of 0 publishes the value itself. Beside the value itself, other
+releases of the column add nothing. Noise on a lattice that misses some values is counted as the
+value itself, an upper bound. Several channels of one column are one channel, whose outputs are
+tuples of outputs and whose likelihoods are products. Outputs with proportional likelihoods tell the
+same and are one.
 """
 
 import math
@@ -16,12 +17,12 @@ from fractions import Fraction
 import numpy as np
 
 from pufferfish.errors import InputError
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import IntArray
 from pufferfish.support import Lattice, Support, lattice_of
 
-Mechanism = DiscreteLaplace | Channel
 #: Tuples of outputs of one column's channels that are looked at.
 MOST_OUTPUTS = 1 << 15
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pufferfish.loss.kernel import Axis, GridTooLarge, Mechanism, axis_of
+from pufferfish.loss.kernel import Axis, GridTooLarge, axis_of
 from pufferfish.loss.witness import Where, Witness
+from pufferfish.mechanisms import Mechanism
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
 from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.tables.rules import Stratum
@@ -36,11 +37,11 @@ _CHANNELS = 1 << 20
 class Problem:
     """Kernels, and what one adversary holds possible under each secret.
 
-    One axis for each released column of each row. The sets are all points or all regions. Points
-    are what their masses become behind the channels, on the grid of outputs, before the noise; up
-    to one factor for all of them. Regions are over the atoms of the only axis. ``pairs`` are of
-    positions among the ``secrets``; ``adversary`` is a position in the scenario; ``rows`` of one
-    person that all of this is about, 1 also for rows that count one by one.
+    One axis for each released column of each row. The sets are all points or all regions. A point
+    holds the masses after the channels and before the noise, on the grid of outputs. Regions are
+    over the atoms of the only axis. ``pairs`` are of positions among the ``secrets``; ``adversary``
+    is a position in the scenario. ``rows`` is the number of rows of one person; 1 also where each
+    row is a person of its own.
     """
 
     axes: tuple[Axis, ...]
@@ -124,7 +125,6 @@ def problems_of(
     if not applied:
         return [], 0
     problems, unknown = [], 0
-    several = {stratum.rows for strata in scenario.strata for stratum in strata}
     for number, prior in enumerate(scenario.priors):
         if len(scenario.product.axes) == 1:
             problems.append(_column_problem(scenario, applied, number, limit))
@@ -132,7 +132,7 @@ def problems_of(
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
             problems.append(_people_problem(scenario, applied, number, single, pairs, limit))
-        lacking = set(several)
+        lacking = set(scenario.row_numbers)
         for stratum in prior.strata:
             have = {s for s in scenario.protected if stratum.counts[prior.row(s)].any()}
             pairs = [pair for pair in scenario.pairs if have.issuperset(pair)]

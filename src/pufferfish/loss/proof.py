@@ -16,10 +16,11 @@ from fractions import Fraction
 from pufferfish.loss.balls import enclose, log_ends
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.integers import farthest, infinite, loses_nothing
-from pufferfish.loss.kernel import GridTooLarge, Mechanism
+from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.loss.problem import LARGEST_GRID, Problem, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles
 from pufferfish.loss.worst_case import added, rank, worst_case
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import (
@@ -30,7 +31,7 @@ from pufferfish.numbers import (
     precision,
 )
 from pufferfish.priors.prior import Prior
-from pufferfish.priors.scenario import Scenario
+from pufferfish.priors.scenario import Scenario, as_scenario
 
 #: Bits of the first try; a small epsilon is told from 0 only by so many more.
 _BITS = 128
@@ -78,7 +79,7 @@ def certify(
     -----
     Theory, sections 2, 4, 5 and 8.
     """
-    known = Scenario(scenario) if isinstance(scenario, Prior) else scenario
+    known = as_scenario(scenario)
     exact = None if epsilon is None else parse_epsilon(epsilon)
     if not isinstance(mechanism, DiscreteLaplace | Channel):
         theta = parse_number(mechanism, "the scale")
@@ -120,7 +121,7 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
 
     Where a grid does not fit, worst cases take its place.
     """
-    rows = tuple(sorted({s.rows for strata in scenario.strata for s in strata}))
+    rows = scenario.row_numbers
     try:
         bound = _largest(_solved(scenario, releases, epsilon, LARGEST_GRID))
     except GridTooLarge:

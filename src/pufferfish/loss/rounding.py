@@ -77,7 +77,7 @@ from pufferfish.loss.witness import Where
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point
 
-#: Cells of all secrets and adversaries up to which balls are taken at once.
+#: Cells of all secrets of one adversary up to which balls are taken at once.
 BALL_CELLS = 20_000
 #: Atoms in a block. Near the cube root of 10**6, so that three levels share the errors; not a power
 #: of two, or the columns of a block would compete for the same lines of the cache.

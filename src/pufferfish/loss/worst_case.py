@@ -13,7 +13,8 @@ import numpy as np
 from flint import arb, fmpq
 
 from pufferfish.loss.balls import log_ends
-from pufferfish.loss.kernel import Mechanism, likelihoods
+from pufferfish.loss.kernel import likelihoods
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import precision
 from pufferfish.support import Support, lattice_of

@@ -11,4 +11,4 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 #: What a released column goes through.
 Mechanism = DiscreteLaplace | Channel
 
-__all__ = ["Channel", "DiscreteLaplace", "Mechanism"]
+__all__ = ["Mechanism"]

@@ -123,7 +123,13 @@ class Channel:
         return Channel(self.inputs, other.outputs, rows // shared[:, None])
 
     def probability(self, x: int, y: int) -> Fraction:
-        """Return the chance of output y for value x, exactly; both are positions."""
+        """Return the chance of output y for value x, exactly.
+
+        Parameters
+        ----------
+        x, y : int
+            Positions among ``inputs`` and ``outputs``.
+        """
         return Fraction(self.rows[x, y], self.denominators[x])
 
     @cached_property

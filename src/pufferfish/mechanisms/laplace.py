@@ -84,6 +84,8 @@ class DiscreteLaplace:
         InputError
             If noise of this scale, or one of these draws, leaves 64 bits.
         """
+        if size < 0:
+            raise InputError(f"the number of draws must not be negative, but {size} was given")
         if self.scale == 0:
             return np.zeros(size, dtype=np.int64)
         source = entropy or system_entropy

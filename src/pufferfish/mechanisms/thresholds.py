@@ -73,8 +73,8 @@ class SignedGeometric(_Irrational):
     def cumulative(self, bits: int) -> list[Interval]:
         """Return intervals around a b**k / (1 + a), k = cut, ..., 0, and 1 - b**k / (1 + a)."""
         one = 1 << bits
-        a = exp_minus(self.rate, bits)
-        b = exp_minus(self.rate * self.weight, bits)
+        a = exp_interval(self.rate, bits)
+        b = exp_interval(self.rate * self.weight, bits)
         negative = (a[0] << bits) // (one + a[0]), -((-a[1] << bits) // (one + a[1]))
         positive = one - negative[1], one - negative[0]
         below, above = [negative], []
@@ -106,7 +106,7 @@ class Digit(_Irrational):
 
         Sums of positive terms: nothing cancels, however close r is to 1.
         """
-        ratio = exp_minus(self.rate * self.weight, bits)
+        ratio = exp_interval(self.rate * self.weight, bits)
         power = (1 << bits, 1 << bits)
         total = (0, 0)
         sums = []
@@ -123,7 +123,7 @@ class Digit(_Irrational):
 Law = Row | SignedGeometric | Digit
 
 
-def exp_minus(x: Fraction, bits: int) -> Interval:
+def exp_interval(x: Fraction, bits: int) -> Interval:
     """Return an interval around exp(-x), x > 0, in units of 2**-bits; ``bits`` at least 32.
 
     It is at most 1,000 bits max(1, x) of these units wide.

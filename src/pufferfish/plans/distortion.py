@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import float_up
-from pufferfish.support import Lattice
 
 #: What a channel that is best for estimates makes least: the noise of all of these together.
 OBJECTIVES = ("frequencies", "mean", "cdf", "both", "own statistics")
@@ -21,7 +20,6 @@ class Distortion:
     cost_name: str  # what was made least: hamming, squared, absolute, own, or one of OBJECTIVES
     cost: float  # its expectation, or the objective, rounded up
     keep_rate: float  # the chance that a value is published unchanged, rounded down
-    baseline: float  # the chance that the most frequent value, published for everybody, is right
     mse: float | None  # rounded up; None for levels without an order, and beyond doubles
     gap: float  # by how much at most the cost exceeds that of the best channel
     conditions: tuple[str, ...] = ()
@@ -44,11 +42,9 @@ class Distortion:
         Where it publishes sets, what happens to a value is what its label is.
         """
         channel = channel if labels is None else channel.then(labels)
-        ends = (channel.inputs, channel.outputs)
-        ordered = all(isinstance(end, Lattice) or end.ordered for end in ends)
+        ordered = channel.inputs.ordered and channel.outputs.ordered
         mse = channel.mse(weights) if ordered else math.inf
         return cls(
             cost_name, float_up(cost), channel.keep_rate(weights),
-            float_up(max(weights) / sum(weights)), mse if math.isfinite(mse) else None, gap,
-            tuple(conditions), bound,
+            mse if math.isfinite(mse) else None, gap, tuple(conditions), bound,
         )  # fmt: skip

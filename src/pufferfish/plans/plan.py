@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 from pufferfish.errors import InputError, listed_pairs
 from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
-from pufferfish.loss.kernel import Mechanism
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, parse_number, rounded_up, show
 from pufferfish.plans import schema
@@ -152,7 +152,8 @@ class Plan(Guarantee):
     def unchanged(self) -> bool:
         """Whether a release publishes the column as it is."""
         if self.label_channel is not None:
-            # Rows of values that never occur are not looked at where the plan knows them.
+            # Rows of values that never occur are not looked at where the plan knows them; a claim,
+            # by which only sentences are chosen: a release looks at the rows itself.
             return self.label_channel.unchanged or self.keep_rate == 1
         return self.scale == 0
 
@@ -166,9 +167,11 @@ class Plan(Guarantee):
             what += f", objective {rounded_up(self.objective)}" if self.objective else ""
         column = "" if self.coding is None else f" on {self.coding.column!r}"
         state = "proved" if self.certificate.holds else "not proved"
+        if self.loaded:
+            state += ", says its file"
         return (
             f"<Plan: {self.mechanism} at epsilon {show(self.epsilon_exact)}: {what}{column}\n"
-            f"  loss at most {loss} ({state}{', says its file' * self.loaded})\n"
+            f"  loss at most {loss} ({state})\n"
             f"  pairs {listed_pairs(self.pairs)}>"
         )
 
@@ -182,7 +185,7 @@ class Plan(Guarantee):
         force : bool
             Whether an existing file may be replaced.
         """
-        write_json(_named(path), schema.values(self), force=force, mode=PRIVATE)
+        write_json(path, schema.values(self), force=force, mode=PRIVATE)
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
@@ -193,7 +196,7 @@ class Plan(Guarantee):
         path : str or Path
             A plain file.
         """
-        data = read_strict(_named(path), "the plan")
+        data = read_strict(path, "the plan")
         try:
             return cls(loaded=True, **schema.facts_of(data))
         except InputError as error:
@@ -283,15 +286,29 @@ class Plan(Guarantee):
         return with_regions(self, own_column(self, scenario)).digest == self.digest
 
     def with_sensitivity(self, scenario: Scenario) -> "Plan":
-        """Return the same plan, with what errors of the prior would do to its loss."""
+        """Return the same plan, with what errors of the prior would do to its loss.
+
+        Parameters
+        ----------
+        scenario : Scenario
+            The scenario that the plan was computed from.
+        """
         found = sensitivity_of(own_column(self, scenario), self.applied, self.epsilon_exact)
         return replace(self, sensitivity=found)
 
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
-        """Return what releasing and estimating need of this plan, with the given options."""
+        """Return what releasing and estimating need of this plan.
+
+        Parameters
+        ----------
+        **options
+            ``out_of_support``, ``bounds``, ``round``, ``allow_unchanged``, ``min_scale`` and
+            ``labels_only``, as in :meth:`release`.
+        """
         return ReleaseSpec(
             self.coding, self.support, self.applied, self.labels, self.weights,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
+            unit_missing=self.secret_missing,
             protected=tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair)),
             **options,  # type: ignore[arg-type]  # numbers become exact there
         )  # fmt: skip
@@ -398,13 +415,6 @@ class Plan(Guarantee):
             released, self.spec(**options), column=column, quantiles=quantiles, bins=bins,
             simplex=simplex,
         )  # fmt: skip
-
-
-def _named(path: Any) -> Path:
-    """Return the path of a file, or refuse what is none."""
-    if not isinstance(path, str | Path):
-        raise InputError(f"the name of a file is needed, but {path!r} was given")
-    return Path(path)
 
 
 def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:

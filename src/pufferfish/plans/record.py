@@ -15,7 +15,7 @@ import msgspec
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict, write_json
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import show, show_short
+from pufferfish.numbers import checked_flag, show, show_short
 from pufferfish.plans import schema
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Confidence, Rule
@@ -56,8 +56,9 @@ def write_record(
         raise InputError("the options are those of a release by another plan")
     why_not = _why_no_certificate(plan, report, spec)
     certified = (
-        "When the plan was made its privacy loss was proved to be at most epsilon; whoever has the "
-        "plan and the prior can prove it again (pufferfish verify)."
+        "When the plan was made its privacy loss was proved to be at most epsilon"
+        + (", says its file; the release did not prove it again" if plan.loaded else "")
+        + "; whoever has the plan and the prior can prove it again (pufferfish verify)."
     )
     if plan.composition is not None:
         certified += (
@@ -88,7 +89,7 @@ def write_record(
         "assumptions": _assumptions(plan, publish) if promised else [],
         "not_covered": _not_covered(plan, spec),
     }
-    if publish:
+    if checked_flag(publish, "publish"):
         file: Any = schema.support_file(plan.support)
         record["support"] = schema.to_json_values(file)
         if isinstance(report.mechanism, Channel):
@@ -118,27 +119,27 @@ class _Published(msgspec.Struct, frozen=True):
 
 def read_record(path: str | Path) -> ReleaseSpec:
     """Return what estimates need of a record that tells the mechanism."""
-    data = read_strict(Path(path), "the record")
+    data = read_strict(path, "the record")
     try:
         file: _Published = schema.converted(data, _Published)
-        if file.support is None or (file.scale is None) == (file.channel is None):
-            raise InputError(
-                "it does not tell the mechanism; whoever released the data can say so with "
-                "--publish-scale or --publish-channel"
+        if file.support is not None and (file.scale is None) != (file.channel is None):
+            support = schema.support_of(file.support)
+            mechanism = schema.applied_of(file.scale, file.channel, support)
+            return ReleaseSpec(
+                Coding(file.column, support),
+                support,
+                mechanism,
+                schema.labels_of(file.labels, mechanism, support),
+                bounds=file.bounds,  # type: ignore[arg-type]  # they become exact there
+                round=file.rounded,
+                labels_only=file.labels is not None and file.set_column is None,
             )
-        support = schema.support_of(file.support)
-        mechanism = schema.applied_of(file.scale, file.channel, support)
-        return ReleaseSpec(
-            Coding(file.column, support),
-            support,
-            mechanism,
-            schema.labels_of(file.labels, mechanism, support),
-            bounds=file.bounds,  # type: ignore[arg-type]  # they become exact there
-            round=file.rounded,
-            labels_only=file.labels is not None and file.set_column is None,
-        )
     except InputError as error:
         raise InputError(f"{path} is no usable record: {error}") from None
+    raise InputError(
+        f"{path} is a record that does not tell the mechanism; whoever released the data can tell "
+        "it with --publish-scale or --publish-channel"
+    )
 
 
 def _values(plan: Plan, spec: ReleaseSpec, published: bool) -> dict[str, Any]:
@@ -177,7 +178,7 @@ def _assumptions(plan: Plan, published: bool) -> list[str]:
     """Return under which assumptions the promise holds, regions first."""
     said = [
         "The prior need not be exact: the promise holds for all priors in a region around it "
-        f"({_described(rule)})."
+        f"({_described(rule)}), as long as no other value can occur."
         for rule in dict.fromkeys(plan.regions)
         if rule is not None
     ]

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan file: its JSON schema, and how strictly it is read back.
 
-Read are those entries that decide what a release does. What is for people (notice, version, loss)
-and what is claimed (certificate, distortion, sensitivity, composition) is no input to anything, so
-none of it can make a plan unreadable. Sizes are checked before anything is allocated.
+Read strictly are those entries that decide what a release does, and the composition, which says
+what else epsilon is for. The notice and the loss are not read. The other claims (certificate,
+distortion, sensitivity) decide nothing that is released, only what is said of it, as words of the
+file; one that cannot be read is not there. Sizes are checked before anything is allocated.
 """
 
 import math
+import sys
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -40,9 +42,11 @@ _T = TypeVar("_T")
 _Some = Annotated[tuple[_T, ...], msgspec.Meta(min_length=1)]
 _Position = Annotated[int, msgspec.Meta(ge=0)]
 _Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"\A0x[0-9a-f]{1,4096}\Z")]
-_Scale = Annotated[float, msgspec.Meta(ge=0.0, le=1.7976931348623157e308)]
+_Scale = Annotated[float, msgspec.Meta(ge=0.0, le=sys.float_info.max)]
 _Weight = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-_Rule = dict[Literal["confidence", "tv_radius"], Fraction]  # one of the two
+_Rule = Annotated[  # one of the two
+    dict[Literal["confidence", "tv_radius"], Fraction], msgspec.Meta(min_length=1)
+]
 _Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9_-]{0,39}\Z")]  # printed as it stands
 
 
@@ -115,7 +119,7 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-#: What a file claims, and is no input to anything.
+#: What a file claims: believed by nobody, and said only as what the file says.
 _CLAIMS: dict[str, Any] = {
     "certificate": Certificate, "distortion": Distortion, "sensitivity": Sensitivity,
     "composition": LossBound,
@@ -130,6 +134,9 @@ def facts_of(data: Any) -> dict[str, Any]:
     file = converted(data, PlanFile)
     if (file.scale is None) == (file.channel is None):
         raise InputError("it must have a scale or a channel, and the other one must be null")
+    columns = [n for n in (file.secret, file.unit, file.coding and file.coding.column) if n]
+    if len(set(columns)) < len(columns):
+        raise InputError("its columns (cleaning, secret, unit) must differ")
     support = support_of(file.support)
     applied = applied_of(file.scale, file.channel, support)
     if file.weights and (len(file.weights) != support.size or not any(file.weights)):
@@ -143,6 +150,8 @@ def facts_of(data: Any) -> dict[str, Any]:
         "regions": tuple(each and region_rule(**each) for each in file.regions),
     }
     facts |= {name: _claim(facts[name], kind) for name, kind in _CLAIMS.items()}
+    if file.composition is not None and facts["composition"] is None:
+        raise InputError("its composition (the other releases that epsilon is for) makes no sense")
     facts["certificate"] = facts["certificate"] or Certificate("none", math.inf, 0.0)
     for derived in ("notice", "format", "scale", "channel", "loss"):
         del facts[derived]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pufferfish.loss.doubles import RateLoss
-from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.proof import loss_bound, prove
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.priors.ambiguity import Confidence, Rule, TVBall
 from pufferfish.priors.scenario import Scenario
@@ -19,8 +19,8 @@ CONFIDENCE = Confidence(Fraction(19, 20))
 _MOST_FOR_LOSS, _MOST_FOR_RADIUS = 30_000, 2_000
 #: A radius is found to this part of itself; below 2**_LEAST it is 0.
 _NEAR, _LEAST = 2.0**-20, -40.0
-#: The loss in doubles stays this far below the limit; the first that leads to a proof.
-_SLACKS = (Fraction(1, 10**10), Fraction(1, 10**4))
+#: Whatever the prior, a loss in doubles this near to the limit may be the limit itself.
+_SLACK = Fraction(1, 10**4)
 
 
 @dataclass(frozen=True)
@@ -71,23 +71,15 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
     def holds(radius: float) -> bool:
         return prove(within(radius), {0: (mechanism,)}, limit).holds
 
-    def largest(limit: Fraction) -> float:
-        low, high = _LEAST, 0.0  # powers of two
-        if loss(math.exp2(low)) > limit:
-            return 0.0
-        while high - low > _NEAR:
-            middle = (low + high) / 2
-            low, high = (middle, high) if loss(math.exp2(middle)) <= limit else (low, middle)
-        return math.exp2(low)
-
     # A loss that reaches the limit exactly may stay there, whatever the prior.
-    if loss(1.0) <= limit * (1 + _SLACKS[-1]) and holds(1.0):
+    if loss(1.0) <= limit * (1 + _SLACK) and holds(1.0):
         return 1.0
-    for slack in _SLACKS:
-        radius = largest(limit * (1 - slack))
-        if radius == 0 or holds(radius):
-            return radius
-    return 0.0
+    low, high = _LEAST, 0.0  # powers of two
+    while high - low > _NEAR:
+        middle = (low + high) / 2
+        low, high = (middle, high) if loss(math.exp2(middle)) <= limit else (low, middle)
+    radius = math.exp2(low - _NEAR)
+    return radius if low > _LEAST and holds(radius) else 0.0
 
 
 def _within(scenario: Scenario, rule: Rule) -> Scenario:

@@ -10,14 +10,14 @@ from typing import Any
 
 from pufferfish.errors import CheckFailed, InputError, listed
 from pufferfish.loss.certificate import Certificate
-from pufferfish.loss.kernel import Mechanism
 from pufferfish.loss.proof import prove
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import rounded_up, show
+from pufferfish.numbers import checked_flag, rounded_up, show
 from pufferfish.priors.ambiguity import Rule
 from pufferfish.priors.prior import Prior, read_prior_file
-from pufferfish.priors.scenario import Pair, Scenario
+from pufferfish.priors.scenario import Pair, Scenario, as_scenario
 from pufferfish.support import Lattice, Levels, Support
 from pufferfish.tables.rules import Coding, Rules
 
@@ -79,15 +79,11 @@ def verify(
     promise: Guarantee, scenario: Scenario | Prior, other_prior: bool = False
 ) -> Certificate:
     """Return the certificate of a plan's mechanism under a scenario, or raise CheckFailed."""
-    if isinstance(scenario, Prior):
-        scenario = Scenario(scenario, promise.pairs)
-    if not isinstance(scenario, Scenario):
-        raise InputError(
-            f"verify needs a Scenario or a Prior, but a {type(scenario).__name__} was given"
-        )
-    scenario = own_column(promise, scenario)
+    scenario = own_column(promise, as_scenario(scenario, promise.pairs))
     promised = with_regions(promise, scenario)
-    if promised.digest != promise.digest and not other_prior:
+    mine, theirs = (set(map(frozenset, own.pairs)) for own in (promise, scenario))
+    same = promised.digest == promise.digest and mine == theirs
+    if not same and not checked_flag(other_prior, "other_prior"):
         raise CheckFailed(
             "this is another scenario: the prior, its region, the pairs or the rows of people are "
             "not those that the plan was computed from; to judge the plan under them all the same "

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -115,7 +115,7 @@ def clopper_pearson(count: int, total: int, alpha: Fraction) -> tuple[int, int]:
     return _lower_end(count, total, alpha / 2), UNIT - _lower_end(total - count, total, alpha / 2)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _lower_end(count: int, total: int, tail: Fraction) -> int:
     """Return a grid point p with P(Binomial(total, p) >= count) <= tail, proved, near the largest.
 

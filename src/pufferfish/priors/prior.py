@@ -103,7 +103,15 @@ class Prior:
         return np.array(rows, dtype=np.float64)
 
     def probability(self, secret: str, k: int) -> Fraction:
-        """Return P(X = atom k | S = secret), exactly."""
+        """Return P(X = atom k | S = secret), exactly.
+
+        Parameters
+        ----------
+        secret : str
+            One of ``secrets``.
+        k : int
+            Position of the atom in ``product``.
+        """
         row = self.row(secret)
         return Fraction(int(self.counts[row, k]), self.totals[row])
 
@@ -324,7 +332,13 @@ class Prior:
         from pufferfish.tables.count import count_table  # slow to import, and only this needs it
 
         counts = count_table(table, rules, delimiter=delimiter)
-        return replace(cls.from_counted(counts, rules), rule=rule)
+        notes = counts.report.notes
+        if rule is not None and any(column.support is None for column in rules.columns):
+            notes += (
+                "the region is over the values that occur in the table; declare all that may occur "
+                "(--levels, or support=[...] for numbers)",
+            )
+        return replace(cls.from_counted(counts, rules), rule=rule, notes=notes)
 
     @classmethod
     def from_counted(cls, counts: Any, rules: Rules) -> "Prior":

@@ -25,7 +25,7 @@ from pufferfish.priors.ambiguity import (
 )
 from pufferfish.priors.given import support_of
 from pufferfish.priors.prior import Prior, sealed
-from pufferfish.support import Lattice, Levels, Product, Support, lattice_of
+from pufferfish.support import Lattice, Product, Support, lattice_of
 from pufferfish.tables.rules import Stratum
 
 Pair = tuple[str, str]
@@ -113,6 +113,11 @@ class Scenario:
         """For each adversary the people by their number of rows."""
         return tuple(prior.strata for prior in self.priors)
 
+    @property
+    def row_numbers(self) -> tuple[int, ...]:
+        """How many rows one person may have, increasing; empty where each row is a person."""
+        return tuple(sorted({stratum.rows for strata in self.strata for stratum in strata}))
+
     @cached_property
     def protected(self) -> tuple[str, ...]:
         """The secrets that occur in the pairs, in the order of the first prior."""
@@ -141,7 +146,7 @@ class Scenario:
         self.product.position(column)
         if len(self.product.axes) == 1:
             return self
-        return Scenario([prior.marginal(column) for prior in self.priors], self.pairs)
+        return self._of(prior.marginal(column) for prior in self.priors)
 
     @property
     def has_region(self) -> bool:
@@ -164,8 +169,14 @@ class Scenario:
         if len(rules) != len(self.priors):
             raise InputError(f"{len(rules)} regions were given for {len(self.priors)} priors")
         at = dict(zip(self._order, rules, strict=True))
-        priors = [replace(prior, rule=at[rho]) for rho, prior in enumerate(self.priors)]
-        return Scenario(priors, self.pairs)
+        return self._of(replace(prior, rule=at[rho]) for rho, prior in enumerate(self.priors))
+
+    def _of(self, priors: Iterable[Prior]) -> "Scenario":
+        """Return the scenario of other priors of the same secrets; its pairs were checked."""
+        made = object.__new__(Scenario)
+        object.__setattr__(made, "priors", tuple(priors))
+        object.__setattr__(made, "pairs", self.pairs)
+        return made
 
     @cached_property
     def _order(self) -> list[int]:
@@ -246,6 +257,15 @@ class Scenario:
         return [(secret, _hash(row // np.gcd.reduce(row))) for secret, row in rows]
 
 
+def as_scenario(given: Any, pairs: Any = "all") -> Scenario:
+    """Return a scenario, or that of a prior and these pairs; anything else is refused."""
+    if isinstance(given, Prior):
+        given = Scenario(given, pairs)
+    if not isinstance(given, Scenario):
+        raise InputError(f"a Scenario or a Prior is needed, but a {type(given).__name__} was given")
+    return given
+
+
 def _hash(numbers: CountArray) -> str:
     """Return the SHA-256 of integers of any size."""
     if numbers.max() < 2**63:
@@ -291,7 +311,7 @@ def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
                 f"{did_you_mean(unknown[0], secrets)}; the secrets are {listed(secrets)}"
             )
         if first == second:
-            raise InputError(f"the pair ({listed(pair)}) names the same secret twice")
+            raise InputError(f"the pair ({listed((first, second))}) names the same secret twice")
         checked.setdefault(frozenset((first, second)), (first, second))
     if not checked:
         raise InputError("there is no pair of secrets to protect")
@@ -315,7 +335,7 @@ def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
     if one_column and all(support == supports[0] for support in supports):
         return tuple(replace(prior, product=first.product) for prior in priors)  # other names
     lattices = [s for s in supports if isinstance(s, Lattice)]
-    unordered = [s for s in supports if isinstance(s, Levels) and not s.ordered]
+    unordered = [s for s in supports if not s.ordered]
     people = any(prior.strata for prior in priors)
     if not one_column or people or len(supports) not in (len(lattices), len(unordered)):
         raise InputError(

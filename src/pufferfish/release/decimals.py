@@ -28,7 +28,7 @@ def rounded(units: IntArray, step: Fraction) -> IntArray:
 def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
     """Return the doubles nearest to ``step * units``."""
     p, q = step.numerator, step.denominator
-    most = float(np.abs(units.astype(np.float64)).max(initial=0.0))
+    most = float(np.abs(units.astype(np.float64)).max(initial=1.0))
     if most * p < _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
         return (units * np.int64(p)).astype(np.float64) / np.float64(q)
     return _by_distinct(units, lambda u: u * p / q, np.float64)

@@ -130,7 +130,7 @@ class Postprocess:
 
 
 def check_releasable(spec: ReleaseSpec) -> None:
-    """Refuse a release whose options or results cannot be, whatever rows a table holds."""
+    """Refuse options or results that no table could be released with."""
     Postprocess(spec)
 
 
@@ -181,7 +181,7 @@ def _check_reach(outputs: Lattice, scale: float, step: Fraction) -> None:
     least, most = INT64_MIN, INT64_MAX
     if step.denominator > 1:
         least, most = int(-sys.float_info.max), int(sys.float_info.max)
-    fits = low >= INT64_MIN and high <= INT64_MAX
+    fits = low >= INT64_MIN and high <= INT64_MAX and step.numerator <= most
     if not (fits and least <= low * outputs.step and high * outputs.step <= most):
         what = f"noise of scale {scale:.6g} on" if scale else "values of"
         raise InputError(
@@ -198,4 +198,9 @@ def _in_steps(bounds: tuple[Fraction, Fraction], step: Fraction) -> tuple[int, i
             f"the bounds must be multiples of {show(step)}, as the released values are, but "
             f"{show(bounds[0])} and {show(bounds[1])} were given"
         )
-    return min(max(int(low), INT64_MIN), INT64_MAX), min(max(int(high), INT64_MIN), INT64_MAX)
+    # Whole numbers are shown as integers of 64 bits too.
+    unit = step.numerator if step.denominator == 1 else 1
+    least, most = -(-INT64_MIN // unit), INT64_MAX // unit
+    if low > most or high < least:
+        raise InputError("the bounds lie beyond 64 bits; such results are refused, not wrapped")
+    return max(int(low), least), min(int(high), most)

@@ -6,7 +6,6 @@ The secret and the unit are read for counting alone, and never written.
 
 import hashlib
 import unicodedata
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -24,7 +23,7 @@ from pufferfish.errors import (
     listed,
     warn_user,
 )
-from pufferfish.loss.kernel import Mechanism
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.numbers import IntArray
@@ -33,13 +32,11 @@ from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.support import Levels
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, Encoder
 from pufferfish.tables.rules import Coding
-from pufferfish.tables.table import Table, distinct, texts_of
+from pufferfish.tables.table import Table, no_person, numbered
 
 BoolArray = npt.NDArray[np.bool_]
 #: Called with the rows done so far and the rows in all, None while these are not yet known.
 Progress = Callable[[int, int | None], None]
-#: What was warned of already, by the mechanism of a plan: once per plan and process.
-_WARNED: dict[int, set[int]] = {}
 
 
 class Reader:
@@ -68,6 +65,8 @@ class Reader:
         coding = spec.coding or Coding("x", spec.support)
         self.public = coding.column
         if table is not None:
+            if not isinstance(keep, Iterable):
+                raise InputError(f"keep must be a list of columns, but {keep!r} was given")
             self._choose(table, (keep,) if isinstance(keep, str) else keep)
         self._encoder = Encoder(coding, table)
         self._secrets: Encoder | None = None
@@ -147,8 +146,9 @@ class Reader:
         mechanism = self._spec.mechanism
         inputs = mechanism.inputs.size if isinstance(mechanism, Channel) else 0
         self._released = np.zeros(inputs, dtype=np.int64)  # rows by input of a channel
-        self._people: Counter[str] = Counter()
-        self._protected: set[str] = set()
+        self._units: dict[str, int] = {}
+        self._people: Counter[int] = Counter()
+        self._protected: set[int] = set()
         if batches is None and self._table is not None:
             batches = self._table.batches([*self.counted, *self.keep])
         for batch in batches or ():
@@ -158,10 +158,11 @@ class Reader:
         self._check_people()
         self._unchanged = self.post.reads_back(self._released)
         if self._unchanged and not self._spec.allow_unchanged:
-            noise = not isinstance(mechanism, Channel)
+            channel = isinstance(mechanism, Channel)
+            more = "" if channel else ", or give --min-scale T (min_scale=T)"
             raise InputError(
                 f"{_unchanged_words(mechanism)}; if that is wanted say so with --allow-unchanged "
-                f"(allow_unchanged=True){', or give --min-scale T (min_scale=T)' * noise}"
+                f"(allow_unchanged=True){more}"
             )
 
     @property
@@ -194,7 +195,7 @@ class Reader:
     def _encode(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray]:
         """Return the atoms of the usable rows, and which rows are usable."""
         encoded = self._encoder.encode(batch.column(0))
-        self._refuse(batch.column(0), encoded.state)
+        self._refuse(encoded.state)
         usable = encoded.state != MISSING
         atoms, outside = encoded.atoms[usable], encoded.state[usable] == OUTSIDE
         self._atoms_digest.update(np.where(usable, encoded.atoms, -1).astype("<i8").tobytes())
@@ -212,11 +213,15 @@ class Reader:
         )  # fmt: skip
         return atoms, usable
 
-    def _refuse(self, cells: pa.Array, state: npt.NDArray[np.uint8]) -> None:
+    def _refuse(self, state: npt.NDArray[np.uint8]) -> None:
         """Refuse the first cell that is no number, or no atom and not to be clamped."""
         support, clamps = self._spec.support, self._spec.out_of_support == "clamp"
         levels = isinstance(support, Levels)
-        taken = [OK] + [MISSING] * (self._table is not None) + [OUTSIDE] * (clamps and not levels)
+        taken = [OK]
+        if self._table is not None:
+            taken.append(MISSING)
+        if clamps and not levels:
+            taken.append(OUTSIDE)
         refused = ~np.isin(state, taken)
         if not refused.any():
             return
@@ -233,20 +238,19 @@ class Reader:
         raise InputError(f"data row {row} of {self._name}, column {self.public!r}, {why}{hint}")
 
     def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:
-        values, places = distinct(cells)
-        names = np.array(texts_of(values), dtype=object)[places]
-        self._people.update(names[usable])
-        self._protected.update(names[protected])
-        if self._people[""]:
+        whose = numbered(cells, self._units, no_person(self._spec.unit_missing))
+        self._people.update(whose[usable].tolist())
+        self._protected.update(whose[protected].tolist())
+        if self._people[-1]:
             raise InputError(
-                f"column {self.unit!r} is missing in {counted(self._people[''], 'row')} with a "
+                f"column {self.unit!r} is missing in {counted(self._people[-1], 'row')} with a "
                 "public value: whose they are must be known"
             )
 
     def _check_people(self) -> None:
         """Refuse a person with a number of rows that the plan knows nothing of."""
         allowed = sorted(self._spec.rows_per_person)
-        mine = [rows for name, rows in self._people.items() if name in self._protected]
+        mine = [rows for who, rows in self._people.items() if who in self._protected]
         wrong = [rows for rows in mine if rows and rows not in allowed]
         if wrong:
             known = " or ".join(map(str, allowed)) or "no such number of"
@@ -272,7 +276,7 @@ def _unchanged_words(mechanism: Mechanism) -> str:
 
 
 def _warn(report: ReleaseReport, absent: str | None, mechanism: Mechanism) -> None:
-    """Warn of what the guarantee does not cover (theory, section 7): once per plan and kind."""
+    """Warn of what the guarantee does not cover (theory, section 7)."""
     if report.unchanged:
         warn_user(_unchanged_words(mechanism), UnchangedWarning)
     if report.seeded:
@@ -295,11 +299,6 @@ def _warn(report: ReleaseReport, absent: str | None, mechanism: Mechanism) -> No
         (missing, f"{counted(missing, 'row')} left out (no public value); which rows are left out "
          "shows in the output, and no mechanism covers it"),
     )  # fmt: skip
-    if id(mechanism) not in _WARNED:
-        _WARNED[id(mechanism)] = set()
-        weakref.finalize(mechanism, _WARNED.pop, id(mechanism))
-    known = _WARNED[id(mechanism)]
-    for kind, (found, text) in enumerate(kinds):
-        if found and kind not in known:
-            known.add(kind)
+    for found, text in kinds:
+        if found:
             warn_user(text, OutsidePromiseWarning)

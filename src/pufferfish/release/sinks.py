@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
-from pufferfish.files import cannot_write
+from pufferfish.files import cannot_write, named_path
 from pufferfish.numbers import IntArray
 from pufferfish.release.decimals import decimals, to_doubles
 from pufferfish.release.postprocess import Postprocess
-from pufferfish.tables.table import integers, is_text, strings
+from pufferfish.tables.table import as_strings, integers, is_text, strings
 
 #: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
 _FORMULA = r"\A'*[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs are the point
@@ -43,7 +43,7 @@ def texts(names: Sequence[str]) -> pa.LargeStringArray:
     return strings(names).cast(pa.large_string())
 
 
-def joined(*cells: pa.LargeStringArray | str, separator: str = "") -> pa.LargeStringArray:
+def concatenated(*cells: pa.LargeStringArray | str, separator: str = "") -> pa.LargeStringArray:
     """Return the texts of every row, end to end or with a separator; a missing one is empty."""
     parts = [texts([c])[0] if isinstance(c, str) else c for c in (*cells, separator)]
     return pc.binary_join_element_wise(*parts, null_handling="replace", null_replacement="")
@@ -61,7 +61,7 @@ def guarded(cells: pa.LargeStringArray) -> pa.LargeStringArray:
         return cells
     # Where a cell is missing, so is the condition, and the result.
     harmful = pc.and_not(risky, pc.match_substring_regex(cells, _NUMBER))
-    return pc.if_else(harmful, joined("'", cells), cells)
+    return pc.if_else(harmful, concatenated("'", cells), cells)
 
 
 def unguarded(text: str) -> str:
@@ -74,7 +74,7 @@ def as_text(column: pa.Array) -> pa.LargeStringArray:
     """Return a kept column as text, not yet quoted; what was text before is guarded."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    cells = column.cast(pa.large_string())
+    cells = as_strings(column).cast(pa.large_string())
     return guarded(cells) if is_text(column.type) else cells
 
 
@@ -88,9 +88,9 @@ def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> pa.Buffer:
         needs = pc.match_substring_regex(column, f'[{separator}"\r\n]')
         if pc.any(needs).as_py():
             inside = pc.replace_substring(column, '"', '""')
-            column = pc.if_else(needs, joined('"', inside, '"'), column)
+            column = pc.if_else(needs, concatenated('"', inside, '"'), column)
         cells.append(column)
-    rows = joined(joined(*cells, separator=separator), "\n")
+    rows = concatenated(concatenated(*cells, separator=separator), "\n")
     batch = pa.LargeListArray.from_arrays(integers([0, len(rows)]), rows)
     return pc.binary_join(batch, texts([""])[0])[0].as_buffer()
 
@@ -182,7 +182,7 @@ SINKS: dict[str, Callable[..., TextSink | ParquetSink]] = {
 
 def sink_for(output: str | Path) -> Callable[..., TextSink | ParquetSink]:
     """Return what writes an output, by the ending of its name."""
-    name = Path(output).name.lower()
+    name = named_path(output).name.lower()
     for ending, sink in SINKS.items():
         if name.endswith(ending) and name != ending:
             return sink

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict
 from pufferfish.errors import InputError, PufferfishError, did_you_mean
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, float_up, parse_number, parse_text, show
+from pufferfish.numbers import Number, checked_flag, float_up, parse_number, parse_text, show
 from pufferfish.support import Levels, Support
 from pufferfish.tables.rules import Coding
 
@@ -55,6 +55,8 @@ class ReleaseSpec:
         The column whose equal cells are rows of one person.
     rows_per_person : tuple of int
         How many rows one person may have, where there is a unit.
+    unit_missing : tuple of str
+        Texts that mean "missing" in the unit column, besides the empty cell and NaN.
     out_of_support : "refuse" or "clamp"
         Whether a number that is no atom is refused, or the nearest atom (the lesser of two) taken.
     bounds : (Fraction, Fraction) or None
@@ -78,6 +80,7 @@ class ReleaseSpec:
     protected: tuple[str, ...] | None = None
     unit: str | None = None
     rows_per_person: tuple[int, ...] = ()
+    unit_missing: tuple[str, ...] = ()
     out_of_support: Literal["refuse", "clamp"] = "refuse"
     bounds: tuple[Fraction, Fraction] | None = None
     round: bool = False
@@ -91,6 +94,8 @@ class ReleaseSpec:
                 f"out-of-support must be 'refuse' or 'clamp', but {self.out_of_support!r} was "
                 f"given{did_you_mean(str(self.out_of_support), ('refuse', 'clamp'))}"
             )
+        for flag in ("round", "allow_unchanged", "labels_only"):
+            checked_flag(getattr(self, flag), flag)
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _checked_bounds(self.bounds, self.support))
         if self.min_scale is not None:

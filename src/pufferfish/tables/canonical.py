@@ -49,7 +49,7 @@ def canonical(text: str) -> str:
     if time is None or not (time[1] or time[3]):
         return text
     places, zone = (time[4] or "").rstrip("0"), time[5] or ""
-    clock = f"{time[2]}{time[3] or ':00'}{'.' * bool(places)}{places}"
+    clock = f"{time[2]}{time[3] or ':00'}" + (f".{places}" if places else "")
     if not zone.strip("Z+-0:"):
         zone = zone and "Z"
     if time[1] is None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
 from pufferfish.numbers import IntArray
@@ -26,7 +25,7 @@ from pufferfish.tables.rules import (
     TableReport,
 )
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import Table, distinct, one_array, texts_of
+from pufferfish.tables.table import Table, no_person, numbered, one_array
 
 #: A dense array of more counts than this (2 GiB) is refused.
 MOST_COUNTS = 2**28
@@ -184,10 +183,12 @@ def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[Miss
 def _note_strata(strata: Sequence[Stratum]) -> list[str]:
     """Return a note on numbers of rows that people of some secrets only have."""
     some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
+    if not some:
+        return []
     return [
         f"not every secret has people with {listed(some)} rows: how many rows a person has may "
         "tell the secret, and no mechanism covers that"
-    ] * bool(some)
+    ]
 
 
 # ---- people --------------------------------------------------------------------------------------
@@ -208,10 +209,11 @@ def _people(
     units: dict[str, int] = {}
     names = {name: k for k, name in enumerate(totals)}  # excluded secrets come behind them
     gone, parts = {"", *rules.missing}, []
+    nobody = no_person(rules.missing)
     for batch in table.batches(columns):
         whose, who, *cells = batch.columns
         atoms = [encoder.encode(part).atoms for encoder, part in zip(encoders, cells, strict=True)]
-        parts.append([_numbered(whose, units, {"nan", *gone}), _numbered(who, names, gone), *atoms])
+        parts.append([numbered(whose, units, nobody), numbered(who, names, gone), *atoms])
     person, secret, *places = (np.concatenate(part) for part in zip(*parts, strict=True))
     usable = np.logical_and.reduce([place >= 0 for place in places])
     nameless = np.flatnonzero(usable & (person < 0))
@@ -227,14 +229,6 @@ def _people(
     shape = [coding.support.size for coding in codings]
     combined = np.ravel_multi_index([place[used] for place in places], shape)
     return _strata(person[used], secret[used], combined, len(totals), table)
-
-
-def _numbered(column: pa.Array, known: dict[str, int], gone: set[str]) -> IntArray:
-    """Return a number for every raw cell: equal cells have equal ones, missing ones -1."""
-    values, places = distinct(column)
-    own = [-1 if t in gone else known.setdefault(t, len(known)) for t in texts_of(values)]
-    found: IntArray = np.array(own, dtype=np.int64)[places]
-    return found
 
 
 def _check_secrets(

@@ -166,7 +166,8 @@ def _numbers(
 def _warn_of_far_values(found: Found, numbers: dict[int, tuple[int, int]]) -> None:
     """Warn of a single value far from all others, such as a -999 that means "missing"."""
     order = sorted((top / bottom, found.texts[k]) for k, (top, bottom) in numbers.items())
-    for (far, text), (near, _), *_, (end, _) in (order, order[::-1]) if len(order) > 2 else ():
+    for values in (order, order[::-1]) if len(order) > 2 else ():
+        (far, text), near, end = values[0], values[1][0], values[-1][0]
         if 0 < _FAR * abs(end - near) < abs(near - far):
             found.warnings.append(
                 f"the value {text} of {found.name!r} ({counted(found.rows_of(text), 'row')}) is "
@@ -221,8 +222,9 @@ def _check_declared(found: Found, used: set[str], names: Sequence[str]) -> None:
         near = [(name, did_you_mean(name, list(lost)[:1000])) for name in unused]
         slip = next((f"; {name!r} is none{match}" for name, match in near if match), "")
         where = found.first_row(k for k, text in enumerate(found.texts) if text in lost)
+        stated = listed(name for name in names if name != MISSING_LEVEL)
         raise InputError(
-            f"the levels {listed(names)} do not fit {found.what}{slip}; the first text that is "
-            f"none of them is in {where}; name every level, or say which texts mean a missing "
-            "value (--missing)"
+            f"the levels {stated} do not fit {found.what}{slip}; {counted(len(lost), 'text')} of "
+            f"the column (first in {where}) cannot be found among them; name every level, or say "
+            "which texts mean a missing value (--missing)"
         )

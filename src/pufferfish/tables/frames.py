@@ -82,7 +82,10 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
         foreign = kind in "OcV" or (kind == "f" and wide)  # has no Arrow type
         if isinstance(values, np.ma.MaskedArray) or foreign:
             return _texts(None if cell is np.ma.masked else cell for cell in values)
-        cells = pa.array(values.astype(values.dtype.newbyteorder("=")), from_pandas=False)
+        try:
+            cells = pa.array(values.astype(values.dtype.newbyteorder("=")), from_pandas=False)
+        except (pa.ArrowException, UnicodeDecodeError):  # times in hours, half a character
+            raise InputError(f"values of the type {values.dtype} cannot be read") from None
     if isinstance(cells, pa.Array | pa.ChunkedArray):
         check_type(cells.type, "the array")
         return cells

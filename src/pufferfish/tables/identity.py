@@ -44,9 +44,9 @@ class TableIdentity:
     rows: int
 
 
-def identity_of(source: Any, *, delimiter: str | None = None) -> TableIdentity:
+def identity_of(source: Any) -> TableIdentity:
     """Return the identity of a table, from all its rows and all its columns, read once."""
-    table = open_table(source, delimiter=delimiter)
+    table = open_table(source)
     if table.columns.count("") > 1:
         raise InputError(
             f"{table.name} has {table.columns.count('')} columns without a name, which cannot be "

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
-from pufferfish.numbers import IntArray, parse_number, show, text_of
+from pufferfish.numbers import IntArray, checked_flag, parse_number, show, text_of
 from pufferfish.support import (
     MISSING_LEVEL,
     Lattice,
@@ -74,7 +74,7 @@ class Coding:
 
     def __post_init__(self) -> None:
         support, names = self.support, getattr(self.support, "names", ())
-        own = {MISSING_LEVEL} if self.missing_as_level else set()
+        own = {MISSING_LEVEL} if checked_flag(self.missing_as_level, "missing_as_level") else set()
         if self.decimal not in (".", ","):
             raise InputError(f"the decimal mark must be '.' or ',', but {self.decimal!r} was given")
         if self.rounds and not isinstance(support, Lattice):
@@ -177,6 +177,7 @@ def _column(
 ) -> Column:
     """Return the checked declaration of one column."""
     missing = _texts(missing, "missing")
+    as_level = as_level is not None and checked_flag(as_level, "missing_as_level")
     order, last = read_order(order), (MISSING_LEVEL,) if as_level else ()
     stated = None
     if levels is not None:
@@ -193,14 +194,14 @@ def _column(
     if step is not None and (step := parse_number(step, "the step")) <= 0:
         raise InputError(f"the step must be above 0, but {show(step)} was given")
     if support is None:
-        return Column(name, stated, missing, step, order, bool(as_level))
+        return Column(name, stated, missing, step, order, as_level)
     if isinstance(support, str) or not isinstance(support, Iterable):
         raise InputError(f"the support must be a list of numbers, but {support!r} was given")
     if stated is not None:
         raise InputError("a support is for numbers, but order or levels make the column levels")
     values = {parse_number(value, "a value of the support") for value in support}
     lattice = make_lattice(values, step)
-    return Column(name, lattice, missing, step, order, bool(as_level))
+    return Column(name, lattice, missing, step, order, as_level)
 
 
 def column_name(value: object, what: str) -> str:

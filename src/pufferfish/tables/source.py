@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.files import home_expanded, named_path
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import (
@@ -67,7 +68,8 @@ class FileTable(Table):
         self.name = _name(path)
         self.path = None if self.name == _STDIN else path
         self.columns = column_names(names, self.name)
-        self.textual = header is not None or decode is not None
+        self.is_text_file = header is not None
+        self.textual = self.is_text_file or decode is not None
         self._path, self._scan, self._header, self._decode = path, scan, header, decode
         self._fields = dict(zip(self.columns, fields, strict=True))
 
@@ -127,13 +129,12 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
     """Return the table behind a path, "-" (standard input), a dataframe or a Table."""
     if isinstance(source, Table):
         return source
-    path = Path(source) if isinstance(source, str | Path) else None
+    path = named_path(source) if isinstance(source, str | Path) else None
     if str(path) == "-":
         return _open_text(_standard_input(), delimiter)
     ending, packed = "", False
     if path is not None:
-        # A leading ~ is a home folder only where it stands alone: "~x.csv" is a name like others.
-        path = path.expanduser() if path.parts[:1] == ("~",) else path
+        path = home_expanded(path)
         _check_file(path)
         packed = path.suffix.lower() == ".gz"
         ending = (path.with_suffix("") if packed else path).suffix.lower()
@@ -149,9 +150,9 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
         return _open_parquet(path)
     raise InputError(
         f"cannot tell what kind of table {path} is: "
-        f"{f'its ending is {path.suffix}' if path.suffix else 'its name has no ending'}, but files "
-        f"are known by {listed([*_TEXT, *_JSON, *_PARQUET], 20)} (text and JSON also with .gz); "
-        "save it as CSV (UTF-8)"
+        f"{f'its ending is {ending}' if ending else 'its name has no ending'}, but files are known "
+        f"by {listed([*_TEXT, *_JSON, *_PARQUET], 20)} (text and JSON also with .gz); rename it, "
+        "or save it as CSV (UTF-8)"
     )
 
 

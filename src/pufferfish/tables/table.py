@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.tables.canonical import canonical
+from pufferfish.tables.canonical import canonical, parse
 
 #: Rows of one batch, unless told otherwise.
 BATCH_ROWS = 65_536
@@ -33,6 +33,7 @@ class Table:
     name: str  # what messages call it: a file's path, or the kind of dataframe
     path: Path | None = None  # None for a dataframe and for standard input
     columns: tuple[str, ...]  # the names in the header, trimmed and in NFC
+    is_text_file: bool = False  # whether it may hold cells that are guarded against formulas
     textual: bool = False  # whether cells of all kinds come as text, as in text files and JSON
 
     def column(self, name: str) -> str:
@@ -41,9 +42,11 @@ class Table:
         if wanted in self.columns:
             return wanted
         named = [column for column in self.columns if column]
+        cells = self.textual and any(isinstance(parse(column), tuple) for column in named)
         raise InputError(
             f"there is no column {wanted!r} in {self.name}{did_you_mean(wanted, named)}; "
             f"the columns are {listed(named, 20)}"
+            f"{'; the first line must hold their names, not cells' if cells else ''}"
         )
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
@@ -91,10 +94,17 @@ def is_text(kind: pa.DataType) -> bool:
     return str(kind) in ("string", "large_string", "string_view")
 
 
+def as_strings(cells: pa.Array) -> pa.Array:
+    """Return raw cells as text; refuse those of no text, as times in an unknown zone have none."""
+    try:
+        return cells if is_text(cells.type) else cells.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise InputError(f"cells of the type {cells.type} cannot be read as text") from None
+
+
 def raw_texts(cells: pa.Array) -> list[str]:
     """Return the trimmed text of every raw cell; "" for null."""
-    texts = cells if is_text(cells.type) else cells.cast(pa.string())
-    return [(text or "").strip() for text in texts.to_pylist()]
+    return [(text or "").strip() for text in as_strings(cells).to_pylist()]
 
 
 def texts_of(cells: pa.Array) -> list[str]:
@@ -113,6 +123,19 @@ def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[
         return cells[:1], np.zeros(len(cells), dtype=np.int64)
     encoded = cells.dictionary_encode(null_encoding="encode")
     return encoded.dictionary, np.from_dlpack(encoded.indices)
+
+
+def no_person(missing: Iterable[str]) -> set[str]:
+    """Return the texts of a unit's cell that name nobody, in a count as in a release."""
+    return {"", "nan", *missing}
+
+
+def numbered(column: pa.Array, known: dict[str, int], gone: set[str]) -> npt.NDArray[Any]:
+    """Return a number for every raw cell: equal cells have equal ones, missing ones -1."""
+    values, places = distinct(column)
+    own = [-1 if t in gone else known.setdefault(t, len(known)) for t in texts_of(values)]
+    found: npt.NDArray[Any] = np.array(own, dtype=np.int64)[places]
+    return found
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
