@@ -310,7 +310,7 @@ def wards(tmp_path: Path) -> tuple[object, ...]:
 
 
 def test_levels_without_an_order_go_through_a_channel(wards: tuple[object, ...]):
-    (found,) = run(*wards, "--format", "json").data["results"]
+    (found,) = run(*wards, "--cost", "hamming", "--format", "json").data["results"]
     assert (found["mechanism"], found["scale"], found["std"], found["mse"]) == (
         "channel", None, None, None,
     )  # fmt: skip

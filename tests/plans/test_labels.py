@@ -53,7 +53,7 @@ def test_what_is_told_is_what_labels_are(plan: pf.Plan) -> None:
     assert numbers.label_channel.outputs == numbers.support == make_lattice(
         [Fraction(1), Fraction(5, 2), Fraction(4)]
     )  # fmt: skip
-    ordinary = pf.calibrate(learnt(ROWS), "0.48")
+    ordinary = pf.calibrate(learnt(ROWS), "0.48", best_for="kept")
     assert (ordinary.labels, ordinary.objective, ordinary.objective_bound) == (None, None, None)
     assert ordinary.label_channel is ordinary.channel
 
@@ -69,7 +69,7 @@ def test_a_file_comes_back_whole(rows: Any, tmp_path: Path) -> None:
     assert back.labels.rows.tolist() == plan.labels.rows.tolist()
     assert back.verify(pf.Scenario(learnt(rows))).holds
     # A file that does not know labels reads as before.
-    data = json.loads(pf.calibrate(learnt(rows), "0.48", "channel").to_json())
+    data = json.loads(pf.calibrate(learnt(rows), "0.48", "channel", best_for="kept").to_json())
     del data["labels"]
     assert pf.Plan.from_json(json.dumps(data)).labels is None
 

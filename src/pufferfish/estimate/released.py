@@ -20,7 +20,7 @@ from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import QUARTILES, Estimate, by_matrix, by_moments
 from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import NotFinite, Number, parse_text, show
+from pufferfish.numbers import NotFinite, Number, checked_flag, parse_text, show
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec, set_column
@@ -54,6 +54,7 @@ def estimate_released(
     of sets of a table, an array of sets, or (labels, sets). ``quantiles``, ``bins`` (a number or
     edges) and ``simplex`` are as in :meth:`pufferfish.Plan.estimate`.
     """
+    checked_flag(simplex, "simplex")
     what, cells, spec = _read(released, spec, column)
     post, support = Postprocess(spec), spec.support
     rows = _decoded(what, cells, post)

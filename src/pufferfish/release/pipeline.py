@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pufferfish.errors import InputError
 from pufferfish.files import PendingFile, checked_target
+from pufferfish.numbers import checked_flag
 from pufferfish.release.rows import Progress, Reader
 from pufferfish.release.sinks import explained, sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
@@ -150,7 +151,7 @@ def release_any(
         )
     batches = pa.table({"x": raw_cells(values)}).to_batches(max_chunksize=BATCH_ROWS)
     reader = Reader(spec, seed=seed)
-    if sets and reader.post.sets is None:
+    if checked_flag(sets, "sets") and reader.post.sets is None:
         raise InputError(
             "sets=True is for channels that publish sets of values, without labels_only=True"
         )
