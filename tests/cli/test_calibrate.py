@@ -350,13 +350,14 @@ def test_side_conditions(tmp_path: Path):
 
 
 def test_the_channel_itself_is_shown(wards: tuple[object, ...]):
-    out = run(*wards, "--cost", "hamming", "--show-channel").out
+    shown = (*wards, "--cost", "hamming", "--show-channel")
+    out = run(*shown).out
     assert "channel at epsilon 0.5" in out
     assert sum(line.startswith(("east ", "north ", "west ")) for line in out.splitlines()) == 3
-    (result,) = run(*wards, "--cost", "hamming", "--show-channel", "--format", "json").data["results"]
+    (result,) = run(*shown, "--format", "json").data["results"]
     assert result["channel"]["inputs"] == ["east", "north", "west"]
     assert all(math.isclose(sum(row), 1) for row in result["channel"]["rows"])
-    check_refused(run(*wards, "--cost", "hamming", "--show-channel", "--format", "csv"), "--show-channel")
+    check_refused(run(*shown, "--format", "csv"), "--show-channel")
 
 
 @pytest.mark.parametrize(
