@@ -129,6 +129,20 @@ def best_for(
     )  # fmt: skip
 
 
+def forecast(
+    scenario: Scenario, epsilon: Fraction, statistics: object
+) -> tuple[FloatArray, FloatArray]:
+    """Return the chances of a channel that is nearly best for statistics, and the weights mu.
+
+    In doubles and without proof: it only tells what errors to expect.
+    """
+    masses = np.array([float(weight) for weight in _frequencies(scenario, None)])
+    rays = rays_of(_cone_of(scenario, exponential_below(min(epsilon, LARGEST_EPSILON))))
+    chosen = _Statistics.of(scenario.support, statistics).matrix(rays, masses, finish=False)
+    found = solve(Design(rays, masses, chosen), finish=False)
+    return (found.rays.dense(len(masses)) * found.weights[:, None]).T, masses
+
+
 # --- What is asked for --------------------------------------------------------------------------
 
 
@@ -161,14 +175,14 @@ class _Statistics:
             parts.append(np.array([[float(value)] for value in lattice_of(support).values]))
         return cls(name, tuple(parts))
 
-    def matrix(self, rays: Rays, mu: FloatArray) -> FloatArray:
+    def matrix(self, rays: Rays, mu: FloatArray, finish: bool = True) -> FloatArray:
         """Return F; of several parts each over the least noise that it can have."""
         if len(self.parts) == 1:
             return self.parts[0]
         scaled = []
         for part in self.parts:
             design, sampling = Design(rays, mu, part), float((part**2).sum(axis=1) @ mu)
-            least = solve(design, _ROUGHLY).objective
+            least = solve(design, _ROUGHLY, finish).objective
             noise = max(least - sampling, 1e-6 * (least - design.shift), 1e-300)
             scaled.append(part / math.sqrt(noise))
         return np.hstack(scaled)

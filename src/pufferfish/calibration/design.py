@@ -19,8 +19,8 @@ from pufferfish.numbers import FloatArray, IntArray
 
 #: Rays, one for each of their labels, up to which Newton's method ends the search.
 MOST_NEWTON = 1000
-#: Multiplicative steps: before Newton's method, and where there is none.
-_FIRST_STEPS, _MOST_STEPS = 30, 5000
+#: Multiplicative steps: before Newton's method, for a forecast, and where there is neither.
+_FIRST_STEPS, _FEW_STEPS, _MOST_STEPS = 30, 200, 5000
 #: How near to the bound Newton's method comes, and the multiplicative steps do.
 _NEAR, _NEAR_STEPS = 1e-9, 5e-3
 #: Statistics of low rank, by their singular values, are made regular by so much of them.
@@ -122,10 +122,14 @@ class Design:
         return None
 
 
-def solve(design: Design, near: float = _NEAR_STEPS) -> Solution:
-    """Return the best weights: to 1e-9 of the objective of a few rays, else to a share ``near``."""
-    few = len(design.rays) <= MOST_NEWTON
-    w, bound = _multiplied(design, _FIRST_STEPS if few else _MOST_STEPS, near)
+def solve(design: Design, near: float = _NEAR_STEPS, finish: bool = True) -> Solution:
+    """Return the best weights: to 1e-9 of the objective of a few rays, else to a share ``near``.
+
+    Without ``finish`` to about a share ``near``, in a few hundred steps.
+    """
+    few = finish and len(design.rays) <= MOST_NEWTON
+    steps = _FIRST_STEPS if few else _MOST_STEPS if finish else _FEW_STEPS
+    w, bound = _multiplied(design, steps, near)
     if few:
         ones = np.ones(design.size)
         w, bound = _newton(design, w, design.rays.dense(design.size).T, ones)
@@ -201,6 +205,8 @@ def _projected(
             if rise <= 1e-4 * length * (slope @ step) + 1e-15:
                 break
             length /= 2
+        else:  # beyond what doubles can do
+            break
         nu = nu + length * step
     return w, nu
 
