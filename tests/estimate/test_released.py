@@ -46,7 +46,7 @@ def draws(spec: ReleaseSpec, counts: Any, times: int, seed: int = 7) -> list[Any
     """Released arrays of a column that holds each atom so often."""
     post, entropy = Postprocess(spec), seeded_entropy(seed)
     atoms = np.repeat(np.arange(spec.support.size), counts)
-    return [post.numpy(post.draw(atoms, entropy)) for _ in range(times)]
+    return [post.numpy(post.draw(atoms, entropy)[0]) for _ in range(times)]
 
 
 def truths(spec: ReleaseSpec, counts: Any) -> list[float]:

@@ -112,8 +112,8 @@ def test_verify_proves_the_sets_whatever_the_labels_are(plan: pf.Plan, tmp_path:
     other = Levels(("hi", "lo", "x"))
     for wrong in (Channel(plan.labels.inputs, other, sure.rows),
                   Channel(Levels(("p", "q", "r", "s")), plan.support, sure.rows)):  # fmt: skip
-        with pytest.raises(CheckFailed, match="the labels do not fit"):
-            replace(plan, labels=wrong).verify(scenario)
+        with pytest.raises(InputError, match="the labels do not fit"):
+            replace(plan, labels=wrong)
     # More of an entry of the sets' channel is a larger loss, though the labels hardly change.
     matrix = json.loads(plan.to_json())["channel"]
     matrix["rows"][0][0][1] = hex(80)

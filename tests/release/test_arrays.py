@@ -49,7 +49,7 @@ def test_mutant_noise_in_floats_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
     assert on_lattice()
 
     def draw(self: Any, atoms: Any, entropy: Any = None) -> Any:
-        return np.array([0.1, 0.3])[atoms] + 0.1 * self.mechanism.noise(len(atoms), entropy)
+        return (np.array([0.1, 0.3])[atoms] + 0.1 * self.mechanism.noise(len(atoms), entropy),) * 2
 
     monkeypatch.setattr(Postprocess, "draw", draw)
     monkeypatch.setattr(Postprocess, "numpy", lambda self, values: values)
@@ -85,7 +85,7 @@ def test_the_sum_is_rounded_and_bounds_clamp_after_the_noise() -> None:
 def test_mutants_of_rounding_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def rounded_noise(self: Any, atoms: Any, entropy: Any = None) -> Any:
         noise = self.mechanism.noise(len(atoms), entropy)
-        return np.array([0.25, 0.75])[atoms] + np.round(noise * 0.25)
+        return (np.array([0.25, 0.75])[atoms] + np.round(noise * 0.25),) * 2
 
     monkeypatch.setattr(Postprocess, "numpy", lambda self, values: values)
     monkeypatch.setattr(Postprocess, "draw", rounded_noise)
@@ -97,14 +97,14 @@ def test_mutants_of_bounds_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def until_it_fits(self: Any, atoms: Any, entropy: Any = None) -> Any:
         self.bounds = None
-        values = once(self, atoms, entropy)
+        values, _ = once(self, atoms, entropy)
         while (wrong := (values < 0) | (values > 3)).any():
-            values[wrong] = once(self, atoms[wrong], entropy)
-        return values
+            values[wrong], _ = once(self, atoms[wrong], entropy)
+        return values, values
 
     def before_the_noise(self: Any, atoms: Any, entropy: Any = None) -> Any:
         moved = np.minimum(np.array([0, 1, 5])[atoms], 3)
-        return moved + self.mechanism.noise(len(atoms), entropy)
+        return (moved + self.mechanism.noise(len(atoms), entropy),) * 2
 
     for mutant in (until_it_fits, before_the_noise):
         monkeypatch.setattr(Postprocess, "draw", mutant)

@@ -130,8 +130,14 @@ def test_everything_gives_the_same(tmp_path: Path, support: Support, values: Any
 
 
 def test_a_kept_column_of_the_name_of_the_sets_is_refused(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"s": ["a"], "x (set)": ["mine"], "x": ["low"]})
-    assert list(cells(release_any(frame, set_job(ORDERED)))) == ["x", "x (set)"]
+    frame = pl.DataFrame({"s": ["a"], "x (set)": ["mine"], "x": ["low"], "y": [7]})
+    for keep in ([], ["y"]):  # such a column of the table gives way
+        quiet(release_file, frame, tmp_path / "o.csv", set_job(ORDERED), keep, force=True)
+        held = quiet(release_any, frame, set_job(ORDERED), keep)
+        for shown in (held, pl.read_csv(tmp_path / "o.csv")):
+            assert list(cells(shown)) == ["x", "x (set)", *keep]
+            assert cells(shown)["x (set)"] != ["mine"]
+    (tmp_path / "o.csv").unlink()
     for call in (
         lambda: release_any(frame, set_job(ORDERED), ["x (set)"]),
         lambda: release_file(frame, tmp_path / "o.csv", set_job(ORDERED), ["x (set)"]),

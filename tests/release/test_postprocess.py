@@ -189,7 +189,7 @@ def test_what_fits_64_bits_is_released() -> None:
     check_releasable(job([0, 1], 2.0**56))
     # One draw in 6e27 is further away than 64 scales.
     post = Postprocess(job([2**63 - 1 - 64], 1.0))
-    draws = post.draw(np.zeros(100_000, dtype=np.int64))
+    draws, _ = post.draw(np.zeros(100_000, dtype=np.int64))
     assert (np.abs(draws - (2**63 - 65)) <= 64).all()
 
 

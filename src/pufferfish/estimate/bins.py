@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bins: neighbouring values taken together, where one by one they are lost in noise."""
 
-import math
 from bisect import bisect_right
-from collections.abc import Iterable
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -31,41 +30,38 @@ def read_bins(support: Support, bins: Any) -> FloatArray:
         if bins < 1:
             raise InputError(f"bins must be at least 1, but {bins} was given")
         cells = int(lattice.index[-1]) + 1
-        return _indicators(at * int(bins) // cells for at in lattice.index.tolist())
+        places = [at * int(bins) // cells for at in lattice.index.tolist()]
+    else:
+        *edges, last = _edges(support, bins)
+        places = [bisect_right(edges, v) - 1 if v <= last else -1 for v in lattice.values]
+    found: FloatArray = np.array(places)[:, None] == np.unique([k for k in places if k >= 0])
+    return found.astype(np.float64)
+
+
+def _edges(support: Support, bins: Any) -> list[Fraction]:
     names = support.names if isinstance(support, Levels) else ()
     given = [bins] if isinstance(bins, str) or not np.iterable(bins) else list(bins)
     edges = [
-        names.index(edge) if edge in names else parse_number(edge, "an edge of bins")
+        Fraction(names.index(edge)) if edge in names else parse_number(edge, "an edge of bins")
         for edge in given
     ]
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise InputError(
             f"bins are a whole number, or at least two increasing edges, but {bins!r} was given"
         )
-    last = len(edges) - 1
-    places = (last - (v == edges[-1]) if v >= edges[-1] else bisect_right(edges, v) - 1
-              for v in lattice.values)  # fmt: skip
-    return _indicators(place if place < last else -1 for place in places)
+    return edges
 
 
 def offered_bins(support: Support, solve: LeastSquares, rows: float) -> FloatArray:
     """Return the most bins of equal width that stand out of the noise; there may be none.
 
-    Those of which the root mean square of the standard errors is at most half of the average share.
     Errors are taken for rows distributed as the weights mu: with nothing but the number of rows
     known of the release, the choice does not bias what is estimated in the bins.
     """
     for number in _NUMBERS:
         sets = read_bins(support, number)
         if number < support.size:
-            errors, usable = solve.errors(sets, rows)
-            if usable and math.sqrt((errors**2).mean()) <= _CLEAR / sets.shape[1]:
+            error = solve.error(sets, rows)
+            if error is not None and error <= _CLEAR / sets.shape[1]:
                 return sets
     return np.zeros((support.size, 0))
-
-
-def _indicators(places: Iterable[int]) -> FloatArray:
-    """Return indicators of the places that occur, but of -1, which is none."""
-    each = np.fromiter(places, dtype=np.int64)
-    found: FloatArray = (each[:, None] == np.unique(each[each >= 0])).astype(np.float64)
-    return found

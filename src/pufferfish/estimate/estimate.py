@@ -11,10 +11,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pufferfish.errors import InputError, listed
 from pufferfish.estimate.bins import offered_bins, read_bins
@@ -36,6 +36,7 @@ _ROUNDING = 1e-6
 _NO_VARIANCE = 1e-12
 #: A distribution function may miss a quantile by this.
 _TIE = 1e-9
+_COLUMNS = ("kind", "label", "estimate", "standard_error", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ class Estimate:
         By value or ordered level, the share of rows up to it.
     quantiles : dict of str to Figure
         Values, or codes of ordered levels, by what was asked for; none where a frequency cannot
-        be estimated. From the nearest distribution function that never falls; the interval is
-        that of the distribution function, inverted.
+        be estimated. From the nearest frequencies that are not negative; the interval is that of
+        the distribution function, inverted.
     bins : dict of str to Figure
         Shares of the bins, by their first and last value.
     mostly_noise : bool
@@ -131,24 +132,17 @@ class Estimate:
             kind (mean, variance, quantile, bin, frequency or cdf), label, estimate,
             standard_error, low and high (of the 95 % interval); None where there is no estimate.
         """
-        kinds: dict[str, Mapping[str, Figure | None]] = {
+        kinds: dict[str, Mapping[Any, Figure | None]] = {
+            "mean": {None: self.mean},
+            "variance": {None: self.variance},
             "quantile": self.quantiles,
             "bin": self.bins,
             "frequency": {**self.frequencies, **dict.fromkeys(self.not_estimable)},
             "cdf": self.cdf,
         }
-        rows: list[tuple[str, str | None, Figure | None]]
-        rows = [("mean", None, self.mean), ("variance", None, self.variance)]
-        rows += [(kind, *each) for kind, figures in kinds.items() for each in figures.items()]
+        rows = [(kind, *each) for kind, figures in kinds.items() for each in figures.items()]
         return [
-            {
-                "kind": kind,
-                "label": label,
-                "estimate": figure and figure.estimate,
-                "standard_error": figure and figure.standard_error,
-                "low": figure and figure.interval[0],
-                "high": figure and figure.interval[1],
-            }
+            dict(zip(_COLUMNS, (kind, label, *_numbers(figure)), strict=True))
             for kind, label, figure in rows
         ]
 
@@ -156,25 +150,37 @@ class Estimate:
         """Return these rows as a ``pyarrow.Table``."""
         import pyarrow as pa  # slow to import
 
-        names = ("estimate", "standard_error", "low", "high")
-        types = [("kind", pa.string()), ("label", pa.string()), *((n, pa.float64()) for n in names)]
-        return pa.Table.from_pylist(self.to_dicts(), schema=pa.schema(types))
+        types = [pa.string()] * 2 + [pa.float64()] * 4
+        return pa.Table.from_pylist(
+            self.to_dicts(), pa.schema(list(zip(_COLUMNS, types, strict=True)))
+        )
 
     def to_pandas(self) -> Any:
         """Return these rows as a ``pandas.DataFrame``."""
         return self.to_arrow().to_pandas()
 
 
+def _numbers(figure: Figure | None) -> tuple[float | None, ...]:
+    if figure is None:
+        return (None,) * 4
+    return figure.estimate, figure.standard_error, *figure.interval
+
+
 class _Sample:
     """Rows by output, of which sums of w(Y) are taken."""
 
     def __init__(self, counts: FloatArray, solve: LeastSquares, simplex: bool) -> None:
-        self.solve, self.rows = solve, float(counts.sum())
+        self.solve, self.rows, self.simplex = solve, float(counts.sum()), simplex
         self.outputs = counts / self.rows
-        self.p = np.maximum(self.outputs @ solve.single[0], 0.0)
-        self.p /= self.p.sum()
+        unbiased = self.outputs @ solve.single[0]
+        self.p = np.maximum(unbiased, 0.0) / np.maximum(unbiased, 0.0).sum()
         self._chances = self.p @ solve.matrix
-        self.on_simplex = solve.on_simplex(self.outputs) if simplex else None
+        self._negative = unbiased.min() < -(_ROUNDING**2)
+
+    @cached_property
+    def nearest(self) -> FloatArray:
+        """The nearest frequencies that are not negative."""
+        return self.solve.on_simplex(self.outputs) if self._negative else self.p
 
     def mean_of(self, weights: FloatArray) -> Any:
         """Return the means of w(Y)."""
@@ -186,16 +192,25 @@ class _Sample:
         rest = np.asarray(squares - known)
         return np.sqrt(np.where(rest > _NO_VARIANCE * squares, rest, 0.0) / self.rows)
 
-    def shares(
-        self, sets: FloatArray, weights: FloatArray, usable: NDArray[np.bool_]
-    ) -> list[Figure | None]:
-        """Return figures of the shares of sets of values: their indicators, shape (n_x, k)."""
+    def moved(self, figure: Figure, linear: FloatArray, low: float, high: float) -> Figure:
+        """Return an estimate of the nearest frequencies, if these are asked for.
+
+        The interval is that of the unbiased one, where it may lie.
+        """
+        if not self.simplex:
+            return figure
+        first, last = (min(max(end, low), high) for end in figure.interval)
+        return Figure(float(self.nearest @ linear), figure.standard_error, (first, last))
+
+    def shares(self, names: Sequence[str], sets: FloatArray) -> dict[str, Figure]:
+        """Return the shares of sets of values that can be estimated: their indicators, (n_x, k)."""
+        weights, usable = self.solve.weights(sets)
         values, errors = self.mean_of(weights), self.errors(weights, self.p @ sets)
-        found = [Figure(*each) for each in zip(values.tolist(), errors.tolist(), strict=True)]
-        if self.on_simplex is not None:
-            moved = (self.on_simplex @ sets).tolist()
-            found = [_moved(f, share, 0.0, 1.0) for f, share in zip(found, moved, strict=True)]
-        return [f if known else None for f, known in zip(found, usable.tolist(), strict=True)]
+        return {
+            name: self.moved(Figure(float(values[k]), float(errors[k])), sets[:, k], 0.0, 1.0)
+            for k, name in enumerate(names)
+            if usable[k]
+        }
 
 
 def by_matrix(
@@ -207,32 +222,29 @@ def by_matrix(
     simplex: bool = False,
 ) -> Estimate:
     """Return estimates by weighted least squares, given rows by output of a finite channel."""
-    weights, usable = solve.single
-    ordered = support.ordered
-    if bins is not None and not ordered:
+    if bins is not None and not support.ordered:
         raise InputError("bins are for numbers and for levels with an order")
+    weights, usable = solve.single
     names = [support.name(x) for x in range(support.size)]
     sample = _Sample(counts, solve, simplex)
-    single = np.eye(support.size)
     values, errors = sample.mean_of(weights), sample.errors(weights, sample.p)
     for x in np.flatnonzero(usable):
         largest = float(np.abs(weights[:, x]).max()) / sample.rows
         share = Figure(float(values[x]), float(errors[x]))
         check_possible(share, 0.0, 1.0, largest, support.size)
     facts: dict[str, Any] = {
-        "frequencies": _named(names, sample.shares(single, weights, usable)),
+        "frequencies": sample.shares(names, np.eye(support.size)),
         "not_estimable": tuple(name for name, u in zip(names, usable, strict=True) if not u),
         "mostly_noise": bool((~usable | (errors > values)).mean() > 0.5),
         "mean": None,
         "variance": None,
     }
-    if ordered:
+    if support.ordered:
         lattice, whole = lattice_of(support), bool(usable.all())
         facts["mean"], facts["variance"] = _moments(sample, whole, lattice)
-        upto = np.triu(np.ones_like(single))
-        solved = (np.cumsum(weights, axis=1), usable) if whole else solve.weights(upto)
-        facts["cdf"] = _named(names, [*sample.shares(upto, *solved)[:-1], Figure(1.0, 0.0)])
-        facts["quantiles"] = _quantiles(sample, solved[0], lattice, quantiles) if whole else {}
+        upto = np.triu(np.ones((support.size, support.size)))
+        facts["cdf"] = sample.shares(names, upto) | {names[-1]: Figure(1.0, 0.0)}
+        facts["quantiles"] = _quantiles(sample, lattice, quantiles) if whole else {}
         sets = np.zeros((support.size, 0))
         if bins is not None:
             sets = read_bins(support, bins)
@@ -240,12 +252,8 @@ def by_matrix(
             sets = offered_bins(support, solve, sample.rows)
         parts = [np.flatnonzero(column) for column in sets.T]
         labels = [names[p[0]] + f" to {names[p[-1]]}" * (len(p) > 1) for p in parts]
-        facts["bins"] = _named(labels, sample.shares(sets, *solve.weights(sets)))
+        facts["bins"] = sample.shares(labels, sets)
     return Estimate(int(sample.rows), simplex=simplex, **facts)
-
-
-def _named(names: Sequence[str], figures: Sequence[Figure | None]) -> dict[str, Figure]:
-    return {n: figure for n, figure in zip(names, figures, strict=True) if figure is not None}
 
 
 def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | None, Figure | None]:
@@ -276,28 +284,22 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
             float(spread + own), math.hypot(around, math.sqrt(2) * mean.standard_error**2)
         )
         check_possible(variance, 0.0, 1.0, 2 * (largest + float(np.abs(second).max()) / rows))
-    if sample.on_simplex is not None:
-        of_t = float(sample.on_simplex @ t)
-        mean = _moved(mean, of_t, -1.0, 1.0)
-        spread = float(sample.on_simplex @ (t - of_t) ** 2)
-        variance = variance and _moved(variance, spread, 0.0, 1.0)
+    mean = sample.moved(mean, t, -1.0, 1.0)
+    variance = variance and sample.moved(variance, (t - mean.estimate) ** 2, 0.0, 1.0)
     middle = lattice.step * (lattice.origin + Fraction(last, 2))
     return _in_units(mean, unit, float(middle)), variance and _in_units(variance, unit**2)
 
 
-def _quantiles(
-    sample: _Sample, weights: FloatArray, lattice: Lattice, asked: Sequence[Number]
-) -> dict[str, Figure]:
-    """Return quantiles; ``weights`` are those of the distribution function.
+def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> dict[str, Figure]:
+    """Return quantiles, from the nearest distribution.
 
     The quantile of level q is the least value Q whose share F(Q) of rows up to it is at least q.
     Its interval reaches from the first value at which that of F reaches up to q, to the first from
     which on that of F lies above q. It misses Q to one side only where the interval of F at Q does,
     and to the other only where that at the value before does: once in 40 times each.
     """
+    weights = np.cumsum(sample.solve.single[0], axis=1)
     upto, errors = sample.mean_of(weights), sample.errors(weights, np.cumsum(sample.p))
-    least, nearest = upto + REACH * errors, sample.on_simplex
-    nearest = _increasing(upto, errors) if nearest is None else np.cumsum(nearest)
     surely = np.minimum.accumulate((upto - REACH * errors)[::-1])[::-1]
     found = {}
     for each in asked:
@@ -307,30 +309,11 @@ def _quantiles(
         places = [
             # The last value has the share 1, whatever rounding makes of it.
             float(lattice.value(int(np.argmax(np.append(share[:-1], 1.0) >= float(q) - _TIE))))
-            for share in (nearest, least, surely)
+            for share in (np.cumsum(sample.nearest), upto + REACH * errors, surely)
         ]
         ends = min(places), max(places)
         found[show(q)] = Figure(places[0], (ends[1] - ends[0]) / (2 * REACH), ends)
     return found
-
-
-def _increasing(values: FloatArray, errors: FloatArray) -> FloatArray:
-    """Return the nearest values that never fall, weighted by 1/error^2 (isotonic regression)."""
-    levels: list[tuple[float, float, int]] = []
-    for value, weight in zip(values.tolist(), (1 / (errors**2 + 1e-18)).tolist(), strict=True):
-        level, total, size = value, weight, 1
-        while levels and levels[-1][0] > level:
-            before, other, more = levels.pop()
-            level = (level * total + before * other) / (total + other)
-            total, size = total + other, size + more
-        levels.append((level, total, size))
-    return np.repeat([level for level, _, _ in levels], [size for _, _, size in levels])
-
-
-def _moved(figure: Figure, estimate: float, low: float, high: float) -> Figure:
-    """Return an estimate on the simplex, with the interval of the unbiased one where it may lie."""
-    first, last = (min(max(end, low), high) for end in figure.interval)
-    return Figure(estimate, figure.standard_error, (first, last))
 
 
 def _in_units(figure: Figure, unit: float, middle: float = 0.0) -> Figure:

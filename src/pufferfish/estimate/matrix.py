@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,17 +49,13 @@ class FiniteChannel:
     """
 
     def __init__(self, post: Postprocess, support: Support) -> None:
-        mechanism = post.mechanism
-        self._exact = isinstance(mechanism, Channel)
+        mechanism, shown = post.mechanism, post.published()
+        self._exact = bool(shown)
         if isinstance(mechanism, Channel):
-            outcomes = post.outcomes()
-            if post.sets is not None:
-                outcomes = np.arange(post.sets.size)
-            elif post.labels is not None:  # all that is left of the sets
-                mechanism = mechanism.then(post.labels)
-            self.values, place = np.unique(outcomes, return_inverse=True)
+            channel, values = shown[-1]
+            self.values, place = np.unique(values, return_inverse=True)
             self.matrix: FloatArray = np.zeros((support.size, len(self.values)))
-            np.add.at(self.matrix.T, place, mechanism.matrix.T)
+            np.add.at(self.matrix.T, place, channel.matrix.T)
         else:
             lattice = lattice_of(support)
             atoms = lattice.index + np.int64(lattice.origin)
@@ -149,11 +146,14 @@ class LeastSquares:
         """The weights for the frequency of each value, and which of them are of use."""
         return self.weights(np.eye(len(self.matrix)))
 
-    def errors(self, functionals: FloatArray, rows: float) -> tuple[FloatArray, bool]:
-        """Return the standard errors for rows distributed as mu, and whether all are of use."""
+    def error(self, functionals: FloatArray, rows: float, p: Any = None) -> float | None:
+        """Return the root mean square of their standard errors, where all are of use.
+
+        ``p`` are the frequencies of the values, by default the weights.
+        """
         w, usable = self.weights(functionals)
-        variances = self.mu @ (self.matrix @ w**2 - functionals**2)
-        return np.sqrt(variances.clip(0.0) / rows), bool(usable.all())
+        variances = (self.mu if p is None else p) @ (self.matrix @ w**2 - functionals**2)
+        return math.sqrt(variances.clip(0.0).mean() / rows) if usable.all() else None
 
     def on_simplex(self, shares: FloatArray) -> FloatArray:
         """Return the frequencies f >= 0 of sum 1 whose f M is nearest to the shares of outputs.
@@ -236,7 +236,7 @@ def expected_errors(
     elif spread is not None:
         shown = mechanism if labels is None else mechanism.then(labels)
         noise = math.sqrt(shown.mse(np.rint(p * 2**40).astype(int).tolist()))
-    found: list[float | None] = [None, None, None]
+    found: list[float | None] = [None]
     if rows and support.size <= _MOST_FORETOLD:
         if isinstance(mechanism, Channel):
             matrix = mechanism.matrix
@@ -244,9 +244,6 @@ def expected_errors(
             atoms = lattice_of(support).index
             matrix = _noise_matrix(_cuts(atoms.tolist()), atoms, mechanism)
         solve = LeastSquares(matrix, weights)
-        for k, each in enumerate(functionals):
-            w, usable = solve.weights(each)
-            variances = (p @ (matrix @ w**2 - each**2)).clip(0.0) / rows
-            found[k] = math.sqrt(variances.mean()) if usable.all() else None
-    share, cdf, exact = found
+        found = [solve.error(each, rows, p) for each in functionals]
+    share, cdf, exact = (*found, None, None)[:3]
     return Expected(float(p.max()), spread, noise, mean if exact is None else exact, share, cdf)

@@ -101,18 +101,7 @@ class Channel:
         return outputs
 
     def then(self, other: "Channel") -> "Channel":
-        """Return the channel that sends each output of this one through another, exactly.
-
-        Parameters
-        ----------
-        other : Channel
-            Its inputs are the outputs of this channel.
-
-        Raises
-        ------
-        InputError
-            If they are not.
-        """
+        """Return the channel that sends each output of this one through another, exactly."""
         if other.inputs != self.outputs:
             raise InputError("the inputs of the second channel are not the outputs of the first")
         common = math.lcm(*other.denominators)

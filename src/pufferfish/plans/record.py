@@ -90,16 +90,13 @@ def write_record(
         "not_covered": _not_covered(plan, spec),
     }
     if checked_flag(publish, "publish"):
-        file: Any = schema.support_file(plan.support)
-        record["support"] = schema.to_json_values(file)
+        told: dict[str, Any] = {"support": schema.support_file(plan.support)}
         if isinstance(report.mechanism, Channel):
-            file = schema.channel_file(report.mechanism)
-            record["channel"] = schema.to_json_values(file)
-            if plan.labels is not None:
-                file = schema.channel_file(plan.labels)
-                record["labels"] = schema.to_json_values(file)
+            told["channel"] = schema.channel_file(report.mechanism)
+            told["labels"] = plan.labels and schema.channel_file(plan.labels)
         else:
-            record["scale"] = report.mechanism.scale
+            told["scale"] = report.mechanism.scale
+        record |= {name: schema.to_json_values(entry) for name, entry in told.items()}
     write_json(path, record, force=force)
 
 
@@ -124,12 +121,10 @@ def read_record(path: str | Path) -> ReleaseSpec:
         file: _Published = schema.converted(data, _Published)
         if file.support is not None and (file.scale is None) != (file.channel is None):
             support = schema.support_of(file.support)
-            mechanism = schema.applied_of(file.scale, file.channel, support)
             return ReleaseSpec(
                 Coding(file.column, support),
                 support,
-                mechanism,
-                schema.labels_of(file.labels, mechanism, support),
+                *schema.mechanism_of(file, support),
                 bounds=file.bounds,  # type: ignore[arg-type]  # they become exact there
                 round=file.rounded,
                 labels_only=file.labels is not None and file.set_column is None,

@@ -17,7 +17,7 @@ import numpy as np
 
 from pufferfish.errors import InputError
 from pufferfish.loss.certificate import Certificate, LossBound
-from pufferfish.mechanisms.channel import Channel, check_labels
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_epsilon, parse_number, show
 from pufferfish.plans.distortion import Distortion
@@ -138,13 +138,13 @@ def facts_of(data: Any) -> dict[str, Any]:
     if len(set(columns)) < len(columns):
         raise InputError("its columns (cleaning, secret, unit) must differ")
     support = support_of(file.support)
-    applied = applied_of(file.scale, file.channel, support)
+    applied, labels = mechanism_of(file, support)
     if file.weights and (len(file.weights) != support.size or not any(file.weights)):
         raise InputError("its weights must be numbers from 0 to 1, one for each value, not all 0")
     facts = msgspec.structs.asdict(file) | {
         "epsilon_exact": parse_epsilon(file.epsilon_exact),
         "applied": applied,
-        "labels": labels_of(file.labels, applied, support),
+        "labels": labels,
         "support": support,
         "coding": file.coding and Coding(support=support, **msgspec.structs.asdict(file.coding)),
         "regions": tuple(each and region_rule(**each) for each in file.regions),
@@ -236,27 +236,20 @@ def channel_file(channel: Channel) -> Matrix:
     return Matrix(support_file(channel.outputs), rows)
 
 
-def applied_of(
-    scale: float | None, channel: Matrix | None, support: Support
-) -> Channel | DiscreteLaplace:
-    """Return the mechanism that two entries stand for, one of which is None."""
-    if channel is None:
-        step = support.step if isinstance(support, Lattice) else Fraction(1)
-        return DiscreteLaplace(scale or 0.0, step)
-    return _channel_of(channel, support, "channel")
+def mechanism_of(file: Any, support: Support) -> tuple[Channel | DiscreteLaplace, Channel | None]:
+    """Return the mechanism, and the labels, that the entries scale, channel and labels stand for.
 
-
-def labels_of(
-    file: Matrix | None, applied: Channel | DiscreteLaplace, support: Support
-) -> Channel | None:
-    """Return the labels of the sets that a channel publishes, which an entry stands for."""
-    if file is None:
-        return None
-    if not isinstance(applied, Channel):
+    One of scale and channel is None.
+    """
+    if file.channel is not None:
+        channel = _channel_of(file.channel, support, "channel")
+        if file.labels is None:
+            return channel, None
+        return channel, _channel_of(file.labels, channel.outputs, "matrix of labels")
+    if file.labels is not None:
         raise InputError("it has labels, but no channel that publishes sets of values")
-    labels = _channel_of(file, applied.outputs, "matrix of labels")
-    check_labels(labels, applied, support)
-    return labels
+    step = support.step if isinstance(support, Lattice) else Fraction(1)
+    return DiscreteLaplace(file.scale or 0.0, step), None
 
 
 def _channel_of(file: Matrix, inputs: Support, what: str) -> Channel:

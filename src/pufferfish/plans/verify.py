@@ -43,6 +43,10 @@ class Guarantee:
     digest: str
     regions: tuple[Rule | None, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.labels is not None:
+            check_labels(self.labels, self.applied, self.support)
+
     @property
     def channel(self) -> Channel | None:
         """The channel that values go through; None for noise."""
@@ -90,11 +94,6 @@ def verify(
             "use --other-prior (other_prior=True)"
         )
     _check_support(promise, scenario.support, other_prior)
-    if promise.labels is not None:
-        try:
-            check_labels(promise.labels, promise.applied, promise.support)
-        except InputError as error:
-            raise CheckFailed(str(error)) from None
     if promise.unit is not None and not any(scenario.strata):
         raise CheckFailed(
             f"the plan is for the rows of one person together (by column {promise.unit!r}), but "

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.files import PendingFile, checked_target
 from pufferfish.numbers import checked_flag
-from pufferfish.release.rows import Progress, Reader
+from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import explained, sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.tables.frames import raw_cells
@@ -155,13 +155,11 @@ def release_any(
         raise InputError(
             "sets=True is for channels that publish sets of values, without labels_only=True"
         )
-    *released, _ = _in_memory(reader, batches)
+    released, _ = _in_memory(reader, batches)
     if isinstance(known, nw.Series):
-        names = [known.name, known.name and set_column(known.name)]
-        released = [
-            _series(name, values, known).to_native()
-            for name, values in zip(names, released, strict=False)
-        ]
+        names = known.name, known.name and set_column(known.name)
+        both = zip(names, released, strict=False)
+        released = [_series(name, values, known).to_native() for name, values in both]
     return tuple(released) if sets else released[0]
 
 
@@ -170,37 +168,31 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     table = open_table(eager.to_native())
     reader = Reader(spec, table, keep, seed)
     # Kept columns need not become Arrow arrays.
-    *released, usable = _in_memory(reader, table.batches(reader.counted))
+    released, usable = _in_memory(reader, table.batches(reader.counted))
     names = dict(zip(table.columns, eager.columns, strict=True))
-    columns = [names[reader.public]]
-    if reader.set_column is not None:
-        columns.append(names.setdefault(reader.set_column, reader.set_column))
-    answers = [_series(*each, eager) for each in zip(columns, released, strict=True)]
+    columns = [names[reader.public], reader.set_column]
+    answers = [_series(*each, eager) for each in zip(columns, released, strict=False)]
+    wide = answers[0].to_frame()
     if reader.keep:
         kept = eager.select([names[name] for name in reader.keep]).filter(usable.tolist())
-        wide = nw.maybe_reset_index(kept).with_columns(*answers)
-        answer = wide.select([names[name] for name in reader.written])
-    else:
-        answer = answers[0].to_frame().with_columns(*answers[1:])
+        wide = nw.maybe_reset_index(kept)
+    answer = wide.with_columns(*answers).select([names.get(name, name) for name in reader.written])
     if isinstance(frame, nw.LazyFrame):
         answer = answer.lazy(backend=frame.implementation)
     return answer.to_native()
 
 
-def _in_memory(reader: Reader, batches: Iterable[pa.RecordBatch]) -> list[npt.NDArray[Any]]:
-    """Return all that is released of batches, as arrays, and which of the rows these are.
-
-    The first array are values, the second one sets, where these are published.
-    """
+def _in_memory(
+    reader: Reader, batches: Iterable[pa.RecordBatch]
+) -> tuple[list[npt.NDArray[Any]], BoolArray]:
+    """Return the released column and that of the sets, where there is one, and the rows of both."""
     nothing = np.zeros(0, dtype=np.int64)
     parts = [(nothing, nothing, nothing.astype(bool))]
     parts += [(*reader.draw(atoms), usable) for _, atoms, usable in reader.read(batches)]
     reader.report()
     values, sets, usable = (np.concatenate(part) for part in zip(*parts, strict=True))
-    released = [reader.post.numpy(values)]
-    if reader.post.sets is not None:
-        released.append(np.array(reader.post.sets.names)[sets])
-    return [*released, usable]
+    names = [] if reader.post.sets is None else [np.array(reader.post.sets.names)[sets]]
+    return [reader.post.numpy(values), *names], usable
 
 
 def _series(name: Any, values: Any, like: Any) -> Any:

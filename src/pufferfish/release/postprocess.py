@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError
-from pufferfish.mechanisms.channel import Channel, check_labels
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import Entropy
 from pufferfish.numbers import IntArray, show
 from pufferfish.release.decimals import rounded, to_doubles
@@ -39,7 +39,7 @@ class Postprocess:
 
     def __init__(self, spec: ReleaseSpec) -> None:
         self.mechanism, self.labels, self.levels = spec.mechanism, spec.labels, None
-        self.sets = _sets_of(spec)
+        self.sets = spec.sets
         scale, outputs = 0.0, spec.support
         if isinstance(spec.mechanism, Channel):
             _check_channel(spec, spec.mechanism)
@@ -66,14 +66,16 @@ class Postprocess:
             low, high = spec.bounds
             self.levels = spec.support if low >= 0 and high < spec.support.size else None
 
-    def draw(self, atoms: IntArray, entropy: Entropy | None = None) -> IntArray:
+    def draw(self, atoms: IntArray, entropy: Entropy | None = None) -> tuple[IntArray, IntArray]:
         """Return released values for atoms, in steps or as positions among ``levels``.
 
-        Where there are labels, these are positions of sets, from which :meth:`label` draws.
+        Behind them the outputs of a channel, which are the sets where there are labels.
         """
         if isinstance(self.mechanism, Channel):
-            outputs = self.mechanism.draw(atoms, entropy)
-            return outputs if self.labels else self.finish(self._units[outputs])
+            drawn = outputs = self.mechanism.draw(atoms, entropy)
+            if self.labels is not None:
+                drawn = self.labels.draw(outputs, entropy)
+            return self.finish(self._units[drawn]), outputs
         units, noise = self._units[atoms], self.mechanism.noise(len(atoms), entropy)
         total: IntArray = units + noise
         # Where a sum went round, both operands have one sign and it has the other.
@@ -81,11 +83,7 @@ class Postprocess:
             raise InputError(
                 "a released value would lie beyond 64 bits; it is refused, not wrapped"
             )
-        return self.finish(total)
-
-    def label(self, sets: IntArray, entropy: Entropy | None = None) -> IntArray:
-        """Return a released value for each set that was drawn, where there are labels."""
-        return sets if self.labels is None else self._units[self.labels.draw(sets, entropy)]
+        return self.finish(total), total
 
     def finish(self, values: IntArray) -> IntArray:
         """Round draws (in steps of the outputs) where asked for, then move them into bounds."""
@@ -93,9 +91,18 @@ class Postprocess:
             values = rounded(values, self._fine)
         return values if self.bounds is None else np.clip(values, *self.bounds)
 
-    def outcomes(self) -> IntArray:
-        """Return what each output of a channel is published as."""
-        return self.finish(self._units)
+    def published(self) -> list[tuple[Channel, IntArray]]:
+        """Return, for noise nothing, what leads to each published column and what it shows.
+
+        Of two columns, labels and sets, the last one tells more.
+        """
+        channel = self.mechanism
+        if not isinstance(channel, Channel):
+            return []
+        if self.labels is None:
+            return [(channel, self.finish(self._units))]
+        sets = [] if self.sets is None else [(channel, np.arange(self.sets.size))]
+        return [(channel.then(self.labels), self._units), *sets]
 
     def edge(self, value: int) -> int:
         """Return the least draw, in steps of the outputs, that is rounded to ``value`` or above."""
@@ -118,40 +125,19 @@ class Postprocess:
         ``rows`` are the released rows by input of a channel: it can where every input that occurs
         is always published as one value, or set, of its own.
         """
-        channel = self.mechanism
-        if not isinstance(channel, Channel):
-            return channel.scale == 0
-        occurring = channel.rows[rows > 0] > 0
-        if self.labels is None:
-            return _tells(occurring, self.outcomes())
-        by_label = occurring @ (self.labels.rows > 0)
-        by_set = self.sets is not None and _tells(occurring, np.arange(occurring.shape[1]))
-        return by_set or _tells(by_label, self._units)
+        if not isinstance(self.mechanism, Channel):
+            return self.mechanism.scale == 0
+        for channel, shown in self.published():
+            results = [{*shown[row].tolist()} for row in channel.rows[rows > 0] > 0]
+            sure = all(len(result) == 1 for result in results)
+            if results and sure and len(set().union(*results)) == len(results):
+                return True
+        return False
 
 
 def check_releasable(spec: ReleaseSpec) -> None:
     """Refuse options or results that no table could be released with."""
     Postprocess(spec)
-
-
-def _tells(possible: npt.NDArray[np.bool_], shown: IntArray) -> bool:
-    """Return whether every row always gives one value of its own; ``shown`` are those by column."""
-    results = [{*shown[row].tolist()} for row in possible]
-    sure = all(len(result) == 1 for result in results)
-    return bool(results) and sure and len(set().union(*results)) == len(results)
-
-
-def _sets_of(spec: ReleaseSpec) -> Levels | None:
-    """Return the sets that are published beside labels."""
-    if spec.labels is None:
-        if spec.labels_only:
-            raise InputError(
-                "--labels-only (labels_only) is for channels that publish sets of values, but this "
-                "plan has none: it has no column of sets to leave out"
-            )
-        return None
-    check_labels(spec.labels, spec.mechanism, spec.support)
-    return None if spec.labels_only else spec.labels.inputs  # type: ignore[return-value]  # checked
 
 
 def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:

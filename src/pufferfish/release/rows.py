@@ -124,8 +124,8 @@ class Reader:
         self.written = tuple(
             name
             for column in table.columns
+            if column in {public, *kept}
             for name in (released if column == public else (column,))
-            if name in {*released, *kept}
         )
 
     def read(
@@ -172,8 +172,7 @@ class Reader:
 
     def draw(self, atoms: IntArray) -> tuple[IntArray, IntArray]:
         """Return released values for atoms, and the sets that labels were drawn from."""
-        drawn = self.post.draw(atoms, self._entropy)
-        return self.post.label(drawn, self._entropy), drawn
+        return self.post.draw(atoms, self._entropy)
 
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""

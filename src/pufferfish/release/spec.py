@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypedDict
 
 from pufferfish.errors import InputError, PufferfishError, did_you_mean
-from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, float_up, parse_number, parse_text, show
 from pufferfish.support import Levels, Support
@@ -96,10 +96,23 @@ class ReleaseSpec:
             )
         for flag in ("round", "allow_unchanged", "labels_only"):
             checked_flag(getattr(self, flag), flag)
+        if self.labels is not None:
+            check_labels(self.labels, self.mechanism, self.support)
+        elif self.labels_only:
+            raise InputError(
+                "--labels-only (labels_only) is for channels that publish sets of values, but this "
+                "plan has none: it has no column of sets to leave out"
+            )
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _checked_bounds(self.bounds, self.support))
         if self.min_scale is not None:
             object.__setattr__(self, "min_scale", _checked_min_scale(self.min_scale))
+
+    @property
+    def sets(self) -> Levels | None:
+        """The sets of values that are published beside labels."""
+        inputs = None if self.labels is None or self.labels_only else self.labels.inputs
+        return inputs if isinstance(inputs, Levels) else None
 
 
 @dataclass(frozen=True)
