@@ -155,6 +155,12 @@ def test_sets_count_wherever_they_are(plan: pf.Plan, tmp_path: Path) -> None:
     assert plan.estimate(renamed, column="y") == want
     both = renamed.rename({"x (set)": "y (set)"})
     assert plan.estimate(both, column="y") == plan.estimate(both, column="y (set)") == want
+    with pytest.raises(InputError, match="no column 'z' in the Polars dataframe"):
+        plan.estimate(frame, column="z")
+    with pytest.raises(InputError, match="as many labels as sets"):
+        plan.estimate((labels, sets[1:]))
+    with pytest.raises(InputError, match="there is nothing to estimate from"):
+        plan.estimate(([], []))
     alone = plan.estimate(labels)
     assert alone.from_labels
     for form in (frame.select("x"), labels.to_list()):
@@ -187,7 +193,7 @@ def test_sets_that_are_never_published(plan: pf.Plan) -> None:
     with pytest.raises(InputError, match=r"'x \(set\)' of .* holds none of the sets that the chan"):
         plan.estimate(wrong)
     assert plan.estimate(wrong, labels_only=True).from_labels
-    for form in (["{hi}"], (["lo"], ["hi", "{hi}"])):
+    for form in (["{hi}"], (["lo"] * 2, ["hi", "{hi}"])):
         with pytest.raises(InputError, match="cell that is no released level"):
             plan.estimate(form)
     assert plan.channel is not None

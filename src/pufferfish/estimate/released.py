@@ -85,8 +85,10 @@ def _read(
         released = pa.Table.from_batches([released])
     sets = spec.labels is not None and not spec.labels_only
     if spec.labels is not None and isinstance(released, tuple) and len(released) == 2:
-        both = all(hasattr(part, "__len__") and not isinstance(part, str) for part in released)
-        released = released[sets] if both else released
+        if all(hasattr(part, "__len__") and not isinstance(part, str) for part in released):
+            if len(released[0]) != len(released[1]):
+                raise InputError("there must be as many labels as sets, for each row has both")
+            released = released[sets]
     known = nw.from_native(released, allow_series=True, pass_through=True)
     of_sets = text_file = False
     if isinstance(released, str | Path) or isinstance(known, nw.DataFrame | nw.LazyFrame):
@@ -119,19 +121,19 @@ def _read(
 
 def _column(table: Table, spec: ReleaseSpec, column: str | None, sets: bool) -> tuple[str, bool]:
     """Return the column that estimates come from, and whether it is there as that of the sets."""
-    names = [] if spec.coding is None else [spec.coding.column]
-    if column is None and names:
-        column = names[0]
-        shown = guarded(texts([column]))[0].as_py()  # the name in a text file
-        column = shown if shown in table.columns and column not in table.columns else column
-    if column is None and len(table.columns) > 1:
+    coded = [] if spec.coding is None else [spec.coding.column]
+    if column is None and not coded and len(table.columns) > 1:
         raise InputError(
             f"{table.name} has the columns {listed(table.columns)}, and the plan names none; "
             "say which one is the released one with --column COL (column=COL)"
         )
-    names = [table.columns[0] if column is None else column, *names]
-    beside = [name for name in map(set_column, names) if sets and name in table.columns]
-    return (beside[0], True) if beside else (table.column(names[0]), False)
+    names = [] if column is None else [table.column(column)]
+    names += [*coded, *guarded(texts(coded)).to_pylist()]  # as it is, and as in a text file
+    names = names or list(table.columns)
+    for name in map(set_column, names if sets else ()):
+        if name in table.columns:
+            return name, True
+    return table.column(next((n for n in names if n in table.columns), names[0])), False
 
 
 def _names(support: Support) -> dict[str, int]:

@@ -174,9 +174,10 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     answers = [_series(*each, eager) for each in zip(columns, released, strict=False)]
     wide = answers[0].to_frame()
     if reader.keep:
-        kept = eager.select([names[name] for name in reader.keep]).filter(usable.tolist())
+        kept = eager.select([nw.col(names[name]) for name in reader.keep]).filter(usable.tolist())
         wide = nw.maybe_reset_index(kept)
-    answer = wide.with_columns(*answers).select([names.get(name, name) for name in reader.written])
+    order = [nw.col(names.get(name, name)) for name in reader.written]
+    answer = wide.with_columns(*answers).select(order)
     if isinstance(frame, nw.LazyFrame):
         answer = answer.lazy(backend=frame.implementation)
     return answer.to_native()
