@@ -58,7 +58,8 @@ def test_a_custodian_reads_at_most_25_lines():
     lines = out.splitlines()
     assert len(lines_at_80(out)) <= 25
     table = [line for line in lines if line.split()[:1] and line.split()[0] in MECHANISMS]
-    assert [line.split()[0] for line in table] == list(MECHANISMS)
+    assert [line.split()[0] for line in table] == [*MECHANISMS, "channel"]
+    assert [line[:16] for line in table[-2:]] == ["channel (kept)  ", "channel (both)  "]
     assert max(map(len, table)) <= 80
     assert lines[0] == "student.csv: 649 rows"
     assert lines[1] == "hidden: higher, rows no: 69, yes: 580"
@@ -68,7 +69,7 @@ def test_a_custodian_reads_at_most_25_lines():
     assert "\x1b" not in out
     said = lines[lines.index(table[-1]) + 2 :]
     assert said[0] == "Proved: each loss is within epsilon 0.1, if these 649 rows are all there is."
-    loss = r"the loss may be as large as 0\.2\d\d with channel \(95 % confidence\)\."
+    loss = r"the loss may be as large as 0\.2\d\d with channel \(\w+\) \(95 % confidence\)\."
     assert re.match(f"If they are a sample, {loss} This command holds then", said[1])
     assert said[2].startswith("  pufferfish calibrate student.csv --secret higher ")
     assert said[2].endswith("--epsilon 0.1 --confidence 0.95")
@@ -95,7 +96,7 @@ def test_several_epsilons_stand_side_by_side():
     out = run(*options("0.1,1/3")).out
     assert max(len(line) for line in out.splitlines() if line.strip().startswith("1/3 ")) <= 80
     assert "Proved: each loss is within its epsilon, if" in out
-    assert re.search(r"as large as 0.\d+ with [\w-]+ at 1/3 \(95 % confidence\)", out)
+    assert re.search(r"as large as 0.\d+ with [\w() -]+ at 1/3 \(95 % confidence\)", out)
     repeated = run(*options("0.1"), "--epsilon", "1/3", "--mechanism", "l1").out
     table = [line.split()[:2] for line in repeated.splitlines()]
     assert ["0.1", "exact"] in table
@@ -161,12 +162,14 @@ def test_json_holds_the_results_of_the_library():
         "student.csv", secret="higher", public="romantic", order=["no", "yes"]
     )
     expected = [
-        pf.calibrate(prior, e, m)  # type: ignore[arg-type]
-        for e in ("0.1", "0.5", "1/3") for m in MECHANISMS
-    ]  # fmt: skip
+        pf.calibrate(prior, e, m, best_for=best_for)  # type: ignore[arg-type]
+        for e in ("0.1", "0.5", "1/3")
+        for m, best_for in (*((m, None) for m in MECHANISMS), ("channel", "both"))
+    ]
     assert len(results) == len(expected)
     for result, plan in zip(results, expected, strict=True):
-        same = ["epsilon", "mechanism", "scale", "loss", "mse", "cost", "keep_rate", "unchanged"]
+        same = ["epsilon", "mechanism", "scale", "loss", "mse", "cost", "keep_rate", "unchanged",
+                "objective", "objective_bound"]  # fmt: skip
         assert {k: result[k] for k in same} == {k: getattr(plan, k) for k in same}
         assert result["certified"] is True
         assert result["loss"] <= result["epsilon"]

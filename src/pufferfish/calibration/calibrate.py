@@ -70,7 +70,7 @@ def calibrate(
         read as the decimal they print as.
     mechanism : str, optional
         ``l1``, ``wasserstein``, ``relaxed``, ``one-sided``, ``exact`` or ``channel``. By default
-        ``exact``, or ``channel`` for levels without an order.
+        ``exact``, or ``channel`` for levels without an order and with ``best_for``.
     best_for : str, mapping or matrix, optional
         For ``channel``, as all that follow up to ``weights``. ``kept``: the least ``cost`` of
         single values (the default for numbers and ordered levels, and wherever a cost or a
@@ -122,7 +122,9 @@ def calibrate(
     before = gather(scenario, () if already is None else already)
     budget = parse_epsilon(epsilon)
     own = before.scenario.of_column(column)
-    method = method_named(default_for(own) if mechanism is None else mechanism)
+    if mechanism is None:
+        mechanism = default_for(own) if best_for is None else "channel"
+    method = method_named(mechanism)
     reason = why_not(method, own)
     if reason is not None:
         raise InputError(reason)

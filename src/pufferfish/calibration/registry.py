@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mechanisms by name; a new one is one new file, and here its import, name and line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -49,25 +49,33 @@ class ChannelMethod:
 _OF_KEPT = ("cost", "outputs", "invariant", "unbiased")
 
 
-def _channel(
-    scenario: Scenario, epsilon: Fraction, best_for: Any = None, **options: Any
-) -> Proposal:
-    """Return the optimal channel, by default for frequencies where levels have no order.
+def purpose(ordered: bool, options: Mapping[str, Any]) -> Any:
+    """Return what a channel with these options is best for: a name, or statistics.
 
-    The programs are loaded only where they are asked for.
+    By default ``kept``, or ``frequencies`` where levels have no order. Options that are about
+    single values imply the one and clash with all others.
     """
     of_kept = [name for name in _OF_KEPT if name in options]
-    if best_for is None:
-        best_for = "kept" if scenario.support.ordered or of_kept else "frequencies"
-    if isinstance(best_for, str) and best_for.strip().lower() == "kept":
-        from pufferfish.calibration.channel import channel
-
-        return channel(scenario, epsilon, **options)
-    if of_kept:
+    found = options.get("best_for")
+    if found is None:
+        return "kept" if ordered or of_kept else "frequencies"
+    found = found.strip().lower() if isinstance(found, str) else found
+    if of_kept and not (isinstance(found, str) and found == "kept"):
         raise InputError(
             f"{listed(of_kept)}: for best_for='kept' only (--best-for kept), not for a channel "
             "that is best for estimates"
         )
+    return found
+
+
+def _channel(scenario: Scenario, epsilon: Fraction, **options: Any) -> Proposal:
+    """Return the optimal channel; the programs are loaded only where they are asked for."""
+    best_for = purpose(scenario.support.ordered, options)
+    options.pop("best_for", None)
+    if isinstance(best_for, str) and best_for == "kept":
+        from pufferfish.calibration.channel import channel
+
+        return channel(scenario, epsilon, **options)
     from pufferfish.calibration.best_for import best_for as best_channel
 
     return best_channel(scenario, epsilon, best_for, **options)
@@ -82,7 +90,7 @@ _METHODS: tuple[Method, ...] = (
     NoiseMethod("relaxed", "every column and row of the coupling on average", relaxed),
     NoiseMethod("one-sided", "the better side of the coupling", one_sided),
     NoiseMethod("exact", "the least Laplace noise", exact, True, True),
-    ChannelMethod("channel", "the least expected distortion", _channel),
+    ChannelMethod("channel", "the best estimates, or the least expected distortion", _channel),
 )
 
 #: All mechanisms by name: noise from the most to the least, then the channel.

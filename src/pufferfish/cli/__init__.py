@@ -6,6 +6,7 @@
 hears the signals that end it.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0, 1 for a failed check, 2 for wrong input, 130 for Ctrl-C, 143 for SIGTERM, 70 for a
         fault of the package.
     """
+    if arguments is None:  # matrices are small: threads cost more than they save
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from pufferfish.cli.app import run
 

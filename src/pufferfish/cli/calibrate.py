@@ -3,6 +3,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -28,11 +29,12 @@ from pufferfish.cli.options import (
     options,
     resolve,
     scenario_of,
+    with_arguments,
 )
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
-from pufferfish.cli.results import Result, print_results
-from pufferfish.errors import InputError, PufferfishError
+from pufferfish.cli.results import Result, mechanism_name, print_results
+from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.estimate.matrix import expected_errors
 from pufferfish.files import checked_target
 from pufferfish.numbers import parse_epsilon, show
@@ -67,14 +69,17 @@ _MECHANISM = """
 --epsilon E1,E2,... ...  The largest loss: one number or several, such as 0.1,0.5,1 or 1/3; may be
     repeated.
 --mechanism M1,M2,...|all ...  Mechanisms to compute; by default 'exact', or 'channel' for levels
-    without an order. 'all': every one that applies.
+    without an order or with --best-for. 'all': every one that applies.
+--best-for NAME|FILE  What the channel is best for: 'kept' (single values by --cost; the default for
+    numbers and ordered levels), or the estimates of 'frequencies' (the default for levels without
+    an order), 'mean', 'cdf', 'both' (frequencies and mean) or statistics of your own, a JSON file
+    {value: [number, ...]}: each is the sum over all rows of its number for the row's value.
 --cost NAME|FILE  What the channel minimises: 'hamming' (share of changed values), 'squared',
     'absolute', or a JSON file {value: {output: cost}}.
 --outputs fine:K  Let the channel publish K more values between every two neighbours.
 --invariant  Let the channel keep the expected frequencies as they are.
 --unbiased  Let the channel's expected output be the value; widens the outputs.
---min-keep P  Let the channel keep each value at least this often; above 0.5 the frequencies can be
-    estimated from a release.
+--min-keep P  Let the channel keep each value, or label it as itself, at least this often.
 --show-channel  Print the channel too: for each value the chance of each output.
 """
 _OUTPUT = f"""
@@ -84,6 +89,8 @@ _OUTPUT = f"""
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
     charged in this ledger, and is by default the budget.
 {FORCE}"""
+#: Values up to which the verdict tells unasked what another channel would give.
+_MOST_UNASKED = 20
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--format", "--force", "--explain", "--show-channel")
 
@@ -127,6 +134,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             f"{budget}"
         )
     (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
+    if given["best_for"] is not None:
+        names = names or ("channel",)
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
@@ -136,8 +145,10 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
     scenario = scenario_of(table, given)
     found, left_out = resolve(names, scenario)
-    arguments = channel_arguments(given, found)
-    results, failed = compare(scenario, texts, found, arguments, "all" in names, method)
+    asked = channel_arguments(given, found)
+    wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
+    results, failed = compare(scenario, texts, wanted, "all" in names, method)
+    instead = None if asked else _best_for_both(results, scenario, given["explain"])
     if save is not None:
         plan = results[0].plan
         if priors and given["public"] is not None:
@@ -147,11 +158,15 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(f"the plan is saved as {save}{'; it is private' if plan.from_rows else ''}")
     if hint:
         messages.note(hint)
+    reasons: dict[str, list[str]] = {}
     for name, why in {**left_out, **failed}.items():
-        messages.note(f"'all' leaves out {name}: {why}")
+        without = str(why).removeprefix(f"{name}, unlike the mechanism channel, ")
+        reasons.setdefault(without, []).append(name)
+    for reason, which in reasons.items():
+        messages.note(f"'all' leaves out {listed(which)}: {reason}")
     source = " and ".join(priors) or str(table)
-    command = _command_for_a_sample(messages.arguments, results, bool(arguments))
-    verdict = sentences.verdict_lines(results, scenario, command)
+    command = _command_for_a_sample(messages.arguments, results, bool(asked))
+    verdict = sentences.verdict_lines(results, scenario, command, instead)
     with after(save):
         if form == "table":
             print_lines([*sentences.scenario_lines(scenario, source), ""])
@@ -166,7 +181,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         if form == "csv":
             print_csv(rows)
             return
-        facts = sentences.verdict_facts(results, command) | {"text": verdict}
+        facts = sentences.verdict_facts(results, command, instead) | {"text": verdict}
         told = _scenario_to_dict(scenario, source)
         print_json({"scenario": told, "results": rows, "verdict": facts})
 
@@ -185,29 +200,30 @@ def _beside(books: str, table: str | None, secret: str | None) -> tuple[Callable
 def compare(
     scenario: Scenario,
     epsilons: Sequence[str],
-    names: Sequence[str],
-    arguments: Mapping[str, Any],
+    wanted: Sequence[tuple[str, Mapping[str, Any]]],
     by_all: bool,
     method: Callable[..., Plan],
 ) -> tuple[list[Result], dict[str, PufferfishError]]:
     """Calibrate every mechanism for every epsilon; return results, and why others cannot be had.
 
-    One that only 'all' asked for and that fails does not hinder the others.
+    ``wanted`` are mechanisms, each with its arguments. One that only 'all' asked for and that fails
+    does not hinder the others.
     """
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
     report, weights = scenario.priors[0].report, read_weights(scenario, None)
     total, distance = sum(weights), None
     frequencies = np.array([weight / total for weight in weights])
-    if not (scenario.has_region or scenario.unit) and set(names) & set(NOISE):
+    if not (scenario.has_region or scenario.unit) and {name for name, _ in wanted} & {*NOISE}:
         # The scale is a distance over epsilon: epsilon 1 gives the distance.
         distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
     for epsilon in epsilons:
-        for name in names:
+        for name, arguments in wanted:
             process.check()
-            label = f"{name} at {epsilon}" if len(epsilons) > 1 else name
+            called = mechanism_name(name, arguments.get("best_for"))
+            label = f"{called} at {epsilon}" if len(epsilons) > 1 else called
             try:
-                plan = method(scenario, epsilon, name, **({} if name in NOISE else arguments))
+                plan = method(scenario, epsilon, name, **arguments)
             except PufferfishError as error:
                 if not by_all:
                     raise
@@ -225,6 +241,24 @@ def compare(
     if not results:
         raise next(iter(failed.values()))
     return results, failed
+
+
+def _best_for_both(results: Sequence[Result], scenario: Scenario, always: bool) -> Result | None:
+    """Return what ``--best-for both`` would give in place of the only result, where it is quick.
+
+    ``always``: also where it takes a while, but neither for a region nor for all rows of a person.
+    """
+    one, support = results[0], scenario.support
+    quick = support.size <= _MOST_UNASKED and len(scenario.protected) == 2
+    other = support.ordered and one.plan.objective is None and not one.plan.unchanged
+    plain = not (scenario.has_region or scenario.unit or one.joint or len(scenario.priors) > 1)
+    plain = plain and scenario.priors[0].report is not None
+    if len(results) > 1 or not (other and plain and (quick or always)):
+        return None
+    both = [("channel", {"best_for": "both"})]
+    with suppress(PufferfishError):  # there are too many sets of values, or it is too near to none
+        return compare(scenario, [one.epsilon], both, False, calibrate_alone)[0][0]
+    return None
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:

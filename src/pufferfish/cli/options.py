@@ -9,7 +9,14 @@ from typing import Any
 
 import click
 
-from pufferfish.calibration.registry import applicable, default_for, method_named, why_not
+from pufferfish.calibration.registry import (
+    NOISE,
+    applicable,
+    default_for,
+    method_named,
+    purpose,
+    why_not,
+)
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon
@@ -31,7 +38,9 @@ FORCE = "--force  Replace files that exist.\n"
 #: of a channel.
 OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
 _OF_TABLES = ("exclude_secret", "levels", "unit", "delimiter", "decimal", "confidence")
-_OF_CHANNELS = ("cost", "outputs", "invariant", "unbiased", "min_keep")
+_OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
+#: Those that are a name, of letters alone, or a file.
+_FILES = {"cost": "the cost file", "best_for": "the matrix of statistics"}
 
 
 def options(text: str) -> Callable[[Any], Any]:
@@ -136,14 +145,35 @@ def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], 
 
 
 def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return what was asked of the channel, as arguments of ``calibrate``; reads a cost file."""
+    """Return what was asked of the channel, as arguments of ``calibrate``; reads its files."""
     given = {name: options[name] for name in _OF_CHANNELS if options[name] not in (None, False)}
     if (given or options["show_channel"]) and "channel" not in names:
         words = listed(map(_option, given or ("show_channel",)))
         raise InputError(f"{words}: for --mechanism channel, but {listed(names)} is computed")
-    if not given.get("cost", "hamming").isalpha():  # names are letters alone, others are files
-        given["cost"] = read_strict(Path(given["cost"]), "the cost file")
+    for name, what in _FILES.items():
+        if not given.get(name, "letters").isalpha():
+            given[name] = read_strict(Path(given[name]), what)
     return given
+
+
+def with_arguments(
+    names: Sequence[str], asked: Mapping[str, Any], by_all: bool, ordered: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return each mechanism with its arguments; 'all' means a channel that keeps values, too.
+
+    Its other channel is best for estimates: as asked for, or for ``both`` or ``frequencies``.
+    """
+    best = purpose(ordered, asked)
+    channels = [best]
+    if by_all and best == "kept" and not {*asked} - {"min_keep"}:
+        channels = ["kept", "both" if ordered else "frequencies"]
+    elif by_all and best != "kept":
+        channels = ["kept", best]
+    found: list[tuple[str, dict[str, Any]]] = []
+    for name in names:
+        each = [{}] if name in NOISE else [{**asked, "best_for": best} for best in channels]
+        found += [(name, arguments) for arguments in each]
+    return found
 
 
 def _option(name: str) -> str:

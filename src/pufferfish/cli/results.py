@@ -21,10 +21,11 @@ _CLOSE = 0.2
 _NOISY = 5.0
 #: Columns of a terminal.
 _WIDTH = 80
-_HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
-            "error of\nthe mean", "error of\na share", "below\nwasserstein")  # fmt: skip
+_SIZES = ("\nscale", "kept\n(by a constant)", "scale, or kept\n(by a constant)")
+_CDF, _BELOW = "error,\nCDF", "below\nwasserstein"
 #: What programs are told of a plan.
-_OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate")
+_OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate",
+            "objective", "objective_bound")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,14 @@ class Result:
     frequencies: FloatArray
     distance: Fraction | None
     joint: bool
+
+    @property
+    def best_for(self) -> str | None:
+        """What a channel is best for."""
+        found = self.plan.distortion
+        if found is None:
+            return None
+        return "kept" if self.plan.objective is None else found.cost_name
 
     @property
     def loss_at_95(self) -> float | None:
@@ -91,7 +100,9 @@ class Result:
         data = {name: getattr(plan, name) for name in _OF_PLAN}
         if channel and plan.channel is not None:
             data["channel"] = _channel_to_dict(plan.channel)
+            data["labels"] = plan.labels and _channel_to_dict(plan.labels)
         return data | {
+            "best_for": self.best_for,
             "std": getattr(plan.applied, "std", None),  # a channel has none
             "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
@@ -103,6 +114,7 @@ class Result:
             "noise_to_spread": expected.noise_to_spread,
             "error_of_mean": expected.mean_error,
             "error_of_share": expected.share_error,
+            "error_of_cdf": expected.cdf_error,
             "robustness_radius": risk and risk.radius,
             "robustness_radius_at_double": risk and risk.radius_at_double,
             "robust": bool(plan.regions),
@@ -116,26 +128,55 @@ def _channel_to_dict(channel: Channel) -> dict[str, Any]:
     return {**names, "rows": channel.matrix.tolist()}
 
 
+def mechanism_name(name: str, best_for: Any) -> str:
+    """Return a mechanism's name, a channel's with what it is best for: a name, or statistics."""
+    if best_for is None:
+        return name
+    return f"{name} ({best_for if isinstance(best_for, str) else 'own statistics'})"
+
+
 def print_results(results: Sequence[Result], channels: bool) -> None:
-    """Print the table: how strong each mechanism is, and how good a release will be."""
-    one = len({r.epsilon for r in results}) == 1
-    rows = []
-    for r in results:
-        plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
-        size = f"{share(plan.keep_rate)} ({share(expected.constant)})"
-        if plan.scale is not None:
-            size = rounded_up(plan.scale, 8)
-        numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
-        saved = "-" if below is None else f"{below:.1f} %"
-        rows.append([r.epsilon, plan.mechanism, size, *map(brief, numbers), saved][one:])
-    print_table(_HEADERS[one:], rows, [1 - one])
+    """Print the table: how strong each mechanism is, and how good a release will be.
+
+    Columns without a number are left out, and the last ones that do not fit a terminal.
+    """
+    noise, kept = (any((r.plan.scale is None) is given for r in results) for given in (False, True))
+    found, below = [r.expected for r in results], [r.reduction_vs_wasserstein for r in results]
+    table = {
+        "\nepsilon": [r.epsilon for r in results],
+        "\nmechanism": [mechanism_name(r.plan.mechanism, r.best_for) for r in results],
+        _SIZES[noise + 2 * kept - 1]: list(map(_size, results)),
+        "noise /\nspread": [brief(each.noise_to_spread) for each in found],
+        "error,\nmean": [brief(each.mean_error) for each in found],
+        "error,\nshare": [brief(each.share_error) for each in found],
+        _CDF: [brief(each.cdf_error) for each in found],
+        _BELOW: ["-" if saved is None else f"{saved:.1f} %" for saved in below],
+    }
+    if len({r.epsilon for r in results}) == 1:
+        del table["\nepsilon"]
+    table = {head: cells for head, cells in table.items() if {*cells} != {"-"}}
+    for last in (_BELOW, _CDF):
+        widths = [max(map(len, (*head.split("\n"), *cells))) for head, cells in table.items()]
+        if sum(widths) + 2 * len(widths) - 2 > _WIDTH:
+            table.pop(last, None)
+    print_table(list(table), zip(*table.values(), strict=True), [[*table].index("\nmechanism")])
     for r in results:
         if channels and r.plan.channel is not None:
             print_lines(["", f"channel at epsilon {r.epsilon}: chance of each output by value"])
             _print_channel(r.plan.channel)
+            if r.plan.labels is not None:
+                print_lines(["", "labels: chance of each value by set"])
+                _print_channel(r.plan.labels, "set")
 
 
-def _print_channel(channel: Channel) -> None:
+def _size(result: Result) -> str:
+    """Return the scale of noise, or how often a channel keeps a value, and a constant does."""
+    plan, constant = result.plan, share(result.expected.constant)
+    scale = plan.scale
+    return f"{share(plan.keep_rate)} ({constant})" if scale is None else rounded_up(scale, 8)
+
+
+def _print_channel(channel: Channel, first: str = "value") -> None:
     """Print a channel: a line for each value, and as many columns of outputs as fit beside it."""
     names = list(map(channel.outputs.name, range(channel.outputs.size)))
     most = max(1, _WIDTH // (max(8, *map(len, names)) + 2) - 1)
@@ -144,7 +185,7 @@ def _print_channel(channel: Channel) -> None:
             [channel.inputs.name(x), *map(_chance, chances[k : k + most])]
             for x, chances in enumerate(channel.matrix.tolist())
         ]
-        print_table(["value", *names[k : k + most]], rows, [0])
+        print_table([first, *names[k : k + most]], rows, [0])
 
 
 def _chance(p: float) -> str:

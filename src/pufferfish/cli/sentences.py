@@ -5,9 +5,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pufferfish.cli.output import at_most, brief, share
 from pufferfish.cli.results import Result
 from pufferfish.errors import counted, joined, listed, listed_pairs, quoted
+from pufferfish.estimate.matrix import expected_errors
 from pufferfish.loss.certificate import Certificate
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -121,6 +124,22 @@ def certificate_words(certificate: Certificate) -> str:
     return f"{said}; most telling is {listed(found.outputs)} for the pair {listed(found.pair)}"
 
 
+def labels_only_words(plan: Plan, rows: int) -> str:
+    """Return what it costs estimates that only labels are published."""
+    p = np.array(plan.weights or [1.0] * plan.support.size)
+    by_sets, by_labels = (
+        expected_errors(plan.support, channel, p, rows, labels, plan.weights).share_error
+        for channel, labels in ((plan.applied, plan.labels), (plan.label_channel, None))
+        if channel is not None
+    )
+    if by_labels is None:
+        return "from labels alone not every frequency can be estimated; the sets tell more"
+    return (
+        f"estimates from labels alone: the error of a share is {brief(by_labels)}, from sets it "
+        f"would be {brief(by_sets)}"
+    )
+
+
 def assumption_words(plan: Plan) -> str:
     """Return what the guarantee of a plan assumes."""
     who = "each row as one person's"
@@ -193,12 +212,41 @@ def result_lines(result: Result) -> list[str]:
         known,
         certificate_words(result.plan.certificate),
         *(f"the channel is {condition}" for condition in conditions),
+        *_channel_lines(result.plan),
         *result.plan.notes,
     ]
 
 
-def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
-    """Return the verdict on results of ``calibrate``, in plain words."""
+def _channel_lines(plan: Plan) -> list[str]:
+    """Return how near a channel is to the best one for estimates, its sets and their labels."""
+    if plan.objective is None or plan.channel is None:
+        return []
+    bound, lines = plan.objective_bound, []
+    near = "how far from the best one is not proved"
+    if bound is not None:
+        near = f"no private channel is below {brief(bound, 8)}: {_above(plan)} above it at most"
+    lines.append(f"objective {rounded_up(plan.objective, 8)}; {near}")
+    if plan.labels is not None and plan.label_channel is not None:
+        sets, kept = plan.labels.inputs, plan.label_channel.matrix.diagonal()
+        lines.append(f"{counted(sets.size, 'set')}: {listed(map(sets.name, range(sets.size)), 40)}")
+        lines.append(f"a value is labelled as itself in {share(min(kept))} to {share(max(kept))}")
+    return lines
+
+
+def _above(plan: Plan) -> str:
+    """Return by how much an objective may be above the proven bound."""
+    objective, bound = plan.objective or 0.0, plan.objective_bound or 0.0
+    part = (objective - bound) / objective if objective else 0.0
+    return f"{rounded_up(100 * part, 2)} %" if part >= 1e-6 else "0.0001 %"
+
+
+def verdict_lines(
+    results: Sequence[Result], scenario: Scenario, command: str, instead: Result | None = None
+) -> list[str]:
+    """Return the verdict on results of ``calibrate``, in plain words.
+
+    ``instead`` is what ``--best-for both`` would give.
+    """
     lines = [
         _proved(results, scenario),
         *_if_a_sample(results, scenario, command),
@@ -207,18 +255,25 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
     if len(results) == 1 and results[0].left and not results[0].plan.unchanged:
         averages = results[0].left == "averages"
         word = "Averages survive, single values do not" if averages else "The column survives"
+        if results[0].plan.labels is not None:
+            word = "Estimates survive" + ", single values do not" * averages
         lines.append(f"{word}: {_left(results[0])}.")
+    if len(results) == 1 and results[0].plan.objective_bound is not None:
+        within = f"The objective is within {_above(results[0].plan)} of the proven limit"
+        lines.append(f"{within} of all private channels.")
+    if instead is not None:
+        lines.append(f"With --best-for both: {_errors(instead)}.")
     if any(r.plan.from_rows for r in results):
-        lines.append(
-            "The plan is private: it depends on every row of the table. Keep the plan with the "
-            "table."
-        )
+        lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
 
 
-def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
+def verdict_facts(
+    results: Sequence[Result], command: str, instead: Result | None = None
+) -> dict[str, Any]:
     """Return the facts of the verdict, for programs."""
     return {
+        "best_for_both": instead and instead.to_dict(),
         "certified": all(r.plan.certificate.holds for r in results),
         "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
         "command_for_a_sample": command or None,
@@ -294,9 +349,8 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
         lines.append(f"PUBLISHED UNCHANGED with {listed(r.name for r in same)}: {needed}.")
     for r in results:
         if r.gone and not r.plan.unchanged:
-            support, number = r.plan.support, len(r.gone)
-            gone = f"{number} of {support.size} values, {listed(map(support.name, r.gone))}"
-            lines.append(f"Never published by {r.name}: {gone} (--min-keep prevents it).")
+            gone = listed(map(r.plan.support.name, r.gone))
+            lines.append(f"Never published by {r.name}: {gone} (see --min-keep).")
     return lines
 
 
@@ -311,4 +365,18 @@ def _left(result: Result) -> str:
             words += f", the error of the mean {brief(found.mean_error / found.spread, 2)} times"
         return words
     constant = share(result.expected.constant)
+    if result.plan.labels is not None:
+        kept_labels = f"{share(kept)} of the labels are the value itself (one constant: {constant})"
+        return f"{_errors(result)}; {kept_labels}"
+    if result.plan.objective is not None:
+        return _errors(result)
     return f"{share(kept)} of the rows stay as they are (one constant: {constant})"
+
+
+def _errors(result: Result) -> str:
+    """Return what errors estimates have, where they are known."""
+    found = result.expected
+    known = (("the mean", found.mean_error), ("a share", found.share_error),
+             ("the CDF", found.cdf_error))  # fmt: skip
+    errors = [f"of {what} {brief(error)}" for what, error in known if error is not None]
+    return f"error {', '.join(errors)}" if errors else "errors of estimates are not known"
