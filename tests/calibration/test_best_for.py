@@ -299,14 +299,14 @@ def test_outputs_with_one_set_have_names_of_their_own() -> None:
         best_for(odd, HALF)
 
 
-def test_min_keep_of_many_rays_is_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_min_keep_of_many_rays_is_met_by_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     census = scenario_of(REFERENCE[0])
     exact = best_for(census, Fraction(1, 10), min_keep="0.64")
-    monkeypatch.setattr(module, "MOST_NEWTON", 10)
-    mixed = best_for(census, Fraction(1, 10), min_keep="0.64")
-    assert least_kept(mixed) >= Fraction(64, 100)
-    assert exact.cost < mixed.cost < exact.cost * 2
-    assert mixed.distortion.bound <= exact.cost  # type: ignore[union-attr, operator]
+    monkeypatch.setattr(module, "MOST_NEWTON", 50)
+    some = best_for(census, Fraction(1, 10), min_keep="0.64")
+    assert least_kept(some) >= Fraction(64, 100)
+    assert exact.cost < some.cost < exact.cost * Fraction("1.1")
+    assert some.distortion.bound <= exact.cost  # type: ignore[union-attr, operator]
 
 
 def test_defaults_and_options_that_clash() -> None:
@@ -325,10 +325,10 @@ def test_defaults_and_options_that_clash() -> None:
     for options, message in (
         ({"best_for": "mean"}, "'mean'.*needs numbers or levels with an order"),
         ({"best_for": "frequncies"}, "did you mean 'frequencies'"),
-        ({"best_for": [[1]]}, "must have 2 rows"),
-        ({"best_for": [[1], [1, 2]]}, "must have 2 rows"),
+        ({"best_for": [[1]]}, "or a matrix of 2 rows"),
+        ({"best_for": [[1], [1, 2]]}, "or a matrix of 2 rows"),
         ({"best_for": [0, 0]}, "all 0"),
-        ({"best_for": 3}, "a matrix with a row of numbers"),
+        ({"best_for": 3}, "or a matrix of 2 rows"),
         ({"best_for": "frequencies", "cost": "hamming"}, "for best_for='kept' only"),
         ({"best_for": "cdf", "unbiased": True}, "for best_for='kept' only"),
     ):
@@ -345,9 +345,7 @@ def test_defaults_and_options_that_clash() -> None:
 
 def test_mutant_columns_that_are_not_moved_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
     census = scenario_of(REFERENCE[0])
-    monkeypatch.setattr(
-        exact_columns, "_violated", lambda _, index, values: np.zeros(len(index), bool)
-    )
+    monkeypatch.setattr(exact_columns, "needed_mixture", lambda _, columns: 0 * columns[0])
     careless = best_for(census, Fraction(1, 10)).mechanism
     assert not is_private(census, careless, Fraction(1, 10))  # type: ignore[arg-type]
 

@@ -218,7 +218,7 @@ def test_a_channel_for_point_masses_is_randomised_response() -> None:
 def test_mutant_a_row_of_the_program_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The repair does not believe the program: it refuses, or makes a private channel."""
     scenario = block("census")
-    monkeypatch.setattr("pufferfish.calibration.channel_program._add_privacy", lambda *_: None)
+    monkeypatch.setattr("pufferfish.calibration.channel_program.add_privacy", lambda *_: None)
     with pytest.raises(PufferfishError, match="too far from private"):
         channel(scenario, Fraction(1, 10))
 

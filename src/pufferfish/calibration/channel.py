@@ -23,7 +23,7 @@ from pufferfish.calibration.channel_options import (
 )
 from pufferfish.calibration.channel_program import build, check_size, least_cost
 from pufferfish.calibration.channel_repair import repaired
-from pufferfish.calibration.channel_task import Average, Task
+from pufferfish.calibration.channel_task import Average, Cone, Task
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.solver import Infeasible, solve
 from pufferfish.errors import InputError
@@ -106,11 +106,10 @@ def task_of(
 ) -> Task:
     """Return the task of all values of a scenario."""
     inputs, counted = scenario.support, np.array(weights, dtype=object)
-    at = {secret: k for k, secret in enumerate(scenario.protected)}
-    pairs = [(at[first], at[second]) for first, second in scenario.pairs]
+    cone = cone_of(scenario, bound)
     return Task(
-        sets=scenario.sets(),
-        pairs=(*pairs, *((j, i) for i, j in pairs)),
+        sets=cone.sets,
+        pairs=cone.pairs,
         bound=bound,
         weights=counted,
         prices=costs.whole,
@@ -120,6 +119,13 @@ def task_of(
         conditions=conditions,
         places=places(inputs, alphabet)[1:] if conditions.unbiased and inputs.size > 1 else None,
     )
+
+
+def cone_of(scenario: Scenario, bound: Fraction) -> Cone:
+    """Return what every column of a private channel must meet."""
+    at = {secret: k for k, secret in enumerate(scenario.protected)}
+    pairs = [(at[first], at[second]) for first, second in scenario.pairs]
+    return Cone(scenario.sets(), (*pairs, *((j, i) for i, j in pairs)), bound)
 
 
 def exponential_below(epsilon: Fraction) -> Fraction:

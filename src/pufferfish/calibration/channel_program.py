@@ -23,7 +23,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.calibration.channel_task import Task
+from pufferfish.calibration.channel_task import Cone, Task
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.errors import InputError
 from pufferfish.numbers import CountArray, FloatArray, IntArray
@@ -63,14 +63,14 @@ class ChannelProgram:
     unit: Fraction
 
 
-class _Builder:
+class Builder:
     """Rows so far, and blocks of variables: block x is M(y|x) for all y, further ones follow."""
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.grid: IntArray = np.arange(task.costs.size).reshape(task.costs.shape)
+    def __init__(self, cone: Cone, shape: tuple[int, int]) -> None:
+        self.cone = cone
+        self.grid: IntArray = np.arange(math.prod(shape)).reshape(shape)
         self.blocks = len(self.grid)
-        self._magnified = min(_MOST_MAGNIFIED, max(1.0, 1 / float(task.bound - 1)))
+        self._magnified = min(_MOST_MAGNIFIED, max(1.0, 1 / float(cone.bound - 1)))
         self._rows: list[tuple[CountArray, ...]] = []
 
     def block(self) -> int:
@@ -128,11 +128,11 @@ def check_size(scenario: Scenario, outputs: int) -> None:
 
 def build(task: Task) -> ChannelProgram:
     """Return the linear program of a task."""
-    builder = _Builder(task)
-    n_x, n_y = builder.grid.shape
+    n_x, n_y = task.costs.shape
+    builder = Builder(task, (n_x, n_y))
     builder.add(builder.grid, np.ones(n_y), np.ones(n_x))
-    _add_privacy(builder)
-    _add_conditions(builder)
+    add_privacy(builder)
+    _add_conditions(builder, task)
     neglected = task.prices * sum(task.weights) * (task.weights == 0)[:, None]
     largest = max(task.costs.max(), neglected.max() >> _LEAST_WEIGHT)
     shift = int(largest).bit_length() - _HEADROOM
@@ -151,21 +151,22 @@ def _in_doubles(exact: CountArray, shift: int) -> FloatArray:
     return (exact * (1 << max(0, -shift)) / (1 << max(0, shift))).astype(np.float64)
 
 
-def _add_privacy(builder: _Builder) -> None:
-    task = builder.task
-    for own in task.sets:
+def add_privacy(builder: Builder) -> None:
+    """Add that every output is private."""
+    cone = builder.cone
+    for own in cone.sets:
         ends = [_ends(builder, belief) for belief in own]
-        if isinstance(own[0], Point) and len(task.pairs) == len(own) * (len(own) - 1) > 2:
+        if isinstance(own[0], Point) and len(cone.pairs) == len(own) * (len(own) - 1) > 2:
             least = {builder.block(): Fraction(1)}
             for mass, _ in ends:
                 builder.at_most_zero(least, mass, -1)
-                builder.at_most_zero(mass, least, -task.bound)
+                builder.at_most_zero(mass, least, -cone.bound)
         else:
-            for i, j in task.pairs:
-                builder.at_most_zero(ends[i][0], ends[j][1], -task.bound)
+            for i, j in cone.pairs:
+                builder.at_most_zero(ends[i][0], ends[j][1], -cone.bound)
 
 
-def _ends(builder: _Builder, belief: AmbiguitySet) -> tuple[Terms, Terms]:
+def _ends(builder: Builder, belief: AmbiguitySet) -> tuple[Terms, Terms]:
     """Return terms at least (at most) <P, k_y> for every P of a set: for a region new variables."""
     if isinstance(belief, Point):
         masses = enumerate(belief.masses.reshape(-1).tolist())
@@ -175,7 +176,7 @@ def _ends(builder: _Builder, belief: AmbiguitySet) -> tuple[Terms, Terms]:
     return {high: Fraction(1)}, {low: Fraction(1)}
 
 
-def _region_end(builder: _Builder, region: Region, side: Fraction) -> int:
+def _region_end(builder: Builder, region: Region, side: Fraction) -> int:
     """Add variables at least (side 1) or at most (-1) <P, k_y> for every P; return their block."""
     end, multiplier, unit = builder.block(), builder.block(), region.unit
     terms = {x: side * Fraction(mass, unit) for x, mass in enumerate(region.least)}
@@ -194,8 +195,8 @@ def _region_end(builder: _Builder, region: Region, side: Fraction) -> int:
     return end
 
 
-def _add_conditions(builder: _Builder) -> None:
-    task, grid = builder.task, builder.grid
+def _add_conditions(builder: Builder, task: Task) -> None:
+    grid = builder.grid
     if task.conditions.invariant:
         counting = np.flatnonzero(task.weights)
         hit = np.array(task.same)[counting]

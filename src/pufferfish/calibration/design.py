@@ -9,7 +9,6 @@ Cauchy and Schwarz.
 """
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 
@@ -17,25 +16,28 @@ from pufferfish.calibration.rays import Rays
 from pufferfish.errors import PufferfishError
 from pufferfish.numbers import FloatArray, IntArray
 
-#: Rays, one for each of their labels, up to which Newton's method ends the search.
+#: Variables up to which Newton's method ends the search.
 MOST_NEWTON = 1000
-#: Multiplicative steps: before Newton's method, for a forecast, and where there is neither.
-_FIRST_STEPS, _FEW_STEPS, _MOST_STEPS = 30, 200, 5000
+#: Multiplicative steps: before Newton's method, and where there is none.
+_FIRST_STEPS, _MOST_STEPS = 30, 5000
 #: How near to the bound Newton's method comes, and the multiplicative steps do.
-_NEAR, _NEAR_STEPS = 1e-9, 5e-3
+_NEAR, _NEAR_STEPS = 1e-7, 5e-3
 #: Statistics of low rank, by their singular values, are made regular by so much of them.
 _FULL_RANK, _REGULAR, _REGULAR_STEPS = 1e-5, 1e-7, 1e-3
 #: The power of a multiplicative step, and the errors of sums in the search and at its end.
 _POWER, _PROJECTED, _SUMS, _CORRECTIONS = 0.9, 1e-9, 1e-13, 20
-_NEWTON_STEPS = 120
+#: Steps of Newton's method, and its last barrier, of all variables, as a share of the objective:
+#: with a lesser one doubles lose their way.
+_NEWTON_STEPS, _BARRIER = 120, 3e-8
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The weights of rays, their objective tr(D J^-1), and what no weights go below."""
+    """The rays with a weight, where they were ``at``; tr(D J^-1), and what it never is below."""
 
     rays: Rays
     weights: FloatArray
+    at: IntArray
     objective: float
     bound: float
 
@@ -48,29 +50,28 @@ class Design:
     """
 
     def __init__(self, rays: Rays, mu: FloatArray, statistics: FloatArray) -> None:
-        self.rays, self.mu, self.size = rays, mu, len(mu)
+        self.rays, self.mu, self.size, self.given = rays, mu, len(mu), statistics
         self.shares = (rays.value * mu[rays.index]).sum(axis=1)
-        sizes = np.linalg.svd(statistics, compute_uv=False)
-        self.given = self.statistics = self.searched = statistics
+        self.statistics = self.searched = statistics
         self.shift = 0.0
+        sizes = np.linalg.svd(statistics, compute_uv=False)
         if len(sizes) < self.size or sizes[-1] < _FULL_RANK * sizes[0]:
             means = mu @ statistics
             self.statistics, self.shift = statistics - means, float(means @ means)
             spread = float((self.statistics**2).sum(axis=1) @ mu) or 1.0
             share = _REGULAR if len(rays) <= MOST_NEWTON else _REGULAR_STEPS
-            regular = np.sqrt(share * spread) * np.eye(self.size)
-            self.searched = np.hstack([self.statistics, regular])
+            self.searched = np.hstack([self.statistics, np.sqrt(share * spread) * np.eye(len(mu))])
         # Sums over rays of c r r^T, and r^T B r, by pairs of places in a ray.
-        index, value, places = rays.index, rays.value, range(rays.index.shape[1])
-        both = [(a, b) for a in places for b in places if a <= b]
-        self._cells = np.concatenate([index[:, a] * self.size + index[:, b] for a, b in both])
-        self._products = np.array([value[:, a] * value[:, b] * (1 + (a < b)) for a, b in both])
-        self._levels, self._values = index.T.ravel(), value.T.copy()
+        first, last = np.triu_indices(rays.index.shape[1])
+        index, value = rays.index.T, rays.value.T
+        self._cells = index[first] * self.size + index[last]
+        self._products = value[first] * value[last] * np.where(first < last, 2, 1)[:, None]
+        self._levels, self._values = index.ravel(), value.copy()
 
     def gram(self, c: FloatArray) -> FloatArray:
         """Return sum_r c_r r r^T."""
-        found = np.bincount(self._cells, (self._products * c).ravel(), self.size**2)
-        half = found.reshape(self.size, self.size) / 2
+        sums = np.bincount(self._cells.ravel(), (self._products * c).ravel(), self.size**2)
+        half = sums.reshape(self.size, self.size) / 2
         return np.asarray(half + half.T)
 
     def dot(self, x: FloatArray) -> FloatArray:
@@ -89,12 +90,12 @@ class Design:
         """Return tr(D J^-1)."""
         return float((self.statistics * self.solved(w, self.statistics)).sum()) + self.shift
 
-    def searched_at(self, w: FloatArray) -> tuple[float, FloatArray]:
-        """Return the objective that is searched, and its h_r."""
+    def searched_at(self, w: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the objective that is searched, its h_r, and B."""
         solved = self.solved(w, self.searched)
-        entries = (solved @ solved.T).ravel()[self._cells].reshape(self._products.shape)
-        h = (entries * self._products).sum(axis=0) / self.shares
-        return float((self.searched * solved).sum()), np.maximum(h, 1e-14 * h.max())
+        b = solved @ solved.T
+        h = (b.ravel()[self._cells] * self._products).sum(axis=0) / self.shares
+        return float((self.searched * solved).sum()), np.maximum(h, 1e-14 * h.max()), b
 
     def bound(self, w: FloatArray, y: FloatArray, total: float) -> float:
         """Return what no weights go below, by any w and by nu with y = nu.r, total = 1.nu."""
@@ -108,31 +109,23 @@ class Design:
 
     def balanced(self, w: FloatArray) -> FloatArray | None:
         """Return weights close by that meet sum_r w_r r = 1, if there are."""
-        try:
-            for _ in range(_CORRECTIONS):
-                missing = 1 - self.total(w)
-                if np.abs(missing).max() < _SUMS:
-                    return w
-                factor = 1 + self.dot(np.asarray(np.linalg.solve(self.gram(w), missing)))
-                if not factor.min() > 0:
-                    return None
-                w = w * factor
-        except np.linalg.LinAlgError:
-            pass
+        for _ in range(_CORRECTIONS):
+            missing = 1 - self.total(w)
+            if np.abs(missing).max() < _SUMS:
+                return w
+            w = w * (1 + self.dot(np.asarray(np.linalg.lstsq(self.gram(w), missing, None)[0])))
+            if not w.min() > 0:
+                break
         return None
 
 
-def solve(design: Design, near: float = _NEAR_STEPS, finish: bool = True) -> Solution:
-    """Return the best weights: to 1e-9 of the objective of a few rays, else to a share ``near``.
-
-    Without ``finish`` to about a share ``near``, in a few hundred steps.
-    """
-    few = finish and len(design.rays) <= MOST_NEWTON
-    steps = _FIRST_STEPS if few else _MOST_STEPS if finish else _FEW_STEPS
-    w, bound = _multiplied(design, steps, near)
+def solve(design: Design, near: float = _NEAR_STEPS) -> Solution:
+    """Return the best weights: of a few rays to 1e-7 of the objective, else to a share ``near``."""
+    few = len(design.rays) <= MOST_NEWTON
+    w, bound = _multiplied(design, _FIRST_STEPS if few else _MOST_STEPS, near)
     if few:
-        ones = np.ones(design.size)
-        w, bound = _newton(design, w, design.rays.dense(design.size).T, ones)
+        a = design.rays.dense(design.size).T
+        w, bound = _newton(design, w, a, np.ones(design.size))
     return pruned(design, w, bound)
 
 
@@ -142,18 +135,15 @@ def solve_labelled(
     """Return the best weights of rays of which each has a label, and a bound.
 
     With at least the chance ``least`` every level is labelled as itself: sum_r w_r r_x over the
-    rays labelled x. Needs Newton's method; ``start``: weights > 0 that nearly do that.
+    rays labelled x. ``start``: weights > 0 that nearly do that.
     """
-    size, count = design.size, len(design.rays)
-    dense = design.rays.dense(size)
-    kept = np.zeros((size, count))
-    kept[labels, np.arange(count)] = dense[np.arange(count), labels]
-    left = np.vstack([np.zeros((size, size)), -np.eye(size)])
-    a = np.hstack([np.vstack([dense.T, kept]), left])
+    size = design.size
+    rows = design.rays.dense(size).T
+    kept = rows * (labels == np.arange(size)[:, None])
+    a = np.block([[rows, np.zeros((size, size))], [kept, -np.eye(size)]])
     over = np.maximum(kept @ start - least, 1e-6)
-    ends = np.append(np.ones(size), np.full(size, least))
-    w, bound = _newton(design, np.append(start, over), a, ends)
-    return w[:count], bound
+    w, bound = _newton(design, np.append(start, over), a, np.repeat([1, least], size))
+    return w[: len(start)], bound
 
 
 def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, float]:
@@ -162,12 +152,14 @@ def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, fl
     w_r <- w_r sqrt(h_r / nu.r), with nu such that sum_r w_r r = 1, never raises the objective;
     larger powers are faster, and are taken as long as they do not.
     """
-    w, nu = _projected(design, np.ones(len(design.rays)), design.mu) or _lost()
+    first = _projected(design, np.ones(len(design.rays)), design.mu)
+    if first is None:
+        raise _lost()
+    w, nu = first
+    nu = nu * (design.searched_at(w)[0] / nu.sum())
     best, last, power = 0.0, np.inf, 0.5
     for step in range(steps):
-        found, h = design.searched_at(w)
-        if step == 0:
-            nu = nu * (found / nu.sum())
+        found, h, _ = design.searched_at(w)
         if step == _FIRST_STEPS // 2:
             power = _POWER
         elif found > last * (1 + 1e-12):
@@ -205,8 +197,6 @@ def _projected(
             if rise <= 1e-4 * length * (slope @ step) + 1e-15:
                 break
             length /= 2
-        else:  # beyond what doubles can do
-            break
         nu = nu + length * step
     return w, nu
 
@@ -218,43 +208,36 @@ def _newton(
 
     The barrier falls with each good step. Variables beyond the rays have no objective.
     """
-    count = len(design.rays)
+    count, size = len(design.rays), design.size
     w = np.maximum(w, 1e-12 * w.max())
-    vectors = design.rays.dense(design.size) / np.sqrt(design.shares)[:, None]
-    barrier, best, bound = 0.0, 0.0, design.shift
+    vectors = design.rays.dense(size) / np.sqrt(design.shares)[:, None]
+    barrier = 1e-2 * design.searched_at(w[:count])[0] / len(w)
+    best, bound = 0.0, design.shift
     for _ in range(_NEWTON_STEPS):
-        found, h = design.searched_at(w[:count])
-        barrier = barrier or 1e-2 * found / len(w)
-        solved = design.solved(w[:count], np.hstack([vectors.T, design.searched]))
-        along = vectors @ solved
+        own = w[:count]
+        found, h, b = design.searched_at(own)
         # The second derivatives in u, where w changes by the share u.
-        second = np.zeros((len(w), len(w)))
-        second[:count, :count] = (
-            2
-            * along[:, :count]
-            * (along[:, count:] @ along[:, count:].T)
-            * np.outer(w[:count], w[:count])
-        )
-        second[np.diag_indices(len(w))] += barrier
+        both = (vectors @ design.solved(own, vectors.T)) * (vectors @ b @ vectors.T)
+        second = barrier * np.eye(len(w))
+        second[:count, :count] += 2 * both * np.outer(own, own)
         slope = np.full(len(w), -barrier)
-        slope[:count] -= h * w[:count]
+        slope[:count] -= h * own
         scaled, missing = a * w, ends - a @ w
         both = np.linalg.solve(second, np.column_stack([scaled.T, slope]))
         nu = np.linalg.lstsq(scaled @ both[:, :-1], missing + scaled @ both[:, -1], None)[0]
         change = both[:, :-1] @ nu - both[:, -1]
-        nu = -nu
-        nu[design.size :] = np.minimum(nu[design.size :], 0)
+        nu = np.append(-nu[:size], np.minimum(-nu[size:], 0))
         y, total = (nu @ a)[:count], float(nu @ ends)
         if y.min() > 0 and total > 0:
             best = max(best, found**2 / (total * float((h / y).max())))
-            bound = max(bound, design.bound(w[:count], y, total))
+            bound = max(bound, design.bound(own, y, total))
         length = min(1.0, 0.95 / max(-float(change.min()), 1e-300))
         w = w * (1 + length * change)
-        if found - best <= _NEAR * found and np.abs(missing).max() < _NEAR:
+        if found - best <= _NEAR * found:
             break
         if length > 0.5:
-            barrier *= 0.3
-    return w, bound
+            barrier = max(0.3 * barrier, _BARRIER * found / len(w))
+    return w[:count], bound
 
 
 def pruned(design: Design, w: FloatArray, bound: float) -> Solution:
@@ -264,15 +247,14 @@ def pruned(design: Design, w: FloatArray, bound: float) -> Solution:
     objective, most = design.objective(w), w * design.rays.value.max(axis=1)
     allowed = max(1e-8, (objective - bound) / objective / 50)
     for least in 10.0 ** -np.arange(4, 13):
-        kept = np.flatnonzero(most >= least)
-        less = Design(design.rays.take(kept), design.mu, design.given)
-        found = less.balanced(w[kept])
-        if found is not None:
+        at = np.flatnonzero(most >= least)
+        less = Design(design.rays.take(at), design.mu, design.given)
+        found = less.balanced(w[at])
+        if found is not None and less.objective(found) <= objective * (1 + allowed):
             reached = less.objective(found)
-            if reached <= objective * (1 + allowed):
-                return Solution(less.rays, found, reached, min(bound, reached))
-    return _lost()
+            return Solution(less.rays, found, at, reached, min(bound, reached))
+    raise _lost()
 
 
-def _lost() -> NoReturn:
-    raise PufferfishError("the search for the best channel lost its way; please report it")
+def _lost() -> PufferfishError:
+    return PufferfishError("the search for the best channel lost its way; please report it")

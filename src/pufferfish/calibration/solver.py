@@ -79,20 +79,26 @@ def solve(program: LinearProgram) -> Optimum:
     )
 
 
-def solver_of(program: LinearProgram) -> Callable[[FloatArray], FloatArray]:
-    """Return a function that solves a program again and again for other costs, from where it was.
+def solver_of(program: LinearProgram) -> Callable[[FloatArray, FloatArray], FloatArray | None]:
+    """Return a function that solves a program again and again, from where it was.
 
-    What it returns may be no optimum; no one is to rely on that.
+    It takes new costs and largest values of the first variables. Its answer may be no optimum, and
+    is None where there seems to be no solution.
     """
+    import highspy  # slow to import
+
     highs, lp = _model(program)
     for option, value in (_OPTIONS | {"presolve": "off"}).items():
         highs.setOptionValue(option, value)
     highs.passModel(lp)
-    columns = np.arange(len(program.cost), dtype=np.int32)
 
-    def solved(cost: FloatArray) -> FloatArray:
-        highs.changeColsCost(len(columns), columns, cost)
+    def solved(cost: FloatArray, largest: FloatArray) -> FloatArray | None:
+        columns = np.arange(len(cost), dtype=np.int32)
+        highs.changeColsCost(len(cost), columns, cost)
+        highs.changeColsBounds(len(cost), columns, np.zeros(len(cost)), largest)
         highs.run()
+        if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            return None
         return np.array(highs.getSolution().col_value)
 
     return solved
