@@ -363,6 +363,92 @@ def test_the_channel_itself_is_shown(wards: tuple[object, ...]):
     check_refused(run(*shown, "--format", "csv"), "--show-channel")
 
 
+# ----------------------------------------------------------------------- best for estimates
+
+
+def test_frequencies_are_the_purpose_of_levels_without_an_order(wards: tuple[object, ...]):
+    (found,) = run(*wards, "--format", "json").data["results"]
+    assert found["best_for"] == "frequencies"
+    assert 0 <= found["objective"] - found["objective_bound"] < 1e-6 * found["objective"]
+    assert found["error_of_share"] > 0
+    out = run(*wards, "--explain").out
+    assert re.search(r"^channel \(frequencies\)  \d", out, re.MULTILINE)
+    assert "noise /" not in out  # there is no such number
+    assert "Estimates survive" in out
+    assert "The objective is within 0.0001 % of the proven limit" in out
+    assert re.search(r"^objective [\d.]+; no private channel is below [\d.]+, ", out, re.MULTILINE)
+    assert re.search(r"^\d sets: \{\w+.*; .*\}$", out, re.MULTILINE)
+    assert "every value is labelled as itself in at least " in out
+    assert "labels: chance of each value by set" in run(*wards, "--show-channel").out
+    (shown,) = run(*wards, "--show-channel", "--format", "json").data["results"]
+    assert shown["labels"]["inputs"] == shown["channel"]["outputs"]
+    # A condition on labels, a cost, and conditions on single values.
+    kept = run(*wards, "--min-keep", "0.5", "--format", "json").data["results"][0]
+    assert (kept["best_for"], kept["error_of_share"] >= found["error_of_share"]) == (
+        "frequencies", True,
+    )  # fmt: skip
+    for option in (("--cost", "hamming"), ("--invariant",), ("--best-for", "kept")):
+        (other,) = run(*wards, *option, "--format", "json").data["results"]
+        assert (other["best_for"], other["objective"]) == ("kept", None)
+
+
+def test_what_a_channel_is_best_for(wards: tuple[object, ...], tmp_path: Path):
+    own = write(tmp_path, "own.json", json.dumps({"east": [1], "north": [0.5], "west": [0]}))
+    (found,) = run(*wards, "--best-for", own, "--format", "json").data["results"]
+    assert found["best_for"] == "own statistics"
+    assert "channel (own statistics)" in run(*wards, "--best-for", own).out
+    check_refused(run(*wards, "--best-for", "frequencis"), "did you mean 'frequencies'")
+    check_refused(run(*wards, "--best-for", "mean"), "have none", "--order")
+    check_refused(run(*wards, "--best-for", tmp_path / "no.json"), "no.json")
+    short = write(tmp_path, "short.json", '{"east": [1], "north": [0.5]}')
+    check_refused(run(*wards, "--best-for", short), "west")
+    for option in (("--cost", "hamming"), ("--invariant",)):
+        for more in ((), ("--mechanism", "all")):
+            check_refused(run(*wards, "--best-for", "frequencies", *option, *more), "kept")
+
+
+@pytest.mark.usefixtures("student")
+def test_the_verdict_tells_what_a_channel_for_estimates_would_give():
+    (noise,) = run(*options("0.1", "exact"), "--format", "json").data["results"]
+    data = run(*options("0.1", "exact"), "--format", "json").data
+    instead = data["verdict"]["best_for_both"]
+    assert instead["best_for"] == "both"
+    assert instead["certified"] is True
+    for name in ("error_of_mean", "error_of_share", "error_of_cdf"):
+        assert 0 < instead[name] < noise[name]
+    said = "With --best-for both: error of the mean 0.058, of a share 0.058, of the CDF 0.041."
+    assert said in data["verdict"]["text"]
+    # That channel, asked for, has these numbers; it needs no --mechanism.
+    asked = run(*options("0.1")[:-2], "--best-for", "both", "--format", "json").data
+    assert asked["results"] == [instead]
+    # Nothing is told where it is there, where there are several results, or for a region.
+    assert asked["verdict"]["best_for_both"] is None
+    for more in (("--confidence", "0.95"), ("--epsilon", "0.2"), ("--mechanism", "channel,exact")):
+        told = run(*options("0.1", "exact"), *more, "--format", "json").data["verdict"]
+        assert told["best_for_both"] is None
+
+
+def test_all_shows_both_kinds_of_channels(wards: tuple[object, ...], tmp_path: Path):
+    done = run(*wards, "--mechanism", "all", "--format", "json")
+    assert [r["best_for"] for r in done.data["results"]] == ["kept", "frequencies"]
+    assert "'all' leaves out l1, wasserstein, relaxed, one-sided, exact: needs numbers" in done.err
+    path = write(tmp_path, "n.csv", rows(*["a,0", "a,1", "b,1", "b,3"] * 9))
+    every = ("calibrate", path, *wards[2:6], "--mechanism", "all", "--epsilon", "0.5,1")
+    for more, channels in (
+        ((), ["kept", "both"]),
+        (("--best-for", "cdf"), ["kept", "cdf"]),
+        (("--best-for", "Kept"), ["kept"]),
+        (("--cost", "absolute"), ["kept"]),
+        (("--min-keep", "0.2"), ["kept", "both"]),
+    ):
+        done = run(*every, *more)
+        assert done.status == 0, done.err
+        table = [line for line in done.out.splitlines() if re.match(r" +0?[.1][.5]* ", line)]
+        found = [re.findall(r"channel \((\w+)\)", line) for line in table]
+        assert [name for names in found for name in names] == channels * 2
+        assert max(map(len, table)) <= 80
+
+
 @pytest.mark.parametrize(
     "command", ["calibrate", "release", "verify", "estimate", "ledger", "reproduce"]
 )

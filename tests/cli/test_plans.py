@@ -259,3 +259,61 @@ def test_labels_and_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     check_refused(run(*estimate), "no released set")
     assert run(*release, "--record", "r.json", "--publish-channel", "--labels-only").status == 0
     assert run(*estimate, "--format", "json").data["notes"][1].startswith("from labels alone")
+
+
+NUMBERS = rows(
+    *[f"{s},{x}" for x in range(5) for s in ("a", "b") for _ in range(20 + 9 * (s == "b") * x)]
+)
+WARDS = rows(*["a,east"] * 90, *["a,west"] * 60, *["b,west"] * 75, *["b,north"] * 75)
+
+
+@pytest.mark.parametrize(
+    "table, purpose",
+    [(WARDS, ()), (NUMBERS, ("both",)), (NUMBERS, ("mean",)), (NUMBERS, ("own.json",))],
+)
+@pytest.mark.parametrize("labels_only", [(), ("--labels-only",)])
+def test_from_a_table_to_estimates_by_the_record_alone(
+    table: str, purpose: tuple[str, ...], labels_only: tuple[str, ...], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "t.csv", table)
+    write(tmp_path, "own.json", json.dumps({str(x): [x, x**2, int(x == 2)] for x in range(5)}))
+    asked = ("--best-for", *purpose) if purpose else ()
+    plan = ("calibrate", "t.csv", *COLUMNS, "--epsilon", ".5", "--save", "p.json", *asked)
+    assert run(*plan).status == 0
+    assert run("verify", "p.json", "t.csv").status == 0
+    release = ("release", "t.csv", "--plan", "p.json", "-o", "o.csv", "--record", "r.json",
+               "--publish-channel", *labels_only)  # fmt: skip
+    done = run(*release)
+    if purpose == ("mean",) and labels_only:
+        check_refused(done, "--labels-only", "publish sets of values")
+        return
+    assert done.status == 0, done.err
+    assert "the record tells the channel, and so of the prior" in done.err
+    if labels_only:
+        assert re.search(
+            "labels alone: the error of a share is .*, from sets it would be", done.err
+        )
+    data = run("estimate", "o.csv", "--record", "r.json", "--format", "json").data
+    secrets_and_values = [line.split(",") for line in table.split()[1:]]
+    values = [x for _, x in secrets_and_values]
+    truth = {x: values.count(x) / len(values) for x in values}
+    figures = {(f["kind"], f["label"]): f for f in data["figures"]}
+    for x, share in truth.items():
+        found = figures["frequency", x]
+        assert abs(found["estimate"] - share) < 6 * found["standard_error"] + 1e-6
+    if purpose:
+        mean = sum(map(float, values)) / len(values)
+        found = figures["mean", None]
+        assert abs(found["estimate"] - mean) < 6 * found["standard_error"]
+
+
+def test_shares_that_say_nothing_are_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "t.csv", rows("a,0", "a,1", "a,2", "b,4", "b,5", "b,6"))
+    run("calibrate", "t.csv", *COLUMNS, "--epsilon", ".05", "--save", "p.json")
+    assert run("release", "t.csv", "--plan", "p.json", "-o", "o.csv").status == 0
+    out = run("estimate", "o.csv", "--plan", "p.json").out
+    assert "share of " not in out
+    assert "6 shares with a standard error above 0.5 are not shown" in out

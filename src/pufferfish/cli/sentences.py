@@ -30,6 +30,9 @@ _METHODS = {
     "none": "worst cases",
 }
 
+#: Sets of values that are named.
+_MOST_SETS = 20
+
 
 def support_words(support: Support) -> str:
     """Return what values a column has."""
@@ -224,12 +227,15 @@ def _channel_lines(plan: Plan) -> list[str]:
     bound, lines = plan.objective_bound, []
     near = "how far from the best one is not proved"
     if bound is not None:
-        near = f"no private channel is below {brief(bound, 8)}: {_above(plan)} above it at most"
+        below = f"no private channel is below {bound * (1 - 1e-7):.8g}"
+        near = f"{below}, so that it is at most {_above(plan)} above the best"
     lines.append(f"objective {rounded_up(plan.objective, 8)}; {near}")
     if plan.labels is not None and plan.label_channel is not None:
-        sets, kept = plan.labels.inputs, plan.label_channel.matrix.diagonal()
-        lines.append(f"{counted(sets.size, 'set')}: {listed(map(sets.name, range(sets.size)), 40)}")
-        lines.append(f"a value is labelled as itself in {share(min(kept))} to {share(max(kept))}")
+        names = plan.labels.inputs.names  # type: ignore[union-attr]  # sets are levels
+        more = f"; and {len(names) - _MOST_SETS} more" if len(names) > _MOST_SETS else ""
+        lines.append(f"{counted(len(names), 'set')}: {'; '.join(names[:_MOST_SETS])}{more}")
+        least = share(plan.label_channel.matrix.diagonal().min())
+        lines.append(f"every value is labelled as itself in at least {least} of its rows")
     return lines
 
 
