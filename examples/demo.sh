@@ -46,9 +46,9 @@ run pufferfish verify "$plan" "$table"
 say "6. Estimate what the column was, from what was released. Single rows say little; shares come back."
 run pufferfish estimate "$released" --plan "$plan"
 
-say "7. Categories without an order: no noise, but a channel that publishes one of them. Here each level is kept in" \
-    "at least 6 of 10 cases, and the plan holds for all priors that the rows leave possible at 95 % confidence." \
-    "For that, all levels that can occur are declared."
+say "7. Categories without an order: no noise, but a channel that publishes sets of them, from which the shares come" \
+    "back best, and labels, which are the true level in at least 6 of 10 cases. The plan holds for all priors that the" \
+    "rows leave possible at 95 % confidence. For that, all levels that can occur are declared."
 python -c 'import sys, pufferfish.paper as paper; paper.write_table("census", sys.argv[1])' "$census"
 run pufferfish calibrate "$census" --secret marital-status --public workclass --missing '?' --missing-as-level \
     --levels Private,Self-emp-not-inc,Self-emp-inc,Federal-gov,Local-gov,State-gov,Without-pay,Never-worked \

@@ -3,8 +3,8 @@
 
 The noise is the variance of the best unbiased estimates from a release, summed over what is
 estimated (all frequencies, or the mean), times the number of rows. The counts are of UCI Census
-Income (Becker and Kohavi, 1996; https://doi.org/10.24432/C5XW20, CC BY 4.0): of adult.data and
-adult.test, for three and more marital statuses of adult.data alone.
+Income (Becker and Kohavi, 1996; https://doi.org/10.24432/C5XW20, CC BY 4.0): those of the paper for
+two marital statuses, otherwise those of adult.data.
 
 Run: python examples/estimates.py
 """

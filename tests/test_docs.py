@@ -2,6 +2,8 @@
 """Every example in README.md and docs/ does what its page says; and the runner would notice."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,23 @@ def test_examples_with_a_confidence_declare_the_levels() -> None:
     promising = [text for text in shown if "--confidence" in text]
     assert len(promising) >= 3
     assert [text for text in promising if "--levels" not in text] == []
+
+
+def test_the_table_of_noise_is_that_of_the_example() -> None:
+    """Its figures have three digits, which may differ a little where a solver does."""
+    page = (CHECKOUT / "docs" / "howto" / "estimates.md").read_text(encoding="utf-8")
+    script = CHECKOUT / "examples" / "estimates.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    made = done.stdout.splitlines()
+    shown = [line for line in page.splitlines() if line.startswith(made[0])]
+    assert shown, "the page has no table with this head"
+    first = page.splitlines().index(shown[0])
+    for expected, line in zip(page.splitlines()[first + 2 :], made[2:], strict=False):
+        title, *figures = (cell.strip() for cell in line.strip("| ").split("|"))
+        of_page, *others = (cell.strip() for cell in expected.strip("| ").split("|"))
+        assert title == of_page
+        for figure, other in zip(figures, others, strict=True):
+            assert figure == other or float(figure) == pytest.approx(float(other), rel=0.03)
 
 
 def write(folder: Path, text: str) -> Path:
