@@ -428,6 +428,16 @@ def test_the_verdict_tells_what_a_channel_for_estimates_would_give():
         assert told["best_for_both"] is None
 
 
+def test_a_column_of_one_value(tmp_path: Path):
+    path = write(tmp_path, "t.csv", rows(*["a,3", "b,3"] * 4))
+    more = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", "1", "--mechanism")
+    for mechanism in ("all", "exact", "channel"):
+        done = run(*more, mechanism)
+        assert done.status == 0, done.err
+        assert "PUBLISHED UNCHANGED" in done.out
+        assert "--best-for both" not in done.out
+
+
 def test_all_shows_both_kinds_of_channels(wards: tuple[object, ...], tmp_path: Path):
     done = run(*wards, "--mechanism", "all", "--format", "json")
     assert [r["best_for"] for r in done.data["results"]] == ["kept", "frequencies"]

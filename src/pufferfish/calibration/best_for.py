@@ -136,6 +136,8 @@ def _statistics(support: Support, given: Any) -> tuple[str, list[FloatArray]]:
     if name == "frequencies":
         return name, [np.eye(support.size)]
     lattice = lattice_of(support, f"best_for={name!r}, unlike 'frequencies',")
+    if support.size == 1:  # whose mean is known
+        return name, [np.eye(1)]
     if name == "cdf":
         return name, [np.triu(np.ones((support.size, support.size)))]
     mean = np.array([[float(value)] for value in lattice.values])
