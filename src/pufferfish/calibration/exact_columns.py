@@ -54,7 +54,9 @@ def _inside(cone: Cone, rays: Rays, found: Solution, bits: int) -> CountArray:
         own = (m[rays.index] > 0) | (rays.value == 0)
         within = own.all(axis=1)
         np.add.at(column, rays.index[within], rays.value[within])
-        column *= m.sum() / within.sum()
+        column *= m.sum() / max(within.sum(), 1)
+        if not within.any():  # a column of a region, which no way leads into
+            column[:] = m
     for power in range(_INWARDS, _MOST_INWARDS, -1):
         if not outside.size:
             break
