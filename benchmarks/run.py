@@ -17,6 +17,7 @@ ALL = {
     "sampling": ["bench_sampling.py"],
     "table": ["bench_table.py"],
     "channel": ["bench_channel.py"],
+    "estimates": ["bench_estimates.py"],
     "joint": ["bench_joint.py"],
 }
 

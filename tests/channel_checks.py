@@ -80,6 +80,16 @@ def worst_ratio(scenario: Scenario, channel: Channel) -> Fraction | None:
     return worst
 
 
+def phi(matrix: Any, mu: Any, statistics: Any = None) -> float:
+    """tr(F^T J^-1 F) of M(y|x) by its definition; inf where something cannot be estimated."""
+    m, mass = np.array(matrix, dtype=float), np.array(mu, dtype=float)
+    f = np.eye(len(m)) if statistics is None else np.array(statistics, dtype=float)
+    information = sum(np.outer(c, c) / (mass @ c) for c in m.T if mass @ c > 0)
+    if np.linalg.cond(information) > 1e13:
+        return math.inf
+    return float(np.trace(f.T @ np.linalg.solve(information, f)))
+
+
 def is_private(scenario: Scenario, channel: Channel, epsilon: Fraction) -> bool:
     """Whether the loss is at most epsilon, by its definition."""
     ratio = worst_ratio(scenario, channel)

@@ -13,7 +13,7 @@ import pytest
 from flint import fmpz_mat
 
 from pufferfish.calibration import rays as module
-from pufferfish.calibration.channel import exponential_below
+from pufferfish.calibration.channel import cone_of, exponential_below
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.rays import Rays, rays_of
 from pufferfish.errors import InputError
@@ -21,12 +21,6 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
 REFERENCE = json.loads(Path(__file__).with_name("estimates.json").read_text(encoding="utf-8"))
-
-
-def cone_of(scenario: Scenario, bound: Fraction) -> Cone:
-    at = {secret: k for k, secret in enumerate(scenario.protected)}
-    pairs = [(at[a], at[b]) for a, b in scenario.pairs]
-    return Cone(scenario.sets(), (*pairs, *((j, i) for i, j in pairs)), bound)
 
 
 def counted(counts: Any, pairs: Any = "all") -> Scenario:
@@ -106,8 +100,8 @@ def test_many_random_cones() -> None:
         assert same(rays_of(cone), by_enumeration(cone)), seed
 
 
-def test_mutant_the_enumeration_of_all_pairs_misses_rays_of_chosen_ones() -> None:
-    """Three secrets in a path have rays that are none of all pairs."""
+def test_chosen_pairs_have_rays_that_all_pairs_do_not() -> None:
+    """A list of level sets of three secrets misses rays of a path."""
     counts = [[[5, 1, 2, 3], [2, 1, 5, 4], [1, 1, 4, 1]]]
     path = cone_of(counted(counts, [("s0", "s1"), ("s1", "s2")]), Fraction(3, 2))
     every = cone_of(counted(counts), Fraction(3, 2))

@@ -49,10 +49,13 @@ def _inside(cone: Cone, rays: Rays, found: Solution, bits: int) -> CountArray:
     shares = (found.weights[:, None] * found.rays.dense(cone.size)).T
     columns = _whole(shares, bits)
     outside = np.flatnonzero(needed_mixture(cone, columns))
-    mean = np.zeros((cone.size, len(outside)))
+    mean, index, unused = (
+        np.zeros((cone.size, len(outside))),
+        rays.index.T.copy(),
+        rays.value.T == 0,
+    )
     for column, m in zip(mean.T, shares.T[outside], strict=True):
-        own = (m[rays.index] > 0) | (rays.value == 0)
-        within = own.all(axis=1)
+        within = ((m > 0)[index] | unused).all(axis=0)
         np.add.at(column, rays.index[within], rays.value[within])
         column *= m.sum() / max(within.sum(), 1)
         if not within.any():  # a column of a region, which no way leads into

@@ -20,8 +20,8 @@ from pufferfish.numbers import FloatArray
 
 #: Beyond so many levels the programs take too long.
 _MOST_LEVELS = 40
-#: Rounds of further columns, starts and steps in each, what gain is one, how many may have none.
-_ROUNDS, _STARTS, _STEPS, _GAIN, _PATIENCE = 20, 40, 6, 1e-6, 4
+#: Rounds of further columns, starts and steps in each, and what gain is one.
+_ROUNDS, _STARTS, _STEPS, _GAIN = 20, 80, 6, 1e-6
 #: Entries of a column below this are the solver's 0.
 _RESIDUE = 1e-9
 #: Columns that agree to so many digits are one.
@@ -54,7 +54,7 @@ def best_of_region(cone: Cone, design: Design) -> Solution:
     """
     most, mu, n = _program_of(cone), design.mu, design.size
     found = solve(design)
-    random, patience = np.random.default_rng(1), _PATIENCE
+    random = np.random.default_rng(1)
     for _ in range(_ROUNDS):
         design = Design(found.rays, mu, design.given)
         _, h, b = design.searched_at(found.weights)
@@ -63,8 +63,7 @@ def best_of_region(cone: Cone, design: Design) -> Solution:
         new = []
         slopes = [(root @ random.normal(size=root.shape[1]) - nu * random.exponential())
                   for _ in range(_STARTS)]  # fmt: skip
-        starts = [*np.eye(n), *random.dirichlet(np.full(n, 0.5), _STARTS), *map(most, slopes)]
-        for m in starts:
+        for m in [*np.eye(n), *map(most, slopes)]:
             for _ in range(_STEPS):
                 worth = m @ b @ m / (mu @ m)
                 following = most((2 * b @ m - worth * mu) / (mu @ m) - nu)
@@ -73,12 +72,9 @@ def best_of_region(cone: Cone, design: Design) -> Solution:
                     break
             if m @ b @ m / (mu @ m) > (nu @ m) * (1 + _GAIN):
                 new.append(m)
-        patience -= not new
-        if not patience:
+        if not new:
             break
-        if new:
-            columns = _packed([*found.rays.dense(n), *new])
-            found = solve(Design(columns, mu, design.given))
+        found = solve(Design(_packed([*found.rays.dense(n), *new]), mu, design.given))
     return found
 
 
