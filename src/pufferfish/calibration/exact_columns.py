@@ -43,23 +43,19 @@ def exact_columns(cone: Cone, rays: Rays, found: Solution) -> CountArray:
 def _inside(cone: Cone, rays: Rays, found: Solution, bits: int) -> CountArray:
     """Return whole numbers in proportion to columns, moved into the cone where they are outside.
 
-    Inwards is the mean of all rays that use no other levels. Where that is no way in, something of
-    every level is added.
+    Inwards is the mean of the column and all rays that use no other levels. Where that is no way
+    in, something of every level is added.
     """
     shares = (found.weights[:, None] * found.rays.dense(cone.size)).T
     columns = _whole(shares, bits)
     outside = np.flatnonzero(needed_mixture(cone, columns))
-    mean, index, unused = (
-        np.zeros((cone.size, len(outside))),
-        rays.index.T.copy(),
-        rays.value.T == 0,
-    )
-    for column, m in zip(mean.T, shares.T[outside], strict=True):
-        within = ((m > 0)[index] | unused).all(axis=0)
-        np.add.at(column, rays.index[within], rays.value[within])
-        column *= m.sum() / max(within.sum(), 1)
-        if not within.any():  # a column of a region, which no way leads into
-            column[:] = m
+    mean = shares[:, outside]
+    index, unused = rays.index.T.copy(), rays.value.T == 0
+    for column in mean.T:
+        within, whole = ((column > 0)[index] | unused).all(axis=0), column.sum()
+        column /= whole
+        np.add.at(column, index[:, within], rays.value.T[:, within])
+        column *= whole / column.sum()
     for power in range(_INWARDS, _MOST_INWARDS, -1):
         if not outside.size:
             break
