@@ -160,8 +160,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(hint)
     reasons: dict[str, list[str]] = {}
     for name, why in {**left_out, **failed}.items():
-        without = str(why).removeprefix(f"{name}, unlike the mechanism channel, ")
-        reasons.setdefault(without, []).append(name)
+        without = str(why).removeprefix(name).removeprefix(", unlike the mechanism channel,")
+        reasons.setdefault(without.strip(), []).append(name)
     for reason, which in reasons.items():
         messages.note(f"'all' leaves out {listed(which)}: {reason}")
     source = " and ".join(priors) or str(table)

@@ -66,7 +66,8 @@ def report_lines(report: TableReport) -> list[str]:
         rows = counted(report.rows_set_aside, "row")
         lines.append(f"{rows} of {report.rows_read} set aside: {joined(aside)}")
     texts = [f"{repr(m.text) if m.text else 'the empty cell'} ({m.cells})" for m in report.missing]
-    lines.append(f"missing: {joined(texts)}")
+    if len(texts) > 1 or any(m.cells for m in report.missing):
+        lines.append(f"missing: {joined(texts)}")
     if report.people is not None:
         people = (f"{number} with {counted(rows, 'row')}" for rows, number in report.people)
         lines.append(f"people by {quoted(report.rules.unit or '')}: {joined(people)}")
@@ -264,8 +265,9 @@ def verdict_lines(
         if results[0].plan.labels is not None:
             word = "Estimates survive" + ", single values do not" * averages
         lines.append(f"{word}: {_left(results[0])}.")
-    if len(results) == 1 and results[0].plan.objective_bound is not None:
-        within = f"The objective is within {_above(results[0].plan)} of the proven limit"
+    plan = results[0].plan
+    if len(results) == 1 and plan.objective_bound is not None and not plan.regions:
+        within = f"The objective is within {_above(plan)} of the proven limit"
         lines.append(f"{within} of all private channels.")
     if instead is not None:
         lines.append(f"With --best-for both: {_errors(instead)}.")
@@ -346,7 +348,7 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
         lines.append(f"LITTLE OR NOTHING OF THE COLUMN IS LEFT: {_left(least)}.{more}")
     elif lost:
         names = listed(r.name for r in lost)
-        lines.append(f"Little or nothing of the column is left with {names}.")
+        lines.append(f"Little or nothing is left with {names}.")
     same = [r for r in results if r.plan.unchanged]
     if same:
         needed = "release needs --allow-unchanged"
