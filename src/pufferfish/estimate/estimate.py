@@ -55,6 +55,11 @@ class Figure:
         reach = REACH * self.standard_error
         return self.ends or (self.estimate - reach, self.estimate + reach)
 
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Estimate, standard error, and the ends of the interval."""
+        return self.estimate, self.standard_error, *self.interval
+
     def __str__(self) -> str:
         return f"{self.estimate:.4g} ± {self.standard_error:.2g}"
 
@@ -90,15 +95,14 @@ class Estimate:
     bins : dict of str to Figure
         Shares of the bins, by their first and last value.
     mostly_noise : bool
-        Whether most single frequencies are below their standard error, or cannot be estimated.
-        Bins are then offered if none were asked for.
+        Most frequencies are below their standard error, or cannot be estimated: bins are offered.
     simplex : bool
-        Whether the estimates are those of the nearest frequencies that are not negative: biased,
-        with the standard errors and intervals of the unbiased ones.
+        The estimates are those of the nearest frequencies that are not negative: biased, with the
+        standard errors and intervals of the unbiased ones.
     from_labels : bool
-        Whether they come from the labels of sets of values, and not from the sets.
+        They come from labels, and not from the sets of values that these were drawn from.
     too_many_values : bool
-        Whether no frequency is estimated because there are too many values.
+        There are too many values for frequencies.
 
     Notes
     -----
@@ -141,8 +145,11 @@ class Estimate:
             "cdf": self.cdf,
         }
         rows = [(kind, *each) for kind, figures in kinds.items() for each in figures.items()]
+        nothing = (None,) * 4
         return [
-            dict(zip(_COLUMNS, (kind, label, *_numbers(figure)), strict=True))
+            dict(
+                zip(_COLUMNS, (kind, label, *(figure.numbers if figure else nothing)), strict=True)
+            )
             for kind, label, figure in rows
         ]
 
@@ -151,19 +158,11 @@ class Estimate:
         import pyarrow as pa  # slow to import
 
         types = [pa.string()] * 2 + [pa.float64()] * 4
-        return pa.Table.from_pylist(
-            self.to_dicts(), pa.schema(list(zip(_COLUMNS, types, strict=True)))
-        )
+        return pa.Table.from_pylist(self.to_dicts(), pa.schema([*map(pa.field, _COLUMNS, types)]))
 
     def to_pandas(self) -> Any:
         """Return these rows as a ``pandas.DataFrame``."""
         return self.to_arrow().to_pandas()
-
-
-def _numbers(figure: Figure | None) -> tuple[float | None, ...]:
-    if figure is None:
-        return (None,) * 4
-    return figure.estimate, figure.standard_error, *figure.interval
 
 
 class _Sample:

@@ -6,7 +6,6 @@ that lies beyond what noise can do, shows that this is another column, another p
 of options, and is refused.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
-from pufferfish.estimate.estimate import QUARTILES, Estimate, by_matrix, by_moments
+from pufferfish.estimate.estimate import Estimate, by_matrix, by_moments
 from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import NotFinite, Number, checked_flag, parse_text, show
+from pufferfish.numbers import NotFinite, checked_flag, parse_text, show
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec, set_column
@@ -38,21 +37,19 @@ def estimate_released(
     spec: ReleaseSpec,
     *,
     column: str | None = None,
-    quantiles: Sequence[Number] = QUARTILES,
     bins: Any = None,
     simplex: bool = False,
+    **options: Any,
 ) -> Estimate:
     """Return estimates of the original column from a released one.
 
-    They are of the rows that were released: their frequencies, moments and quantiles. Estimating
-    only looks at what was published and how, so it costs no privacy. Source: theory, sections 1
-    and 4.
+    They are of the rows that were released. Estimating only looks at what was published and how,
+    so it costs no privacy. Source: theory, sections 1 and 4.
 
     ``released`` is an array, list, series, dataframe, or the path of a file; ``spec`` the release
     with its bounds, rounding and least scale; ``column`` the released column of a table, where its
-    name is another one. Where sets of values were published beside labels, these count: the column
-    of sets of a table, an array of sets, or (labels, sets). ``quantiles``, ``bins`` (a number or
-    edges) and ``simplex`` are as in :meth:`pufferfish.Plan.estimate`.
+    name is another one. Where sets of values were published beside labels, these count. All
+    options are as in :meth:`pufferfish.Plan.estimate`.
     """
     checked_flag(simplex, "simplex")
     what, cells, spec = _read(released, spec, column)
@@ -61,7 +58,8 @@ def estimate_released(
     if support.size <= MOST_VALUES:
         channel = FiniteChannel(post, support)
         solve = LeastSquares(channel.matrix, spec.weights)
-        found = by_matrix(channel.counts(rows), solve, support, quantiles, bins, simplex)
+        counts = channel.counts(rows)
+        found = by_matrix(counts, solve, support, bins=bins, simplex=simplex, **options)
         return replace(found, from_labels=post.labels is not None and post.sets is None)
     if bins is not None or simplex:
         raise InputError(
@@ -84,11 +82,11 @@ def _read(
     if isinstance(released, pa.RecordBatch):
         released = pa.Table.from_batches([released])
     sets = spec.labels is not None and not spec.labels_only
-    if spec.labels is not None and isinstance(released, tuple) and len(released) == 2:
-        if all(hasattr(part, "__len__") and not isinstance(part, str) for part in released):
-            if len(released[0]) != len(released[1]):
-                raise InputError("there must be as many labels as sets, for each row has both")
-            released = released[sets]
+    pair = released if isinstance(released, tuple) and len(released) == 2 and spec.labels else ()
+    if pair and all(hasattr(part, "__len__") and not isinstance(part, str) for part in pair):
+        if len(pair[0]) != len(pair[1]):
+            raise InputError("there must be as many labels as sets, for each row has both")
+        released = pair[sets]
     known = nw.from_native(released, allow_series=True, pass_through=True)
     of_sets = text_file = False
     if isinstance(released, str | Path) or isinstance(known, nw.DataFrame | nw.LazyFrame):
