@@ -13,21 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pufferfish.calibration.channel import (
-    LARGEST_EPSILON,
-    LEAST_EPSILON,
-    cone_of,
-    exponential_below,
-)
+from pufferfish.calibration.channel import cone_of, exponential_below, usable
 from pufferfish.calibration.channel_options import by_value, read_conditions, read_weights
-from pufferfish.calibration.design import (
-    MOST_NEWTON,
-    Design,
-    Solution,
-    pruned,
-    solve,
-    solve_labelled,
-)
+from pufferfish.calibration.design import MOST_NEWTON, Design, Solution, solve, solve_labelled
 from pufferfish.calibration.exact_columns import exact_columns
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.rays import Rays, rays_of
@@ -78,9 +66,7 @@ def best_for(
     is the value itself at least that often. ``weights`` are how frequent the values are, by default
     the pooled counts of the secrets in the pairs.
     """
-    if epsilon < LEAST_EPSILON:
-        raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
-    support, used = scenario.support, min(epsilon, LARGEST_EPSILON)
+    support, used = scenario.support, usable(epsilon)
     name, parts = _statistics(support, statistics)
     conditions = read_conditions(support, False, False, min_keep)
     if name == "mean" and conditions.min_keep is not None:
@@ -117,9 +103,6 @@ def best_for(
             made, cost, name, mu, gap, conditions.names, labels=labels, bound=bound
         ),
     )  # fmt: skip
-
-
-# --- What is asked for --------------------------------------------------------------------------
 
 
 def _statistics(support: Support, given: Any) -> tuple[str, list[FloatArray]]:
@@ -193,9 +176,6 @@ def _bound_of_points(scenario: Scenario, design: Design, bound: Fraction) -> flo
     return solve(Design(rays, design.mu, design.given)).bound
 
 
-# --- Labels -------------------------------------------------------------------------------------
-
-
 def _labelled(
     design: Design, found: Solution, least: Fraction | None
 ) -> tuple[Solution, FloatArray]:
@@ -216,11 +196,9 @@ def _labelled(
     rows, names = np.nonzero(dense)
     heavy = np.bincount(found.at, found.weights, len(rays))[rows]
     at = np.lexsort((-heavy, amounts[rows, names] <= 0))[: MOST_NEWTON - n]
-    complete, rows, names = len(at) == len(rows), rows[at], names[at]
-    copies, start = Design(rays.take(rows), mu, design.given), amounts[rows, names] + 1e-3
-    w, bound = solve_labelled(copies, start, names, min(float(least) * (1 + 1e-7), most))
-    weights = np.asarray(np.bincount(rows, w, len(rays)), dtype=float)
-    better = pruned(design, weights, max(bound, found.bound) if complete else found.bound)
+    start = amounts[rows, names][at] + 1e-3
+    wanted = min(float(least) * (1 + 1e-7), most)
+    better = solve_labelled(design, rows[at], names[at], start, wanted, found.bound)
     return better, _labels(better.rays, mu, better.weights)
 
 
@@ -266,9 +244,6 @@ def _check_kept(labelled: Channel, least: Fraction | None) -> None:
     kept = (labelled.probability(x, x) for x in range(labelled.inputs.size))
     if least is not None and min(kept) < least:
         raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
-
-
-# --- What is published --------------------------------------------------------------------------
 
 
 def _objective(columns: CountArray, mu: FloatArray, statistics: FloatArray) -> float:

@@ -60,9 +60,7 @@ def channel(
     further outputs between every two neighbours; ``unbiased`` adds some beyond the range.
     InputError says what cannot be met, and what could; PufferfishError that the solver failed.
     """
-    if epsilon < LEAST_EPSILON:
-        raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
-    used = min(epsilon, LARGEST_EPSILON)
+    used = usable(epsilon)
     bound = exponential_below(used)
     inputs = scenario.support
     conditions = read_conditions(inputs, invariant, unbiased, min_keep)
@@ -126,6 +124,13 @@ def cone_of(scenario: Scenario, bound: Fraction) -> Cone:
     at = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = [(at[first], at[second]) for first, second in scenario.pairs]
     return Cone(scenario.sets(), (*pairs, *((j, i) for i, j in pairs)), bound)
+
+
+def usable(epsilon: Fraction) -> Fraction:
+    """Return the epsilon that a channel is computed for, or refuse one that is too small."""
+    if epsilon < LEAST_EPSILON:
+        raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
+    return min(epsilon, LARGEST_EPSILON)
 
 
 def exponential_below(epsilon: Fraction) -> Fraction:

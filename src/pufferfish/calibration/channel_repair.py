@@ -131,9 +131,14 @@ def _unbiased(task: Task, xs: CountArray, ys: CountArray, table: CountArray) -> 
         added *= 2
 
 
+def whole_numbers(shares: FloatArray, whole: int) -> CountArray:
+    """Return shares of a whole, rounded down."""
+    return np.asarray(np.frompyfunc(int, 1, 1)(shares * float(whole)), dtype=object)
+
+
 def _rounded(shares: FloatArray, whole: int) -> CountArray:
     """Return whole numbers in about the same proportions, every row with the same sum."""
-    exact = np.array([[int(share * whole) for share in row] for row in shares.tolist()], object)
+    exact = whole_numbers(shares, whole)
     totals = exact.sum(axis=1, keepdims=True)
     if not totals.all():
         raise PufferfishError("the solver's channel has an empty row")

@@ -126,24 +126,26 @@ def solve(design: Design, near: float = _NEAR_STEPS) -> Solution:
     if few:
         a = design.rays.dense(design.size).T
         w, bound = _newton(design, w, a, np.ones(design.size))
-    return pruned(design, w, bound)
+    return _pruned(design, w, bound)
 
 
 def solve_labelled(
-    design: Design, start: FloatArray, labels: IntArray, least: float
-) -> tuple[FloatArray, float]:
-    """Return the best weights of rays of which each has a label, and a bound.
+    design: Design, at: IntArray, labels: IntArray, start: FloatArray, least: float, bound: float
+) -> Solution:
+    """Return the best weights of rays, repeated in ``at``, of which each has a label.
 
     With at least the chance ``least`` every level is labelled as itself: sum_r w_r r_x over the
-    rays labelled x. ``start``: weights > 0 that nearly do that.
+    rays labelled x. ``start``: weights > 0 that nearly do that; ``bound``: of all rays, unlabelled.
     """
-    size = design.size
-    rows = design.rays.dense(size).T
+    copies, size = Design(design.rays.take(at), design.mu, design.given), design.size
+    rows = copies.rays.dense(size).T
     kept = rows * (labels == np.arange(size)[:, None])
     a = np.block([[rows, np.zeros((size, size))], [kept, -np.eye(size)]])
     over = np.maximum(kept @ start - least, 1e-6)
-    w, bound = _newton(design, np.append(start, over), a, np.repeat([1, least], size))
-    return w[: len(start)], bound
+    w, own = _newton(copies, np.append(start, over), a, np.repeat([1, least], size))
+    if len(at) == np.count_nonzero(design.rays.value):  # all of them
+        bound = max(bound, own)
+    return _pruned(design, np.asarray(np.bincount(at, w, len(design.rays)), dtype=float), bound)
 
 
 def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, float]:
@@ -240,7 +242,7 @@ def _newton(
     return w[:count], bound
 
 
-def pruned(design: Design, w: FloatArray, bound: float) -> Solution:
+def _pruned(design: Design, w: FloatArray, bound: float) -> Solution:
     """Return the weights without those that hardly matter."""
     balanced = design.balanced(w)
     w = w if balanced is None else balanced

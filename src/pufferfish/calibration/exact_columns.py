@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from pufferfish.calibration.channel_repair import needed_mixture
+from pufferfish.calibration.channel_repair import needed_mixture, whole_numbers
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.design import Solution
 from pufferfish.calibration.rays import Rays
 from pufferfish.errors import PufferfishError
-from pufferfish.numbers import CountArray, FloatArray
+from pufferfish.numbers import CountArray
 
 #: The output of all values is given 2 to minus this at first, and 2 to minus that at most.
 _REST, _MOST_REST = 36, 10
@@ -47,7 +47,7 @@ def _inside(cone: Cone, rays: Rays, found: Solution, bits: int) -> CountArray:
     in, something of every level is added.
     """
     shares = (found.weights[:, None] * found.rays.dense(cone.size)).T
-    columns = _whole(shares, bits)
+    columns = whole_numbers(shares, 1 << bits)
     outside = np.flatnonzero(needed_mixture(cone, columns))
     mean = shares[:, outside]
     index, unused = rays.index.T.copy(), rays.value.T == 0
@@ -60,12 +60,7 @@ def _inside(cone: Cone, rays: Rays, found: Solution, bits: int) -> CountArray:
         if not outside.size:
             break
         moved = (1 - 2.0**-power) * shares[:, outside] + 2.0**-power * mean
-        columns[:, outside] = _whole(moved, bits)
+        columns[:, outside] = whole_numbers(moved, 1 << bits)
         wrong = needed_mixture(cone, columns[:, outside]) > 0
         outside, mean = outside[wrong], mean[:, wrong]
     return columns + needed_mixture(cone, columns)
-
-
-def _whole(shares: FloatArray, bits: int) -> CountArray:
-    """Return shares times 2**bits, rounded down."""
-    return np.asarray(np.frompyfunc(int, 1, 1)(np.ldexp(shares, bits)), dtype=object)
