@@ -3,7 +3,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -35,9 +35,9 @@ from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
 from pufferfish.cli.results import Result, mechanism_name, print_results
 from pufferfish.errors import InputError, PufferfishError, listed
-from pufferfish.estimate.matrix import expected_errors
+from pufferfish.estimate.matrix import Expected, expected_errors
 from pufferfish.files import checked_target
-from pufferfish.numbers import parse_epsilon, show
+from pufferfish.numbers import FloatArray, parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
@@ -233,9 +233,7 @@ def compare(
             if not joint:
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
-            expected = expected_errors(
-                scenario.support, plan.applied, frequencies, rows, plan.labels, plan.weights
-            )
+            expected = _expected(plan, frequencies, rows)
             own = None if joint else distance
             results.append(Result(label, epsilon, plan, expected, frequencies, own, joint))
     if not results:
@@ -248,17 +246,23 @@ def _best_for_both(results: Sequence[Result], scenario: Scenario, always: bool) 
 
     ``always``: also where it takes a while, but neither for a region nor for all rows of a person.
     """
-    one, support = results[0], scenario.support
+    one, support, report = results[0], scenario.support, scenario.priors[0].report
     quick = support.size <= _MOST_UNASKED and len(scenario.protected) == 2
     other = support.ordered and one.plan.objective is None and not one.plan.unchanged
     plain = not (scenario.has_region or scenario.unit or one.joint or len(scenario.priors) > 1)
-    plain = plain and scenario.priors[0].report is not None
-    if len(results) > 1 or not (other and plain and (quick or always)):
+    if len(results) > 1 or report is None or not (other and plain and (quick or always)):
         return None
-    both = [("channel", {"best_for": "both"})]
-    with suppress(PufferfishError):  # there are too many sets of values, or it is too near to none
-        return compare(scenario, [one.epsilon], both, False, calibrate_alone)[0][0]
-    return None
+    try:
+        plan = calibrate_alone(scenario, one.epsilon, best_for="both")
+    except PufferfishError:  # too many sets of values, or an epsilon out of reach
+        return None
+    return replace(one, name=mechanism_name("channel", "both"), plan=plan,
+                   expected=_expected(plan, one.frequencies, report.rows_used))  # fmt: skip
+
+
+def _expected(plan: Plan, frequencies: FloatArray, rows: int) -> Expected:
+    """Return what errors to expect of a release."""
+    return expected_errors(plan.support, plan.applied, frequencies, rows, plan.labels, plan.weights)
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:
