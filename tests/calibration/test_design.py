@@ -101,6 +101,17 @@ def test_steps_and_newton_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     assert max(near) < 0.02
 
 
+def test_the_mean_of_many_rays_is_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that fall to nothing would leave a bound that is far too low."""
+    monkeypatch.setattr(module, "MOST_NEWTON", 0)
+    rng = np.random.default_rng(5)
+    counts = {f"s{k}": rng.integers(1, 100000, 12) for k in range(6)}
+    whole = sum(counts.values())
+    rays = rays_for(Scenario(Prior.from_counts(counts, support=range(12))), "1")
+    found = solve(Design(rays, whole / whole.sum(), np.arange(12)[:, None] * 1.0))
+    assert found.objective <= found.bound * 1.01
+
+
 def test_mutant_a_list_of_rays_that_misses_some_claims_too_much() -> None:
     """The bound is one of the rays that are given: without a pair of levels it is wrong."""
     scenario = Scenario(Prior.from_counts({"a": [5, 3, 2, 1], "b": [1, 2, 4, 6]}, support=range(4)))

@@ -24,8 +24,8 @@ _FIRST_STEPS, _MOST_STEPS = 30, 5000
 _NEAR, _NEAR_STEPS = 1e-7, 5e-3
 #: Statistics of low rank, by their singular values, are made regular by so much of them.
 _FULL_RANK, _REGULAR, _REGULAR_STEPS = 1e-5, 1e-7, 1e-3
-#: The power of a multiplicative step, and the errors of sums in the search and at its end.
-_POWER, _PROJECTED, _SUMS, _CORRECTIONS = 0.9, 1e-9, 1e-13, 20
+#: The power of a multiplicative step, its least weights, and errors of sums on the way and at last.
+_POWER, _FLOOR, _PROJECTED, _SUMS, _CORRECTIONS = 0.9, 1e-9, 1e-9, 1e-13, 20
 #: Steps of Newton's method, and its last barrier, of all variables, as a share of the objective:
 #: with a lesser one doubles lose their way.
 _NEWTON_STEPS, _BARRIER = 120, 3e-8
@@ -171,7 +171,9 @@ def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, fl
         if found - best <= near * found:
             break
         faster = np.clip(h / y, 0.1, 10) ** (power - 0.5)
-        following = _projected(design, w * np.sqrt(h) * faster, nu)
+        c = w * np.sqrt(h) * faster
+        # A ray of no weight at all would never come back, and nu.r would be anything.
+        following = _projected(design, np.maximum(c, _FLOOR * c.max()), nu)
         if following is None:  # beyond what doubles can do
             break
         w, nu = following
