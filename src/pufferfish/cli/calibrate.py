@@ -73,7 +73,7 @@ _MECHANISM = """
 --best-for NAME|FILE  What the channel is best for: 'kept' (single values by --cost; the default for
     numbers and ordered levels), or the estimates of 'frequencies' (the default for levels without
     an order), 'mean', 'cdf', 'both' (frequencies and mean) or statistics of your own, a JSON file
-    {value: [number, ...]}: each is the sum over all rows of its number for the row's value.
+    {value: [number, ...]}: each is the mean over all rows of its number for the row's value.
 --cost NAME|FILE  What the channel minimises: 'hamming' (share of changed values), 'squared',
     'absolute', or a JSON file {value: {output: cost}}.
 --outputs fine:K  Let the channel publish K more values between every two neighbours.
