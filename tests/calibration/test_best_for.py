@@ -297,6 +297,23 @@ def test_min_keep_of_many_rays_is_met_by_some_of_them(monkeypatch: pytest.Monkey
     assert some.distortion.bound <= exact.cost  # type: ignore[union-attr, operator]
 
 
+def test_min_keep_with_regions_and_of_many_levels() -> None:
+    region = scenario_of(REFERENCE[0], confidence="0.95")
+    free = best_for(region, HALF)
+    wanted = least_kept(free) + Fraction(1, 500)
+    more = best_for(region, HALF, min_keep=wanted)
+    assert least_kept(more) >= wanted
+    assert free.cost < more.cost < free.cost * Fraction("1.1")
+    assert is_private(region, more.mechanism, HALF)  # type: ignore[arg-type]
+    counts = {"a": [3 + x % 7 for x in range(36)], "b": [9 - x % 5 for x in range(36)]}
+    levels = Scenario(Prior.from_counts(counts, support=[f"v{x}" for x in range(36)]))
+    free = best_for(levels, HALF)
+    wanted = least_kept(free) + Fraction(1, 50)
+    many = best_for(levels, HALF, min_keep=wanted)
+    assert least_kept(many) >= wanted
+    assert free.cost < many.cost * Fraction("1.01")
+
+
 def test_defaults_and_options_that_clash() -> None:
     levels = Scenario(Prior.from_counts({"a": [5, 3], "b": [1, 3]}, support=["x", "y"]))
     numbers = Scenario(Prior.from_counts({"a": [5, 3], "b": [1, 3]}, support=[1, 2]))

@@ -76,14 +76,14 @@ def best_for(
     masses = np.array([float(weight) for weight in mu])
     rays = columns_of_region(cone) if regions else rays_of(cone)
     design = Design(rays, masses, _combined(parts, rays, masses))
-    found = best_of_region(cone, design) if regions else solve(design)
+    design, found = best_of_region(cone, design) if regions else (design, solve(design))
     labels = None
     if name == "mean":
-        columns = exact_columns(cone, rays, found)
+        columns = exact_columns(cone, design.rays, found)
         made = _numbers(support, columns, masses, design.given[:, 0])
     else:
         found, shares = _labelled(design, found, conditions.min_keep)
-        columns = exact_columns(cone, rays, found)
+        columns = exact_columns(cone, design.rays, found)
         made, labels = _sets(support, columns, shares, int(masses.argmax()))
         _check_kept(made.then(labels), conditions.min_keep)
     objective = _objective(columns, masses, design.given) * (1 + 1e-12)
@@ -189,7 +189,7 @@ def _labelled(
     most = float((amounts * dense).sum(axis=0).min()) * (1 - 1e-9)
     if most < 1 - 1e-8 and float(least) > most * (1 - 1e-8):
         raise InputError(
-            f"no channel that is private labels every value as itself with the chance "
+            f"no private channel was found that labels every value as itself with the chance "
             f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
         )
     # Of many rays those that keep the most, and then those that are the best without labels.

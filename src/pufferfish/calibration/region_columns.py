@@ -46,17 +46,17 @@ def columns_of_region(cone: Cone) -> Rays:
                     *(m for m in ends if m is not None)])  # fmt: skip
 
 
-def best_of_region(cone: Cone, design: Design) -> Solution:
-    """Return good weights of such columns, and with those that linear programs find to be worth it.
+def best_of_region(cone: Cone, first: Design) -> tuple[Design, Solution]:
+    """Return such columns, with those that linear programs find to be worth it, and their weights.
 
     A further column m is worth its weight where m^T B m / mu.m is above nu.m: a convex function,
     which rises with each linear program over its slope. Its bound is that of these columns only.
     """
-    most, mu, n = _program_of(cone), design.mu, design.size
-    found = solve(design)
+    most, mu, n = _program_of(cone), first.mu, first.size
+    found = solve(first)
     random = np.random.default_rng(1)
     for _ in range(_ROUNDS):
-        design = Design(found.rays, mu, design.given)
+        design = Design(found.rays, mu, first.given)
         _, h, b = design.searched_at(found.weights)
         nu = np.linalg.solve(design.gram(found.weights), design.total(found.weights * h))
         root = design.solved(found.weights, design.searched)
@@ -74,8 +74,10 @@ def best_of_region(cone: Cone, design: Design) -> Solution:
                 new.append(m)
         if not new:
             break
-        found = solve(Design(_packed([*found.rays.dense(n), *new]), mu, design.given))
-    return found
+        found = solve(Design(_packed([*found.rays.dense(n), *new]), mu, first.given))
+    columns = [*first.rays.dense(n), *found.rays.dense(n)]
+    design = Design(_packed(columns), mu, first.given)
+    return design, solve(design)
 
 
 def _packed(columns: Sequence[FloatArray]) -> Rays:
