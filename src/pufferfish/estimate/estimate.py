@@ -203,7 +203,11 @@ class _Sample:
 
     def shares(self, names: Sequence[str], sets: FloatArray) -> dict[str, Figure]:
         """Return the shares of sets of values that can be estimated: their indicators, (n_x, k)."""
-        weights, usable = self.solve.weights(sets)
+        single, usable = self.solve.single
+        if usable.all():
+            weights, usable = single @ sets, np.ones(len(names), dtype=bool)
+        else:
+            weights, usable = self.solve.weights(sets)
         values, errors = self.mean_of(weights), self.errors(weights, self.p @ sets)
         return {
             name: self.moved(Figure(float(values[k]), float(errors[k])), sets[:, k], 0.0, 1.0)
