@@ -225,12 +225,10 @@ def _channel_lines(plan: Plan) -> list[str]:
     """Return how near a channel is to the best one for estimates, its sets and their labels."""
     if plan.objective is None or plan.channel is None:
         return []
-    bound, lines = plan.objective_bound, []
-    near = "how far from the best one is not proved"
+    bound, near = plan.objective_bound, "how far from the best one is not proved"
     if bound is not None:
-        below = f"no private channel is below {bound * (1 - 1e-7):.8g}"
-        near = f"{below}, so that it is at most {_above(plan)} above the best"
-    lines.append(f"objective {rounded_up(plan.objective, 8)}; {near}")
+        near = f"no private channel is below {bound * (1 - 1e-7):.8g}"
+    lines = [f"objective {rounded_up(plan.objective, 8)}; {near}"]
     if plan.labels is not None and plan.label_channel is not None:
         names = plan.labels.inputs.names  # type: ignore[union-attr]  # sets are levels
         more = f"; and {len(names) - _MOST_SETS} more" if len(names) > _MOST_SETS else ""
@@ -238,13 +236,6 @@ def _channel_lines(plan: Plan) -> list[str]:
         least = share(plan.label_channel.matrix.diagonal().min())
         lines.append(f"every value is labelled as itself in at least {least} of its rows")
     return lines
-
-
-def _above(plan: Plan) -> str:
-    """Return by how much an objective may be above the proven bound."""
-    objective, bound = plan.objective or 0.0, plan.objective_bound or 0.0
-    part = (objective - bound) / objective if objective else 0.0
-    return f"{rounded_up(100 * part, 2)} %" if part >= 1e-6 else "0.0001 %"
 
 
 def verdict_lines(
@@ -265,10 +256,6 @@ def verdict_lines(
         if results[0].plan.labels is not None:
             word = "Estimates survive" + ", single values do not" * averages
         lines.append(f"{word}: {_left(results[0])}.")
-    plan = results[0].plan
-    if len(results) == 1 and plan.objective_bound is not None and not plan.regions:
-        within = f"The objective is within {_above(plan)} of the proven limit"
-        lines.append(f"{within} of all private channels.")
     if instead is not None:
         lines.append(f"With --best-for both: {_errors(instead)}.")
     if any(r.plan.from_rows for r in results):
