@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimates from sets of values: by simulation, by formula, and from whatever was published."""
 
+import json
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -220,3 +222,48 @@ def test_weights_stay_in_the_plan(plan: pf.Plan, tmp_path: Path) -> None:
         by_plan = replace(plan, weights=()).estimate(out)
         assert by_record == by_plan
         assert by_record.from_labels == bool(options)
+
+
+# What would break a naive version.
+
+AWKWARD = ("{a, b}", "a, b", "a", 'q"q', "{", "}", "*", "'=1", "=1+1", "a\tb", "a\nb", "NaN", "é")
+
+
+@pytest.mark.parametrize("column", ["x (set)", "=x", "a,b"])
+def test_awkward_levels_and_columns_come_back(column: str, tmp_path: Path) -> None:
+    """Names that look like sets, numbers or formulas, in every kind of file."""
+    rows = table(*[(s, name) for k, name in enumerate(AWKWARD) for s in "a" * (k + 2) + "bbbb"])
+    rows = rows.rename(columns={"x": column})
+    plan = set_plan(pf.Prior.from_table(rows, secret="s", public=column))
+    for ending in ("csv", "tsv", "csv.gz", "parquet"):
+        out = tmp_path / f"o.{ending}"
+        plan.release(rows, output=out)
+        found = plan.estimate(out)
+        assert set(found.frequencies) == set(AWKWARD)
+        shown = pl.read_parquet(out) if ending == "parquet" else None
+        assert shown is None or plan.estimate(shown) == found
+        assert not found.from_labels
+        assert plan.estimate(out, labels_only=True).from_labels
+
+
+def test_records_that_were_edited(plan: pf.Plan, tmp_path: Path) -> None:
+    spec, out, path = plan.spec(), tmp_path / "o.csv", tmp_path / "r.json"
+    report = release_file(MANY, out, spec)
+    write_record(path, plan, report, spec, publish=True)
+    told = json.loads(path.read_text())
+    labels, support = told["labels"], told["support"]
+    turned = support | {"names": support["names"][::-1]}
+    for edit, message in (
+        ({"labels": None}, "a cell that is no released level"),
+        ({"channel": None}, "does not tell the mechanism"),
+        ({"channel": None, "scale": 1.0}, "has labels, but no channel"),
+        ({"labels": labels | {"rows": labels["rows"][1:]}}, "needs 4 rows, but has 3"),
+        ({"support": turned}, "the labels do not fit"),
+        ({"labels": labels | {"outputs": turned}}, "the labels do not fit"),
+        ({"set_column": 5}, "Expected `str | null`"),
+        ({"column": "y"}, "there is no column 'y'"),
+    ):
+        path.write_text(json.dumps(told | edit))
+        with pytest.raises(InputError, match=re.escape(message)) as error:
+            estimate_released(out, read_record(path))
+        assert "\n" not in str(error.value)

@@ -135,6 +135,7 @@ def test_sets_compose_like_any_channel(plan: pf.Plan, tmp_path: Path) -> None:
     assert twice.upper == pf.joint_loss(prior, [("x", plan.applied)] * 2).upper
     assert plan.loss < float(twice) <= 2 * plan.loss + 1e-12
     further = pf.calibrate(prior, 1, already=[plan])
+    assert further.labels is not None
     assert pf.joint_loss(prior, [plan, further]).at_most(Fraction(1))
     numbers = learnt(NUMBERS)
     out = set_plan(numbers)
