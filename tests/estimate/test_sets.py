@@ -50,8 +50,8 @@ def named(found: Estimate) -> dict[str, Figure]:
     "counts, labels",
     [
         ((800, 600, 400, 200), False),
-        ((60, 100, 240, 1600), False),
-        ((0, 2000, 0, 0), False),
+        pytest.param((60, 100, 240, 1600), False, marks=pytest.mark.slow),
+        pytest.param((0, 2000, 0, 0), False, marks=pytest.mark.slow),
         ((1200, 2000, 4800, 32000), True),
     ],
 )
