@@ -6,7 +6,6 @@ import math
 import os
 import resource
 import stat
-import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -256,12 +255,11 @@ def test_broken_channels(channel: pf.Plan, change: dict[str, Any], message: str)
 def test_a_small_file_costs_little(plan: pf.Plan) -> None:
     pairs = [[f"s{i}", f"s{j}"] for i in range(500) for j in range(i)]
     data = json.loads(plan.to_json()) | {"pairs": pairs}
-    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     text = json.dumps(data)
     assert len(pf.Plan.from_json(text).pairs) == 124_750
     with pytest.raises(InputError, match="atoms"):
         edited(plan, **numbers(runs=[[0, 268435455]]))
-    assert time.perf_counter() - started < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2_000_000  # in kB
 
 
