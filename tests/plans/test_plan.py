@@ -204,7 +204,7 @@ def cleaning(**changes: Any) -> dict[str, Any]:
         ({"regions": [{"tv_radius": "0.1", "confidence": "0.9"}]}, "both were given"),
         ({"regions": [{"radius": "0.1"}]}, r"\$\.regions"), ({"regions": [{}]}, r"\$\.regions"),
         ({"support": {"kind": "x"}}, r"\$\.support"),
-        ({"support": {"kind": "levels", "ordered": True, "names": ["u", "u"]}}, "each level once"),
+        ({"support": {"kind": "levels", "ordered": True, "names": ["u", "u"]}}, "more than once"),
         ({"support": {"kind": "levels", "ordered": 1, "names": ["u"]}}, r"\$\.support\.ordered"),
         (numbers(step="0"), "above 0"), (numbers(step=True), "step"),
         (numbers(origin="1/2"), "whole number of steps"), (numbers(runs=[]), r"\$\.support\.runs"),
@@ -274,6 +274,8 @@ def test_files_that_are_no_plans(plan: pf.Plan, tmp_path: Path) -> None:
         pf.Plan.load(tmp_path / "other.json")
     nothing: Any
     for nothing in (None, 3, b"plan.json", "a\0.json"):
+        with pytest.raises(InputError, match="not the text of a plan"):
+            pf.Plan.from_json(nothing)
         for action in (pf.Plan.load, plan.save):
             with pytest.raises(InputError, match="name of a file is needed"):
                 action(nothing)

@@ -65,7 +65,7 @@ def estimate(
     else:
         spec = read_record(by)
     if output is not None:
-        checked_target(output, None, force, [released, by])
+        checked_target(output, force, [released, by])
     found = estimate_released(released, spec, column=column)
     lines, notes = _lines(found), _notes(found)
     if output is not None:
