@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors are one line each, and lists of names cannot be misread."""
 
-import warnings
-
 import pytest
 
 from pufferfish.errors import (
     CheckFailed,
     InputError,
-    PriorWarning,
     counted,
     did_you_mean,
     listed,
     quoted,
-    warn_user,
 )
 
 
@@ -47,10 +43,3 @@ def test_near_matches_and_plurals() -> None:
     assert did_you_mean("WRAD", ["ward", "days"]) == " (did you mean 'ward'?)"
     assert did_you_mean("zzz", ["ward", "days"]) == ""
     assert [counted(k, "row") for k in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
-
-
-def test_a_warning_is_shown_at_the_line_of_the_user() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warn_user("look", PriorWarning)
-    assert caught[0].filename == __file__

@@ -130,14 +130,14 @@ def test_targets_that_cannot_be(tmp_path: Path) -> None:
         (source / "x", "cannot write|does not exist"),
     ):
         with pytest.raises(InputError, match=message):
-            checked_target(output, source, True, [plan])
+            checked_target(output, True, [source, plan])
     no: Any = "no"
     with pytest.raises(InputError, match="force must be True or False"):
-        checked_target(source / "x", None, no)
-    new = checked_target(tmp_path / "new", source, False)
+        checked_target(source / "x", no)
+    new = checked_target(tmp_path / "new", False, [source, None])
     assert new == tmp_path / "new"
     with pytest.raises(InputError, match=r"File name too long"):
-        checked_target("x" * 300, None, False)
+        checked_target("x" * 300, False)
 
 
 def test_links_are_followed_and_names_may_be_long(tmp_path: Path) -> None:

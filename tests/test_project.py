@@ -24,9 +24,7 @@ def test_one_licence() -> None:
     project = tomllib.loads(read("pyproject.toml"))["project"]
     assert project["license"] == "Apache-2.0"
     assert re.findall(r"^license: (.+)$", read("CITATION.cff"), re.M) == ["Apache-2.0"]
-    licence = read("LICENSE")
-    assert "Version 2.0, January 2004" in licence
-    assert "END OF TERMS AND CONDITIONS" in licence
+    assert "Version 2.0, January 2004" in read("LICENSE")
 
 
 def test_every_source_file_names_the_licence() -> None:

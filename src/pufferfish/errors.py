@@ -63,10 +63,10 @@ def warn_user(message: str, category: type[PufferfishWarning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def did_you_mean(given: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
+def did_you_mean(given: object, allowed: Iterable[str], cutoff: float = 0.6) -> str:
     """Return ``' (did you mean ...?)'`` for the nearest allowed name, or an empty string."""
     folded = {name.casefold(): name for name in allowed}
-    close = difflib.get_close_matches(given.casefold(), list(folded), n=1, cutoff=cutoff)
+    close = difflib.get_close_matches(str(given).casefold(), list(folded), n=1, cutoff=cutoff)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
 
 

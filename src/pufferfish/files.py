@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 28
 
 
 def checked_target(
-    output: str | Path, source: Path | None, force: bool, inputs: Iterable[str | Path] = ()
+    output: str | Path, force: bool, inputs: Iterable[str | Path | None] = ()
 ) -> Path:
     """Resolve an output path, and check all that can be checked without writing.
 
@@ -34,7 +34,7 @@ def checked_target(
     try:
         target = Path(os.path.realpath(named_path(output)))
         taken = target.exists()
-        fault = _fault(target, [path for path in (source, *inputs) if path is not None])
+        fault = _fault(target, [path for path in inputs if path is not None])
     except OSError as error:
         raise cannot_write(output, error) from None
     if fault or str(output) == "-":
@@ -158,7 +158,7 @@ def write_whole(
     output: str | Path, data: bytes, *, force: bool = False, mode: int = ANY_NEW_FILE
 ) -> None:
     """Write a file that fits into memory; an existing one is replaced only with ``force``."""
-    target = checked_target(output, None, force)
+    target = checked_target(output, force)
     try:
         with PendingFile(target, force, mode) as pending:
             pending.file.write(data)

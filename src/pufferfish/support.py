@@ -174,7 +174,7 @@ class Product:
         if column in self.columns:
             return self.columns.index(column)
         names = [name for name in self.columns if name is not None]
-        near = did_you_mean(str(column), names)
+        near = did_you_mean(column, names)
         wrong = "" if column is None else f"there is no column {column!r}{near}; "
         raise InputError(
             f"{wrong}name one of the columns {listed(names)} (column=, or prior.marginal): noise "
@@ -248,13 +248,13 @@ def read_order(order: object) -> Order:
         for known in NAMED_ORDERS:
             if order.strip().lower() == known:
                 return known
-        items += order.split(",") if "," in order else []
+        items.extend(order.split(",") if "," in order else ())
     elif isinstance(order, Iterable):
-        items += order
+        items.extend(order)  # += would add to an array
     if not items:
         raise InputError(
             "order must be a list of levels (at least one), 'appearance' or 'alphabetical', but "
-            f"{order!r} was given{did_you_mean(str(order), NAMED_ORDERS)}"
+            f"{order!r} was given{did_you_mean(order, NAMED_ORDERS)}"
         )
     return tuple(text_of(item) for item in items)
 

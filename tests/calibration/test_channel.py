@@ -184,8 +184,9 @@ def test_tiny_epsilons_are_refused(epsilon: str) -> None:
 
 def test_one_value_and_priors_that_are_all_alike() -> None:
     one = Scenario(Prior.from_mapping({"a": {7: 1}, "b": {7: 1}}))
-    for options in ({}, {"unbiased": True}, {"invariant": True}, {"min_keep": 1}):
-        solution = channel(one, HALF, **options)  # type: ignore[arg-type]
+    every: list[dict[str, Any]] = [{}, {"unbiased": True}, {"invariant": True}, {"min_keep": 1}]
+    for options in every:
+        solution = channel(one, HALF, **options)
         assert solution.cost == 0
         assert solution.distortion.gap == 0
     same = Prior.from_mapping({"a": {"x": "1/3", "y": "2/3"}, "b": {"x": "1/3", "y": "2/3"}})
@@ -254,8 +255,8 @@ def test_an_answer_that_is_no_optimum_has_a_gap(monkeypatch: pytest.MonkeyPatch)
     honest = channel(scenario, Fraction(1, 10))
     solve = module.solve
 
-    def careless(program: object) -> object:
-        found = solve(program)  # type: ignore[arg-type]
+    def careless(program: Any) -> Any:
+        found = solve(program)
         n = scenario.support.size
         share = found.values[: n * n].reshape(n, n)
         share[:] = 0.99 * share + 0.01 * share.mean(axis=0)

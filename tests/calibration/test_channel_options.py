@@ -179,7 +179,7 @@ def test_what_is_asked_too_much() -> None:
     assert "a smaller min_keep" in refused(BIT, Fraction(1), min_keep="0.731059")
     assert "between 0 and 1, but 1.5 was given" in refused(BIT, HALF, min_keep=1.5)
     assert "unbiased channel needs numbers" in refused(LEVELS, HALF, unbiased=True)
-    assert "larger epsilon or fewer conditions" in refused(BIT, HALF, invariant=True, unbiased=True)
+    assert "changes nothing is both" in refused(BIT, HALF, invariant=True, unbiased=True)
     assert "larger epsilon" not in refused(BIT, Fraction(25), min_keep=1)
     # What never occurs is never published where frequencies stay, not even for itself.
     idle = {"invariant": True, "weights": [1, 0]}

@@ -4,6 +4,7 @@
 import random
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import given
 import pufferfish.calibration.coupling as module
 from definitions import comonotone as slow_comonotone
 from pufferfish.calibration.coupling import Coupling, comonotone
+from pufferfish.calibration.one_sided import one_sided
 from pufferfish.calibration.relaxed import relaxed
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.priors.prior import Prior
@@ -86,6 +88,17 @@ def test_counts_of_any_size_are_exact() -> None:
         check_cells(scenario)
         strict, satisfied = (f(scenario, Fraction(1)).scale for f in (wasserstein, relaxed))
         assert satisfied <= strict
+
+
+@pytest.mark.parametrize("epsilon", [30, 60, 400])
+def test_little_mass_and_a_large_epsilon(epsilon: int) -> None:
+    """One line needs it all: e^(5 u) / 10^20 + 1 - 1 / 10^20 = e^eps, in logarithms."""
+    rows = {"a": {0: 1}, "b": {0: 1 - Fraction(1, 10**20), 5: Fraction(1, 10**20)}}
+    scenario = Scenario(Prior.from_mapping(rows))
+    with mpmath.workdps(50):
+        tail = mpmath.mpf(10) ** -20
+        least = 5 / mpmath.log((mpmath.exp(epsilon) - 1 + tail) / tail)
+    assert one_sided(scenario, Fraction(epsilon)).scale == pytest.approx(float(least), rel=1e-12)
 
 
 def test_mutant_products_that_wrap(monkeypatch: pytest.MonkeyPatch) -> None:

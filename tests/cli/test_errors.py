@@ -27,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in, with a table, a prior and a plan."""
     write(tmp_path, "t.csv", TABLE)
     write(tmp_path, "prior.json", json.dumps(PRIOR))
+    write(tmp_path, "cost.json", json.dumps({"0": {"0": 0, "1": 1}, "1": {"0": 1, "1": 0}}))
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path)
     assert run("calibrate", "t.csv", *COLUMNS, "--epsilon", 1, "--save", "plan.json").status == 0
@@ -68,6 +69,19 @@ R = ("release", "t.csv", "--plan", "plan.json")
         ((*T1, "--save", "nowhere/p.json"), ["nowhere"]),
         ((*T1, "--save", "-"), ["give the name of a file"]),
         ((*T1, "--save", "t.csv", "--force"), ["t.csv"]),
+        (
+            (
+                *T1,
+                "--save",
+                "cost.json",
+                "--force",
+                "--mechanism",
+                "channel",
+                "--cost",
+                "cost.json",
+            ),
+            ["cost.json", "input itself"],
+        ),
         ((*T1, "--save", "plan.json"), ["plan.json", "--force"]),
         ((*T1, "--prior", "prior.json"), ["TABLE", "--prior", "not both"]),
         ((*P, "--epsilon", "1", "--confidence", ".9"), ["--confidence", "TABLE"]),

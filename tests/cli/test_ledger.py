@@ -70,7 +70,8 @@ def test_open_makes_a_private_file_and_says_so():
 
 
 @pytest.mark.parametrize("options, part", [(["--budget", "0"], "0"), (["--budget", "much"], "much"),
-                                           (["--secret", "t"], "'t'")])  # fmt: skip
+                                           (["--secret", "t"], "'t'"),
+                                           (["--dataset", " "], "a name")])  # fmt: skip
 def test_open_refuses_before_it_makes_a_file(options: list[str], part: str):
     check_refused(opened(*options, books="new.db"), part)
     assert not Path("new.db").exists()
@@ -180,6 +181,13 @@ def test_calibrate_takes_the_budget_for_epsilon():
     assert 0.9 < price <= 1
     more = calibrate("third.json", "--ledger", "books.db", "--epsilon", "0.5", public="z")
     assert more.status in (0, 1)
+
+
+def test_a_plan_never_takes_the_place_of_the_ledger():
+    before = Path("books.db").read_bytes()
+    command = ("calibrate", "table.csv", "--secret", "s", "--public", "x", "--ledger", "books.db")
+    check_refused(run(*command, "--save", "books.db", "--force"), "books.db", "input itself")
+    assert Path("books.db").read_bytes() == before
 
 
 def test_why_nothing_fits_is_said():

@@ -74,15 +74,8 @@ def test_the_counts_are_those_of_the_data_sets(name: str):
     assert differing(msgspec.convert(entry, paper.Block), rows) == [entry["pair"][1]]
 
 
-def test_the_probabilities_are_those_of_the_paper():
-    block = paper.block("sim1")
-    for secret, masses in zip(block.pair, (["0.52", "0.48"], ["0.5", "0.5"]), strict=True):
-        ours = [block.prior.probability(secret, k) for k in range(block.prior.support.size)]
-        assert ours == [Fraction(p) for p in masses]
-
-
 @pytest.mark.parametrize("name", TABLES)
-def test_a_written_table_has_the_counts_well_spread(name: str, tmp_path: Path):
+def test_a_written_table_has_the_counts_in_the_order_of_the_levels(name: str, tmp_path: Path):
     block, path = paper.block(name), tmp_path / "table.csv"
     assert paper.write_table(name, path) == block.rows
     prior = Prior.from_table(path, secret=block.secret, public=block.public, order=block.order)
@@ -93,9 +86,6 @@ def test_a_written_table_has_the_counts_well_spread(name: str, tmp_path: Path):
         header, *rows = list(csv.reader(file))
     assert header == [block.secret, block.public]
     assert tuple(dict.fromkeys(level for _, level in rows)) == block.order
-    half = rows[: len(rows) // 2]
-    share = sum(secret == block.pair[0] for secret, _ in rows) / len(rows)
-    assert abs(sum(secret == block.pair[0] for secret, _ in half) / len(half) - share) < 0.01
 
 
 def test_wrong_blocks_and_targets_are_refused(tmp_path: Path):
@@ -103,7 +93,6 @@ def test_wrong_blocks_and_targets_are_refused(tmp_path: Path):
         paper.block("studnet")
     with pytest.raises(InputError, match="no rows; the tables are student, census, bank"):
         paper.write_table("sim1", tmp_path / "t.csv")
-    assert list(tmp_path.iterdir()) == []
     path = tmp_path / "t.csv"
     path.write_text("mine")
     with pytest.raises(InputError, match="exists already"):

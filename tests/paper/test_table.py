@@ -53,12 +53,6 @@ def test_a_changed_block_disagrees():
     assert all("no reason is known" in why for why in changed.why)
 
 
-def test_a_changed_printed_cell_disagrees():
-    entry = entry_of("sim2")
-    entry["printed"]["l1"] = (*entry["printed"]["l1"][:6], "4.28", *entry["printed"]["l1"][7:])
-    assert paper.reproduce([read_block(entry)]).summary == "29 of 30 cells agree"
-
-
 # What the paper reports, at epsilon 0.1 and 1.
 REDUCTIONS = {
     ("sim1", "wasserstein"): (92.2, 73.5),
@@ -79,12 +73,3 @@ def test_the_noise_reductions_are_the_reported_ones(reproduction: paper.Reproduc
         assert found[key].agrees
         assert abs(found[key].percent[0] - at_least) < 0.6
         assert abs(found[key].percent[-1] - at_most) < 0.6
-    assert (found["sim1", "wasserstein"].least, found["sim1", "wasserstein"].most) == pytest.approx(
-        (73.57, 92.24), abs=0.005
-    )
-
-
-def test_a_wrong_reported_reduction_is_caught():
-    entry = entry_of("student")
-    entry["reported"]["wasserstein"] = ("47", "68")
-    assert [r.agrees for r in paper.reproduce([read_block(entry)]).reductions] == [False, None]

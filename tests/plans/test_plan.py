@@ -6,7 +6,6 @@ import math
 import os
 import resource
 import stat
-import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -205,7 +204,7 @@ def cleaning(**changes: Any) -> dict[str, Any]:
         ({"regions": [{"tv_radius": "0.1", "confidence": "0.9"}]}, "both were given"),
         ({"regions": [{"radius": "0.1"}]}, r"\$\.regions"), ({"regions": [{}]}, r"\$\.regions"),
         ({"support": {"kind": "x"}}, r"\$\.support"),
-        ({"support": {"kind": "levels", "ordered": True, "names": ["u", "u"]}}, "each level once"),
+        ({"support": {"kind": "levels", "ordered": True, "names": ["u", "u"]}}, "more than once"),
         ({"support": {"kind": "levels", "ordered": 1, "names": ["u"]}}, r"\$\.support\.ordered"),
         (numbers(step="0"), "above 0"), (numbers(step=True), "step"),
         (numbers(origin="1/2"), "whole number of steps"), (numbers(runs=[]), r"\$\.support\.runs"),
@@ -256,12 +255,11 @@ def test_broken_channels(channel: pf.Plan, change: dict[str, Any], message: str)
 def test_a_small_file_costs_little(plan: pf.Plan) -> None:
     pairs = [[f"s{i}", f"s{j}"] for i in range(500) for j in range(i)]
     data = json.loads(plan.to_json()) | {"pairs": pairs}
-    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     text = json.dumps(data)
     assert len(pf.Plan.from_json(text).pairs) == 124_750
     with pytest.raises(InputError, match="atoms"):
         edited(plan, **numbers(runs=[[0, 268435455]]))
-    assert time.perf_counter() - started < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2_000_000  # in kB
 
 
@@ -276,6 +274,8 @@ def test_files_that_are_no_plans(plan: pf.Plan, tmp_path: Path) -> None:
         pf.Plan.load(tmp_path / "other.json")
     nothing: Any
     for nothing in (None, 3, b"plan.json", "a\0.json"):
+        with pytest.raises(InputError, match="not the text of a plan"):
+            pf.Plan.from_json(nothing)
         for action in (pf.Plan.load, plan.save):
             with pytest.raises(InputError, match="name of a file is needed"):
                 action(nothing)

@@ -77,6 +77,12 @@ def test_ends_near_the_grid_are_outward() -> None:
     assert 0 < clopper_pearson(8, 10**4, tiny)[0] < 2**-70 * UNIT
 
 
+@pytest.mark.parametrize("count", [1, 10**15, 10**20 // 3])
+def test_ends_of_more_rows_than_there_are(count: int) -> None:
+    lower, upper = (end / UNIT for end in clopper_pearson(count, 10**20, Fraction(1, 20)))
+    assert lower < count / 10**20 < upper < (2 * count + 5) / 10**20
+
+
 # Regions
 
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Priors from mappings, counts and files are exact, and wrong ones are refused by name."""
 
-import json
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 from pufferfish.errors import InputError
 from pufferfish.numbers import show
 from pufferfish.priors.ambiguity import Confidence, TVBall
-from pufferfish.priors.prior import Prior, read_prior_file
+from pufferfish.priors.prior import Prior
 from pufferfish.support import Lattice, Levels, Product, make_lattice
 from pufferfish.tables.rules import Column, Rules, Stratum
 
@@ -207,6 +205,9 @@ def test_counts_have_one_axis_per_column() -> None:
         prior.marginal("y")
     with pytest.raises(InputError, match=r"no secret 'aa' .did you mean 'a'"):
         prior.row("aa")
+    number: Any = 5
+    with pytest.raises(InputError, match="no secret 5"):
+        prior.probability(number, 0)
     one = prior.marginal("x")
     assert one.marginal("x") is one.marginal(None) is one
 
@@ -324,21 +325,6 @@ def test_the_rows_of_people_follow_their_column() -> None:
         prior.marginal("x").with_region(confidence=0.9)
 
 
-def test_prior_files(tmp_path: Path) -> None:
-    path = tmp_path / "prior.json"
-    path.write_text('{"secrets": {"a": {"0": 0.10000000000000000001, "1": ".9"}, " b": {"0": 1}}}')
-    prior, pairs = read_prior_file(path)
-    assert pairs is None
-    assert prior.secrets == ("a", "b")
-    assert prior.notes != ()  # every digit counts
-    path.write_text('{"secrets": {"a": {"hi": 1}, "b": {"lo": 1}}, "pairs": [["a ", "b"]]}')
-    prior, pairs = read_prior_file(path, order=["lo", "hi"])
-    assert pairs == [("a", "b")]
-    assert prior.support == Levels(("lo", "hi"), ordered=True)
-    path.write_text('{"secrets": {"a": {"0.1": 1}, "b": {"0.9": 1}}}')
-    assert values_of(read_prior_file(path, step=1)[0]) == (0, 1)
-
-
 def test_the_marginal_of_very_many_people_of_one_row() -> None:
     n = 9_000  # NumPy's own unravel_index is wrong for more than 8,192 lines of one number
     axes = make_lattice(map(Fraction, range(n))), make_lattice(map(Fraction, range(2)))
@@ -353,26 +339,3 @@ def test_the_marginal_of_very_many_people_of_one_row() -> None:
     (stratum,) = prior.marginal("x").strata
     assert stratum.counts.shape == (2, n)
     assert (stratum.counts == 2).all()
-
-
-@pytest.mark.parametrize(
-    "data, message",
-    [
-        ([1], "is not like .*Expected `object`"),
-        ({"secret": {}}, "unknown field `secret`"), ({}, "missing required field `secrets`"),
-        ({"secrets": {"a": {"0": 1}}, "pairs": None}, r"at `\$.pairs`"),
-        ({"secrets": {"a": {"0": 1}}, "pairs": [["a"]]}, r"at `\$.pairs"),
-        ({"secrets": {"a": {"0": 1}}, "pairs": []}, r"length >= 1 - at `\$.pairs"),
-        ({"secrets": {"a": {"0": 1}}, "pairs": [["a", None]]}, r"at `\$.pairs"),
-        ({"secrets": {"a": {"0": 0.5}}}, "'a' sum to 0.5"),
-        ({"secrets": {"a": {"0": True}}}, "must be a number"),
-        ({"secrets": {"a": {"0": None}}}, "must be a number"),
-    ],
-)  # fmt: skip
-def test_prior_files_that_are_none(tmp_path: Path, data: Any, message: str) -> None:
-    path = tmp_path / "prior.json"
-    path.write_text(json.dumps(data))
-    with pytest.raises(InputError, match=message):
-        read_prior_file(path)
-    with pytest.raises(InputError, match="No such file"):
-        read_prior_file(tmp_path / "other.json")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -145,6 +146,22 @@ def test_names_of_columns() -> None:
         release_any(pd.DataFrame({"y": [0]}), job([0, 1]))
     frame = pd.DataFrame({" x ": [0, 1], "s": ["a", "b"]})
     assert cells(release_any(frame, job([0, 1], TINY))) == {" x ": [0, 1]}
+    frame = pd.DataFrame({"s": ["a", "b"], "x": [0, 1], 7: ["u", "v"]})
+    with pytest.warns(OutsidePromiseWarning, match="kept"):
+        assert cells(release_any(frame, job([0, 1], TINY), keep=[7])) == {
+            "x": [0, 1],
+            7: ["u", "v"],
+        }
+
+
+@pytest.mark.filterwarnings("ignore::pufferfish.errors.OutsidePromiseWarning")
+def test_all_kinds_of_tables_and_of_lists_of_columns() -> None:
+    table = pa.table({"s": ["a", "b"], "x": [0, 1], "k": ["u", "v"]})
+    for keep in (iter(["k"]), np.array(["k"]), pd.Index(["k"])):
+        released = release_any(table.to_batches()[0], job([0, 1], TINY), keep)
+        assert cells(released) == {"x": [0, 1], "k": ["u", "v"]}
+    for empty in (table.slice(0, 0), pd.DataFrame({"s": [], "x": [], "k": []})):
+        assert cells(release_any(empty, job([0, 1], TINY), ["k"])) == {"x": [], "k": []}
 
 
 # Rows of one person.

@@ -3,7 +3,6 @@
 
 import dataclasses
 import random
-import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable
@@ -330,9 +329,7 @@ def test_identifiers_are_refused_as_soon_as_they_are_known(
 ) -> None:
     many = 500_000
     table = pa.table({"s": ["a", "b"] * (many // 2), "x": [f"p{k}" for k in range(many)]})
-    start = time.perf_counter()
     assert "500,000 different texts" in refused(table)
-    assert time.perf_counter() - start < 5
     monkeypatch.setattr(count_module, "MOST_COUNTS", 100)
     path = write(tmp_path, csv_text([(str(k), str(k)) for k in range(20)]))
     assert "may be swapped" in refused(path)

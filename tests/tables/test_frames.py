@@ -53,6 +53,7 @@ def test_mutant_that_takes_the_binary_value_of_a_float_is_caught(
 @pytest.mark.parametrize(
     "cells",
     [
+        pa.array(np.array([0.1, 0.3], dtype=np.float16)),
         pa.array([0.1, 0.3], pa.float32()),
         pa.array([Decimal("0.1"), Decimal("0.3")]),
         pa.array([Decimal("0.100"), Decimal("0.300")], pa.decimal256(60, 3)),

@@ -4,6 +4,10 @@
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from pufferfish.errors import InputError
@@ -68,6 +72,16 @@ def test_options_of_one_column_and_of_several() -> None:
     )
     assert make_rules(secret="s", public="x", step={"x": 2}).columns[0].step == 2
     assert make_rules(secret="s", public="x", missing="?").columns[0].missing == ("?",)
+    for texts in (np.array, pd.Series, pd.Index, pl.Series, pa.array, iter):
+        made = make_rules(
+            secret="s", public=["x", "z"], missing=texts(["?"]), exclude_secrets=texts(["c"]),
+            order={"x": texts(["u", "v"])}, levels={"z": texts(["u", "v"])},
+        )  # fmt: skip
+        assert made.missing == made.columns[0].missing == made.columns[1].missing == ("?",)
+        assert made.exclude_secrets == ("c",)
+        assert [column.support for column in made.columns] == [
+            Levels(("u", "v"), ordered=True), Levels(("u", "v")),
+        ]  # fmt: skip
     several = make_rules(
         secret="s", public=["x", "z", "w"], order={"z ": ["no", "yes"]}, missing={"x": "?"},
         missing_as_level={"w": True}, support={"x": [1, 3]}, unit="id", decimal=",",

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -364,9 +363,7 @@ def test_many_columns(tmp_path: Path) -> None:
     assert open_table(path).columns == ("s", *names, "x")
     assert as_dict(count(path)) == {"1": {"5": 1}}
     wide = ",".join(f"c{k}" for k in range(100_000))
-    start = time.perf_counter()
     assert "100,000 columns" in refused(write(tmp_path, f"{wide}\n{wide}\n"))
-    assert time.perf_counter() - start < 2
 
 
 def test_stray_quotation_marks_and_endless_headers(tmp_path: Path) -> None:

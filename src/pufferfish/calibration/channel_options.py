@@ -53,6 +53,10 @@ def read_conditions(
         raise InputError(f"min_keep must be between 0 and 1, but {show(keep)} was given")
     if unbiased:
         lattice_of(support, "an unbiased channel")
+        if invariant:
+            raise InputError(
+                "ask for invariant or for unbiased: only a channel that changes nothing is both"
+            )
     return Conditions(invariant, unbiased, keep)
 
 

@@ -95,6 +95,8 @@ class Side:
         d = self.distance[cells]
         with np.errstate(all="ignore"):
             terms = np.exp(d * u + self.exponents[cells])
-            # e^-eps (E[e^{du}] - 1) is compared with 1 - e^-eps: both keep their digits.
-            excess = terms @ -np.expm1(-d * u) + np.expm1(-self.epsilon)
-            return self.epsilon + float(np.log1p(excess)), float(terms @ d / (1 + excess))
+            # whole = e^-eps E[e^{du}]. Near 1, its distance from 1 keeps more digits.
+            moved = terms @ -np.expm1(-d * u)
+            whole = moved + np.exp(-self.epsilon)
+            log = np.log1p(moved + np.expm1(-self.epsilon)) if whole > 0.5 else np.log(whole)
+            return self.epsilon + float(log), float(terms @ d / whole)

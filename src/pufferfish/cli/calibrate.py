@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -140,7 +139,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
         check_one(texts, hint, names)
-        checked_target(save, None if table in (None, "-") else Path(str(table)), force, priors)
+        checked_target(
+            save, force, [table, given["ledger"], given["cost"], given["best_for"], *priors]
+        )
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
     scenario = scenario_of(table, given)

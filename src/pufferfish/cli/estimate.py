@@ -80,7 +80,7 @@ def estimate(
     else:
         spec = read_record(by)
     if output is not None:
-        checked_target(output, None, force, [released, by])
+        checked_target(output, force, [released, by])
     found = estimate_released(released, spec, column=column, bins=_read_bins(bins), simplex=simplex)
     lines, notes = found.to_dicts(), _notes(found)
     if output is not None:

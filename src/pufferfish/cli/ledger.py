@@ -16,7 +16,7 @@ from pufferfish.errors import CheckFailed, counted, joined, quoted
 from pufferfish.files import home_expanded
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Price
-from pufferfish.ledger.records import Dataset, parse_budget
+from pufferfish.ledger.records import Dataset, parse_budget, parse_name
 from pufferfish.ledger.store import NOTICE
 from pufferfish.ledger.verify import Difference
 from pufferfish.numbers import float_down, float_up, show_short
@@ -73,7 +73,8 @@ def open_dataset(
     **given: Any,
 ) -> None:  # fmt: skip
     """Open a dataset for TABLE in BOOKS, which is made if there is no such file."""
-    parse_budget(given["budget"])  # before a file is made
+    parse_name(dataset)  # before a file is made, as the budget
+    parse_budget(given["budget"])
     source = open_table(table, delimiter=delimiter)
     source.column(given["secret"])
     if not os.path.lexists(home_expanded(Path(books))):

@@ -20,7 +20,8 @@ from pufferfish.calibration.registry import (
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon
-from pufferfish.priors.prior import Prior, read_prior_file
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.prior_file import read_prior_file
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import NAMED_ORDERS
 

@@ -72,7 +72,7 @@ def release(
     if record is not None:
         if os.path.realpath(record) == os.path.realpath(output):
             raise InputError(f"--record and --output both name {output}; give two names")
-        checked_target(record, None, force, [table, *inputs])
+        checked_target(record, force, [table, *inputs])
     elif publish_scale or publish_channel:
         raise InputError("--publish-scale and --publish-channel are for --record FILE")
     if ledger is not None and (keep or seed is not None):

@@ -26,7 +26,6 @@ _METHODS = {
     "ball": "ball arithmetic",
     "float-bound": "a floating-point bound",
     "exact": "exact rationals",
-    "rational": "exact rationals",
     "none": "worst cases",
 }
 
@@ -105,8 +104,7 @@ def scenario_notes(scenario: Scenario) -> list[str]:
     ]
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
-        are = "is" if len(left) == 1 else "are"
-        notes.append(f"nothing is promised for {listed(left, 2)}, which {are} in no pair")
+        notes.append(f"nothing is promised for {listed(left, 2)} (in no pair)")
     return list(dict.fromkeys(notes))
 
 
@@ -331,8 +329,9 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
     lost = [r for r in results if not r.left]
     if len(lost) == len(results):
         least = min(lost, key=lambda r: r.expected.noise_to_spread or 0.0)
-        more = "" if any(r.joint for r in lost) else " A larger epsilon keeps more."
-        lines.append(f"LITTLE OR NOTHING OF THE COLUMN IS LEFT: {_left(least)}.{more}")
+        lines.append(
+            f"LITTLE OR NOTHING OF THE COLUMN IS LEFT: {_left(least)}. A larger epsilon keeps more."
+        )
     elif lost:
         names = listed(r.name for r in lost)
         lines.append(f"Little or nothing is left with {names}.")
@@ -354,8 +353,7 @@ def _left(result: Result) -> str:
     kept = result.plan.keep_rate
     if kept is None:
         found = result.expected
-        times = brief(found.noise_to_spread, 2)
-        words = f"the noise is {'as large as' if times == '1' else f'{times} times'} its spread"
+        words = f"the noise is {brief(found.noise_to_spread, 2)} times its spread"
         if found.mean_error and found.spread:
             words += f", the error of the mean {brief(found.mean_error / found.spread, 2)} times"
         return words

@@ -18,7 +18,7 @@ from pufferfish.errors import CheckFailed, InputError, PufferfishWarning, listed
 from pufferfish.files import PRIVATE, home_expanded, named_path
 from pufferfish.ledger import records, store
 from pufferfish.ledger.pricing import Price, State, Subject, dataset_of
-from pufferfish.ledger.records import Dataset, ReleaseRecord, parse_budget
+from pufferfish.ledger.records import Dataset, ReleaseRecord, parse_budget, parse_name
 from pufferfish.ledger.verify import Verified, verify_ledger
 from pufferfish.numbers import Number, checked_flag, show_short
 from pufferfish.plans.plan import Plan
@@ -150,12 +150,10 @@ class Ledger:
             If the name or the table has a dataset already, the ledger has other ones about the
             secret and ``other_people`` is not said, or the budget is not above 0.
         """
-        if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise InputError(f"a dataset needs a name that can be printed, but {name!r} was given")
-        exact, opened = parse_budget(budget), open_table(table)
+        name, exact, opened = parse_name(name), parse_budget(budget), open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
         others = checked_flag(other_people, "other_people")
-        made = Dataset(name.strip(), column, exact, identity.digest, identity.rows, others)
+        made = Dataset(name, column, exact, identity.digest, identity.rows, others)
         with store.writing(self.path) as connection:
             datasets = records.datasets(connection)
             about = [known for known in datasets if known.secret == column]

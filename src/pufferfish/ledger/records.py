@@ -123,6 +123,13 @@ def mark_released(connection: sqlite3.Connection, id: str) -> None:
     connection.execute("UPDATE release SET state = 'released' WHERE id = ?", [id])
 
 
+def parse_name(name: object) -> str:
+    """Return the name of a dataset, trimmed."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise InputError(f"a dataset needs a name that can be printed, but {name!r} was given")
+    return name.strip()
+
+
 def parse_budget(value: Number) -> Fraction:
     """Return a budget exactly: a decimal, or a fraction such as "1/3"."""
     budget = parse_number(value, "a budget")

@@ -83,8 +83,7 @@ def block(name: str) -> Block:
 def write_table(name: str, path: str | Path, *, force: bool = False) -> int:
     """Write a CSV table with the counts of student, bank or census; return its number of rows.
 
-    The order of the rows is the same in every file: first a row of each level in the order of
-    their codes, then all others, secrets and levels spread evenly.
+    Rows come by level, in the order of their codes, and by secret.
     """
     chosen = block(name)
     if not chosen.rows:
@@ -92,21 +91,8 @@ def write_table(name: str, path: str | Path, *, force: bool = False) -> int:
         raise InputError(
             f"the block {name!r} is given by probabilities and has no rows; the tables are {tables}"
         )
-    rows = [(chosen.secret, chosen.public), *_spread_rows(chosen)]
-    text = "".join(f"{secret},{level}\n" for secret, level in rows)
+    text = f"{chosen.secret},{chosen.public}\n"
+    for k, level in enumerate(chosen.order):
+        text += "".join(f"{own},{level}\n" * chosen.counts[own][k] for own in chosen.pair)
     write_whole(path, text.encode(), force=force)
     return chosen.rows
-
-
-def _spread_rows(chosen: Block) -> list[tuple[str, str]]:
-    """Return the rows of a block in an order that spreads secrets and levels evenly."""
-    places = sorted(
-        ((k + 0.5) / count, secret, level)
-        for secret in chosen.pair
-        for level, count in zip(chosen.order, chosen.counts[secret], strict=True)
-        for k in range(count)
-    )
-    rows = [(secret, level) for _, secret, level in places]
-    levels = [level for _, level in rows]
-    first = map(levels.index, chosen.order)
-    return [rows[k] for k in dict.fromkeys((*first, *range(len(rows))))]

@@ -211,7 +211,7 @@ class Plan(Guarantee):
         """Return the plan of such a text."""
         try:
             return cls(loaded=True, **schema.facts_of(parse_strict(text)))
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"not the text of a plan: {error}") from None
 
     def with_columns(

@@ -213,8 +213,8 @@ def support_file(support: Support) -> Numbers | LevelNames:
 def support_of(file: Numbers | LevelNames, most: int = MOST_CELLS) -> Support:
     """Return the support that an entry stands for, of at most so many atoms."""
     if isinstance(file, LevelNames):
-        if len(set(file.names)) < len(file.names) or len(file.names) > most:
-            raise InputError(f"its support must name each level once, and at most {most} of them")
+        if len(file.names) > most:
+            raise InputError(f"its support must name at most {most} levels")
         return Levels(file.names, file.ordered)
     if file.step <= 0 or file.origin.denominator != 1:
         raise InputError("its step must be above 0 and its origin a whole number of steps")

@@ -126,12 +126,13 @@ def _lower_end(count: int, total: int, tail: Fraction) -> int:
 
     if count == 0:
         return 0
-    p = min(_start(count, total, tail), UNIT - 1)
+    p = _start(count, total, tail)
     with precision(_BITS + total.bit_length() + tail.denominator.bit_length()):
         log_tail = (arb(tail.numerator) / tail.denominator).log()
         choose = arb(total + 1).lgamma() - arb(count + 1).lgamma() - arb(total - count + 1).lgamma()
         # With more terms in every step the last ones show that more would not change it.
-        for terms in (2**k - 1 for k in range(4, 24)):
+        for terms in (2**k - 1 for k in range(4, 20)):
+            p = max(1, min(p, UNIT * count // total, UNIT - 1))
             bound = _tail_bound(count, total, arb(p) / (UNIT - p), terms)
             log_p, log_q = (arb(p) / UNIT).log(), (arb(UNIT - p) / UNIT).log()
             missing = log_tail - (choose + count * log_p + (total - count) * log_q + bound.log())
@@ -142,7 +143,6 @@ def _lower_end(count: int, total: int, tail: Fraction) -> int:
             if p == 1 and not missing >= 0:
                 break
             p += int(step.mid().floor().unique_fmpz()) - near
-            p = min(max(p, 1), UNIT * count // total, UNIT - 1)
     return 0  # it lies below the grid; and 0 is always a lower end
 
 

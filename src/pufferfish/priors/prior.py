@@ -6,15 +6,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
-from pufferfish.files import read_strict
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Number
 from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
 from pufferfish.priors.given import read_counts, read_mapping
@@ -368,32 +365,6 @@ class Prior:
         kind = np.int64 if max(totals) < INT64_SAFE else object
         counts = sealed(np.array(list(rows.values()), dtype=kind))
         return cls(product, tuple(rows), counts, totals, **attributes)
-
-
-class _PriorFile(msgspec.Struct, forbid_unknown_fields=True):
-    secrets: dict[str, Any]
-    pairs: Annotated[list[tuple[str, str]], msgspec.Meta(min_length=1)] | msgspec.UnsetType = UNSET
-
-
-def read_prior_file(
-    path: str | Path, *, order: Sequence[Any] | str | None = None, step: Number | None = None
-) -> tuple[Prior, list[tuple[str, str]] | None]:
-    """Return the prior of ``{"secrets": {"a": {"0": ".52", ...}, ...}, "pairs": [["a", "b"]]}``.
-
-    Numbers are read as the decimals that they print. The pairs are None where it names none.
-    """
-    data = read_strict(Path(path), "the prior file", exact=True)
-    try:
-        file = msgspec.convert(data, _PriorFile)
-        prior = Prior.from_mapping(file.secrets, order=order, step=step)
-    except msgspec.ValidationError as error:
-        shape = '{"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {...}}, "pairs": [["a", "b"]]}'
-        raise InputError(f"the prior file {path} is not like {shape}: {error}") from None
-    except InputError as error:
-        raise InputError(f"the prior file {path}: {error}") from None
-    if file.pairs is UNSET:
-        return prior, None
-    return prior, [(first.strip(), second.strip()) for first, second in file.pairs]
 
 
 def _merged(stratum: Stratum, sequences: IntArray) -> Stratum:

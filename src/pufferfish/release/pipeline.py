@@ -49,7 +49,7 @@ class Prepared:
         if isinstance(known, nw.LazyFrame):  # its rows must come in one order in both passes
             source = known.collect().to_native()
         table = open_table(source)
-        self._target = checked_target(output, table.path, force, inputs)
+        self._target = checked_target(output, force, [table.path, *inputs])
         if seed is not None and "test" not in self._target.name.lower():
             raise InputError(
                 "a release from a seed is for tests only: the name of its output must contain "
@@ -139,6 +139,8 @@ def release_any(
         raise InputError(
             f"{str(values)!r} names a file: say where its release goes, with output='...'"
         )
+    if isinstance(values, pa.RecordBatch):
+        values = pa.Table.from_batches([values])
     known = nw.from_native(values, allow_series=True, pass_through=True)
     if isinstance(known, nw.DataFrame | nw.LazyFrame):
         return _release_frame(known, spec, keep, seed)
@@ -174,7 +176,9 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     answers = [_series(*each, eager) for each in zip(columns, released, strict=False)]
     wide = answers[0].to_frame()
     if reader.keep:
-        kept = eager.select([nw.col(names[name]) for name in reader.keep]).filter(usable.tolist())
+        kept = eager.select(nw.col(*(names[name] for name in reader.keep)))
+        if not usable.all():
+            kept = kept.filter(usable.tolist())
         wide = nw.maybe_reset_index(kept)
     order = [nw.col(names.get(name, name)) for name in reader.written]
     answer = wide.with_columns(*answers).select(order)

@@ -67,7 +67,7 @@ class Reader:
         if table is not None:
             if not isinstance(keep, Iterable):
                 raise InputError(f"keep must be a list of columns, but {keep!r} was given")
-            self._choose(table, (keep,) if isinstance(keep, str) else keep)
+            self._choose(table, (keep,) if isinstance(keep, str) else tuple(keep))
         self._encoder = Encoder(coding, table)
         self._secrets: Encoder | None = None
         if self.secret is not None and spec.protected:

@@ -92,7 +92,7 @@ class ReleaseSpec:
         if self.out_of_support not in ("refuse", "clamp"):
             raise InputError(
                 f"out-of-support must be 'refuse' or 'clamp', but {self.out_of_support!r} was "
-                f"given{did_you_mean(str(self.out_of_support), ('refuse', 'clamp'))}"
+                f"given{did_you_mean(self.out_of_support, ('refuse', 'clamp'))}"
             )
         for flag in ("round", "allow_unchanged", "labels_only"):
             checked_flag(getattr(self, flag), flag)

@@ -106,7 +106,7 @@ def _cells_of_series(series: Any, what: str) -> pa.Array | pa.ChunkedArray:
     # Python objects of any kind: Arrow would guess one type for all of them.
     objects = pandas and str(series.to_native().dtype) == "object"
     cells = None
-    if not objects and str(series.dtype) not in ("Object", "Int128", "UInt128", "Unknown"):
+    if not objects and str(series.dtype) not in ("Object", "Int128", "UInt128"):
         with suppress(pa.ArrowException, TypeError, ValueError, NotImplementedError):
             cells = series.to_arrow()
     # An extension type is that of the intervals of pandas' cut, for example.

@@ -139,7 +139,7 @@ def make_rules(
             f"the public, secret and unit columns must be named and differ: {listed(every)}"
         )
     if not isinstance(missing, Mapping):
-        missing = dict.fromkeys(known, missing)
+        missing = dict.fromkeys(known, _texts(missing, "missing"))
     if not isinstance(missing_as_level, Mapping):
         missing_as_level = dict.fromkeys(names, missing_as_level)
     gone = by_column(missing, known, "missing")
@@ -221,7 +221,7 @@ def _texts(given: Any, what: str) -> tuple[str, ...]:
     """Return canonical texts, without the empty one."""
     if not isinstance(given, Iterable | None):
         raise InputError(f"{what} must be a list of texts, but {given!r} was given")
-    items = [given] if isinstance(given, str) else given or ()
+    items = [given] if isinstance(given, str) else () if given is None else given
     return tuple(filter(None, (canonical(_utf8(text_of(item), what)) for item in items)))
 
 

@@ -85,7 +85,8 @@ def check_type(kind: pa.DataType, what: str) -> None:
     if not plain or pt.is_interval(kind) or pt.is_duration(kind):
         name = re.split(r"[<\[]", str(kind))[0].rpartition("_")[2]
         raise InputError(
-            f"{what} holds {name} cells, not numbers or text; durations can be numbers of days"
+            f"{what} holds {name} cells, not numbers or text"
+            f"{'; turn durations into numbers of days' * pt.is_duration(kind)}"
         )
 
 
@@ -150,6 +151,9 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         column = column.combine_chunks()
     if pt.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pt.is_float16(column.type):  # Arrow prints all digits, NumPy those that are needed
+        halves = (half and float(str(np.float16(half))) for half in column.to_pylist())
+        return pa.array(halves, pa.float64())
     return strings(column.to_pylist()) if str(column.type) == "string_view" else column
 
 
