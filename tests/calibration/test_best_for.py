@@ -348,8 +348,9 @@ def test_defaults_and_options_that_clash() -> None:
 # --- Mutants ------------------------------------------------------------------------------------
 
 
-def test_mutant_columns_that_are_not_moved_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutant_columns_that_are_not_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     census = scenario_of(REFERENCE[0])
+    monkeypatch.setattr(module, "narrower", lambda cone, _: cone)
     monkeypatch.setattr(exact_columns, "needed_mixture", lambda _, columns: 0 * columns[0])
     careless = best_for(census, Fraction(1, 10)).mechanism
     assert not is_private(census, careless, Fraction(1, 10))  # type: ignore[arg-type]

@@ -16,10 +16,10 @@ import numpy as np
 from pufferfish.calibration.channel import cone_of, exponential_below, usable
 from pufferfish.calibration.channel_options import by_value, read_conditions, read_weights
 from pufferfish.calibration.design import MOST_NEWTON, Design, Solution, solve, solve_labelled
-from pufferfish.calibration.exact_columns import exact_columns
+from pufferfish.calibration.exact_columns import exact_columns, narrower
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.rays import Rays, rays_of
-from pufferfish.calibration.region_columns import best_of_region, columns_of_region
+from pufferfish.calibration.region_columns import best_of_region, simple_columns
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.calibration.solver import solve as solve_program
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
@@ -74,16 +74,17 @@ def best_for(
     cone, regions = cone_of(scenario, exponential_below(used)), scenario.has_region
     mu = _frequencies(scenario, weights)
     masses = np.array([float(weight) for weight in mu])
-    rays = columns_of_region(cone) if regions else rays_of(cone)
+    within = narrower(cone, regions)
+    rays = simple_columns(within) if regions else rays_of(within)
     design = Design(rays, masses, _combined(parts, rays, masses))
-    design, found = best_of_region(cone, design) if regions else (design, solve(design))
+    design, found = best_of_region(within, design) if regions else (design, solve(design))
     labels = None
     if name == "mean":
-        columns = exact_columns(cone, design.rays, found)
+        columns = exact_columns(cone, found)
         made = _numbers(support, columns, masses, design.given[:, 0])
     else:
         found, shares = _labelled(design, found, conditions.min_keep)
-        columns = exact_columns(cone, design.rays, found)
+        columns = exact_columns(cone, found)
         made, labels = _sets(support, columns, shares, int(masses.argmax()))
         _check_kept(made.then(labels), conditions.min_keep)
     objective = _objective(columns, masses, design.given) * (1 + 1e-12)

@@ -54,7 +54,7 @@ def needed_mixture(cone: Cone, likelihoods: CountArray) -> CountArray:
     num, den = cone.bound.numerator, cone.bound.denominator
     needed = np.zeros(likelihoods.shape[1], dtype=object)
     for own in cone.sets:
-        ends = [ends_of(belief, likelihoods) for belief in own]
+        ends = [_ends(belief, likelihoods) for belief in own]
         for i, j in cone.pairs:
             (high, _, of_high), (_, low, of_low) = ends[i], ends[j]
             excess = den * high * of_low - num * low * of_high
@@ -62,13 +62,13 @@ def needed_mixture(cone: Cone, likelihoods: CountArray) -> CountArray:
     return needed
 
 
-def ends_of(belief: AmbiguitySet, likelihoods: CountArray) -> tuple[CountArray, CountArray, int]:
+def _ends(belief: AmbiguitySet, likelihoods: CountArray) -> tuple[CountArray, CountArray, int]:
     """Return the largest and smallest <P, k_y> of all outputs over the P of a set; their unit."""
     if isinstance(belief, Point):
         exact = belief.masses.reshape(-1).astype(object) @ likelihoods
         return exact, exact, belief.total
     ends = [column_extremes(belief, column) for column in likelihoods.T.tolist()]
-    high, low = np.array(ends, dtype=object).reshape(-1, 2).T
+    high, low = np.array(ends, dtype=object).T
     return high, low, belief.unit
 
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns that are private for all priors of regions, and the best weights of some of them.
+"""Columns that are private for all priors of regions: those that linear programs find worth it.
 
 max P.m <= E min P.m over the regions of every pair is a convex cone, too, with 1 inside, but nobody
-knows all of its extreme rays. Any columns of it make private channels: those of one and two levels,
-some of all levels, and what further linear programs add.
+knows all of its extreme rays. Any columns of it make private channels.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,35 +14,25 @@ from pufferfish.calibration.channel_program import Builder, add_privacy
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.design import Design, Solution, solve
 from pufferfish.calibration.rays import Rays, too_many
-from pufferfish.calibration.solver import solver_of
+from pufferfish.calibration.solver import solve as solve_program
 from pufferfish.numbers import FloatArray
 
 #: Beyond so many levels the programs take too long.
 _MOST_LEVELS = 40
 #: Rounds of further columns, starts and steps in each, and what gain is one.
-_ROUNDS, _STARTS, _STEPS, _GAIN = 20, 80, 6, 1e-6
+_ROUNDS, _STARTS, _STEPS, _GAIN = 20, 20, 3, 1e-6
 #: Entries of a column below this are the solver's 0.
 _RESIDUE = 1e-9
 #: Columns that agree to so many digits are one.
 _DIGITS = 6
 
-Program = Callable[..., FloatArray | None]
 
-
-def columns_of_region(cone: Cone) -> Rays:
-    """Return columns that are private for the regions, but for the errors of doubles.
-
-    1 + (E - 1) e_k and 1 - (1 - 1/E) e_k are so whatever the priors are. To them come the ends of
-    what is private on one and on two levels.
-    """
-    n, e = cone.size, float(cone.bound)
-    if n > _MOST_LEVELS:
+def simple_columns(cone: Cone) -> Rays:
+    """Return 1 + (E - 1) e_k and 1 - (1 - 1/E) e_k, which are private whatever the priors are."""
+    if cone.size > _MOST_LEVELS:
         raise too_many()
-    most, eye = _program_of(cone), np.eye(n)
-    few = [levels for t in (1, 2) for levels in combinations(range(n), t)]
-    ends = [most(eye[k], levels) for levels in few for k in levels]
-    return _packed([*(1 + (e - 1) * eye), *(1 - (1 - 1 / e) * eye),
-                    *(m for m in ends if m is not None)])  # fmt: skip
+    e, eye = float(cone.bound), np.eye(cone.size)
+    return _packed([*(1 + (e - 1) * eye), *(1 - (1 - 1 / e) * eye)])
 
 
 def best_of_region(cone: Cone, first: Design) -> tuple[Design, Solution]:
@@ -53,31 +42,27 @@ def best_of_region(cone: Cone, first: Design) -> tuple[Design, Solution]:
     which rises with each linear program over its slope. Its bound is that of these columns only.
     """
     most, mu, n = _program_of(cone), first.mu, first.size
-    found = solve(first)
     random = np.random.default_rng(1)
+    design, found = first, solve(first)
     for _ in range(_ROUNDS):
-        design = Design(found.rays, mu, first.given)
-        _, h, b = design.searched_at(found.weights)
-        nu = np.linalg.solve(design.gram(found.weights), design.total(found.weights * h))
-        root = design.solved(found.weights, design.searched)
+        own = Design(found.rays, mu, first.given)
+        _, h, b = own.searched_at(found.weights)
+        nu = np.linalg.solve(own.gram(found.weights), own.total(found.weights * h))
+        root = own.solved(found.weights, own.searched)
+        starts = random.normal(size=(_STARTS, root.shape[1])) @ root.T
         new = []
-        slopes = [(root @ random.normal(size=root.shape[1]) - nu * random.exponential())
-                  for _ in range(_STARTS)]  # fmt: skip
-        for m in [*np.eye(n), *map(most, slopes)]:
+        for m in [*np.eye(n), *map(most, starts - random.exponential(size=(_STARTS, 1)) * nu)]:
             for _ in range(_STEPS):
-                worth = m @ b @ m / (mu @ m)
-                following = most((2 * b @ m - worth * mu) / (mu @ m) - nu)
-                change, m = np.abs(following - m).max(), following
-                if change < _RESIDUE:
-                    break
+                m = most((2 * b @ m - m @ b @ m / (mu @ m) * mu) / (mu @ m) - nu)
             if m @ b @ m / (mu @ m) > (nu @ m) * (1 + _GAIN):
                 new.append(m)
         if not new:
             break
-        found = solve(Design(_packed([*found.rays.dense(n), *new]), mu, first.given))
-    columns = [*first.rays.dense(n), *found.rays.dense(n)]
-    design = Design(_packed(columns), mu, first.given)
-    return design, solve(design)
+        design = Design(
+            _packed([*first.rays.dense(n), *found.rays.dense(n), *new]), mu, first.given
+        )
+        found = solve(design)
+    return design, found
 
 
 def _packed(columns: Sequence[FloatArray]) -> Rays:
@@ -89,22 +74,17 @@ def _packed(columns: Sequence[FloatArray]) -> Rays:
     return Rays.of(whole[first])
 
 
-def _program_of(cone: Cone) -> Program:
-    """Return what finds the column m, summing to 1, with the largest slope.m.
-
-    With ``levels`` it is 0 on all others; None, if there is none.
-    """
+def _program_of(cone: Cone) -> Callable[[FloatArray], FloatArray]:
+    """Return what finds the column m, summing to 1, with the largest slope.m."""
     n = cone.size
     builder = Builder(cone, (n, 1))
     builder.add(builder.grid.T, np.ones(n), np.ones(1))
     add_privacy(builder)
-    solved = solver_of(builder.program(np.zeros((n, 1)), np.zeros((n, 1))))
+    program = builder.program(np.zeros((n, 1)), np.zeros((n, 1)))
 
-    def most(slope: FloatArray, levels: Sequence[int] | None = None) -> FloatArray | None:
-        largest = np.ones(n)
-        if levels is not None:
-            largest = np.isin(np.arange(n), levels).astype(float)
-        found = solved(-slope / (np.abs(slope).max() or 1.0), largest)
-        return found if found is None else found[:n].clip(0) / found[:n].clip(0).sum()
+    def most(slope: FloatArray) -> FloatArray:
+        cost = builder.padded(-slope[:, None] / (np.abs(slope).max() or 1.0))
+        found = solve_program(replace(program, cost=cost)).values[:n].clip(0)
+        return np.asarray(found / found.sum())
 
     return most

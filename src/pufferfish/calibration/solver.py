@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear programs in doubles, solved by HiGHS.  Whoever uses an answer checks it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +58,20 @@ def solve(program: LinearProgram) -> Optimum:
     """Return an optimal solution; raise Infeasible, or PufferfishError where none is found."""
     import highspy  # slow to import
 
-    highs, lp = _model(program)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.end)
+    lp.col_cost_, lp.col_lower_ = program.cost, program.least
+    lp.col_upper_ = np.ones(lp.num_col_)
+    lp.row_lower_ = np.where(program.equal, program.end, -np.inf)
+    lp.row_upper_ = program.end
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = program.start.astype(np.int32)
+    lp.a_matrix_.index_ = program.index.astype(np.int32)
+    lp.a_matrix_.value_ = program.value
+    # The public class greets on standard output.
+    highs: Any = getattr(highspy._core, "_Highs", highspy.Highs)()
+    # Far more than is ever needed; among tiny numbers the solver may go round in circles.
+    highs.setOptionValue("simplex_iteration_limit", 5 * (1000 + lp.num_row_ + lp.num_col_))
     status = None
     for options in _TRIES:
         for option, value in (_OPTIONS | options).items():
@@ -77,49 +89,3 @@ def solve(program: LinearProgram) -> Optimum:
     raise PufferfishError(
         f"the solver found no optimal channel ({highs.modelStatusToString(status)})"
     )
-
-
-def solver_of(program: LinearProgram) -> Callable[[FloatArray, FloatArray], FloatArray | None]:
-    """Return a function that solves a program again and again, from where it was.
-
-    It takes new costs and largest values of the first variables. Its answer may be no optimum, and
-    is None where there seems to be no solution.
-    """
-    import highspy  # slow to import
-
-    highs, lp = _model(program)
-    for option, value in (_OPTIONS | {"presolve": "off"}).items():
-        highs.setOptionValue(option, value)
-    highs.passModel(lp)
-
-    def solved(cost: FloatArray, largest: FloatArray) -> FloatArray | None:
-        columns = np.arange(len(cost), dtype=np.int32)
-        highs.changeColsCost(len(cost), columns, cost)
-        highs.changeColsBounds(len(cost), columns, np.zeros(len(cost)), largest)
-        highs.run()
-        if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-            return None
-        return np.array(highs.getSolution().col_value)
-
-    return solved
-
-
-def _model(program: LinearProgram) -> tuple[Any, Any]:
-    """Return a solver, and the program in its own terms."""
-    import highspy  # slow to import
-
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(program.cost), len(program.end)
-    lp.col_cost_, lp.col_lower_ = program.cost, program.least
-    lp.col_upper_ = np.ones(lp.num_col_)
-    lp.row_lower_ = np.where(program.equal, program.end, -np.inf)
-    lp.row_upper_ = program.end
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = program.start.astype(np.int32)
-    lp.a_matrix_.index_ = program.index.astype(np.int32)
-    lp.a_matrix_.value_ = program.value
-    # The public class greets on standard output.
-    highs: Any = getattr(highspy._core, "_Highs", highspy.Highs)()
-    # Far more than is ever needed; among tiny numbers the solver may go round in circles.
-    highs.setOptionValue("simplex_iteration_limit", 5 * (1000 + lp.num_row_ + lp.num_col_))
-    return highs, lp
