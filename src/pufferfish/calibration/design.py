@@ -88,21 +88,18 @@ class Design:
 
     def objective(self, w: FloatArray) -> float:
         """Return tr(D J^-1)."""
-        return float((self.statistics * self.solved(w, self.statistics)).sum()) + self.shift
+        return self.at(w, self.statistics)[0] + self.shift
 
-    def searched_at(self, w: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return the objective that is searched, its h_r, and B."""
-        solved = self.solved(w, self.searched)
+    def at(self, w: FloatArray, statistics: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return tr(D J^-1) of the statistics, h_r > 0 of all rays, and B."""
+        solved = self.solved(w, statistics)
         b = solved @ solved.T
         h = (b.ravel()[self._cells] * self._products).sum(axis=0) / self.shares
-        return float((self.searched * solved).sum()), np.maximum(h, 1e-14 * h.max()), b
+        return float((statistics * solved).sum()), np.maximum(h, 1e-14 * h.max()), b
 
     def bound(self, w: FloatArray, y: FloatArray, total: float) -> float:
         """Return what no weights go below, by any w and by nu with y = nu.r, total = 1.nu."""
-        solved = self.solved(w, self.statistics)
-        along = np.einsum("kt,ktd->kd", self.rays.value, solved[self.rays.index])
-        h = np.square(along).sum(axis=1) / self.shares
-        least = float((self.statistics * solved).sum())
+        least, h, _ = self.at(w, self.statistics)
         if not least > 0 or y.min() <= 0 or total <= 0:
             return self.shift
         return least**2 / (total * float((h / y).max())) + self.shift
@@ -154,14 +151,11 @@ def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, fl
     w_r <- w_r sqrt(h_r / nu.r), with nu such that sum_r w_r r = 1, never raises the objective;
     larger powers are faster, and are taken as long as they do not.
     """
-    first = _projected(design, np.ones(len(design.rays)), design.mu)
-    if first is None:
-        raise _lost()
-    w, nu = first
-    nu = nu * (design.searched_at(w)[0] / nu.sum())
+    w, nu = _projected(design, np.ones(len(design.rays)), design.mu)
+    nu = nu * (design.at(w, design.searched)[0] / nu.sum())
     best, last, power = 0.0, np.inf, 0.5
     for step in range(steps):
-        found, h, _ = design.searched_at(w)
+        found, h, _ = design.at(w, design.searched)
         if step == _FIRST_STEPS // 2:
             power = _POWER
         elif found > last * (1 + 1e-12):
@@ -170,38 +164,22 @@ def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, fl
         best = max(best, found**2 / float(nu.sum() * (h / y).max()))
         if found - best <= near * found:
             break
-        faster = np.clip(h / y, 0.1, 10) ** (power - 0.5)
-        c = w * np.sqrt(h) * faster
+        c = w * np.sqrt(h) * np.clip(h / y, 0.1, 10) ** (power - 0.5)
         # A ray of no weight at all would never come back, and nu.r would be anything.
-        following = _projected(design, np.maximum(c, _FLOOR * c.max()), nu)
-        if following is None:  # beyond what doubles can do
-            break
-        w, nu = following
+        w, nu = _projected(design, np.maximum(c, _FLOOR * c.max()), nu)
     return w, design.bound(w, design.dot(nu), float(nu.sum()))
 
 
-def _projected(
-    design: Design, c: FloatArray, nu: FloatArray
-) -> tuple[FloatArray, FloatArray] | None:
+def _projected(design: Design, c: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return w = c / sqrt(nu.r) with sum_r w_r r = 1: Newton's method on 1.nu - 2 c.sqrt(nu.r)."""
-    w = c
     for _ in range(100):
         y = design.dot(nu)
-        if not y.min() > 0:
-            return None
         w = c / np.sqrt(y)
         slope = 1 - design.total(w)
         if np.abs(slope).max() < _PROJECTED:
             break
-        step = np.asarray(np.linalg.solve(design.gram(w / y / 2), -slope))
-        moved = design.dot(step)
-        length = min(1.0, 0.9 / max(-float((moved / y).min()), 1e-300))
-        while length > 1e-9:
-            rise = length * step.sum() - 2 * (c * (np.sqrt(y + length * moved) - np.sqrt(y))).sum()
-            if rise <= 1e-4 * length * (slope @ step) + 1e-15:
-                break
-            length /= 2
-        nu = nu + length * step
+        step = np.linalg.solve(design.gram(w / y / 2), -slope)
+        nu = nu + step * min(1.0, 0.9 / max(-float((design.dot(step) / y).min()), 1e-300))
     return w, nu
 
 
@@ -215,11 +193,11 @@ def _newton(
     count, size = len(design.rays), design.size
     w = np.maximum(w, 1e-12 * w.max())
     vectors = design.rays.dense(size) / np.sqrt(design.shares)[:, None]
-    barrier = 1e-2 * design.searched_at(w[:count])[0] / len(w)
+    barrier = 1e-2 * design.at(w[:count], design.searched)[0] / len(w)
     best, bound = 0.0, design.shift
     for _ in range(_NEWTON_STEPS):
         own = w[:count]
-        found, h, b = design.searched_at(own)
+        found, h, b = design.at(own, design.searched)
         # The second derivatives in u, where w changes by the share u.
         both = (vectors @ design.solved(own, vectors.T)) * (vectors @ b @ vectors.T)
         second = barrier * np.eye(len(w))

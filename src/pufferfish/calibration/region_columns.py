@@ -46,7 +46,7 @@ def best_of_region(cone: Cone, first: Design) -> tuple[Design, Solution]:
     design, found = first, solve(first)
     for _ in range(_ROUNDS):
         own = Design(found.rays, mu, first.given)
-        _, h, b = own.searched_at(found.weights)
+        _, h, b = own.at(found.weights, own.searched)
         nu = np.linalg.solve(own.gram(found.weights), own.total(found.weights * h))
         root = own.solved(found.weights, own.searched)
         starts = random.normal(size=(_STARTS, root.shape[1])) @ root.T
