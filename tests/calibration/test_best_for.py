@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from channel_checks import entries, is_private, phi, scenarios
 from pufferfish import Plan, calibrate, certify
 from pufferfish.calibration import best_for as module
-from pufferfish.calibration import exact_columns
+from pufferfish.calibration import channel_repair
 from pufferfish.calibration.best_for import best_for
 from pufferfish.calibration.channel import channel
 from pufferfish.calibration.exact import exact
@@ -351,7 +351,7 @@ def test_defaults_and_options_that_clash() -> None:
 def test_mutant_columns_that_are_not_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     census = scenario_of(REFERENCE[0])
     monkeypatch.setattr(module, "narrower", lambda cone, _: cone)
-    monkeypatch.setattr(exact_columns, "needed_mixture", lambda _, columns: 0 * columns[0])
+    monkeypatch.setattr(channel_repair, "needed_mixture", lambda _, columns: 0 * columns[0])
     careless = best_for(census, Fraction(1, 10)).mechanism
     assert not is_private(census, careless, Fraction(1, 10))  # type: ignore[arg-type]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from pufferfish.calibration.channel import cone_of, exponential_below, usable
 from pufferfish.calibration.channel_options import by_value, read_conditions, read_weights
+from pufferfish.calibration.channel_repair import exact_columns, narrower
 from pufferfish.calibration.design import MOST_NEWTON, Design, Solution, solve, solve_labelled
-from pufferfish.calibration.exact_columns import exact_columns, narrower
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.rays import Rays, rays_of
 from pufferfish.calibration.region_columns import best_of_region, simple_columns
@@ -74,19 +74,22 @@ def best_for(
     cone, regions = cone_of(scenario, exponential_below(used)), scenario.has_region
     mu = _frequencies(scenario, weights)
     masses = np.array([float(weight) for weight in mu])
-    within = narrower(cone, regions)
+    # Columns of regions are a solver's, and less exact.
+    within = narrower(cone, Fraction(1, 2**20 if regions else 2**40))
     rays = simple_columns(within) if regions else rays_of(within)
     design = Design(rays, masses, _combined(parts, rays, masses))
     design, found = best_of_region(within, design) if regions else (design, solve(design))
-    labels = None
-    if name == "mean":
-        columns = exact_columns(cone, found)
+    by_label, labels = None, None
+    if name != "mean":
+        found, by_label = _labelled(design, found, conditions.min_keep)
+    columns = exact_columns(cone, found.weights, found.rays.dense(support.size))
+    if by_label is None:
         made = _numbers(support, columns, masses, design.given[:, 0])
     else:
-        found, shares = _labelled(design, found, conditions.min_keep)
-        columns = exact_columns(cone, found)
-        made, labels = _sets(support, columns, shares, int(masses.argmax()))
-        _check_kept(made.then(labels), conditions.min_keep)
+        made, labels = _sets(support, columns, by_label, int(masses.argmax()))
+        kept = made.then(labels)
+        if min(kept.probability(x, x) for x in range(support.size)) < (conditions.min_keep or 0):
+            raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
     objective = _objective(columns, masses, design.given) * (1 + 1e-12)
     least = _bound_of_points(scenario, design, cone.bound) if regions else found.bound
     notes = [_NOT_TIGHT] if regions else []
@@ -146,15 +149,15 @@ def _matrix(support: Support, given: Any) -> FloatArray:
 
 
 def _combined(parts: Sequence[FloatArray], rays: Rays, mu: FloatArray) -> FloatArray:
-    """Return F; of several parts each over the least noise that it can have."""
+    """Return F; of several parts each over the least noise that it can have, if any."""
     if len(parts) == 1:
         return parts[0]
     scaled = []
     for part in parts:
         design, sampling = Design(rays, mu, part), float((part**2).sum(axis=1) @ mu)
         least = solve(design, _ROUGHLY).objective
-        noise = max(least - sampling, 1e-6 * (least - design.shift), 1e-300)
-        scaled.append(part / math.sqrt(noise))
+        needed = least - sampling > 1e-6 * (least - design.shift)
+        scaled.append(part / math.sqrt(least - sampling) if needed else part)
     return np.hstack(scaled)
 
 
@@ -180,21 +183,20 @@ def _bound_of_points(scenario: Scenario, design: Design, bound: Fraction) -> flo
 def _labelled(
     design: Design, found: Solution, least: Fraction | None
 ) -> tuple[Solution, FloatArray]:
-    """Return a solution whose labels keep every value often enough, and its shares of labels."""
+    """Return a solution whose labels keep every value often enough, and its weights by label."""
     rays, mu, n = design.rays, design.mu, design.size
-    shares = _labels(found.rays, mu, found.weights)
-    kept = found.weights @ (shares * found.rays.dense(n))
-    if least is None or kept.min() >= float(least) * (1 + 1e-9):
-        return found, shares
-    dense, amounts = rays.dense(n), _labels(rays, mu)
-    most = float((amounts * dense).sum(axis=0).min()) * (1 - 1e-9)
+    labels = _labels(found.rays, mu, found.weights)
+    if least is None or _least_kept(found.rays, labels) >= float(least) * (1 + 1e-9):
+        return found, labels
+    amounts = _labels(rays, mu)
+    most = _least_kept(rays, amounts) * (1 - 1e-9)
     if most < 1 - 1e-8 and float(least) > most * (1 - 1e-8):
         raise InputError(
             f"no private channel was found that labels every value as itself with the chance "
             f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
         )
     # Of many rays those that keep the most, and then those that are the best without labels.
-    rows, names = np.nonzero(dense)
+    rows, names = np.nonzero(rays.dense(n))
     heavy = np.bincount(found.at, found.weights, len(rays))[rows]
     at = np.lexsort((-heavy, amounts[rows, names] <= 0))[: MOST_NEWTON - n]
     start = amounts[rows, names][at] + 1e-3
@@ -203,27 +205,29 @@ def _labelled(
     return better, _labels(better.rays, mu, better.weights)
 
 
-def _labels(rays: Rays, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Return labels that keep every value as often as can be, and then the most values.
+def _least_kept(rays: Rays, labels: FloatArray) -> float:
+    """Return how often labels are the value itself, at least, by their weights of each ray."""
+    return float((labels * rays.dense(labels.shape[1])).sum(axis=0).min())
 
-    With the weights of outputs given, by output the share of each label; without, the best weights
-    by ray and label. A linear program, but for many outputs: each label is the likeliest value.
+
+def _labels(rays: Rays, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Return by ray the weights of labels that keep every value, and then most, as often as can be.
+
+    Of given weights of rays, or of any. A linear program, but for many rays of given weights: each
+    label is the likeliest value.
     """
     size = len(mu)
     dense = rays.dense(size)
     rows, level = np.nonzero(dense)
-    if weights is not None and len(rows) > _MOST_LABELLED:
-        return np.asarray(np.eye(size)[dense.argmax(axis=1)])
-    # Variables between 0 and 1: shares of an output, or weights over the most they can be.
     if weights is None:
-        unit = 1 / dense.max(axis=1)[rows]
-        sums = dense[rows].T * unit
+        most, sums = 1 / dense.max(axis=1)[rows], dense[rows].T
+    elif len(rows) > _MOST_LABELLED:
+        return np.eye(size)[dense.argmax(axis=1)] * weights[:, None]
     else:
-        unit = weights[rows]
-        sums = (rows == np.arange(len(rays))[:, None]).astype(float)
-    kept = (level == np.arange(size)[:, None]) * dense[rows, level] * unit
-    # The last variable is the least chance of all levels.
-    matrix = np.block([[sums, np.zeros((len(sums), 1))], [-kept, np.ones((size, 1))]])
+        most, sums = weights[rows], (rows == np.arange(len(rays))[:, None]) / weights[rows]
+    # The variables are shares of the most they can be, and the least chance of all levels.
+    kept = (level == np.arange(size)[:, None]) * dense[rows, level] * most
+    matrix = np.block([[sums * most, np.zeros((len(sums), 1))], [-kept, np.ones((size, 1))]])
     filled = matrix != 0
     program = LinearProgram(
         cost=np.append(-_RATHER * (mu @ kept), -1.0),
@@ -234,17 +238,9 @@ def _labels(rays: Rays, mu: FloatArray, weights: FloatArray | None = None) -> Fl
         end=np.repeat([1.0, 0.0], [len(sums), size]),
         equal=np.arange(len(matrix)) < len(sums),
     )
-    chosen = solve_program(program).values[:-1].clip(0, 1)
     labels = np.zeros(dense.shape)
-    labels[rows, level] = chosen * unit if weights is None else chosen
-    return labels if weights is None else np.asarray(labels / labels.sum(axis=1, keepdims=True))
-
-
-def _check_kept(labelled: Channel, least: Fraction | None) -> None:
-    """Refuse labels that keep a value less often than was asked for, exactly."""
-    kept = (labelled.probability(x, x) for x in range(labelled.inputs.size))
-    if least is not None and min(kept) < least:
-        raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
+    labels[rows, level] = solve_program(program).values[:-1].clip(0, 1) * most
+    return labels
 
 
 def _objective(columns: CountArray, mu: FloatArray, statistics: FloatArray) -> float:
@@ -255,7 +251,7 @@ def _objective(columns: CountArray, mu: FloatArray, statistics: FloatArray) -> f
 
 
 def _sets(
-    support: Support, columns: CountArray, shares: FloatArray, rest: int
+    support: Support, columns: CountArray, by_label: FloatArray, rest: int
 ) -> tuple[Channel, Channel]:
     """Return the channel to sets of values, and that from sets to labels.
 
@@ -273,8 +269,8 @@ def _sets(
     if clash:
         raise InputError(f"the level {min(clash)!r} has the name of a set of values; rename it")
     sets = Levels(tuple(names))
-    drawn = np.vstack([shares, np.eye(support.size)[rest]])[order] * 2.0**_LABEL_BITS
-    labels = np.rint(drawn).astype(np.int64).astype(object)
+    shares = np.vstack([by_label / by_label.sum(axis=1)[:, None], np.eye(support.size)[rest]])
+    labels = np.rint(shares[order] * 2.0**_LABEL_BITS).astype(np.int64).astype(object)
     return Channel(support, sets, columns[:, order]), Channel(sets, support, labels)
 
 

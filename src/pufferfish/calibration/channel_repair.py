@@ -6,9 +6,13 @@ A violation v_y = max (Q_i(y) - E Q_j(y)) of output y is cured by adding the sam
 a mixture with a constant row, and the least one (theory, section 4). An invariant channel is first
 made a joint table with the margins mu, exactly, and then mixed with the constant row mu, which is
 invariant, too. An unbiased one gets its means back at the two outermost outputs.
+
+Columns that are best for estimates are searched in a narrower cone, so that they stay private when
+they are rounded; what their rows lack is an output of its own, which tells next to nothing.
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +27,10 @@ from pufferfish.priors.ambiguity import AmbiguitySet, Point
 _RESIDUE = 40
 #: A channel that takes a larger mixture than 2 to minus this is too far from private.
 _MOST_MIXED = 10
+#: Of columns: bits of their weights, and of themselves; what E - 1 is narrower by, of 1.
+_WEIGHT, _COLUMN, _NARROWER = 48, 72, Fraction(1, 2**49)
+#: The output of what the columns lack is given 2 to minus this at first.
+_REST = 36
 
 
 def repaired(task: Task, values: FloatArray) -> CountArray:
@@ -44,6 +52,30 @@ def repaired(task: Task, values: FloatArray) -> CountArray:
     if any(kept < (task.conditions.min_keep or 0) * table.sum(axis=1)):
         raise PufferfishError("the solver's channel is too far from min_keep to be repaired")
     return table
+
+
+def narrower(cone: Cone, share: Fraction) -> Cone:
+    """Return a cone within, of less E - 1 by a share: what doubles find there is private."""
+    bound = cone.bound - (cone.bound - 1) * share - _NARROWER
+    return replace(cone, bound=Fraction(math.floor(bound * 2**72), 2**72))
+
+
+def exact_columns(cone: Cone, weights: FloatArray, rays: FloatArray) -> CountArray:
+    """Return private columns of integers, whose rows have one sum; the last is of the rest.
+
+    Without a rest, where every level is published as itself, there is none. Something of every
+    level is added to a column that is still outside.
+    """
+    if (np.count_nonzero(rays, axis=1) == 1).all():
+        return np.asarray(rays.T.astype(int).astype(object))
+    columns = whole_numbers(rays.T, 1 << _COLUMN) * whole_numbers(weights, 1 << _WEIGHT)
+    columns = columns + needed_mixture(cone, columns)
+    for power in range(_REST, _MOST_MIXED, -1):
+        less = (1 << power) - 1
+        rest = (1 << _WEIGHT + _COLUMN + power) - columns.sum(axis=1) * less
+        if rest.min() >= 0 and not needed_mixture(cone, rest[:, None]).any():
+            return np.column_stack([columns * less, rest])
+    raise PufferfishError("no private channel was found next to the best one; please report it")
 
 
 def needed_mixture(cone: Cone, likelihoods: CountArray) -> CountArray:

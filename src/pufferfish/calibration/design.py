@@ -232,11 +232,7 @@ def _pruned(design: Design, w: FloatArray, bound: float) -> Solution:
         at = np.flatnonzero(most >= least)
         less = Design(design.rays.take(at), design.mu, design.given)
         found = less.balanced(w[at])
-        if found is not None and less.objective(found) <= objective * (1 + allowed):
-            reached = less.objective(found)
+        reached = np.inf if found is None else less.objective(found)
+        if found is not None and reached <= objective * (1 + allowed):
             return Solution(less.rays, found, at, reached, min(bound, reached))
-    raise _lost()
-
-
-def _lost() -> PufferfishError:
-    return PufferfishError("the search for the best channel lost its way; please report it")
+    raise PufferfishError("the search for the best channel lost its way; please report it")
