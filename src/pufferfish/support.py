@@ -109,20 +109,16 @@ Support = Lattice | Levels
 def set_name(support: Support, members: Iterable[int]) -> str:
     """Return the name of a set of values: ``{a, b}``, in their order, or ``{*}`` of all of them.
 
-    ``members`` are positions. Different sets have different names: a value whose name could be
-    taken for anything else is written as a JSON string.
+    Different sets have different names: a value whose name could be taken for anything else is
+    written as a JSON string.
     """
-    at = sorted(set(members))
-    if not at or not 0 <= at[0] <= at[-1] < support.size:
-        raise InputError(f"a set needs positions of at least one of {support.size} values")
-    if len(at) == support.size:
+    names = [support.name(k) for k in sorted(set(members))]
+    if len(names) == support.size:
         return "{*}"
-    return f"{{{', '.join(_member(support.name(k)) for k in at)}}}"
-
-
-def _member(name: str) -> str:
-    plain = name == name.strip() and not set(name) & set('{},"*')
-    return name if plain else json.dumps(name, ensure_ascii=False)
+    for k, name in enumerate(names):
+        if name != name.strip() or set(name) & set('{},"*'):
+            names[k] = json.dumps(name, ensure_ascii=False)
+    return f"{{{', '.join(names)}}}"
 
 
 @dataclass(frozen=True)

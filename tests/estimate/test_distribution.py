@@ -50,9 +50,7 @@ def test_of_what_was_released_unchanged() -> None:
     )
     figures = [*found.cdf.values(), *found.quantiles.values(), *found.bins.values()]
     assert all(f.standard_error == 0 and f.interval == (f.estimate,) * 2 for f in figures)
-    assert not found.mostly_noise
     again = estimate_released(column, spec, simplex=True)
-    assert again.simplex
     for mine, other in ((again.frequencies, found.frequencies), (again.cdf, found.cdf)):
         for name, figure in mine.items():
             assert figure.estimate == pytest.approx(other[name].estimate, abs=1e-7)
@@ -138,7 +136,7 @@ def test_edges_are_names_of_levels_or_numbers() -> None:
         estimate_released(["p"], channel_job(Levels(("p", "q", "r")), INVERTIBLE), bins=2)
     many = noisy(numbers(*range(2001)), 3000.0)
     for option in ({"bins": 5}, {"simplex": True}):
-        with pytest.raises(InputError, match="frequencies of at most 2000 values"):
+        with pytest.raises(InputError, match="estimated of at most 2000 values"):
             estimate_released([1, 2], many, **option)
 
 
@@ -149,7 +147,6 @@ def test_bins_are_offered_where_single_frequencies_are_lost_in_noise() -> None:
     found = estimate_released(release_any(column, spec), spec)
     errors = [f.standard_error > f.estimate for f in found.frequencies.values()]
     assert np.mean(errors) > 0.5
-    assert found.mostly_noise
     assert 2 < len(found.bins) < 45
     rms = math.sqrt(np.mean([f.standard_error**2 for f in found.bins.values()]))
     assert rms < 0.6 / len(found.bins)
@@ -164,7 +161,7 @@ def test_bins_are_offered_where_single_frequencies_are_lost_in_noise() -> None:
     assert estimate_released(release_any(column[:2], spec), spec).bins == {}
     clear = noisy(support, 0.3)
     found = estimate_released(release_any(column, clear), clear)
-    assert (found.mostly_noise, found.bins) == (False, {})
+    assert found.bins == {}
 
 
 # The projection.
@@ -193,7 +190,6 @@ def test_estimates_on_the_simplex() -> None:
     plain, moved = (estimate_released(column, spec, simplex=s, bins=1) for s in (False, True))
     p = np.array([f.estimate for f in moved.frequencies.values()])
     low, mid, _ = (f.estimate for f in plain.frequencies.values())
-    assert (moved.simplex, plain.simplex) == (True, False)
     # J has 1 in common with a multiple of the identity here: 0, and half of the rest off each.
     assert low == pytest.approx(0, abs=1e-9)
     column = ["low"] * 10 + ["mid"] * 30 + ["high"] * 160
@@ -211,8 +207,6 @@ def test_estimates_on_the_simplex() -> None:
     for name, figure in moved.frequencies.items():
         unbiased = plain.frequencies[name]
         assert figure.standard_error == unbiased.standard_error
-        ends = np.clip(unbiased.interval, 0, 1)
-        assert figure.interval == pytest.approx(tuple(ends))
 
 
 # As a data frame.
@@ -221,7 +215,7 @@ def test_estimates_on_the_simplex() -> None:
 def test_a_data_frame_of_all_figures() -> None:
     spec = channel_job(ORDERED, INVERTIBLE)
     found = estimate_released(["low"] * 30 + ["mid", "high"] * 30, spec, bins=2)
-    frame = found.to_pandas()
+    frame = found.to_arrow().to_pandas()
     assert list(frame.columns) == ["kind", "label", "estimate", "standard_error", "low", "high"]
     kinds = ["mean", "variance", *["quantile"] * 3, *["bin"] * 2, *["frequency"] * 3, *["cdf"] * 3]
     assert frame["kind"].tolist() == kinds
@@ -232,6 +226,8 @@ def test_a_data_frame_of_all_figures() -> None:
     row = frame.iloc[0, 2:].tolist()
     assert row == [found.mean.estimate, found.mean.standard_error, *found.mean.interval]
     assert found.to_arrow().to_pylist() == found.to_dicts()
-    none = estimate_released(["low"] * 3, channel_job(ORDERED, [[1, 1, 1]] * 3)).to_pandas()
+    none = (
+        estimate_released(["low"] * 3, channel_job(ORDERED, [[1, 1, 1]] * 3)).to_arrow().to_pandas()
+    )
     assert none["estimate"].notna().tolist() == [False] * 5 + [True]
     assert none["label"].tolist()[2:] == [*ORDERED.names, "high"]

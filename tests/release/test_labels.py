@@ -153,7 +153,7 @@ def test_a_kept_column_of_the_name_of_the_sets_is_refused(tmp_path: Path) -> Non
 def test_what_goes_with_labels() -> None:
     for support, _ in SUPPORTS:
         for options in ({"round": True}, {"bounds": (0, 1)}):
-            with pytest.raises(InputError, match="publishes labels, which are values of the col"):
+            with pytest.raises(InputError, match="publishes levels, and every released value is"):
                 release_any([], set_job(support, **options))
     with pytest.raises(InputError, match="a channel has no scale"):
         release_any([], set_job(HALVES, min_scale=1))

@@ -33,10 +33,9 @@ from pufferfish.cli.options import (
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
 from pufferfish.cli.results import Result, mechanism_name, print_results
-from pufferfish.errors import InputError, PufferfishError, listed
-from pufferfish.estimate.matrix import Expected, expected_errors
+from pufferfish.errors import InputError, PufferfishError
 from pufferfish.files import checked_target
-from pufferfish.numbers import FloatArray, parse_epsilon, show
+from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
@@ -139,9 +138,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
         check_one(texts, hint, names)
-        checked_target(
-            save, force, [table, given["ledger"], given["cost"], given["best_for"], *priors]
-        )
+        files = [table, *priors, *(given[name] for name in ("ledger", "cost", "best_for"))]
+        checked_target(save, force, files)
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
     scenario = scenario_of(table, given)
@@ -149,7 +147,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
     results, failed = compare(scenario, texts, wanted, "all" in names, method)
-    instead = None if asked else _best_for_both(results, scenario, given["explain"])
+    instead = None if asked else _best_for_both(results, scenario)
     if save is not None:
         plan = results[0].plan
         if priors and given["public"] is not None:
@@ -159,15 +157,13 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(f"the plan is saved as {save}{'; it is private' if plan.from_rows else ''}")
     if hint:
         messages.note(hint)
-    reasons: dict[str, list[str]] = {}
     for name, why in {**left_out, **failed}.items():
-        without = str(why).removeprefix(name).removeprefix(", unlike the mechanism channel,")
-        reasons.setdefault(without.strip(), []).append(name)
-    for reason, which in reasons.items():
-        messages.note(f"'all' leaves out {listed(which)}: {reason}")
+        messages.note(f"'all' leaves out {name}: {why}")
     source = " and ".join(priors) or str(table)
     command = _command_for_a_sample(messages.arguments, results, bool(asked))
-    verdict = sentences.verdict_lines(results, scenario, command, instead)
+    verdict = sentences.verdict_lines(results, scenario, command)
+    if instead is not None:
+        verdict.insert(-1, f"With --best-for both: {sentences.errors_words(instead)}.")
     with after(save):
         if form == "table":
             print_lines([*sentences.scenario_lines(scenario, source), ""])
@@ -182,7 +178,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         if form == "csv":
             print_csv(rows)
             return
-        facts = sentences.verdict_facts(results, command, instead) | {"text": verdict}
+        facts = sentences.verdict_facts(results, command)
+        facts |= {"best_for_both": instead and instead.to_dict(), "text": verdict}
         told = _scenario_to_dict(scenario, source)
         print_json({"scenario": told, "results": rows, "verdict": facts})
 
@@ -234,36 +231,26 @@ def compare(
             if not joint:
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
-            expected = _expected(plan, frequencies, rows)
             own = None if joint else distance
-            results.append(Result(label, epsilon, plan, expected, frequencies, own, joint))
+            results.append(Result(label, epsilon, plan, rows, frequencies, own, joint))
     if not results:
         raise next(iter(failed.values()))
     return results, failed
 
 
-def _best_for_both(results: Sequence[Result], scenario: Scenario, always: bool) -> Result | None:
-    """Return what ``--best-for both`` would give in place of the only result, where it is quick.
-
-    ``always``: also where it takes a while, but neither for a region nor for all rows of a person.
-    """
-    one, support, report = results[0], scenario.support, scenario.priors[0].report
+def _best_for_both(results: Sequence[Result], scenario: Scenario) -> Result | None:
+    """Return what ``--best-for both`` would give in place of the only result, where it is quick."""
+    one, support = results[0], scenario.support
     quick = support.size <= _MOST_UNASKED and len(scenario.protected) == 2
-    other = support.ordered and one.plan.objective is None and not one.plan.unchanged
-    plain = not (scenario.has_region or scenario.unit or one.joint or len(scenario.priors) > 1)
-    if len(results) > 1 or report is None or not (other and plain and (quick or always)):
+    special = scenario.has_region or scenario.unit or one.joint or len(scenario.priors) > 1
+    told = one.plan.unchanged or one.plan.objective is not None or not one.rows
+    if len(results) > 1 or told or special or not (quick and support.ordered):
         return None
     try:
         plan = calibrate_alone(scenario, one.epsilon, best_for="both")
-    except PufferfishError:  # too many sets of values, or an epsilon out of reach
+    except PufferfishError:  # an epsilon out of reach
         return None
-    return replace(one, name=mechanism_name("channel", "both"), plan=plan,
-                   expected=_expected(plan, one.frequencies, report.rows_used))  # fmt: skip
-
-
-def _expected(plan: Plan, frequencies: FloatArray, rows: int) -> Expected:
-    """Return what errors to expect of a release."""
-    return expected_errors(plan.support, plan.applied, frequencies, rows, plan.labels, plan.weights)
+    return replace(one, name=mechanism_name("channel", "both"), plan=plan)
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:

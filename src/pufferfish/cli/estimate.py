@@ -2,7 +2,6 @@
 """``pufferfish estimate``: the numbers of the original column, from a released one and its plan."""
 
 import io
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,15 +21,6 @@ from pufferfish.release.postprocess import Postprocess
 
 #: Frequencies that are printed for people; JSON and CSV hold them all.
 _MOST_LINES = 40
-#: A share with a larger standard error may be anything.
-_SAYS_NOTHING = 0.5
-#: A share with a smaller standard error, in rows, is published as it is.
-_AS_IT_IS = 0.01
-#: What figures are called in the table; ``{}`` is their label.
-_WORDS = {
-    "mean": "mean", "variance": "variance", "quantile": "quantile {}", "bin": "share of {}",
-    "frequency": "share of {}",
-}  # fmt: skip
 _OPTIONS = f"""
 --plan FILE  Plan that it was released by.
 --record FILE  Public record of the release, with its scale or channel, instead of the plan.
@@ -82,7 +72,7 @@ def estimate(
     if output is not None:
         checked_target(output, force, [released, by])
     found = estimate_released(released, spec, column=column, bins=_read_bins(bins), simplex=simplex)
-    lines, notes = found.to_dicts(), _notes(found)
+    lines, notes = found.to_dicts(), _notes(found, bins is None, simplex)
     if output is not None:
         text = io.StringIO()
         print_csv(lines, text)
@@ -96,10 +86,12 @@ def estimate(
         print_lines([f"{released}: {found.rows} rows, released by {by}",
                      sentences.mechanism_words(Postprocess(spec).mechanism, spec.labels),
                      ""])  # fmt: skip
-        shown = [line for line in lines if _is_shown(line, found)][:_MOST_LINES]
+        left_out = ("cdf", "frequency" if found.bins else None)
+        told = [line for line in lines if line["kind"] not in left_out]
+        shown = [_cells(line) for line in told if line["estimate"] is not None]
         if shown:
             headers = ["", "estimate", "standard error", "95 % interval"]
-            print_table(headers, (_cells(line, found.rows) for line in shown), [0])
+            print_table(headers, shown[:_MOST_LINES], [0])
             print_lines([""])
         print_lines(f"note: {note}" for note in notes)
 
@@ -111,43 +103,29 @@ def _read_bins(text: str | None) -> Any:
     return int(text) if text.isdecimal() else text
 
 
-def _is_shown(line: Mapping[str, Any], found: Estimate) -> bool:
-    """Return whether people are shown a figure; no share of a value where it says nothing."""
-    if line["kind"] not in _WORDS or line["estimate"] is None:
-        return False
-    drowned = (found.mostly_noise and found.bins) or line["standard_error"] > _SAYS_NOTHING
-    return line["kind"] != "frequency" or not drowned
+def _cells(line: Mapping[str, Any]) -> list[str]:
+    """Return a row of the table."""
+    kind, label, *numbers = line.values()
+    name = kind if label is None else f"{'quantile' if kind == 'quantile' else 'share of'} {label}"
+    value, error, low, high = (brief(number, 6) for number in numbers)
+    interval = "published as it is" if error == "0" else f"{low} to {high}"
+    return [name, value, brief(numbers[1], 2), interval]
 
 
-def _cells(line: Mapping[str, Any], rows: int) -> list[str]:
-    """Return a row of the table, with two digits of the standard error."""
-    kind, label, value, error, low, high = line.values()
-    name = _WORDS[kind].format(label)
-    if kind == "quantile":
-        return [name, brief(value, 6), brief(error, 2), f"{brief(low, 6)} to {brief(high, 6)}"]
-    if error == 0 or (kind in ("bin", "frequency") and error * rows < _AS_IT_IS):
-        return [name, brief(value, 6), "0", "published as it is"]
-    decimals = max(0, 1 - math.floor(math.log10(error)))
-    value, error, low, high = (f"{number:.{decimals}f}" for number in (value, error, low, high))
-    return [name, value, error, f"{low} to {high}"]
-
-
-def _notes(found: Estimate) -> list[str]:
-    """Return what is to be known of some estimates."""
-    frequencies = len(found.frequencies)
-    nothing = sum(each.standard_error > _SAYS_NOTHING for each in found.frequencies.values())
-    facts = (
-        (True, "of these rows as they were; errors are for the noise of the release alone"),
-        (found.from_labels, "from labels alone; the sets they were drawn from tell more"),
-        (found.simplex, "moved to the nearest frequencies that are not negative, and so biased; "
-         "errors and intervals are those of the unbiased estimates"),
-        (found.too_many_values, "no shares: there are too many values"),
-        (found.not_estimable, f"cannot be estimated: {listed(found.not_estimable)}"),
-        (found.mostly_noise, "most single shares are below their standard errors"
-         + "; neighbouring values are taken together" * bool(found.bins)),
-        (nothing and not found.bins, f"{counted(nothing, 'share')} with a standard error above "
-         f"{_SAYS_NOTHING} are not shown"),
-        (len(found.to_dicts()) > _MOST_LINES or found.cdf, "--format csv prints everything, with "
-         f"{counted(frequencies, 'share')} and the distribution function"),
-    )  # fmt: skip
-    return [note for holds, note in facts if holds]
+def _notes(found: Estimate, offered: bool, simplex: bool) -> list[str]:
+    """Return what is to be known of some estimates; ``offered``: nobody asked for bins."""
+    notes = ["of these rows as they were; errors are for the noise of the release alone"]
+    if simplex:
+        notes.append("moved to the nearest frequencies that are not negative, and so biased; "
+                     "errors are those of the unbiased estimates")  # fmt: skip
+    if found.too_many_values:
+        notes.append("no shares: there are too many values")
+    if found.not_estimable:
+        notes.append(f"cannot be estimated: {listed(found.not_estimable)}")
+    if found.bins and offered:
+        notes.append("most single shares are below their standard errors; neighbouring values are "
+                     "taken together")  # fmt: skip
+    if found.cdf or len(found.frequencies) > _MOST_LINES:
+        shares = counted(len(found.frequencies), "share")
+        notes.append(f"{shares} and the distribution function; --format csv prints all")
+    return notes

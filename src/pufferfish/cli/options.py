@@ -9,14 +9,8 @@ from typing import Any
 
 import click
 
-from pufferfish.calibration.registry import (
-    NOISE,
-    applicable,
-    default_for,
-    method_named,
-    purpose,
-    why_not,
-)
+from pufferfish.calibration import registry
+from pufferfish.calibration.registry import applicable, default_for, method_named, why_not
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon
@@ -160,21 +154,17 @@ def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[
 def with_arguments(
     names: Sequence[str], asked: Mapping[str, Any], by_all: bool, ordered: bool
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return each mechanism with its arguments; 'all' means a channel that keeps values, too.
+    """Return each mechanism with its arguments; 'all' means both kinds of channels.
 
-    Its other channel is best for estimates: as asked for, or for ``both`` or ``frequencies``.
+    One keeps values, and one is best for estimates.
     """
-    best = purpose(ordered, asked)
+    best = registry.purpose(ordered, asked)
     channels = [best]
-    if by_all and best == "kept" and not {*asked} - {"min_keep"}:
-        channels = ["kept", "both" if ordered else "frequencies"]
-    elif by_all and best != "kept":
-        channels = ["kept", best]
-    found: list[tuple[str, dict[str, Any]]] = []
-    for name in names:
-        each = [{}] if name in NOISE else [{**asked, "best_for": best} for best in channels]
-        found += [(name, arguments) for arguments in each]
-    return found
+    if by_all:
+        estimates = "both" if ordered else "frequencies"
+        channels = ["kept", estimates if best == "kept" else best]
+    each = [{**asked, "best_for": best} for best in channels]
+    return [(name, more) for name in names for more in ([{}] if name in registry.NOISE else each)]
 
 
 def _option(name: str) -> str:

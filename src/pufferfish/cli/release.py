@@ -102,10 +102,7 @@ def release(
             messages.note(f"the public record is saved as {record}")
             if (publish_scale or publish_channel) and loaded.from_rows:
                 what = "channel" if publish_channel else "scale"
-                messages.warning(
-                    f"the record tells the {what}, and so of the prior: it depends on every row "
-                    "that was counted"
-                )
+                messages.warning(f"the record tells the {what}, and so of the prior and its rows")
         if spec.labels_only:
             messages.note(sentences.labels_only_words(loaded, report.rows_released))
         print_lines([*sentences.release_lines(loaded, plan, report), *charged])

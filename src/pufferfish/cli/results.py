@@ -4,12 +4,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pufferfish.cli.output import brief, print_lines, print_table, share
-from pufferfish.estimate.matrix import Expected
+from pufferfish.estimate.matrix import Expected, expected_errors
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import FloatArray, rounded_up
 from pufferfish.plans.plan import Plan
@@ -21,8 +22,8 @@ _CLOSE = 0.2
 _NOISY = 5.0
 #: Columns of a terminal.
 _WIDTH = 80
-_SIZES = ("\nscale", "kept\n(by a constant)", "scale, or kept\n(by a constant)")
-_CDF, _BELOW = "error,\nCDF", "below\nwasserstein"
+_HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
+            "error,\nmean", "error,\nshare", "below\nwasserstein")  # fmt: skip
 #: What programs are told of a plan.
 _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate",
             "objective", "objective_bound")  # fmt: skip
@@ -32,26 +33,33 @@ _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost",
 class Result:
     """One line of the comparison: a plan for an epsilon, as the user wrote it, and its name there.
 
-    ``expected`` are the errors to expect of a release of values of these ``frequencies``;
-    ``distance`` is the scale of wasserstein times epsilon, where this mechanism can be compared
-    with it. ``joint``: epsilon is for everything charged together with this release.
+    It releases so many ``rows`` (0: not known) of values of these ``frequencies``; ``distance`` is
+    the scale of wasserstein times epsilon, where this mechanism can be compared with it. ``joint``:
+    epsilon is for everything charged together with this release.
     """
 
     name: str
     epsilon: str
     plan: Plan
-    expected: Expected
+    rows: int
     frequencies: FloatArray
     distance: Fraction | None
     joint: bool
 
+    @cached_property
+    def expected(self) -> Expected:
+        """The errors to expect of a release."""
+        plan = self.plan
+        return expected_errors(
+            plan.support, plan.applied, self.frequencies, self.rows, plan.labels, plan.weights
+        )
+
     @property
     def best_for(self) -> str | None:
-        """What a channel is best for."""
-        found = self.plan.distortion
-        if found is None:
+        """What a channel is best for; None for noise."""
+        if self.plan.distortion is None:
             return None
-        return "kept" if self.plan.objective is None else found.cost_name
+        return "kept" if self.plan.objective is None else self.plan.distortion.cost_name
 
     @property
     def loss_at_95(self) -> float | None:
@@ -136,48 +144,30 @@ def mechanism_name(name: str, best_for: Any) -> str:
 
 
 def print_results(results: Sequence[Result], channels: bool) -> None:
-    """Print the table: how strong each mechanism is, and how good a release will be.
-
-    Columns without a number are left out, and the last ones that do not fit a terminal.
-    """
-    noise, kept = (any((r.plan.scale is None) is given for r in results) for given in (False, True))
-    found, below = [r.expected for r in results], [r.reduction_vs_wasserstein for r in results]
-    table = {
-        "\nepsilon": [r.epsilon for r in results],
-        "\nmechanism": [mechanism_name(r.plan.mechanism, r.best_for) for r in results],
-        _SIZES[noise + 2 * kept - 1]: list(map(_size, results)),
-        "noise /\nspread": [brief(each.noise_to_spread) for each in found],
-        "error,\nmean": [brief(each.mean_error) for each in found],
-        "error,\nshare": [brief(each.share_error) for each in found],
-        _CDF: [brief(each.cdf_error) for each in found],
-        _BELOW: ["-" if saved is None else f"{saved:.1f} %" for saved in below],
-    }
-    if len({r.epsilon for r in results}) == 1:
-        del table["\nepsilon"]
-    table = {head: cells for head, cells in table.items() if {*cells} != {"-"}}
-    for last in (_BELOW, _CDF):
-        widths = [max(map(len, (*head.split("\n"), *cells))) for head, cells in table.items()]
-        if sum(widths) + 2 * len(widths) - 2 > _WIDTH:
-            table.pop(last, None)
-    print_table(list(table), zip(*table.values(), strict=True), [[*table].index("\nmechanism")])
+    """Print the table: how strong each mechanism is, and how good a release will be."""
+    one = len({r.epsilon for r in results}) == 1
+    rows = []
+    for r in results:
+        plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
+        size = f"{share(plan.keep_rate)} ({share(expected.constant)})"
+        if plan.scale is not None:
+            size = rounded_up(plan.scale, 8)
+        numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
+        saved = "-" if below is None else f"{below:.1f} %"
+        name = mechanism_name(plan.mechanism, r.best_for)
+        rows.append([r.epsilon, name, size, *map(brief, numbers), saved][one:])
+    print_table(_HEADERS[one:], rows, [1 - one])
     for r in results:
         if channels and r.plan.channel is not None:
             print_lines(["", f"channel at epsilon {r.epsilon}: chance of each output by value"])
             _print_channel(r.plan.channel)
             if r.plan.labels is not None:
                 print_lines(["", "labels: chance of each value by set"])
-                _print_channel(r.plan.labels, "set")
+                _print_channel(r.plan.labels)
 
 
-def _size(result: Result) -> str:
-    """Return the scale of noise, or how often a channel keeps a value, and a constant does."""
-    plan, constant = result.plan, share(result.expected.constant)
-    scale = plan.scale
-    return f"{share(plan.keep_rate)} ({constant})" if scale is None else rounded_up(scale, 8)
-
-
-def _print_channel(channel: Channel, first: str = "value") -> None:
-    """Print a channel: a line for each value, and as many columns of outputs as fit beside it."""
+def _print_channel(channel: Channel) -> None:
+    """Print a channel: a line for each input, and as many columns of outputs as fit beside it."""
     names = list(map(channel.outputs.name, range(channel.outputs.size)))
     most = max(1, _WIDTH // (max(8, *map(len, names)) + 2) - 1)
     for k in range(0, len(names), most):
@@ -185,7 +175,7 @@ def _print_channel(channel: Channel, first: str = "value") -> None:
             [channel.inputs.name(x), *map(_chance, chances[k : k + most])]
             for x, chances in enumerate(channel.matrix.tolist())
         ]
-        print_table([first, *names[k : k + most]], rows, [0])
+        print_table(["value", *names[k : k + most]], rows, [0])
 
 
 def _chance(p: float) -> str:

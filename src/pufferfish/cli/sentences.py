@@ -10,7 +10,7 @@ import numpy as np
 from pufferfish.cli.output import at_most, brief, share
 from pufferfish.cli.results import Result
 from pufferfish.errors import counted, joined, listed, listed_pairs, quoted
-from pufferfish.estimate.matrix import expected_errors
+from pufferfish.estimate.matrix import LeastSquares
 from pufferfish.loss.certificate import Certificate
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -28,9 +28,6 @@ _METHODS = {
     "exact": "exact rationals",
     "none": "worst cases",
 }
-
-#: Sets of values that are named.
-_MOST_SETS = 20
 
 
 def support_words(support: Support) -> str:
@@ -128,17 +125,12 @@ def certificate_words(certificate: Certificate) -> str:
 
 def labels_only_words(plan: Plan, rows: int) -> str:
     """Return what it costs estimates that only labels are published."""
-    p = np.array(plan.weights or [1.0] * plan.support.size)
-    by_sets, by_labels = (
-        expected_errors(plan.support, channel, p, rows, labels, plan.weights).share_error
-        for channel, labels in ((plan.applied, plan.labels), (plan.label_channel, None))
-        if channel is not None
-    )
-    if by_labels is None:
-        return "from labels alone not every frequency can be estimated; the sets tell more"
+    channels = [each for each in (plan.channel, plan.label_channel) if each is not None]
+    solved = [LeastSquares(channel.matrix, plan.weights) for channel in channels]
+    every = np.eye(plan.support.size)
+    by_sets, by_labels = (brief(each.error(every, rows, each.mu)) for each in solved)
     return (
-        f"estimates from labels alone: the error of a share is {brief(by_labels)}, from sets it "
-        f"would be {brief(by_sets)}"
+        f"the error of a share is {by_labels} from labels alone, {by_sets} from sets (-: infinite)"
     )
 
 
@@ -165,8 +157,7 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     rows += [f"{number} {what}" for number, what in counts if number]
     columns = f"column {quoted(report.column)}"
     if report.set_column is not None:
-        sets = quoted(report.set_column)
-        columns += f" with labels, column {sets} with the sets that estimates come from"
+        columns += f" (labels), column {quoted(report.set_column)}"
     lines = [
         f"{report.output}: {columns}, {', '.join(rows)}",
         f"{plan.mechanism} at epsilon {show_short(plan.epsilon_exact)}: "
@@ -220,29 +211,21 @@ def result_lines(result: Result) -> list[str]:
 
 
 def _channel_lines(plan: Plan) -> list[str]:
-    """Return how near a channel is to the best one for estimates, its sets and their labels."""
-    if plan.objective is None or plan.channel is None:
+    """Return how near a channel is to the best for estimates, and how often labels are right."""
+    if plan.objective is None:
         return []
-    bound, near = plan.objective_bound, "how far from the best one is not proved"
-    if bound is not None:
-        near = f"no private channel is below {bound * (1 - 1e-7):.8g}"
+    near = "how far from the best one is not proved"
+    if plan.objective_bound is not None:
+        near = f"no private channel is below {plan.objective_bound * (1 - 1e-7):.8g}"
     lines = [f"objective {rounded_up(plan.objective, 8)}; {near}"]
     if plan.labels is not None and plan.label_channel is not None:
-        names = plan.labels.inputs.names  # type: ignore[union-attr]  # sets are levels
-        more = f"; and {len(names) - _MOST_SETS} more" if len(names) > _MOST_SETS else ""
-        lines.append(f"{counted(len(names), 'set')}: {'; '.join(names[:_MOST_SETS])}{more}")
         least = share(plan.label_channel.matrix.diagonal().min())
         lines.append(f"every value is labelled as itself in at least {least} of its rows")
     return lines
 
 
-def verdict_lines(
-    results: Sequence[Result], scenario: Scenario, command: str, instead: Result | None = None
-) -> list[str]:
-    """Return the verdict on results of ``calibrate``, in plain words.
-
-    ``instead`` is what ``--best-for both`` would give.
-    """
+def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
+    """Return the verdict on results of ``calibrate``, in plain words."""
     lines = [
         _proved(results, scenario),
         *_if_a_sample(results, scenario, command),
@@ -251,22 +234,15 @@ def verdict_lines(
     if len(results) == 1 and results[0].left and not results[0].plan.unchanged:
         averages = results[0].left == "averages"
         word = "Averages survive, single values do not" if averages else "The column survives"
-        if results[0].plan.labels is not None:
-            word = "Estimates survive" + ", single values do not" * averages
         lines.append(f"{word}: {_left(results[0])}.")
-    if instead is not None:
-        lines.append(f"With --best-for both: {_errors(instead)}.")
     if any(r.plan.from_rows for r in results):
         lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
 
 
-def verdict_facts(
-    results: Sequence[Result], command: str, instead: Result | None = None
-) -> dict[str, Any]:
+def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
     """Return the facts of the verdict, for programs."""
     return {
-        "best_for_both": instead and instead.to_dict(),
         "certified": all(r.plan.certificate.holds for r in results),
         "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
         "command_for_a_sample": command or None,
@@ -357,19 +333,13 @@ def _left(result: Result) -> str:
         if found.mean_error and found.spread:
             words += f", the error of the mean {brief(found.mean_error / found.spread, 2)} times"
         return words
-    constant = share(result.expected.constant)
-    if result.plan.labels is not None:
-        kept_labels = f"{share(kept)} of the labels are the value itself (one constant: {constant})"
-        return f"{_errors(result)}; {kept_labels}"
-    if result.plan.objective is not None:
-        return _errors(result)
-    return f"{share(kept)} of the rows stay as they are (one constant: {constant})"
+    what = "rows stay as they are" if result.plan.labels is None else "labels are the value itself"
+    words = f"{share(kept)} of the {what} (one constant: {share(result.expected.constant)})"
+    return words if result.plan.objective is None else f"{errors_words(result)}; {words}"
 
 
-def _errors(result: Result) -> str:
-    """Return what errors estimates have, where they are known."""
+def errors_words(result: Result) -> str:
+    """Return what errors estimates have; - where that is not known."""
     found = result.expected
-    known = (("the mean", found.mean_error), ("a share", found.share_error),
-             ("the CDF", found.cdf_error))  # fmt: skip
-    errors = [f"of {what} {brief(error)}" for what, error in known if error is not None]
-    return f"error {', '.join(errors)}" if errors else "errors of estimates are not known"
+    mean, one, cdf = map(brief, (found.mean_error, found.share_error, found.cdf_error))
+    return f"error of the mean {mean}, of a share {one}, of the CDF {cdf}"

@@ -22,8 +22,7 @@ _CLEAR = 0.5
 def read_bins(support: Support, bins: Any) -> FloatArray:
     """Return which value lies in which bin, as 0 and 1, shape (n, bins with a value).
 
-    ``bins`` are a number of bins of equal width, or edges: numbers, or names of ordered levels; a
-    value on an edge lies in the bin above, on the last edge in the last bin.
+    A value on an edge lies in the bin above, on the last edge in the last bin.
     """
     lattice = lattice_of(support)
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
@@ -46,22 +45,19 @@ def _edges(support: Support, bins: Any) -> list[Fraction]:
         for edge in given
     ]
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
-        raise InputError(
-            f"bins are a whole number, or at least two increasing edges, but {bins!r} was given"
-        )
+        raise InputError(f"bins are a number or two or more increasing edges, not {bins!r}")
     return edges
 
 
 def offered_bins(support: Support, solve: LeastSquares, rows: float) -> FloatArray:
     """Return the most bins of equal width that stand out of the noise; there may be none.
 
-    Errors are taken for rows distributed as the weights mu: with nothing but the number of rows
-    known of the release, the choice does not bias what is estimated in the bins.
+    What was drawn does not matter, so that the choice does not bias the estimates.
     """
     for number in _NUMBERS:
         sets = read_bins(support, number)
         if number < support.size:
-            error = solve.error(sets, rows)
+            error = solve.error(sets, rows, solve.mu)
             if error is not None and error <= _CLEAR / sets.shape[1]:
                 return sets
     return np.zeros((support.size, 0))

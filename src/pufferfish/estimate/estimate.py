@@ -9,7 +9,7 @@ sum_x p(x) (E[w(Y)^2 | x] - a(x)^2) / n, taken at the estimated frequencies p, n
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from pufferfish.errors import InputError, listed
 from pufferfish.estimate.bins import offered_bins, read_bins
 from pufferfish.estimate.matrix import LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray, Number, parse_number, show
+from pufferfish.numbers import FloatArray, Number, checked_flag, parse_number, show
 from pufferfish.support import Lattice, Support, lattice_of
 
 #: How often an interval covers the truth, and half its length in standard errors.
@@ -55,11 +55,6 @@ class Figure:
         reach = REACH * self.standard_error
         return self.ends or (self.estimate - reach, self.estimate + reach)
 
-    @property
-    def numbers(self) -> tuple[float, float, float, float]:
-        """Estimate, standard error, and the ends of the interval."""
-        return self.estimate, self.standard_error, *self.interval
-
     def __str__(self) -> str:
         return f"{self.estimate:.4g} ± {self.standard_error:.2g}"
 
@@ -93,14 +88,7 @@ class Estimate:
         be estimated. From the nearest frequencies that are not negative; the interval is that of
         the distribution function, inverted.
     bins : dict of str to Figure
-        Shares of the bins, by their first and last value.
-    mostly_noise : bool
-        Most frequencies are below their standard error, or cannot be estimated: bins are offered.
-    simplex : bool
-        The estimates are those of the nearest frequencies that are not negative: biased, with the
-        standard errors and intervals of the unbiased ones.
-    from_labels : bool
-        They come from labels, and not from the sets of values that these were drawn from.
+        Shares by first and last value; unasked, where most frequencies are below their errors.
     too_many_values : bool
         There are too many values for frequencies.
 
@@ -117,9 +105,6 @@ class Estimate:
     cdf: _Figures = field(default_factory=dict)
     quantiles: _Figures = field(default_factory=dict)
     bins: _Figures = field(default_factory=dict)
-    mostly_noise: bool = False
-    simplex: bool = False
-    from_labels: bool = False
     too_many_values: bool = False
 
     def __repr__(self) -> str:
@@ -144,76 +129,60 @@ class Estimate:
             "frequency": {**self.frequencies, **dict.fromkeys(self.not_estimable)},
             "cdf": self.cdf,
         }
-        rows = [(kind, *each) for kind, figures in kinds.items() for each in figures.items()]
-        nothing = (None,) * 4
-        return [
-            dict(
-                zip(_COLUMNS, (kind, label, *(figure.numbers if figure else nothing)), strict=True)
-            )
-            for kind, label, figure in rows
-        ]
+        rows = []
+        for kind, figures in kinds.items():
+            for label, f in figures.items():
+                numbers = (f.estimate, f.standard_error, *f.interval) if f else (None,) * 4
+                rows.append(dict(zip(_COLUMNS, (kind, label, *numbers), strict=True)))
+        return rows
 
     def to_arrow(self) -> Any:
-        """Return these rows as a ``pyarrow.Table``."""
+        """Return these rows as a ``pyarrow.Table``; its ``to_pandas()`` is a pandas data frame."""
         import pyarrow as pa  # slow to import
 
         types = [pa.string()] * 2 + [pa.float64()] * 4
         return pa.Table.from_pylist(self.to_dicts(), pa.schema([*map(pa.field, _COLUMNS, types)]))
 
-    def to_pandas(self) -> Any:
-        """Return these rows as a ``pandas.DataFrame``."""
-        return self.to_arrow().to_pandas()
-
 
 class _Sample:
-    """Rows by output, of which sums of w(Y) are taken."""
+    """Rows by output, of which means of w(Y) are taken; ``simplex`` moves the estimates."""
 
     def __init__(self, counts: FloatArray, solve: LeastSquares, simplex: bool) -> None:
         self.solve, self.rows, self.simplex = solve, float(counts.sum()), simplex
         self.outputs = counts / self.rows
-        unbiased = self.outputs @ solve.single[0]
-        self.p = np.maximum(unbiased, 0.0) / np.maximum(unbiased, 0.0).sum()
-        self._chances = self.p @ solve.matrix
-        self._negative = unbiased.min() < -(_ROUNDING**2)
+        self.unbiased: FloatArray = self.outputs @ solve.single[0]
+        positive = np.maximum(self.unbiased, 0.0)
+        self.p = positive / positive.sum()
 
     @cached_property
     def nearest(self) -> FloatArray:
         """The nearest frequencies that are not negative."""
-        return self.solve.on_simplex(self.outputs) if self._negative else self.p
-
-    def mean_of(self, weights: FloatArray) -> Any:
-        """Return the means of w(Y)."""
-        return self.outputs @ weights
+        return self.p if self.unbiased.min() > -_TIE else self.solve.on_simplex(self.outputs)
 
     def errors(self, weights: FloatArray, known: Any) -> Any:
-        """Return their standard errors; ``known`` is the part of E w(Y)^2 that is not random."""
-        squares = self._chances @ weights**2
+        """Return the standard errors of means; ``known`` of E w(Y)^2 is not random."""
+        squares = self.p @ self.solve.matrix @ weights**2
         rest = np.asarray(squares - known)
         return np.sqrt(np.where(rest > _NO_VARIANCE * squares, rest, 0.0) / self.rows)
 
-    def moved(self, figure: Figure, linear: FloatArray, low: float, high: float) -> Figure:
-        """Return an estimate of the nearest frequencies, if these are asked for.
-
-        The interval is that of the unbiased one, where it may lie.
-        """
-        if not self.simplex:
-            return figure
-        first, last = (min(max(end, low), high) for end in figure.interval)
-        return Figure(float(self.nearest @ linear), figure.standard_error, (first, last))
+    def moved(self, figure: Figure, linear: FloatArray) -> Figure:
+        """Return a figure with the estimate of the nearest frequencies, if that is asked for."""
+        return replace(figure, estimate=float(self.nearest @ linear)) if self.simplex else figure
 
     def shares(self, names: Sequence[str], sets: FloatArray) -> dict[str, Figure]:
         """Return the shares of sets of values that can be estimated: their indicators, (n_x, k)."""
         single, usable = self.solve.single
-        if usable.all():
-            weights, usable = single @ sets, np.ones(len(names), dtype=bool)
-        else:
+        weights, usable = single @ sets, np.full(len(names), usable.all())
+        if not usable.all():
             weights, usable = self.solve.weights(sets)
-        values, errors = self.mean_of(weights), self.errors(weights, self.p @ sets)
-        return {
-            name: self.moved(Figure(float(values[k]), float(errors[k])), sets[:, k], 0.0, 1.0)
-            for k, name in enumerate(names)
-            if usable[k]
-        }
+        values, errors = self.outputs @ weights, self.errors(weights, self.p @ sets)
+        found = {}
+        for k in np.flatnonzero(usable).tolist():
+            share = Figure(float(values[k]), float(errors[k]))
+            largest = float(np.abs(weights[:, k]).max()) / self.rows
+            check_possible(share, 0.0, 1.0, largest, len(names))
+            found[names[k]] = self.moved(share, sets[:, k])
+        return found
 
 
 def by_matrix(
@@ -227,36 +196,26 @@ def by_matrix(
     """Return estimates by weighted least squares, given rows by output of a finite channel."""
     if bins is not None and not support.ordered:
         raise InputError("bins are for numbers and for levels with an order")
-    weights, usable = solve.single
-    names = [support.name(x) for x in range(support.size)]
-    sample = _Sample(counts, solve, simplex)
-    values, errors = sample.mean_of(weights), sample.errors(weights, sample.p)
-    for x in np.flatnonzero(usable):
-        largest = float(np.abs(weights[:, x]).max()) / sample.rows
-        share = Figure(float(values[x]), float(errors[x]))
-        check_possible(share, 0.0, 1.0, largest, support.size)
-    facts: dict[str, Any] = {
-        "frequencies": sample.shares(names, np.eye(support.size)),
-        "not_estimable": tuple(name for name, u in zip(names, usable, strict=True) if not u),
-        "mostly_noise": bool((~usable | (errors > values)).mean() > 0.5),
-        "mean": None,
-        "variance": None,
-    }
-    if support.ordered:
-        lattice, whole = lattice_of(support), bool(usable.all())
-        facts["mean"], facts["variance"] = _moments(sample, whole, lattice)
-        upto = np.triu(np.ones((support.size, support.size)))
-        facts["cdf"] = sample.shares(names, upto) | {names[-1]: Figure(1.0, 0.0)}
-        facts["quantiles"] = _quantiles(sample, lattice, quantiles) if whole else {}
-        sets = np.zeros((support.size, 0))
-        if bins is not None:
-            sets = read_bins(support, bins)
-        elif facts["mostly_noise"]:
-            sets = offered_bins(support, solve, sample.rows)
-        parts = [np.flatnonzero(column) for column in sets.T]
-        labels = [names[p[0]] + f" to {names[p[-1]]}" * (len(p) > 1) for p in parts]
-        facts["bins"] = sample.shares(labels, sets)
-    return Estimate(int(sample.rows), simplex=simplex, **facts)
+    sample = _Sample(counts, solve, checked_flag(simplex, "simplex"))
+    rows, names = int(sample.rows), [support.name(x) for x in range(support.size)]
+    shares = sample.shares(names, np.eye(support.size))
+    lost = tuple(name for name in names if name not in shares)
+    if not support.ordered:
+        return Estimate(rows, shares, lost, None, None)
+    lattice, clear = lattice_of(support), [f.estimate >= f.standard_error for f in shares.values()]
+    sets = np.zeros((support.size, 0))
+    if bins is not None:
+        sets = read_bins(support, bins)
+    elif sum(clear) < support.size / 2:
+        sets = offered_bins(support, solve, sample.rows)
+    parts = [np.flatnonzero(column) for column in sets.T]
+    labels = [names[p[0]] + f" to {names[p[-1]]}" * (len(p) > 1) for p in parts]
+    return Estimate(
+        rows, shares, lost, *_moments(sample, not lost, lattice),
+        cdf=sample.shares(names, np.triu(np.ones((support.size, support.size)))),
+        quantiles={} if lost else _quantiles(sample, lattice, quantiles),
+        bins=sample.shares(labels, sets),
+    )  # fmt: skip
 
 
 def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | None, Figure | None]:
@@ -272,7 +231,7 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
     if not usable[0]:
         return None, None
     first, second = weights.T
-    of_t, of_square = sample.mean_of(weights).tolist()
+    of_t, of_square = (sample.outputs @ weights).tolist()
     known = float(p @ t**2) if exact else of_t**2
     mean = Figure(of_t, float(sample.errors(first, known)))
     largest = float(np.abs(first).max()) / rows
@@ -280,29 +239,27 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
     variance = None
     if usable[1]:
         # E[of_t^2] is the square of the mean and the variance of of_t, which is added again.
-        spread, own = of_square - of_t**2, (sample.mean_of(first**2) - of_square) / rows
+        spread, own = of_square - of_t**2, (sample.outputs @ first**2 - of_square) / rows
         known = float(p @ (t - of_t) ** 4) if exact else max(spread, 0.0) ** 2
         around = float(sample.errors(second - 2 * of_t * first + of_t**2, known))
         variance = Figure(
             float(spread + own), math.hypot(around, math.sqrt(2) * mean.standard_error**2)
         )
         check_possible(variance, 0.0, 1.0, 2 * (largest + float(np.abs(second).max()) / rows))
-    mean = sample.moved(mean, t, -1.0, 1.0)
-    variance = variance and sample.moved(variance, (t - mean.estimate) ** 2, 0.0, 1.0)
+    mean = sample.moved(mean, t)
+    variance = variance and sample.moved(variance, (t - mean.estimate) ** 2)
     middle = lattice.step * (lattice.origin + Fraction(last, 2))
     return _in_units(mean, unit, float(middle)), variance and _in_units(variance, unit**2)
 
 
 def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> dict[str, Figure]:
-    """Return quantiles, from the nearest distribution.
+    """Return quantiles: the least value Q whose share F(Q) of rows up to it is at least q.
 
-    The quantile of level q is the least value Q whose share F(Q) of rows up to it is at least q.
-    Its interval reaches from the first value at which that of F reaches up to q, to the first from
-    which on that of F lies above q. It misses Q to one side only where the interval of F at Q does,
-    and to the other only where that at the value before does: once in 40 times each.
+    Q is that of the nearest distribution. Its interval reaches from the first value at which that
+    of F reaches up to q, to the first from which on it lies above q.
     """
     weights = np.cumsum(sample.solve.single[0], axis=1)
-    upto, errors = sample.mean_of(weights), sample.errors(weights, np.cumsum(sample.p))
+    upto, errors = sample.outputs @ weights, sample.errors(weights, np.cumsum(sample.p))
     surely = np.minimum.accumulate((upto - REACH * errors)[::-1])[::-1]
     found = {}
     for each in asked:
@@ -320,8 +277,7 @@ def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> di
 
 
 def _in_units(figure: Figure, unit: float, middle: float = 0.0) -> Figure:
-    ends = figure.ends and (middle + unit * figure.ends[0], middle + unit * figure.ends[1])
-    return Figure(middle + unit * figure.estimate, unit * figure.standard_error, ends)
+    return Figure(middle + unit * figure.estimate, unit * figure.standard_error)
 
 
 def by_moments(released: Mapping[int, int], noise: DiscreteLaplace, lattice: Lattice) -> Estimate:

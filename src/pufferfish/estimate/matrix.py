@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,13 +48,12 @@ class FiniteChannel:
     """
 
     def __init__(self, post: Postprocess, support: Support) -> None:
-        mechanism, shown = post.mechanism, post.published()
-        self._exact = bool(shown)
+        mechanism, shown = post.published()
+        self._exact = isinstance(mechanism, Channel)
         if isinstance(mechanism, Channel):
-            channel, values = shown[-1]
-            self.values, place = np.unique(values, return_inverse=True)
+            self.values, place = np.unique(shown, return_inverse=True)
             self.matrix: FloatArray = np.zeros((support.size, len(self.values)))
-            np.add.at(self.matrix.T, place, channel.matrix.T)
+            np.add.at(self.matrix.T, place, mechanism.matrix.T)
         else:
             lattice = lattice_of(support)
             atoms = lattice.index + np.int64(lattice.origin)
@@ -146,13 +144,10 @@ class LeastSquares:
         """The weights for the frequency of each value, and which of them are of use."""
         return self.weights(np.eye(len(self.matrix)))
 
-    def error(self, functionals: FloatArray, rows: float, p: Any = None) -> float | None:
-        """Return the root mean square of their standard errors, where all are of use.
-
-        ``p`` are the frequencies of the values, by default the weights.
-        """
+    def error(self, functionals: FloatArray, rows: float, p: FloatArray) -> float | None:
+        """Return the root mean square standard error at frequencies p, where all are of use."""
         w, usable = self.weights(functionals)
-        variances = (self.mu if p is None else p) @ (self.matrix @ w**2 - functionals**2)
+        variances = p @ (self.matrix @ w**2 - functionals**2)
         return math.sqrt(variances.clip(0.0).mean() / rows) if usable.all() else None
 
     def on_simplex(self, shares: FloatArray) -> FloatArray:

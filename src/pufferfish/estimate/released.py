@@ -19,7 +19,7 @@ from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import Estimate, by_matrix, by_moments
 from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import NotFinite, checked_flag, parse_text, show
+from pufferfish.numbers import NotFinite, parse_text, show
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec, set_column
@@ -33,13 +33,7 @@ _OTHER = "; was the column released by this plan, with these options?"
 
 
 def estimate_released(
-    released: Any,
-    spec: ReleaseSpec,
-    *,
-    column: str | None = None,
-    bins: Any = None,
-    simplex: bool = False,
-    **options: Any,
+    released: Any, spec: ReleaseSpec, *, column: str | None = None, **options: Any
 ) -> Estimate:
     """Return estimates of the original column from a released one.
 
@@ -48,23 +42,20 @@ def estimate_released(
 
     ``released`` is an array, list, series, dataframe, or the path of a file; ``spec`` the release
     with its bounds, rounding and least scale; ``column`` the released column of a table, where its
-    name is another one. Where sets of values were published beside labels, these count. All
-    options are as in :meth:`pufferfish.Plan.estimate`.
+    name is another one. Where sets of values were published beside labels, these count. Further
+    options are quantiles, bins and simplex, as in :meth:`pufferfish.Plan.estimate`.
     """
-    checked_flag(simplex, "simplex")
     what, cells, spec = _read(released, spec, column)
     post, support = Postprocess(spec), spec.support
     rows = _decoded(what, cells, post)
     if support.size <= MOST_VALUES:
         channel = FiniteChannel(post, support)
         solve = LeastSquares(channel.matrix, spec.weights)
-        counts = channel.counts(rows)
-        found = by_matrix(counts, solve, support, bins=bins, simplex=simplex, **options)
-        return replace(found, from_labels=post.labels is not None and post.sets is None)
-    if bins is not None or simplex:
+        return by_matrix(channel.counts(rows), solve, support, **options)
+    if options.get("bins") is not None or options.get("simplex"):
         raise InputError(
-            f"frequencies of at most {MOST_VALUES} values are estimated, but the support has "
-            f"{support.size}: there are no bins, and nothing is projected (--bins, --simplex)"
+            f"bins and simplex need frequencies, which are estimated of at most {MOST_VALUES} "
+            f"values, but the support has {support.size}"
         )
     noise = post.mechanism
     if isinstance(noise, DiscreteLaplace) and post.bounds is None and post.step == noise.step:
@@ -81,18 +72,12 @@ def _read(
     """
     if isinstance(released, pa.RecordBatch):
         released = pa.Table.from_batches([released])
-    sets = spec.labels is not None and not spec.labels_only
-    pair = released if isinstance(released, tuple) and len(released) == 2 and spec.labels else ()
-    if pair and all(hasattr(part, "__len__") and not isinstance(part, str) for part in pair):
-        if len(pair[0]) != len(pair[1]):
-            raise InputError("there must be as many labels as sets, for each row has both")
-        released = pair[sets]
     known = nw.from_native(released, allow_series=True, pass_through=True)
-    of_sets = text_file = False
+    text_file = False
     if isinstance(released, str | Path) or isinstance(known, nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
         text_file = table.is_text_file
-        name, of_sets = _column(table, spec, column, sets)
+        name = _column(table, spec, column)
         what = f"column {name!r} of {table.name}"
         groups = table.groups([name])
         picked, counts = one_array(groups.column(0)), groups.column(1).to_pylist()
@@ -110,28 +95,24 @@ def _read(
         raise InputError(f"{what} has an empty cell, but a release writes none{_OTHER}")
     if not any(rows.values()):
         raise InputError(f"{what} holds no released value: there is nothing to estimate from")
-    if sets and spec.labels is not None and rows.keys().isdisjoint(_names(spec.labels.inputs)):
-        if of_sets:
-            raise InputError(f"{what} holds none of the sets that the channel publishes{_OTHER}")
+    if spec.sets is not None and rows.keys().isdisjoint(_names(spec.sets)):
         spec = replace(spec, labels_only=True)
     return what, rows, spec
 
 
-def _column(table: Table, spec: ReleaseSpec, column: str | None, sets: bool) -> tuple[str, bool]:
-    """Return the column that estimates come from, and whether it is there as that of the sets."""
+def _column(table: Table, spec: ReleaseSpec, column: str | None) -> str:
+    """Return the column that estimates come from: that of the sets, where it is there."""
     coded = [] if spec.coding is None else [spec.coding.column]
-    if column is None and not coded and len(table.columns) > 1:
+    names = [] if column is None else [table.column(column)]
+    names += [*coded, *guarded(texts(coded)).to_pylist()]  # as it is, and as in a text file
+    if not names and len(table.columns) > 1:
         raise InputError(
             f"{table.name} has the columns {listed(table.columns)}, and the plan names none; "
             "say which one is the released one with --column COL (column=COL)"
         )
-    names = [] if column is None else [table.column(column)]
-    names += [*coded, *guarded(texts(coded)).to_pylist()]  # as it is, and as in a text file
     names = names or list(table.columns)
-    for name in map(set_column, names if sets else ()):
-        if name in table.columns:
-            return name, True
-    return table.column(next((n for n in names if n in table.columns), names[0])), False
+    sets = [] if spec.sets is None else map(set_column, names)
+    return table.column(next((n for n in [*sets, *names] if n in table.columns), names[0]))
 
 
 def _names(support: Support) -> dict[str, int]:

@@ -200,18 +200,12 @@ def same_places(inputs: Support, outputs: Support) -> tuple[int | None, ...]:
 
 def check_labels(labels: Channel, sets: object, support: Support) -> None:
     """Refuse labels that do not lead from the sets that a channel publishes to its values."""
-    if (
-        not isinstance(sets, Channel)
-        or not isinstance(sets.outputs, Levels)
-        or (labels.inputs, labels.outputs) != (sets.outputs, support)
-    ):
-        raise InputError(
-            "the labels do not fit: they must lead from the sets of values that the channel "
-            "publishes to the values of the support"
-        )
-    levels = support.names if isinstance(support, Levels) else ()
-    for name in sorted({*levels} & {*sets.outputs.names}):
-        raise InputError(f"the level {name!r} has the name of a set of values; rename it")
+    ends = sets.outputs if isinstance(sets, Channel) else None, support
+    if not isinstance(labels.inputs, Levels) or (labels.inputs, labels.outputs) != ends:
+        raise InputError("the labels do not fit: they must lead from published sets to values")
+    same = set(labels.inputs.names).intersection(getattr(support, "names", ()))
+    if same:
+        raise InputError(f"the level {min(same)!r} has the name of a set of values; rename it")
 
 
 def places(

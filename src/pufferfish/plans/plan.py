@@ -93,8 +93,7 @@ class Plan(Guarantee):
     ) -> "Plan":
         """Return the plan of a mechanism that was calibrated for a scenario of one column.
 
-        ``claims`` are labels, weights, distortion, sensitivity, composition, and notes on the
-        mechanism.
+        ``claims`` are labels, weights, distortion, sensitivity, composition and notes.
         """
         rules, coding = _common_coding(scenario)
         if rules is not None:
@@ -162,9 +161,7 @@ class Plan(Guarantee):
         loss = show(self.epsilon_exact) if self.loss == self.epsilon else rounded_up(self.loss)
         what = f"noise of scale {self.scale!r}"
         if self.channel is not None:
-            kind = "channel to sets" if self.labels else "channel"
-            what = f"a {kind} that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
-            what += f", objective {rounded_up(self.objective)}" if self.objective else ""
+            what = f"a channel that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
         column = "" if self.coding is None else f" on {self.coding.column!r}"
         state = "proved" if self.certificate.holds else "not proved"
         if self.loaded:
@@ -330,8 +327,8 @@ class Plan(Guarantee):
         and every column that is not kept. What comes from pandas comes back with a fresh index
         (0, 1, 2, ...), for the old one may tell as much as a column does.
 
-        Where a channel publishes sets of values, the column holds labels, and a table has the sets
-        in a further column ``NAME (set)``: estimates come from them.
+        Where a channel publishes sets of values, the column holds labels, and a table has a further
+        column ``NAME (set)``: estimates come from it.
 
         Parameters
         ----------
@@ -375,23 +372,18 @@ class Plan(Guarantee):
         return release_file(values, output, spec, keep, seed=seed, force=force)
 
     def estimate(
-        self,
-        released: Any,
-        *,
-        column: str | None = None,
+        self, released: Any, *, column: str | None = None,
         quantiles: Sequence[Number] = ("0.25", "0.5", "0.75"),
-        bins: int | Sequence[Any] | None = None,
-        simplex: bool = False,
+        bins: int | Sequence[Any] | None = None, simplex: bool = False,
         **options: Unpack[ReleaseOptions],
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Return unbiased estimates of the original column from what was released by this plan.
 
         Parameters
         ----------
         released : array-like, dataframe, or path
-            What was released. Where a channel publishes sets of values, estimates come from them:
-            from the column ``NAME (set)`` of a table, from an array of sets, or ``(labels, sets)``.
-            Where there are labels only, estimates come from these.
+            What was released: a table, or an array of sets or of labels. Estimates come from the
+            column ``NAME (set)``, and from labels where there is none.
         column : str, optional
             The released column of a table; by default the plan's.
         quantiles : sequence of numbers

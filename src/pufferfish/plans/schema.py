@@ -237,17 +237,12 @@ def channel_file(channel: Channel) -> Matrix:
 
 
 def mechanism_of(file: Any, support: Support) -> tuple[Channel | DiscreteLaplace, Channel | None]:
-    """Return the mechanism, and the labels, that the entries scale, channel and labels stand for.
-
-    One of scale and channel is None.
-    """
+    """Return the mechanism and the labels that the entries scale, channel and labels stand for."""
     if file.channel is not None:
         channel = _channel_of(file.channel, support, "channel")
-        if file.labels is None:
-            return channel, None
-        return channel, _channel_of(file.labels, channel.outputs, "matrix of labels")
+        return channel, file.labels and _channel_of(file.labels, channel.outputs, "label matrix")
     if file.labels is not None:
-        raise InputError("it has labels, but no channel that publishes sets of values")
+        raise InputError("it has labels, but no channel of sets")
     step = support.step if isinstance(support, Lattice) else Fraction(1)
     return DiscreteLaplace(file.scale or 0.0, step), None
 

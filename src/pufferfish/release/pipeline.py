@@ -120,19 +120,11 @@ def release_file(
 
 
 def release_any(
-    values: Any,
-    spec: ReleaseSpec,
-    keep: Sequence[str] = (),
-    *,
-    seed: int | None = None,
-    sets: bool = False,
+    values: Any, spec: ReleaseSpec, keep: Any = (), *, seed: int | None = None, sets: bool = False
 ) -> Any:
-    """Release a dataframe, a series, an array or a list: its like comes back.
+    """Release a dataframe, a series, an array or a list: its like comes back, with ``sets`` two.
 
-    Of a dataframe it holds the sets that a channel publishes, too; of all others come with ``sets``
-    two of its like, labels and sets.
-
-    Of a dataframe the released column and the kept ones come back, without the rows that have no
+    Of a dataframe the released columns and the kept ones come back, without the rows that have no
     public value, and under a fresh index: an index may tell as much as a column does.
     """
     if isinstance(values, str | Path):
@@ -154,9 +146,7 @@ def release_any(
     batches = pa.table({"x": raw_cells(values)}).to_batches(max_chunksize=BATCH_ROWS)
     reader = Reader(spec, seed=seed)
     if checked_flag(sets, "sets") and reader.post.sets is None:
-        raise InputError(
-            "sets=True is for channels that publish sets of values, without labels_only=True"
-        )
+        raise InputError("sets=True is for channels that publish sets of values beside labels")
     released, _ = _in_memory(reader, batches)
     if isinstance(known, nw.Series):
         names = known.name, known.name and set_column(known.name)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError
+from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import Entropy
 from pufferfish.numbers import IntArray, show
@@ -91,18 +92,14 @@ class Postprocess:
             values = rounded(values, self._fine)
         return values if self.bounds is None else np.clip(values, *self.bounds)
 
-    def published(self) -> list[tuple[Channel, IntArray]]:
-        """Return, for noise nothing, what leads to each published column and what it shows.
-
-        Of two columns, labels and sets, the last one tells more.
-        """
-        channel = self.mechanism
-        if not isinstance(channel, Channel):
-            return []
-        if self.labels is None:
-            return [(channel, self.finish(self._units))]
-        sets = [] if self.sets is None else [(channel, np.arange(self.sets.size))]
-        return [(channel.then(self.labels), self._units), *sets]
+    def published(self, sets: bool = True) -> tuple[Mechanism, IntArray]:
+        """Return what leads to the sets, or else to the labels, and what each output shows."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, Channel) and self.labels is not None:
+            if sets and self.sets is not None:
+                return mechanism, np.arange(self.sets.size)
+            mechanism = mechanism.then(self.labels)
+        return mechanism, self.finish(self._units)
 
     def edge(self, value: int) -> int:
         """Return the least draw, in steps of the outputs, that is rounded to ``value`` or above."""
@@ -125,10 +122,11 @@ class Postprocess:
         ``rows`` are the released rows by input of a channel: it can where every input that occurs
         is always published as one value, or set, of its own.
         """
-        if not isinstance(self.mechanism, Channel):
-            return self.mechanism.scale == 0
-        for channel, shown in self.published():
-            results = [{*shown[row].tolist()} for row in channel.rows[rows > 0] > 0]
+        for sets in (True, False):
+            mechanism, shown = self.published(sets)
+            if not isinstance(mechanism, Channel):
+                return mechanism.scale == 0
+            results = [{*shown[row].tolist()} for row in mechanism.rows[rows > 0] > 0]
             sure = all(len(result) == 1 for result in results)
             if results and sure and len(set().union(*results)) == len(results):
                 return True
@@ -153,9 +151,8 @@ def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:
         )
     if isinstance(channel.outputs, Levels) and (spec.round or spec.bounds is not None):
         name = "round" if spec.round else "bounds"
-        what = "levels" if spec.labels is None else "labels, which are values of the column"
         raise InputError(
-            f"--{name} ({name}) is for numbers, but this channel publishes {what}, and every "
+            f"--{name} ({name}) is for numbers, but this channel publishes levels, and every "
             "released value is one of them already"
         )
 

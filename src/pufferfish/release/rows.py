@@ -116,17 +116,14 @@ class Reader:
             )
         if self.set_column in kept:
             raise InputError(
-                f"the column {self.set_column!r} cannot be kept: the sets of the released column "
-                "have that name; leave them out (--labels-only, labels_only=True), or the other"
+                f"the column {self.set_column!r} cannot be kept: the sets have that name; leave "
+                "them out (--labels-only, labels_only=True)"
             )
         self.keep = tuple(column for column in table.columns if column in kept)
-        released = (public,) if self.set_column is None else (public, self.set_column)
-        self.written = tuple(
-            name
-            for column in table.columns
-            if column in {public, *kept}
-            for name in (released if column == public else (column,))
-        )
+        written = [column for column in table.columns if column in {public, *kept}]
+        if self.set_column is not None:
+            written.insert(written.index(public) + 1, self.set_column)
+        self.written = tuple(written)
 
     def read(
         self,

@@ -100,8 +100,7 @@ class ReleaseSpec:
             check_labels(self.labels, self.mechanism, self.support)
         elif self.labels_only:
             raise InputError(
-                "--labels-only (labels_only) is for channels that publish sets of values, but this "
-                "plan has none: it has no column of sets to leave out"
+                "--labels-only (labels_only) is for channels that publish sets of values"
             )
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _checked_bounds(self.bounds, self.support))
@@ -111,8 +110,8 @@ class ReleaseSpec:
     @property
     def sets(self) -> Levels | None:
         """The sets of values that are published beside labels."""
-        inputs = None if self.labels is None or self.labels_only else self.labels.inputs
-        return inputs if isinstance(inputs, Levels) else None
+        sets = self.labels and not self.labels_only and self.labels.inputs
+        return sets if isinstance(sets, Levels) else None
 
 
 @dataclass(frozen=True)
