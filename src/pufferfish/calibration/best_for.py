@@ -18,7 +18,7 @@ from pufferfish.calibration.channel_options import by_value, read_conditions, re
 from pufferfish.calibration.channel_repair import exact_columns, narrower
 from pufferfish.calibration.design import MOST_NEWTON, Design, Solution, solve, solve_labelled
 from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.rays import Rays, rays_of
+from pufferfish.calibration.rays import rays_of
 from pufferfish.calibration.region_columns import best_of_region, simple_columns
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.calibration.solver import solve as solve_program
@@ -82,7 +82,7 @@ def best_for(
     by_label, labels = None, None
     if name != "mean":
         found, by_label = _labelled(design, found, conditions.min_keep)
-    columns = exact_columns(cone, found.weights, found.rays.dense(support.size))
+    columns = exact_columns(cone, found.weights, found.rays)
     if by_label is None:
         made = _numbers(support, columns, masses, design.given[:, 0])
     else:
@@ -148,7 +148,7 @@ def _matrix(support: Support, given: Any) -> FloatArray:
     return np.array(read)
 
 
-def _combined(parts: Sequence[FloatArray], rays: Rays, mu: FloatArray) -> FloatArray:
+def _combined(parts: Sequence[FloatArray], rays: FloatArray, mu: FloatArray) -> FloatArray:
     """Return F; of several parts each over the least noise that it can have, if any."""
     if len(parts) == 1:
         return parts[0]
@@ -196,7 +196,7 @@ def _labelled(
             f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
         )
     # Of many rays those that keep the most, and then those that are the best without labels.
-    rows, names = np.nonzero(rays.dense(n))
+    rows, names = np.nonzero(rays)
     heavy = np.bincount(found.at, found.weights, len(rays))[rows]
     at = np.lexsort((-heavy, amounts[rows, names] <= 0))[: MOST_NEWTON - n]
     start = amounts[rows, names][at] + 1e-3
@@ -205,28 +205,27 @@ def _labelled(
     return better, _labels(better.rays, mu, better.weights)
 
 
-def _least_kept(rays: Rays, labels: FloatArray) -> float:
+def _least_kept(rays: FloatArray, labels: FloatArray) -> float:
     """Return how often labels are the value itself, at least, by their weights of each ray."""
-    return float((labels * rays.dense(labels.shape[1])).sum(axis=0).min())
+    return float((labels * rays).sum(axis=0).min())
 
 
-def _labels(rays: Rays, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Return by ray the weights of labels that keep every value, and then most, as often as can be.
 
     Of given weights of rays, or of any. A linear program, but for many rays of given weights: each
     label is the likeliest value.
     """
     size = len(mu)
-    dense = rays.dense(size)
-    rows, level = np.nonzero(dense)
+    rows, level = np.nonzero(rays)
     if weights is None:
-        most, sums = 1 / dense.max(axis=1)[rows], dense[rows].T
+        most, sums = 1 / rays.max(axis=1)[rows], rays[rows].T
     elif len(rows) > _MOST_LABELLED:
-        return np.eye(size)[dense.argmax(axis=1)] * weights[:, None]
+        return np.eye(size)[rays.argmax(axis=1)] * weights[:, None]
     else:
         most, sums = weights[rows], (rows == np.arange(len(rays))[:, None]) / weights[rows]
     # The variables are shares of the most they can be, and the least chance of all levels.
-    kept = (level == np.arange(size)[:, None]) * dense[rows, level] * most
+    kept = (level == np.arange(size)[:, None]) * rays[rows, level] * most
     matrix = np.block([[sums * most, np.zeros((len(sums), 1))], [-kept, np.ones((size, 1))]])
     filled = matrix != 0
     program = LinearProgram(
@@ -238,7 +237,7 @@ def _labels(rays: Rays, mu: FloatArray, weights: FloatArray | None = None) -> Fl
         end=np.repeat([1.0, 0.0], [len(sums), size]),
         equal=np.arange(len(matrix)) < len(sums),
     )
-    labels = np.zeros(dense.shape)
+    labels = np.zeros(rays.shape)
     labels[rows, level] = solve_program(program).values[:-1].clip(0, 1) * most
     return labels
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pufferfish.calibration.rays import Rays
 from pufferfish.errors import PufferfishError
 from pufferfish.numbers import FloatArray, IntArray
 
@@ -35,7 +34,7 @@ _NEWTON_STEPS, _BARRIER = 120, 3e-8
 class Solution:
     """The rays with a weight, where they were ``at``; tr(D J^-1), and what it never is below."""
 
-    rays: Rays
+    rays: FloatArray
     weights: FloatArray
     at: IntArray
     objective: float
@@ -49,9 +48,9 @@ class Design:
     ``shift``, and the search adds a little of the identity. Objective and bound are of D itself.
     """
 
-    def __init__(self, rays: Rays, mu: FloatArray, statistics: FloatArray) -> None:
+    def __init__(self, rays: FloatArray, mu: FloatArray, statistics: FloatArray) -> None:
         self.rays, self.mu, self.size, self.given = rays, mu, len(mu), statistics
-        self.shares = (rays.value * mu[rays.index]).sum(axis=1)
+        self.shares = rays @ mu
         self.statistics = self.searched = statistics
         self.shift = 0.0
         sizes = np.linalg.svd(statistics, compute_uv=False)
@@ -61,12 +60,14 @@ class Design:
             spread = float((self.statistics**2).sum(axis=1) @ mu) or 1.0
             share = _REGULAR if len(rays) <= MOST_NEWTON else _REGULAR_STEPS
             self.searched = np.hstack([self.statistics, np.sqrt(share * spread) * np.eye(len(mu))])
-        # Sums over rays of c r r^T, and r^T B r, by pairs of places in a ray.
-        first, last = np.triu_indices(rays.index.shape[1])
-        index, value = rays.index.T, rays.value.T
+        # Rays have few levels: sums of c r r^T, and r^T B r, are by pairs of places in a ray.
+        most = int((rays > 0).sum(axis=1).max())
+        index = np.argsort(rays <= 0, axis=1, kind="stable")[:, :most].T
+        value = np.take_along_axis(rays.T, index, axis=0)
+        first, last = np.triu_indices(most)
         self._cells = index[first] * self.size + index[last]
         self._products = value[first] * value[last] * np.where(first < last, 2, 1)[:, None]
-        self._levels, self._values = index.ravel(), value.copy()
+        self._levels, self._values = index.ravel(), value
 
     def gram(self, c: FloatArray) -> FloatArray:
         """Return sum_r c_r r r^T."""
@@ -121,7 +122,7 @@ def solve(design: Design, near: float = _NEAR_STEPS) -> Solution:
     few = len(design.rays) <= MOST_NEWTON
     w, bound = _multiplied(design, _FIRST_STEPS if few else _MOST_STEPS, near)
     if few:
-        a = design.rays.dense(design.size).T
+        a = design.rays.T
         w, bound = _newton(design, w, a, np.ones(design.size))
     return _pruned(design, w, bound)
 
@@ -134,13 +135,13 @@ def solve_labelled(
     With at least the chance ``least`` every level is labelled as itself: sum_r w_r r_x over the
     rays labelled x. ``start``: weights > 0 that nearly do that; ``bound``: of all rays, unlabelled.
     """
-    copies, size = Design(design.rays.take(at), design.mu, design.given), design.size
-    rows = copies.rays.dense(size).T
+    copies, size = Design(design.rays[at], design.mu, design.given), design.size
+    rows = copies.rays.T
     kept = rows * (labels == np.arange(size)[:, None])
     a = np.block([[rows, np.zeros((size, size))], [kept, -np.eye(size)]])
     over = np.maximum(kept @ start - least, 1e-6)
     w, own = _newton(copies, np.append(start, over), a, np.repeat([1, least], size))
-    if len(at) == np.count_nonzero(design.rays.value):  # all of them
+    if len(at) == np.count_nonzero(design.rays):  # all of them
         bound = max(bound, own)
     return _pruned(design, np.asarray(np.bincount(at, w, len(design.rays)), dtype=float), bound)
 
@@ -192,7 +193,7 @@ def _newton(
     """
     count, size = len(design.rays), design.size
     w = np.maximum(w, 1e-12 * w.max())
-    vectors = design.rays.dense(size) / np.sqrt(design.shares)[:, None]
+    vectors = design.rays / np.sqrt(design.shares)[:, None]
     barrier = 1e-2 * design.at(w[:count], design.searched)[0] / len(w)
     best, bound = 0.0, design.shift
     for _ in range(_NEWTON_STEPS):
@@ -226,11 +227,11 @@ def _pruned(design: Design, w: FloatArray, bound: float) -> Solution:
     """Return the weights without those that hardly matter."""
     balanced = design.balanced(w)
     w = w if balanced is None else balanced
-    objective, most = design.objective(w), w * design.rays.value.max(axis=1)
+    objective, most = design.objective(w), w * design.rays.max(axis=1)
     allowed = max(1e-8, (objective - bound) / objective / 50)
     for least in 10.0 ** -np.arange(4, 13):
         at = np.flatnonzero(most >= least)
-        less = Design(design.rays.take(at), design.mu, design.given)
+        less = Design(design.rays[at], design.mu, design.given)
         found = less.balanced(w[at])
         reached = np.inf if found is None else less.objective(found)
         if found is not None and reached <= objective * (1 + allowed):

@@ -8,54 +8,21 @@ extreme rays of that cone, so that a complete list of them describes every priva
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.errors import InputError
-from pufferfish.numbers import FloatArray, IntArray
+from pufferfish.numbers import FloatArray
 from pufferfish.priors.ambiguity import Point
 
 #: More rays are refused.
 MOST_RAYS = 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class Rays:
-    """Rays with few non-zeros: ``value[r, j]`` at the level ``index[r, j]``, which sum to 1.
-
-    Shorter ones go on with other levels and the value 0.
-    """
-
-    index: IntArray
-    value: FloatArray
-
-    @classmethod
-    def of(cls, rows: FloatArray) -> "Rays":
-        """Return rows over all levels as rays."""
-        size = int((rows > 0).sum(axis=1).max())
-        index = np.argsort(rows <= 0, axis=1, kind="stable")[:, :size]
-        value = np.take_along_axis(rows, index, axis=1)
-        return cls(index, value / value.sum(axis=1, keepdims=True))
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def take(self, at: IntArray) -> "Rays":
-        """Return some of the rays."""
-        return Rays(self.index[at], self.value[at])
-
-    def dense(self, size: int) -> FloatArray:
-        """Return the rays as rows over all levels."""
-        rows = np.zeros((len(self), size))
-        np.put_along_axis(rows, self.index, self.value, axis=1)
-        return rows
-
-
-def rays_of(cone: Cone) -> Rays:
-    """Return all extreme rays of a cone of points, or refuse to where there are too many.
+def rays_of(cone: Cone) -> FloatArray:
+    """Return all extreme rays of a cone of points, a row each that sums to 1; refuse too many.
 
     By double description in whole numbers: each constraint cuts off the rays that violate it, and
     adds those where it meets the edges between them and the others. Two rays span an edge if no
@@ -83,7 +50,7 @@ def rays_of(cone: Cone) -> Rays:
         rays[len(kept) :] //= np.gcd.reduce(rays[len(kept) :], axis=1)[:, None]
         on = np.append(values[kept] == 0, np.ones(count - len(kept), dtype=bool))
         tight = np.column_stack([tight, on.astype(np.float32)])
-    return Rays.of((rays / rays.sum(axis=1)[:, None]).astype(float))
+    return np.asarray((rays / rays.sum(axis=1)[:, None]).astype(float))
 
 
 def too_many() -> InputError:

@@ -13,7 +13,7 @@ import numpy as np
 from pufferfish.calibration.channel_program import Builder, add_privacy
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.design import Design, Solution, solve
-from pufferfish.calibration.rays import Rays, too_many
+from pufferfish.calibration.rays import too_many
 from pufferfish.calibration.solver import solve as solve_program
 from pufferfish.numbers import FloatArray
 
@@ -27,7 +27,7 @@ _RESIDUE = 1e-9
 _DIGITS = 6
 
 
-def simple_columns(cone: Cone) -> Rays:
+def simple_columns(cone: Cone) -> FloatArray:
     """Return 1 + (E - 1) e_k and 1 - (1 - 1/E) e_k, which are private whatever the priors are."""
     if cone.size > _MOST_LEVELS:
         raise too_many()
@@ -58,20 +58,18 @@ def best_of_region(cone: Cone, first: Design) -> tuple[Design, Solution]:
                 new.append(m)
         if not new:
             break
-        design = Design(
-            _packed([*first.rays.dense(n), *found.rays.dense(n), *new]), mu, first.given
-        )
+        design = Design(_packed([*first.rays, *found.rays, *new]), mu, first.given)
         found = solve(design)
     return design, found
 
 
-def _packed(columns: Sequence[FloatArray]) -> Rays:
-    """Return different columns as rays."""
+def _packed(columns: Sequence[FloatArray]) -> FloatArray:
+    """Return different columns that sum to 1."""
     whole = np.array(columns)
     whole /= whole.sum(axis=1, keepdims=True)
     whole[whole < _RESIDUE] = 0
     _, first = np.unique(whole.round(_DIGITS), axis=0, return_index=True)
-    return Rays.of(whole[first])
+    return whole[first]
 
 
 def _program_of(cone: Cone) -> Callable[[FloatArray], FloatArray]:
