@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from channel_checks import entries, is_private, phi, scenarios
 from pufferfish import Plan, calibrate, certify
 from pufferfish.calibration import best_for as module
-from pufferfish.calibration import channel_repair
+from pufferfish.calibration import channel_repair, design
 from pufferfish.calibration.best_for import best_for
 from pufferfish.calibration.channel import channel
 from pufferfish.calibration.exact import exact
@@ -290,7 +290,7 @@ def test_outputs_with_one_set_have_names_of_their_own() -> None:
 def test_min_keep_of_many_rays_is_met_by_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     census = scenario_of(REFERENCE[0])
     exact = best_for(census, Fraction(1, 10), min_keep="0.64")
-    monkeypatch.setattr(module, "MOST_NEWTON", 50)
+    monkeypatch.setattr(design, "MOST_NEWTON", 50)
     some = best_for(census, Fraction(1, 10), min_keep="0.64")
     assert least_kept(some) >= Fraction(64, 100)
     assert exact.cost < some.cost < exact.cost * Fraction("1.1")

@@ -16,10 +16,10 @@ import numpy as np
 from pufferfish.calibration.channel import cone_of, exponential_below, usable
 from pufferfish.calibration.channel_options import by_value, read_conditions, read_weights
 from pufferfish.calibration.channel_repair import exact_columns, narrower
-from pufferfish.calibration.design import MOST_NEWTON, Design, Solution, solve, solve_labelled
+from pufferfish.calibration.design import Design, Solution, solve, solve_labelled
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.rays import rays_of
-from pufferfish.calibration.region_columns import best_of_region, simple_columns
+from pufferfish.calibration.region_columns import best_of_region
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.calibration.solver import solve as solve_program
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
@@ -71,14 +71,18 @@ def best_for(
     conditions = read_conditions(support, False, False, min_keep)
     if name == "mean" and conditions.min_keep is not None:
         raise InputError("min_keep is about labels, but best_for='mean' publishes numbers alone")
-    cone, regions = cone_of(scenario, exponential_below(used)), scenario.has_region
     mu = _frequencies(scenario, weights)
     masses = np.array([float(weight) for weight in mu])
-    # Columns of regions are a solver's, and less exact.
-    within = narrower(cone, Fraction(1, 2**20 if regions else 2**40))
-    rays = simple_columns(within) if regions else rays_of(within)
+    cone, points = (cone_of(each, exponential_below(used)) for each in (
+        scenario, scenario.with_rules([None] * len(scenario.priors))
+    ))  # fmt: skip
+    rays = rays_of(narrower(points, Fraction(1, 2**40)))
     design = Design(rays, masses, _combined(parts, rays, masses))
-    design, found = best_of_region(within, design) if regions else (design, solve(design))
+    found = solve(design)
+    proved = found.bound
+    if scenario.has_region:
+        # Their columns are a solver's, and less exact.
+        design, found = best_of_region(narrower(cone, Fraction(1, 2**20)), design)
     by_label, labels = None, None
     if name != "mean":
         found, by_label = _labelled(design, found, conditions.min_keep)
@@ -91,8 +95,8 @@ def best_for(
         if min(kept.probability(x, x) for x in range(support.size)) < (conditions.min_keep or 0):
             raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
     objective = _objective(columns, masses, design.given) * (1 + 1e-12)
-    least = _bound_of_points(scenario, design, cone.bound) if regions else found.bound
-    notes = [_NOT_TIGHT] if regions else []
+    least: float | None = proved if scenario.has_region else found.bound
+    notes = [_NOT_TIGHT] if scenario.has_region else []
     if used < epsilon:
         shown, least = show(used), None
         notes.append(
@@ -170,44 +174,22 @@ def _frequencies(scenario: Scenario, weights: Any) -> tuple[Fraction, ...]:
     return tuple(Fraction(mass) / sum(masses) for mass in masses)
 
 
-def _bound_of_points(scenario: Scenario, design: Design, bound: Fraction) -> float | None:
-    """Return what no channel goes below that is private for the priors themselves, if known."""
-    points = scenario.with_rules([None] * len(scenario.priors))
-    try:
-        rays = rays_of(cone_of(points, bound))
-    except InputError:
-        return None
-    return solve(Design(rays, design.mu, design.given)).bound
-
-
 def _labelled(
     design: Design, found: Solution, least: Fraction | None
 ) -> tuple[Solution, FloatArray]:
     """Return a solution whose labels keep every value often enough, and its weights by label."""
-    rays, mu, n = design.rays, design.mu, design.size
-    labels = _labels(found.rays, mu, found.weights)
-    if least is None or _least_kept(found.rays, labels) >= float(least) * (1 + 1e-9):
+    labels = _labels(found.rays, design.mu, found.weights)
+    if least is None or (labels * found.rays).sum(axis=0).min() >= float(least) * (1 + 1e-9):
         return found, labels
-    amounts = _labels(rays, mu)
-    most = _least_kept(rays, amounts) * (1 - 1e-9)
+    amounts = _labels(design.rays, design.mu)
+    most = float((amounts * design.rays).sum(axis=0).min()) * (1 - 1e-9)
     if most < 1 - 1e-8 and float(least) > most * (1 - 1e-8):
         raise InputError(
             f"no private channel was found that labels every value as itself with the chance "
             f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
         )
-    # Of many rays those that keep the most, and then those that are the best without labels.
-    rows, names = np.nonzero(rays)
-    heavy = np.bincount(found.at, found.weights, len(rays))[rows]
-    at = np.lexsort((-heavy, amounts[rows, names] <= 0))[: MOST_NEWTON - n]
-    start = amounts[rows, names][at] + 1e-3
-    wanted = min(float(least) * (1 + 1e-7), most)
-    better = solve_labelled(design, rows[at], names[at], start, wanted, found.bound)
-    return better, _labels(better.rays, mu, better.weights)
-
-
-def _least_kept(rays: FloatArray, labels: FloatArray) -> float:
-    """Return how often labels are the value itself, at least, by their weights of each ray."""
-    return float((labels * rays).sum(axis=0).min())
+    better = solve_labelled(design, found, amounts, min(float(least) * (1 + 1e-7), most))
+    return better, _labels(better.rays, design.mu, better.weights)
 
 
 def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
@@ -221,7 +203,7 @@ def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None)
     if weights is None:
         most, sums = 1 / rays.max(axis=1)[rows], rays[rows].T
     elif len(rows) > _MOST_LABELLED:
-        return np.eye(size)[rays.argmax(axis=1)] * weights[:, None]
+        return np.asarray(np.eye(size)[rays.argmax(axis=1)] * weights[:, None])
     else:
         most, sums = weights[rows], (rows == np.arange(len(rays))[:, None]) / weights[rows]
     # The variables are shares of the most they can be, and the least chance of all levels.

@@ -31,12 +31,6 @@ class Cone:
     pairs: Sequence[tuple[int, int]]
     bound: Fraction
 
-    @property
-    def size(self) -> int:
-        """Return n_x, how many values there are."""
-        first = self.sets[0][0]
-        return first.masses.size if isinstance(first, Point) else len(first.room)
-
 
 @dataclass(frozen=True, eq=False)
 class Task(Cone):

@@ -127,23 +127,23 @@ def solve(design: Design, near: float = _NEAR_STEPS) -> Solution:
     return _pruned(design, w, bound)
 
 
-def solve_labelled(
-    design: Design, at: IntArray, labels: IntArray, start: FloatArray, least: float, bound: float
-) -> Solution:
-    """Return the best weights of rays, repeated in ``at``, of which each has a label.
+def solve_labelled(design: Design, found: Solution, amounts: FloatArray, least: float) -> Solution:
+    """Return the best weights that label every level as itself with at least a chance.
 
-    With at least the chance ``least`` every level is labelled as itself: sum_r w_r r_x over the
-    rays labelled x. ``start``: weights > 0 that nearly do that; ``bound``: of all rays, unlabelled.
+    ``found``: the best without labels; ``amounts``: weights by ray and label that nearly do it. Of
+    many rays those with a weight are taken, and then those that are the best without labels.
     """
-    copies, size = Design(design.rays[at], design.mu, design.given), design.size
-    rows = copies.rays.T
-    kept = rows * (labels == np.arange(size)[:, None])
-    a = np.block([[rows, np.zeros((size, size))], [kept, -np.eye(size)]])
+    rows, labels = np.nonzero(design.rays)
+    heavy = np.bincount(found.at, found.weights, len(design.rays))[rows]
+    some = np.lexsort((-heavy, amounts[rows, labels] <= 0))[: MOST_NEWTON - design.size]
+    at, labels = rows[some], labels[some]
+    copies, eye = Design(design.rays[at], design.mu, design.given), np.eye(design.size)
+    start, kept = amounts[at, labels] + 1e-3, copies.rays.T * eye[:, labels]
+    a = np.block([[copies.rays.T, 0 * eye], [kept, -eye]])
     over = np.maximum(kept @ start - least, 1e-6)
-    w, own = _newton(copies, np.append(start, over), a, np.repeat([1, least], size))
-    if len(at) == np.count_nonzero(design.rays):  # all of them
-        bound = max(bound, own)
-    return _pruned(design, np.asarray(np.bincount(at, w, len(design.rays)), dtype=float), bound)
+    w, own = _newton(copies, np.append(start, over), a, np.repeat([1, least], design.size))
+    bound = max(found.bound, own) if len(at) == len(rows) else found.bound
+    return _pruned(design, np.bincount(at, w, len(design.rays)).astype(float), bound)
 
 
 def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, float]:
@@ -173,13 +173,14 @@ def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, fl
 
 def _projected(design: Design, c: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return w = c / sqrt(nu.r) with sum_r w_r r = 1: Newton's method on 1.nu - 2 c.sqrt(nu.r)."""
+    w = c
     for _ in range(100):
         y = design.dot(nu)
         w = c / np.sqrt(y)
         slope = 1 - design.total(w)
         if np.abs(slope).max() < _PROJECTED:
             break
-        step = np.linalg.solve(design.gram(w / y / 2), -slope)
+        step = np.asarray(np.linalg.solve(design.gram(w / y / 2), -slope))
         nu = nu + step * min(1.0, 0.9 / max(-float((design.dot(step) / y).min()), 1e-300))
     return w, nu
 

@@ -28,11 +28,12 @@ def rays_of(cone: Cone) -> FloatArray:
     adds those where it meets the edges between them and the others. Two rays span an edge if no
     third one is tight wherever both are; then at least n - 2 constraints are.
     """
-    n = cone.size
+    forms = list(_forms(cone))
+    n = len(forms[0])
     rays: Any = np.eye(n, dtype=int).astype(object)
     # Where m_x = 0, and then where each constraint is tight; as numbers, for fast products.
     tight = 1 - np.eye(n, dtype=np.float32)
-    for form in _forms(cone):
+    for form in forms:
         values = rays @ form
         kept, under = np.flatnonzero(values <= 0), np.flatnonzero(values < 0)
         found, marks, of_under, count = [rays[kept]], [tight[kept]], tight[under], len(kept)

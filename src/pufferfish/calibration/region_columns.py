@@ -5,7 +5,7 @@ max P.m <= E min P.m over the regions of every pair is a convex cone, too, with 
 knows all of its extreme rays. Any columns of it make private channels.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -27,25 +27,23 @@ _RESIDUE = 1e-9
 _DIGITS = 6
 
 
-def simple_columns(cone: Cone) -> FloatArray:
-    """Return 1 + (E - 1) e_k and 1 - (1 - 1/E) e_k, which are private whatever the priors are."""
-    if cone.size > _MOST_LEVELS:
-        raise too_many()
-    e, eye = float(cone.bound), np.eye(cone.size)
-    return _packed([*(1 + (e - 1) * eye), *(1 - (1 - 1 / e) * eye)])
+def best_of_region(cone: Cone, points: Design) -> tuple[Design, Solution]:
+    """Return columns that linear programs find to be worth it, and their best weights.
 
-
-def best_of_region(cone: Cone, first: Design) -> tuple[Design, Solution]:
-    """Return such columns, with those that linear programs find to be worth it, and their weights.
-
-    A further column m is worth its weight where m^T B m / mu.m is above nu.m: a convex function,
-    which rises with each linear program over its slope. Its bound is that of these columns only.
+    The first ones, 1 + (E - 1) e_k and 1 - (1 - 1/E) e_k, are private whatever the priors are. A
+    further column m is worth its weight where m^T B m / mu.m is above nu.m: a convex function,
+    which rises with each linear program over its slope. Their bound is that of these columns only.
     """
-    most, mu, n = _program_of(cone), first.mu, first.size
-    random = np.random.default_rng(1)
-    design, found = first, solve(first)
+    mu, n, e = points.mu, points.size, float(cone.bound)
+    if n > _MOST_LEVELS:
+        raise too_many()
+    most, random = _program_of(cone, n), np.random.default_rng(1)
+    first = np.vstack([1 + (e - 1) * np.eye(n), 1 - (1 - 1 / e) * np.eye(n)])
+    first /= first.sum(axis=1)[:, None]
+    design = Design(first, mu, points.given)
+    found = solve(design)
     for _ in range(_ROUNDS):
-        own = Design(found.rays, mu, first.given)
+        own = Design(found.rays, mu, points.given)
         _, h, b = own.at(found.weights, own.searched)
         nu = np.linalg.solve(own.gram(found.weights), own.total(found.weights * h))
         root = own.solved(found.weights, own.searched)
@@ -58,23 +56,15 @@ def best_of_region(cone: Cone, first: Design) -> tuple[Design, Solution]:
                 new.append(m)
         if not new:
             break
-        design = Design(_packed([*first.rays, *found.rays, *new]), mu, first.given)
+        columns = np.vstack([first, found.rays, *new])
+        _, different = np.unique(columns.round(_DIGITS), axis=0, return_index=True)
+        design = Design(columns[different], mu, points.given)
         found = solve(design)
     return design, found
 
 
-def _packed(columns: Sequence[FloatArray]) -> FloatArray:
-    """Return different columns that sum to 1."""
-    whole = np.array(columns)
-    whole /= whole.sum(axis=1, keepdims=True)
-    whole[whole < _RESIDUE] = 0
-    _, first = np.unique(whole.round(_DIGITS), axis=0, return_index=True)
-    return whole[first]
-
-
-def _program_of(cone: Cone) -> Callable[[FloatArray], FloatArray]:
+def _program_of(cone: Cone, n: int) -> Callable[[FloatArray], FloatArray]:
     """Return what finds the column m, summing to 1, with the largest slope.m."""
-    n = cone.size
     builder = Builder(cone, (n, 1))
     builder.add(builder.grid.T, np.ones(n), np.ones(1))
     add_privacy(builder)
@@ -82,7 +72,8 @@ def _program_of(cone: Cone) -> Callable[[FloatArray], FloatArray]:
 
     def most(slope: FloatArray) -> FloatArray:
         cost = builder.padded(-slope[:, None] / (np.abs(slope).max() or 1.0))
-        found = solve_program(replace(program, cost=cost)).values[:n].clip(0)
+        found = solve_program(replace(program, cost=cost)).values[:n]
+        found[found < _RESIDUE * found.max()] = 0
         return np.asarray(found / found.sum())
 
     return most
