@@ -32,7 +32,7 @@ from pufferfish.cli.options import (
 )
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
-from pufferfish.cli.results import Result, mechanism_name, print_results
+from pufferfish.cli.results import Result, print_results
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.files import checked_target
 from pufferfish.numbers import parse_epsilon, show
@@ -198,30 +198,28 @@ def _beside(books: str, table: str | None, secret: str | None) -> tuple[Callable
 def compare(
     scenario: Scenario,
     epsilons: Sequence[str],
-    wanted: Sequence[tuple[str, Mapping[str, Any]]],
+    wanted: Mapping[str, Mapping[str, Any]],
     by_all: bool,
     method: Callable[..., Plan],
 ) -> tuple[list[Result], dict[str, PufferfishError]]:
     """Calibrate every mechanism for every epsilon; return results, and why others cannot be had.
 
-    ``wanted`` are mechanisms, each with its arguments. One that only 'all' asked for and that fails
-    does not hinder the others.
+    ``wanted`` are arguments by name. What only 'all' asked for may fail without hindering others.
     """
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
     report, weights = scenario.priors[0].report, read_weights(scenario, None)
     total, distance = sum(weights), None
     frequencies = np.array([weight / total for weight in weights])
-    if not (scenario.has_region or scenario.unit) and {name for name, _ in wanted} & {*NOISE}:
+    if not (scenario.has_region or scenario.unit) and wanted.keys() & {*NOISE}:
         # The scale is a distance over epsilon: epsilon 1 gives the distance.
         distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
     for epsilon in epsilons:
-        for name, arguments in wanted:
+        for name, arguments in wanted.items():
             process.check()
-            called = mechanism_name(name, arguments.get("best_for"))
-            label = f"{called} at {epsilon}" if len(epsilons) > 1 else called
+            label = f"{name} at {epsilon}" if len(epsilons) > 1 else name
             try:
-                plan = method(scenario, epsilon, name, **arguments)
+                plan = method(scenario, epsilon, **arguments)
             except PufferfishError as error:
                 if not by_all:
                     raise
@@ -250,7 +248,7 @@ def _best_for_both(results: Sequence[Result], scenario: Scenario) -> Result | No
         plan = calibrate_alone(scenario, one.epsilon, best_for="both")
     except PufferfishError:  # an epsilon out of reach
         return None
-    return replace(one, name=mechanism_name("channel", "both"), plan=plan)
+    return replace(one, name="channel (both)", plan=plan)
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:

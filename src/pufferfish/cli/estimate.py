@@ -116,8 +116,8 @@ def _notes(found: Estimate, offered: bool, simplex: bool) -> list[str]:
     """Return what is to be known of some estimates; ``offered``: nobody asked for bins."""
     notes = ["of these rows as they were; errors are for the noise of the release alone"]
     if simplex:
-        notes.append("moved to the nearest frequencies that are not negative, and so biased; "
-                     "errors are those of the unbiased estimates")  # fmt: skip
+        notes.append("shares are moved to the nearest frequencies that are not negative, and so "
+                     "biased; errors are those of the unbiased ones")  # fmt: skip
     if found.too_many_values:
         notes.append("no shares: there are too many values")
     if found.not_estimable:

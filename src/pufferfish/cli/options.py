@@ -34,8 +34,6 @@ FORCE = "--force  Replace files that exist.\n"
 OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
 _OF_TABLES = ("exclude_secret", "levels", "unit", "delimiter", "decimal", "confidence")
 _OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
-#: Those that are a name, of letters alone, or a file.
-_FILES = {"cost": "the cost file", "best_for": "the matrix of statistics"}
 
 
 def options(text: str) -> Callable[[Any], Any]:
@@ -145,26 +143,29 @@ def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[
     if (given or options["show_channel"]) and "channel" not in names:
         words = listed(map(_option, given or ("show_channel",)))
         raise InputError(f"{words}: for --mechanism channel, but {listed(names)} is computed")
-    for name, what in _FILES.items():
-        if not given.get(name, "letters").isalpha():
+    for name, what in (("cost", "the cost file"), ("best_for", "the matrix of statistics")):
+        if not given.get(name, "hamming").isalpha():  # names are letters alone, others are files
             given[name] = read_strict(Path(given[name]), what)
     return given
 
 
 def with_arguments(
     names: Sequence[str], asked: Mapping[str, Any], by_all: bool, ordered: bool
-) -> list[tuple[str, dict[str, Any]]]:
-    """Return each mechanism with its arguments; 'all' means both kinds of channels.
-
-    One keeps values, and one is best for estimates.
-    """
+) -> dict[str, dict[str, Any]]:
+    """Return what to calibrate, by name: 'all' means a channel that keeps values, and another."""
     best = registry.purpose(ordered, asked)
     channels = [best]
     if by_all:
         estimates = "both" if ordered else "frequencies"
         channels = ["kept", estimates if best == "kept" else best]
-    each = [{**asked, "best_for": best} for best in channels]
-    return [(name, more) for name in names for more in ([{}] if name in registry.NOISE else each)]
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        if name in registry.NOISE:
+            found[name] = {"mechanism": name}
+        for best in () if name in registry.NOISE else channels:
+            called = f"{name} ({best if isinstance(best, str) else 'own statistics'})"
+            found[called] = {"mechanism": name, **asked, "best_for": best}
+    return found
 
 
 def _option(name: str) -> str:

@@ -55,13 +55,6 @@ class Result:
         )
 
     @property
-    def best_for(self) -> str | None:
-        """What a channel is best for; None for noise."""
-        if self.plan.distortion is None:
-            return None
-        return "kept" if self.plan.objective is None else self.plan.distortion.cost_name
-
-    @property
     def loss_at_95(self) -> float | None:
         """The largest loss that the rows allow at 95 %; None where there is a region."""
         risk = self.plan.sensitivity
@@ -105,12 +98,13 @@ class Result:
     def to_dict(self, channel: bool = False) -> dict[str, Any]:
         """Return what programs are told, with ``channel`` also the channel itself."""
         plan, expected, risk = self.plan, self.expected, self.plan.sensitivity
+        of_channel, kept = plan.distortion, plan.objective is None
         data = {name: getattr(plan, name) for name in _OF_PLAN}
         if channel and plan.channel is not None:
             data["channel"] = _channel_to_dict(plan.channel)
             data["labels"] = plan.labels and _channel_to_dict(plan.labels)
         return data | {
-            "best_for": self.best_for,
+            "best_for": of_channel and ("kept" if kept else of_channel.cost_name),
             "std": getattr(plan.applied, "std", None),  # a channel has none
             "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
@@ -126,7 +120,7 @@ class Result:
             "robustness_radius": risk and risk.radius,
             "robustness_radius_at_double": risk and risk.radius_at_double,
             "robust": bool(plan.regions),
-            "repair": plan.distortion and plan.distortion.gap,
+            "repair": of_channel and of_channel.gap,
         }
 
 
@@ -134,13 +128,6 @@ def _channel_to_dict(channel: Channel) -> dict[str, Any]:
     ends = {"inputs": channel.inputs, "outputs": channel.outputs}
     names = {end: s.names if isinstance(s, Levels) else s.values for end, s in ends.items()}
     return {**names, "rows": channel.matrix.tolist()}
-
-
-def mechanism_name(name: str, best_for: Any) -> str:
-    """Return a mechanism's name, a channel's with what it is best for: a name, or statistics."""
-    if best_for is None:
-        return name
-    return f"{name} ({best_for if isinstance(best_for, str) else 'own statistics'})"
 
 
 def print_results(results: Sequence[Result], channels: bool) -> None:
@@ -154,8 +141,8 @@ def print_results(results: Sequence[Result], channels: bool) -> None:
             size = rounded_up(plan.scale, 8)
         numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
         saved = "-" if below is None else f"{below:.1f} %"
-        name = mechanism_name(plan.mechanism, r.best_for)
-        rows.append([r.epsilon, name, size, *map(brief, numbers), saved][one:])
+        called = r.name.split(" at ")[0]
+        rows.append([r.epsilon, called, size, *map(brief, numbers), saved][one:])
     print_table(_HEADERS[one:], rows, [1 - one])
     for r in results:
         if channels and r.plan.channel is not None:

@@ -110,7 +110,7 @@ def mechanism_words(mechanism: DiscreteLaplace | Channel, labels: Channel | None
     if isinstance(mechanism, DiscreteLaplace):
         return f"discrete Laplace noise of scale {rounded_up(mechanism.scale, 10)}"
     kind = "levels" if isinstance(mechanism.outputs, Levels) else "values"
-    kind = kind if labels is None else "sets of values"
+    kind = "sets of values" if labels else kind
     return f"a channel from {mechanism.inputs.size} to {mechanism.outputs.size} {kind}"
 
 
@@ -125,13 +125,10 @@ def certificate_words(certificate: Certificate) -> str:
 
 def labels_only_words(plan: Plan, rows: int) -> str:
     """Return what it costs estimates that only labels are published."""
-    channels = [each for each in (plan.channel, plan.label_channel) if each is not None]
-    solved = [LeastSquares(channel.matrix, plan.weights) for channel in channels]
+    solved = [LeastSquares(c.matrix, plan.weights) for c in (plan.channel, plan.label_channel) if c]
     every = np.eye(plan.support.size)
     by_sets, by_labels = (brief(each.error(every, rows, each.mu)) for each in solved)
-    return (
-        f"the error of a share is {by_labels} from labels alone, {by_sets} from sets (-: infinite)"
-    )
+    return f"error of a share {by_labels} from labels alone (-: no estimate), {by_sets} from sets"
 
 
 def assumption_words(plan: Plan) -> str:
@@ -205,23 +202,8 @@ def result_lines(result: Result) -> list[str]:
         known,
         certificate_words(result.plan.certificate),
         *(f"the channel is {condition}" for condition in conditions),
-        *_channel_lines(result.plan),
         *result.plan.notes,
     ]
-
-
-def _channel_lines(plan: Plan) -> list[str]:
-    """Return how near a channel is to the best for estimates, and how often labels are right."""
-    if plan.objective is None:
-        return []
-    near = "how far from the best one is not proved"
-    if plan.objective_bound is not None:
-        near = f"no private channel is below {plan.objective_bound * (1 - 1e-7):.8g}"
-    lines = [f"objective {rounded_up(plan.objective, 8)}; {near}"]
-    if plan.labels is not None and plan.label_channel is not None:
-        least = share(plan.label_channel.matrix.diagonal().min())
-        lines.append(f"every value is labelled as itself in at least {least} of its rows")
-    return lines
 
 
 def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
@@ -339,7 +321,8 @@ def _left(result: Result) -> str:
 
 
 def errors_words(result: Result) -> str:
-    """Return what errors estimates have; - where that is not known."""
-    found = result.expected
-    mean, one, cdf = map(brief, (found.mean_error, found.share_error, found.cdf_error))
-    return f"error of the mean {mean}, of a share {one}, of the CDF {cdf}"
+    """Return what errors estimates have, where the rows are known."""
+    found, names = result.expected, ("the mean", "a share", "the CDF")
+    errors = zip(names, (found.mean_error, found.share_error, found.cdf_error), strict=True)
+    known = [f"of {what} {brief(error)}" for what, error in errors if error is not None]
+    return f"error {', '.join(known) or 'not known'}"

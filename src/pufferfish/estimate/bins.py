@@ -24,29 +24,24 @@ def read_bins(support: Support, bins: Any) -> FloatArray:
 
     A value on an edge lies in the bin above, on the last edge in the last bin.
     """
-    lattice = lattice_of(support)
+    lattice, names = lattice_of(support), support.names if isinstance(support, Levels) else ()
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if bins < 1:
             raise InputError(f"bins must be at least 1, but {bins} was given")
         cells = int(lattice.index[-1]) + 1
         places = [at * int(bins) // cells for at in lattice.index.tolist()]
     else:
-        *edges, last = _edges(support, bins)
-        places = [bisect_right(edges, v) - 1 if v <= last else -1 for v in lattice.values]
+        given = [bins] if isinstance(bins, str) or not np.iterable(bins) else list(bins)
+        edges = [
+            Fraction(names.index(edge)) if edge in names else parse_number(edge, "an edge of bins")
+            for edge in given
+        ]
+        if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+            raise InputError(f"bins are a number or two or more increasing edges, not {bins!r}")
+        *lower, last = edges
+        places = [bisect_right(lower, v) - 1 if v <= last else -1 for v in lattice.values]
     found: FloatArray = np.array(places)[:, None] == np.unique([k for k in places if k >= 0])
     return found.astype(np.float64)
-
-
-def _edges(support: Support, bins: Any) -> list[Fraction]:
-    names = support.names if isinstance(support, Levels) else ()
-    given = [bins] if isinstance(bins, str) or not np.iterable(bins) else list(bins)
-    edges = [
-        Fraction(names.index(edge)) if edge in names else parse_number(edge, "an edge of bins")
-        for edge in given
-    ]
-    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
-        raise InputError(f"bins are a number or two or more increasing edges, not {bins!r}")
-    return edges
 
 
 def offered_bins(support: Support, solve: LeastSquares, rows: float) -> FloatArray:

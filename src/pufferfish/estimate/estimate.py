@@ -145,7 +145,7 @@ class Estimate:
 
 
 class _Sample:
-    """Rows by output, of which means of w(Y) are taken; ``simplex`` moves the estimates."""
+    """Rows by output, of which means of w(Y) are taken; ``simplex`` moves the shares."""
 
     def __init__(self, counts: FloatArray, solve: LeastSquares, simplex: bool) -> None:
         self.solve, self.rows, self.simplex = solve, float(counts.sum()), simplex
@@ -165,10 +165,6 @@ class _Sample:
         rest = np.asarray(squares - known)
         return np.sqrt(np.where(rest > _NO_VARIANCE * squares, rest, 0.0) / self.rows)
 
-    def moved(self, figure: Figure, linear: FloatArray) -> Figure:
-        """Return a figure with the estimate of the nearest frequencies, if that is asked for."""
-        return replace(figure, estimate=float(self.nearest @ linear)) if self.simplex else figure
-
     def shares(self, names: Sequence[str], sets: FloatArray) -> dict[str, Figure]:
         """Return the shares of sets of values that can be estimated: their indicators, (n_x, k)."""
         single, usable = self.solve.single
@@ -181,7 +177,9 @@ class _Sample:
             share = Figure(float(values[k]), float(errors[k]))
             largest = float(np.abs(weights[:, k]).max()) / self.rows
             check_possible(share, 0.0, 1.0, largest, len(names))
-            found[names[k]] = self.moved(share, sets[:, k])
+            if self.simplex:
+                share = replace(share, estimate=float(self.nearest @ sets[:, k]))
+            found[names[k]] = share
         return found
 
 
@@ -246,8 +244,6 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
             float(spread + own), math.hypot(around, math.sqrt(2) * mean.standard_error**2)
         )
         check_possible(variance, 0.0, 1.0, 2 * (largest + float(np.abs(second).max()) / rows))
-    mean = sample.moved(mean, t)
-    variance = variance and sample.moved(variance, (t - mean.estimate) ** 2)
     middle = lattice.step * (lattice.origin + Fraction(last, 2))
     return _in_units(mean, unit, float(middle)), variance and _in_units(variance, unit**2)
 

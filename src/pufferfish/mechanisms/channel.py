@@ -108,8 +108,7 @@ class Channel:
         rows = np.zeros((self.inputs.size, other.outputs.size), dtype=object)
         for s, y in zip(*np.nonzero(other.rows), strict=True):  # few, where they are labels of sets
             rows[:, y] += self.rows[:, s] * (other.rows[s, y] * (common // other.denominators[s]))
-        shared = np.array([math.gcd(*row) for row in rows.tolist()], dtype=object)
-        return Channel(self.inputs, other.outputs, rows // shared[:, None])
+        return Channel(self.inputs, other.outputs, rows)
 
     def probability(self, x: int, y: int) -> Fraction:
         """Return the chance of output y for value x, exactly.

@@ -111,7 +111,6 @@ class _Published(msgspec.Struct, frozen=True):
     scale: float | None = None
     channel: schema.Matrix | None = None
     labels: schema.Matrix | None = None
-    set_column: str | None = None
 
 
 def read_record(path: str | Path) -> ReleaseSpec:
@@ -127,7 +126,6 @@ def read_record(path: str | Path) -> ReleaseSpec:
                 *schema.mechanism_of(file, support),
                 bounds=file.bounds,  # type: ignore[arg-type]  # they become exact there
                 round=file.rounded,
-                labels_only=file.labels is not None and file.set_column is None,
             )
     except InputError as error:
         raise InputError(f"{path} is no usable record: {error}") from None
