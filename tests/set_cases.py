@@ -32,7 +32,7 @@ def set_plan(prior: pf.Prior, epsilon: str = "0.48", **claims: Any) -> pf.Plan:
     weights = [Fraction(1, scenario.support.size)] * scenario.support.size
     claims.setdefault("labels", labels)
     claims["distortion"] = Distortion.of(
-        channel, Fraction(5, 2), "frequencies", weights, 0.5, labels=labels, bound=2.0
+        channel.then(labels), Fraction(5, 2), "frequencies", weights, 0.5, bound=2.0
     )
     certificate = pf.certify(scenario, channel, epsilon)
     return pf.Plan.of(scenario, "channel", channel, Fraction(epsilon), certificate, **claims)

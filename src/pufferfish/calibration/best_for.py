@@ -44,10 +44,7 @@ _MOST_LABELLED = 3000
 _REFINED, _FINE = 4, 10**10
 #: A proven bound is stated lower by this share, for the rounding of doubles.
 _ROUNDING = 1e-8
-_NOT_TIGHT = (
-    "the bound of the objective is that of the priors themselves; what is private for all priors "
-    "of a region may not come near it"
-)
+_NOT_TIGHT = "the bound of the objective is that of the priors themselves, not of their regions"
 
 
 def best_for(
@@ -79,7 +76,7 @@ def best_for(
     rays = rays_of(narrower(points, Fraction(1, 2**40)))
     design = Design(rays, masses, _combined(parts, rays, masses))
     found = solve(design)
-    proved = found.bound
+    least = found.bound
     if scenario.has_region:
         # Their columns are a solver's, and less exact.
         design, found = best_of_region(narrower(cone, Fraction(1, 2**20)), design)
@@ -88,28 +85,23 @@ def best_for(
         found, by_label = _labelled(design, found, conditions.min_keep)
     columns = exact_columns(cone, found.weights, found.rays)
     if by_label is None:
-        made = _numbers(support, columns, masses, design.given[:, 0])
+        made = kept = _numbers(support, columns, masses, design.given[:, 0])
     else:
         made, labels = _sets(support, columns, by_label, int(masses.argmax()))
         kept = made.then(labels)
         if min(kept.probability(x, x) for x in range(support.size)) < (conditions.min_keep or 0):
             raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
     objective = _objective(columns, masses, design.given) * (1 + 1e-12)
-    least: float | None = proved if scenario.has_region else found.bound
     notes = [_NOT_TIGHT] if scenario.has_region else []
+    least = (least if scenario.has_region else found.bound) * (1 - _ROUNDING)
+    bound, gap = min(least, objective), objective - min(least, objective)
     if used < epsilon:
-        shown, least = show(used), None
-        notes.append(
-            f"the channel was computed for epsilon {shown}, and is private for larger ones"
-        )
-    bound = None if least is None else min(least * (1 - _ROUNDING), objective)
-    gap = math.inf if bound is None else objective - bound
+        bound, gap = None, math.inf
+        notes.append(f"computed for epsilon {show(used)}; the channel is private for larger ones")
     cost = Fraction(objective)
     return Proposal(
         made, notes=tuple(notes), labels=labels, cost=cost, weights=mu,
-        distortion=Distortion.of(
-            made, cost, name, mu, gap, conditions.names, labels=labels, bound=bound
-        ),
+        distortion=Distortion.of(kept, cost, name, mu, gap, conditions.names, bound),
     )  # fmt: skip
 
 

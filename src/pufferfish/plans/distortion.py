@@ -34,14 +34,9 @@ class Distortion:
         weights: Sequence[Fraction],
         gap: float,
         conditions: Sequence[str] = (),
-        labels: Channel | None = None,
         bound: float | None = None,
     ) -> "Distortion":
-        """Return what a channel of a known cost does to values of these weights.
-
-        Where it publishes sets, what happens to a value is what its label is.
-        """
-        channel = channel if labels is None else channel.then(labels)
+        """Return what a channel (to labels) of a known cost does to values of these weights."""
         ordered = channel.inputs.ordered and channel.outputs.ordered
         mse = channel.mse(weights) if ordered else math.inf
         return cls(
