@@ -63,7 +63,7 @@ def best_for(
     is the value itself at least that often. ``weights`` are how frequent the values are, by default
     the pooled counts of the secrets in the pairs.
     """
-    support, used = scenario.support, usable(epsilon)
+    support, (used, notes) = scenario.support, usable(epsilon)
     name, parts = _statistics(support, statistics)
     conditions = read_conditions(support, False, False, min_keep)
     if name == "mean" and conditions.min_keep is not None:
@@ -78,6 +78,7 @@ def best_for(
     found = solve(design)
     least = found.bound
     if scenario.has_region:
+        notes = (_NOT_TIGHT, *notes)
         # Their columns are a solver's, and less exact.
         design, found = best_of_region(narrower(cone, Fraction(1, 2**20)), design)
     by_label, labels = None, None
@@ -92,15 +93,14 @@ def best_for(
         if min(kept.probability(x, x) for x in range(support.size)) < (conditions.min_keep or 0):
             raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
     objective = _objective(columns, masses, design.given) * (1 + 1e-12)
-    notes = [_NOT_TIGHT] if scenario.has_region else []
-    least = (least if scenario.has_region else found.bound) * (1 - _ROUNDING)
-    bound, gap = min(least, objective), objective - min(least, objective)
-    if used < epsilon:
-        bound, gap = None, math.inf
-        notes.append(f"computed for epsilon {show(used)}; the channel is private for larger ones")
+    bound: float | None = None
+    if used == epsilon:
+        least = least if scenario.has_region else found.bound
+        bound = min(least * (1 - _ROUNDING), objective)
+    gap = math.inf if bound is None else objective - bound
     cost = Fraction(objective)
     return Proposal(
-        made, notes=tuple(notes), labels=labels, cost=cost, weights=mu,
+        made, notes=notes, labels=labels, cost=cost, weights=mu,
         distortion=Distortion.of(kept, cost, name, mu, gap, conditions.names, bound),
     )  # fmt: skip
 

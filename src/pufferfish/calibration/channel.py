@@ -60,7 +60,7 @@ def channel(
     further outputs between every two neighbours; ``unbiased`` adds some beyond the range.
     InputError says what cannot be met, and what could; PufferfishError that the solver failed.
     """
-    used = usable(epsilon)
+    used, notes = usable(epsilon)
     bound = exponential_below(used)
     inputs = scenario.support
     conditions = read_conditions(inputs, invariant, unbiased, min_keep)
@@ -84,10 +84,9 @@ def channel(
     gap = float_up(max(Fraction(0), program.task.cost(table) - least))
     made, spent = Channel(inputs, alphabet, rows), task.cost(rows)
     mu = tuple(Fraction(weight, sum(whole)) for weight in whole)
-    notes = (f"the channel was computed for epsilon {show(used)}, and is private for larger ones",)
     return Proposal(
         made,
-        notes=notes if used < epsilon else (),
+        notes=notes,
         distortion=Distortion.of(made, spent, costs.name, mu, gap, conditions.names),
         cost=spent,
         weights=mu,
@@ -126,11 +125,13 @@ def cone_of(scenario: Scenario, bound: Fraction) -> Cone:
     return Cone(scenario.sets(), (*pairs, *((j, i) for i, j in pairs)), bound)
 
 
-def usable(epsilon: Fraction) -> Fraction:
-    """Return the epsilon that a channel is computed for, or refuse one that is too small."""
+def usable(epsilon: Fraction) -> tuple[Fraction, tuple[str, ...]]:
+    """Return the epsilon that a channel is computed for, with notes, or refuse too small ones."""
     if epsilon < LEAST_EPSILON:
         raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
-    return min(epsilon, LARGEST_EPSILON)
+    used = min(epsilon, LARGEST_EPSILON)
+    note = f"the channel was computed for epsilon {show(used)}, and is private for larger ones"
+    return used, (note,) if used < epsilon else ()
 
 
 def exponential_below(epsilon: Fraction) -> Fraction:

@@ -46,21 +46,16 @@ def rays_of(cone: Cone) -> FloatArray:
             marks.append(common)
             count += len(near)
             if count > MOST_RAYS:
-                raise too_many()
+                raise InputError(
+                    f"the best channel for estimates is found among at most {MOST_RAYS:,} extreme "
+                    "rays, and these values, secrets and pairs have more; name fewer pairs, merge "
+                    "secrets or levels, or ask for best_for='kept' (--best-for kept)"
+                )
         rays, tight = np.concatenate(found), np.concatenate(marks)
         rays[len(kept) :] //= np.gcd.reduce(rays[len(kept) :], axis=1)[:, None]
         on = np.append(values[kept] == 0, np.ones(count - len(kept), dtype=bool))
         tight = np.column_stack([tight, on.astype(np.float32)])
     return np.asarray((rays / rays.sum(axis=1)[:, None]).astype(float))
-
-
-def too_many() -> InputError:
-    """Return the refusal of a cone of too many rays."""
-    return InputError(
-        f"the best channel for estimates is found among at most {MOST_RAYS:,} extreme rays, and "
-        "these values, secrets and pairs have more; name fewer pairs, merge secrets or levels, or "
-        "ask for best_for='kept' (--best-for kept)"
-    )
 
 
 def _forms(cone: Cone) -> Iterator[Any]:

@@ -5,7 +5,6 @@ max P.m <= E min P.m over the regions of every pair is a convex cone, too, with 
 knows all of its extreme rays. Any columns of it make private channels.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +12,8 @@ import numpy as np
 from pufferfish.calibration.channel_program import Builder, add_privacy
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.design import Design, Solution, solve
-from pufferfish.calibration.rays import too_many
 from pufferfish.calibration.solver import solve as solve_program
+from pufferfish.errors import InputError
 from pufferfish.numbers import FloatArray
 
 #: Beyond so many levels the programs take too long.
@@ -36,8 +35,23 @@ def best_of_region(cone: Cone, points: Design) -> tuple[Design, Solution]:
     """
     mu, n, e = points.mu, points.size, float(cone.bound)
     if n > _MOST_LEVELS:
-        raise too_many()
-    most, random = _program_of(cone, n), np.random.default_rng(1)
+        raise InputError(
+            f"with regions the best channel for estimates has at most {_MOST_LEVELS} levels, not "
+            f"{n}; merge some, or ask for best_for='kept' (--best-for kept)"
+        )
+    builder = Builder(cone, (n, 1))
+    builder.add(builder.grid.T, np.ones(n), np.ones(1))
+    add_privacy(builder)
+    program = builder.program(np.zeros((n, 1)), np.zeros((n, 1)))
+
+    def most(slope: FloatArray) -> FloatArray:
+        """Return the column m, summing to 1, with the largest slope.m."""
+        cost = builder.padded(-slope / (np.abs(slope).max() or 1.0))
+        m = solve_program(replace(program, cost=cost)).values[:n]
+        m[m < _RESIDUE * m.max()] = 0
+        return np.asarray(m / m.sum())
+
+    random = np.random.default_rng(1)
     first = np.vstack([1 + (e - 1) * np.eye(n), 1 - (1 - 1 / e) * np.eye(n)])
     first /= first.sum(axis=1)[:, None]
     design = Design(first, mu, points.given)
@@ -61,19 +75,3 @@ def best_of_region(cone: Cone, points: Design) -> tuple[Design, Solution]:
         design = Design(columns[different], mu, points.given)
         found = solve(design)
     return design, found
-
-
-def _program_of(cone: Cone, n: int) -> Callable[[FloatArray], FloatArray]:
-    """Return what finds the column m, summing to 1, with the largest slope.m."""
-    builder = Builder(cone, (n, 1))
-    builder.add(builder.grid.T, np.ones(n), np.ones(1))
-    add_privacy(builder)
-    program = builder.program(np.zeros((n, 1)), np.zeros((n, 1)))
-
-    def most(slope: FloatArray) -> FloatArray:
-        cost = builder.padded(-slope[:, None] / (np.abs(slope).max() or 1.0))
-        found = solve_program(replace(program, cost=cost)).values[:n]
-        found[found < _RESIDUE * found.max()] = 0
-        return np.asarray(found / found.sum())
-
-    return most
