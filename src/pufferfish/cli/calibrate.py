@@ -202,10 +202,7 @@ def compare(
     by_all: bool,
     method: Callable[..., Plan],
 ) -> tuple[list[Result], dict[str, PufferfishError]]:
-    """Calibrate every mechanism for every epsilon; return results, and why others cannot be had.
-
-    ``wanted`` are arguments by name. What only 'all' asked for may fail without hindering others.
-    """
+    """Calibrate for every epsilon what is ``wanted``; 'all' leaves out what fails, and why."""
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
     report, weights = scenario.priors[0].report, read_weights(scenario, None)
@@ -252,10 +249,7 @@ def _best_for_both(results: Sequence[Result], scenario: Scenario) -> Result | No
 
 
 def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:
-    """Return the command whose plan holds also if the rows are a sample; empty if none does.
-
-    ``asked``: something was asked of the channel.
-    """
+    """Return the command whose plan holds also if the rows are a sample; empty if none does."""
     if all(r.loss_at_95 is None for r in results):
         return ""
     kept = [

@@ -20,10 +20,7 @@ _CLEAR = 0.5
 
 
 def read_bins(support: Support, bins: Any) -> FloatArray:
-    """Return which value lies in which bin, as 0 and 1, shape (n, bins with a value).
-
-    A value on an edge lies in the bin above, on the last edge in the last bin.
-    """
+    """Return as 0 and 1 which value lies in which bin: on an edge in the one above."""
     lattice, names = lattice_of(support), support.names if isinstance(support, Levels) else ()
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if bins < 1:
@@ -45,10 +42,7 @@ def read_bins(support: Support, bins: Any) -> FloatArray:
 
 
 def offered_bins(support: Support, solve: LeastSquares, rows: float) -> FloatArray:
-    """Return the most bins of equal width that stand out of the noise; there may be none.
-
-    What was drawn does not matter, so that the choice does not bias the estimates.
-    """
+    """Return the most bins of equal width that stand out of the noise, whatever was drawn."""
     for number in _NUMBERS:
         sets = read_bins(support, number)
         if number < support.size:

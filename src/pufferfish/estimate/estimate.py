@@ -59,9 +59,6 @@ class Figure:
         return f"{self.estimate:.4g} ± {self.standard_error:.2g}"
 
 
-_Figures = Mapping[str, Figure]
-
-
 @dataclass(frozen=True, repr=False)
 class Estimate:
     """Estimates of the original column from a released one.
@@ -98,13 +95,13 @@ class Estimate:
     """
 
     rows: int
-    frequencies: _Figures
+    frequencies: Mapping[str, Figure]
     not_estimable: tuple[str, ...]
     mean: Figure | None
     variance: Figure | None
-    cdf: _Figures = field(default_factory=dict)
-    quantiles: _Figures = field(default_factory=dict)
-    bins: _Figures = field(default_factory=dict)
+    cdf: Mapping[str, Figure] = field(default_factory=dict)
+    quantiles: Mapping[str, Figure] = field(default_factory=dict)
+    bins: Mapping[str, Figure] = field(default_factory=dict)
     too_many_values: bool = False
 
     def __repr__(self) -> str:
@@ -217,10 +214,7 @@ def by_matrix(
 
 
 def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | None, Figure | None]:
-    """Return the mean and variance of the values on a lattice, where they can be estimated.
-
-    Without the frequencies (not ``exact``) the mean of a square is at least the square of the mean.
-    """
+    """Return mean and variance, where they can be estimated; ``exact``: the frequencies, too."""
     last, rows, p = int(lattice.index[-1]), sample.rows, sample.p
     unit = float(lattice.step * Fraction(max(last, 1), 2))
     # From the middle in half ranges, so that squares lose no digits.
@@ -249,11 +243,7 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
 
 
 def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> dict[str, Figure]:
-    """Return quantiles: the least value Q whose share F(Q) of rows up to it is at least q.
-
-    Q is that of the nearest distribution. Its interval reaches from the first value at which that
-    of F reaches up to q, to the first from which on it lies above q.
-    """
+    """Return quantiles: the least values up to which the share F of rows is at least q."""
     weights = np.cumsum(sample.solve.single[0], axis=1)
     upto, errors = sample.outputs @ weights, sample.errors(weights, np.cumsum(sample.p))
     surely = np.minimum.accumulate((upto - REACH * errors)[::-1])[::-1]
@@ -263,7 +253,7 @@ def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> di
         if not 0 < q < 1:
             raise InputError(f"a quantile lies between 0 and 1, but {show(q)} was given")
         places = [
-            # The last value has the share 1, whatever rounding makes of it.
+            # From where the interval of F reaches up to q to where it stays above; the last F is 1.
             float(lattice.value(int(np.argmax(np.append(share[:-1], 1.0) >= float(q) - _TIE))))
             for share in (np.cumsum(sample.nearest), upto + REACH * errors, surely)
         ]
@@ -277,11 +267,7 @@ def _in_units(figure: Figure, unit: float, middle: float = 0.0) -> Figure:
 
 
 def by_moments(released: Mapping[int, int], noise: DiscreteLaplace, lattice: Lattice) -> Estimate:
-    """Return mean and variance only, from rows by released value in steps of the lattice.
-
-    The mean of the values is that of the released ones; the variance is theirs less the noise's
-    (theory, section 4).
-    """
+    """Return mean and variance from rows by released value in steps (theory, section 4)."""
     rows, step, square = sum(released.values()), float(lattice.step), noise.mse
     width = step * int(lattice.index[-1])
     y = step * np.array([v - lattice.origin for v in released], dtype=np.float64)
@@ -300,11 +286,7 @@ def by_moments(released: Mapping[int, int], noise: DiscreteLaplace, lattice: Lat
 
 
 def check_possible(figure: Figure, low: float, high: float, largest: float, among: int = 1) -> None:
-    """Refuse an estimate so far out of range that noise alone almost never explains it.
-
-    By Bernstein's inequality with one row's largest effect ``largest``, and for the greatest of
-    ``among`` estimates.
-    """
+    """Refuse an estimate that noise almost never explains (Bernstein, ``largest``: one row)."""
     z = math.sqrt(_IMPOSSIBLE**2 + 2 * math.log(among))
     reach = z * figure.standard_error + z**2 * largest + _ROUNDING * (high - low)
     if figure.estimate < low - reach or figure.estimate > high + reach:

@@ -211,11 +211,7 @@ def expected_errors(
     labels: Channel | None = None,
     weights: Sequence[float] = (),
 ) -> Expected:
-    """Return what errors to expect of a mechanism on values of given frequencies.
-
-    A released value is a label, where there are labels; estimates come from the sets, with the
-    ``weights`` of the plan. Without a number of rows (0) they have no errors.
-    """
+    """Return what errors to expect at given frequencies, of estimates only if rows are known."""
     p = np.asarray(frequencies, dtype=np.float64)
     p = p / p.sum()
     functionals, spread, noise, mean = [np.eye(len(p))], None, None, None

@@ -66,10 +66,7 @@ def estimate_released(
 def _read(
     released: Any, spec: ReleaseSpec, column: str | None
 ) -> tuple[str, dict[str, int], ReleaseSpec]:
-    """Return what messages call the column that counts, its rows by canonical text, and the spec.
-
-    That is one of labels only, where sets would be published but are not there.
-    """
+    """Return the column that counts (its name, rows by text), and the spec that fits it."""
     if isinstance(released, pa.RecordBatch):
         released = pa.Table.from_batches([released])
     known = nw.from_native(released, allow_series=True, pass_through=True)
@@ -139,11 +136,7 @@ def _decoded(what: str, cells: dict[str, int], post: Postprocess) -> dict[int, i
 
 
 def _steps(text: str, step: Fraction) -> int | None:
-    """Return a released number in steps, or None where it is no multiple of the step.
-
-    Where doubles or decimals cannot hold the multiple (1/3, or many digits), a release shows the
-    nearest double, and that is taken for it.
-    """
+    """Return a released number, or the double nearest to it, in steps; None if it is neither."""
     try:
         value = parse_text(text)
     except NotFinite:

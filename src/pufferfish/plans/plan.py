@@ -91,10 +91,7 @@ class Plan(Guarantee):
         certificate: Certificate,
         **claims: Any,
     ) -> "Plan":
-        """Return the plan of a mechanism that was calibrated for a scenario of one column.
-
-        ``claims`` are labels, weights, distortion, sensitivity, composition and notes.
-        """
+        """Return the plan of a mechanism; ``claims`` are all that is known besides the scenario."""
         rules, coding = _common_coding(scenario)
         if rules is not None:
             claims |= {

@@ -80,10 +80,7 @@ class Cleaning(_Entry, frozen=True):
 
 
 class Matrix(_Entry, frozen=True):
-    """A channel from known inputs: outputs, and for each input its [output, integer] entries.
-
-    Integers are hexadecimal; the denominators are their sums, so nothing is said twice.
-    """
+    """A channel: outputs, and for each input its entries [output, hexadecimal integer]."""
 
     outputs: Numbers | LevelNames
     rows: tuple[tuple[tuple[_Position, _Hexadecimal], ...], ...]

@@ -8,7 +8,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pufferfish.errors import InputError
@@ -177,9 +176,7 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     return answer.to_native()
 
 
-def _in_memory(
-    reader: Reader, batches: Iterable[pa.RecordBatch]
-) -> tuple[list[npt.NDArray[Any]], BoolArray]:
+def _in_memory(reader: Reader, batches: Iterable[pa.RecordBatch]) -> tuple[list[Any], BoolArray]:
     """Return the released column and that of the sets, where there is one, and the rows of both."""
     nothing = np.zeros(0, dtype=np.int64)
     parts = [(nothing, nothing, nothing.astype(bool))]

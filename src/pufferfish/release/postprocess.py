@@ -68,10 +68,7 @@ class Postprocess:
             self.levels = spec.support if low >= 0 and high < spec.support.size else None
 
     def draw(self, atoms: IntArray, entropy: Entropy | None = None) -> tuple[IntArray, IntArray]:
-        """Return released values for atoms, in steps or as positions among ``levels``.
-
-        Behind them the outputs of a channel, which are the sets where there are labels.
-        """
+        """Return released values for atoms, in steps or positions, and the outputs behind them."""
         if isinstance(self.mechanism, Channel):
             drawn = outputs = self.mechanism.draw(atoms, entropy)
             if self.labels is not None:

@@ -79,11 +79,7 @@ def as_text(column: pa.Array) -> pa.LargeStringArray:
 
 
 def lines(columns: Sequence[pa.LargeStringArray], separator: str, special: str = "") -> pa.Buffer:
-    """Return the bytes of a batch of rows; missing cells are empty.
-
-    What holds a separator, a double quote, a line end, or anything ``special`` is put in double
-    quotes.
-    """
+    """Return the bytes of a batch of rows, in quotes what holds a separator or ``special``."""
     cells = []
     for column in columns:
         needs = pc.match_substring_regex(column, f'[{separator}{special}"\r\n]')
