@@ -16,15 +16,13 @@ import numpy as np
 from pufferfish.calibration.channel import cone_of, exponential_below, usable
 from pufferfish.calibration.channel_options import by_value, read_conditions, read_weights
 from pufferfish.calibration.channel_repair import exact_columns, narrower
-from pufferfish.calibration.design import Design, Solution, solve, solve_labelled
+from pufferfish.calibration.design import Design, labelled, solve
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.rays import rays_of
 from pufferfish.calibration.region_columns import best_of_region
-from pufferfish.calibration.solver import LinearProgram
-from pufferfish.calibration.solver import solve as solve_program
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import CountArray, FloatArray, parse_number, show
+from pufferfish.numbers import CountArray, FloatArray, parse_number
 from pufferfish.plans.distortion import Distortion
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of, set_name
@@ -34,12 +32,8 @@ STATISTICS = ("frequencies", "mean", "cdf", "both")
 KEPT = "kept"
 #: The scales of the parts of "both" are searched so near.
 _ROUGHLY = 0.02
-#: To keep more values counts so much as the least chance to be kept.
-_RATHER = 1e-3
 #: Labels are drawn with shares of so many bits.
 _LABEL_BITS = 48
-#: Outputs and their levels up to which a program decides on labels.
-_MOST_LABELLED = 3000
 #: Numbers are refined so often; their bias is below 1 / this, as a share of the range.
 _REFINED, _FINE = 4, 10**10
 #: A proven bound is stated lower by this share, for the rounding of doubles.
@@ -83,10 +77,10 @@ def best_for(
         design, found = best_of_region(narrower(cone, Fraction(1, 2**20)), design)
     by_label, labels = None, None
     if name != "mean":
-        found, by_label = _labelled(design, found, conditions.min_keep)
+        found, by_label = labelled(design, found, conditions.min_keep)
     columns = exact_columns(cone, found.weights, found.rays)
     if by_label is None:
-        made = kept = _numbers(support, columns, masses, design.given[:, 0])
+        made = kept = _numbers(support, columns, masses)
     else:
         made, labels = _sets(support, columns, by_label, int(masses.argmax()))
         kept = made.then(labels)
@@ -166,56 +160,6 @@ def _frequencies(scenario: Scenario, weights: Any) -> tuple[Fraction, ...]:
     return tuple(Fraction(mass) / sum(masses) for mass in masses)
 
 
-def _labelled(
-    design: Design, found: Solution, least: Fraction | None
-) -> tuple[Solution, FloatArray]:
-    """Return a solution whose labels keep every value often enough, and its weights by label."""
-    labels = _labels(found.rays, design.mu, found.weights)
-    if least is None or (labels * found.rays).sum(axis=0).min() >= float(least) * (1 + 1e-9):
-        return found, labels
-    amounts = _labels(design.rays, design.mu)
-    most = float((amounts * design.rays).sum(axis=0).min()) * (1 - 1e-9)
-    if most < 1 - 1e-8 and float(least) > most * (1 - 1e-8):
-        raise InputError(
-            f"no private channel was found that labels every value as itself with the chance "
-            f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
-        )
-    better = solve_labelled(design, found, amounts, min(float(least) * (1 + 1e-7), most))
-    return better, _labels(better.rays, design.mu, better.weights)
-
-
-def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Return by ray the weights of labels that keep every value, and then most, as often as can be.
-
-    Of given weights of rays, or of any. A linear program, but for many rays of given weights: each
-    label is the likeliest value.
-    """
-    size = len(mu)
-    rows, level = np.nonzero(rays)
-    if weights is None:
-        most, sums = 1 / rays.max(axis=1)[rows], rays[rows].T
-    elif len(rows) > _MOST_LABELLED:
-        return np.asarray(np.eye(size)[rays.argmax(axis=1)] * weights[:, None])
-    else:
-        most, sums = weights[rows], (rows == np.arange(len(rays))[:, None]) / weights[rows]
-    # The variables are shares of the most they can be, and the least chance of all levels.
-    kept = (level == np.arange(size)[:, None]) * rays[rows, level] * most
-    matrix = np.block([[sums * most, np.zeros((len(sums), 1))], [-kept, np.ones((size, 1))]])
-    filled = matrix != 0
-    program = LinearProgram(
-        cost=np.append(-_RATHER * (mu @ kept), -1.0),
-        least=np.zeros(len(rows) + 1),
-        start=np.append(0, filled.sum(axis=1).cumsum()),
-        index=np.nonzero(filled)[1],
-        value=matrix[filled],
-        end=np.repeat([1.0, 0.0], [len(sums), size]),
-        equal=np.arange(len(matrix)) < len(sums),
-    )
-    labels = np.zeros(rays.shape)
-    labels[rows, level] = solve_program(program).values[:-1].clip(0, 1) * most
-    return labels
-
-
 def _objective(columns: CountArray, mu: FloatArray, statistics: FloatArray) -> float:
     """Return tr(D J^-1) of a channel."""
     m = (columns / columns[0].sum()).astype(float)
@@ -247,7 +191,7 @@ def _sets(
     return Channel(support, sets, columns[:, order]), Channel(sets, support, labels)
 
 
-def _numbers(support: Support, columns: CountArray, mu: FloatArray, x: FloatArray) -> Channel:
+def _numbers(support: Support, columns: CountArray, mu: FloatArray) -> Channel:
     """Return the channel to numbers whose means are the values: x^T J^-1 m / q, finely rounded."""
     lattice, m = lattice_of(support), (columns / columns[0].sum()).astype(float)
     q = mu @ m
@@ -255,7 +199,7 @@ def _numbers(support: Support, columns: CountArray, mu: FloatArray, x: FloatArra
     # In parts of a step, from the first value, so that the numbers are exact where it is large.
     places = np.array([int(k) for k in lattice.index], dtype=object)
     span, parts = int(places[-1]) or 1, 1
-    reach = float(np.abs((x - x[0]) @ back).max() / float(lattice.step))
+    reach = float(np.abs(places.astype(float) @ back).max())
     while parts * span < _FINE and reach * parts * 20 <= MAX_CELLS // 2:
         parts *= 10
     exact: CountArray = np.zeros(columns.shape[1], dtype=object)

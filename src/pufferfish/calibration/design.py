@@ -8,12 +8,16 @@ tr(D J^-1)^2 / (1.nu), for sum_r w'_r h_r = tr(B J') bounds tr(D J^-1)^2 / tr(D 
 Cauchy and Schwarz.
 """
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.errors import PufferfishError
-from pufferfish.numbers import FloatArray, IntArray
+from pufferfish.calibration.solver import LinearProgram
+from pufferfish.calibration.solver import solve as solve_program
+from pufferfish.errors import InputError, PufferfishError
+from pufferfish.numbers import FloatArray, IntArray, show
 
 #: Variables up to which Newton's method ends the search.
 MOST_NEWTON = 1000
@@ -28,6 +32,9 @@ _POWER, _FLOOR, _PROJECTED, _SUMS, _CORRECTIONS = 0.9, 1e-9, 1e-9, 1e-13, 20
 #: Steps of Newton's method, and its last barrier, of all variables, as a share of the objective:
 #: with a lesser one doubles lose their way.
 _NEWTON_STEPS, _BARRIER = 120, 3e-8
+#: To keep more values counts so much as the least chance to be kept; a linear program decides on
+#: labels up to so many outputs and levels of them.
+_RATHER, _MOST_LABELLED = 1e-3, 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,28 +129,74 @@ def solve(design: Design, near: float = _NEAR_STEPS) -> Solution:
     few = len(design.rays) <= MOST_NEWTON
     w, bound = _multiplied(design, _FIRST_STEPS if few else _MOST_STEPS, near)
     if few:
-        a = design.rays.T
-        w, bound = _newton(design, w, a, np.ones(design.size))
+        w, bound = _newton(design, w, design.rays.T, np.ones(design.size))
     return _pruned(design, w, bound)
 
 
-def solve_labelled(design: Design, found: Solution, amounts: FloatArray, least: float) -> Solution:
-    """Return the best weights that label every level as itself with at least a chance.
+def labelled(
+    design: Design, found: Solution, least: Fraction | None
+) -> tuple[Solution, FloatArray]:
+    """Return the best weights whose labels keep every value often enough, and these by label.
 
-    ``found``: the best without labels; ``amounts``: weights by ray and label that nearly do it. Of
-    many rays those with a weight are taken, and then those that are the best without labels.
+    ``found`` are the best ones without labels. Of many rays those are taken that keep the most, and
+    then those that have a weight there.
     """
-    rows, labels = np.nonzero(design.rays)
-    heavy = np.bincount(found.at, found.weights, len(design.rays))[rows]
-    some = np.lexsort((-heavy, amounts[rows, labels] <= 0))[: MOST_NEWTON - design.size]
-    at, labels = rows[some], labels[some]
-    copies, eye = Design(design.rays[at], design.mu, design.given), np.eye(design.size)
-    start, kept = amounts[at, labels] + 1e-3, copies.rays.T * eye[:, labels]
+    rays, mu, eye = design.rays, design.mu, np.eye(design.size)
+    labels = _labels(found.rays, mu, found.weights)
+    if least is None or (labels * found.rays).sum(axis=0).min() >= float(least) * (1 + 1e-9):
+        return found, labels
+    amounts = _labels(rays, mu)
+    most = float((amounts * rays).sum(axis=0).min()) * (1 - 1e-9)
+    if most < 1 - 1e-8 and float(least) > most * (1 - 1e-8):
+        raise InputError(
+            f"no private channel was found that labels every value as itself with the chance "
+            f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
+        )
+    wanted = min(float(least) * (1 + 1e-7), most)
+    rows, names = np.nonzero(rays)
+    heavy = np.bincount(found.at, found.weights, len(rays))[rows]
+    some = np.lexsort((-heavy, amounts[rows, names] <= 0))[: MOST_NEWTON - design.size]
+    at, names = rows[some], names[some]
+    copies, start = Design(rays[at], mu, design.given), amounts[at, names] + 1e-3
+    kept = copies.rays.T * eye[:, names]
     a = np.block([[copies.rays.T, 0 * eye], [kept, -eye]])
-    over = np.maximum(kept @ start - least, 1e-6)
-    w, own = _newton(copies, np.append(start, over), a, np.repeat([1, least], design.size))
+    over = np.maximum(kept @ start - wanted, 1e-6)
+    w, own = _newton(copies, np.append(start, over), a, np.repeat([1, wanted], design.size))
     bound = max(found.bound, own) if len(at) == len(rows) else found.bound
-    return _pruned(design, np.bincount(at, w, len(design.rays)).astype(float), bound)
+    better = _pruned(design, np.bincount(at, w, len(rays)).astype(float), bound)
+    return better, _labels(better.rays, mu, better.weights)
+
+
+def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Return by ray the weights of labels that keep every value, and then most, as often as can be.
+
+    Of given weights of rays, or of any. A linear program, but for many rays of given weights: each
+    label is the likeliest value.
+    """
+    size = len(mu)
+    rows, level = np.nonzero(rays)
+    if weights is None:
+        most, sums = 1 / rays.max(axis=1)[rows], rays[rows].T
+    elif len(rows) > _MOST_LABELLED:
+        return np.asarray(np.eye(size)[rays.argmax(axis=1)] * weights[:, None])
+    else:
+        most, sums = weights[rows], (rows == np.arange(len(rays))[:, None]) / weights[rows]
+    # The variables are shares of the most they can be, and the least chance of all levels.
+    kept = (level == np.arange(size)[:, None]) * rays[rows, level] * most
+    matrix = np.block([[sums * most, np.zeros((len(sums), 1))], [-kept, np.ones((size, 1))]])
+    filled = matrix != 0
+    program = LinearProgram(
+        cost=np.append(-_RATHER * (mu @ kept), -1.0),
+        least=np.zeros(len(rows) + 1),
+        start=np.append(0, filled.sum(axis=1).cumsum()),
+        index=np.nonzero(filled)[1],
+        value=matrix[filled],
+        end=np.repeat([1.0, 0.0], [len(sums), size]),
+        equal=np.arange(len(matrix)) < len(sums),
+    )
+    labels = np.zeros(rays.shape)
+    labels[rows, level] = solve_program(program).values[:-1].clip(0, 1) * most
+    return labels
 
 
 def _multiplied(design: Design, steps: int, near: float) -> tuple[FloatArray, float]:
