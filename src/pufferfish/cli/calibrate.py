@@ -127,19 +127,16 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     if given["ledger"] is not None:
         method, budget = _beside(given["ledger"], table, given["secret"])
         epsilon = epsilon or (budget,)
-        messages.note(
-            "epsilon is for everything charged together with this release, and at most the budget "
-            f"{budget}"
-        )
-    (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
-    if given["best_for"] is not None:
-        names = names or ("channel",)
+        together = "epsilon is for everything charged together with this release, and at most"
+        messages.note(f"{together} the budget {budget}")
+    by_default = () if given["best_for"] is None else ("channel",)
+    (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"]) or by_default
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
         check_one(texts, hint, names)
-        files = [table, *priors, *(given[name] for name in ("ledger", "cost", "best_for"))]
-        checked_target(save, force, files)
+        files = (given[name] for name in ("ledger", "cost", "best_for"))
+        checked_target(save, force, [table, *priors, *files])
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
     scenario = scenario_of(table, given)
