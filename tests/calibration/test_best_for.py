@@ -271,6 +271,8 @@ def test_alike_priors_and_single_values_need_no_channel() -> None:
     assert plan.loss == 0
     assert plan.channel is not None
     assert plan.channel.outputs.names == ("{x}", "{y}")  # type: ignore[union-attr]
+    alike = Scenario(Prior.from_counts({"a": [5, 5], "b": [3, 3]}, support=[1, 2]))
+    assert float(best_for(alike, HALF, "both").cost) == pytest.approx(3.5)
 
 
 # --- Outputs and options ------------------------------------------------------------------------
