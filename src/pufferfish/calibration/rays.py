@@ -7,7 +7,6 @@ extreme rays of that cone, so that a complete list of them describes every priva
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,13 @@ def rays_of(cone: Cone) -> FloatArray:
     adds those where it meets the edges between them and the others. Two rays span an edge if no
     third one is tight wherever both are; then at least n - 2 constraints are.
     """
-    forms = list(_forms(cone))
+    # P_i - E P_j of every adversary and pair, up to a factor.
+    top, bottom, forms = cone.bound.numerator, cone.bound.denominator, []
+    for own in cone.sets:
+        points = [e.masses.reshape(-1).astype(object) for e in own if isinstance(e, Point)]
+        for p, q in ((points[i], points[j]) for i, j in cone.pairs):
+            form = bottom * q.sum() * p - top * p.sum() * q
+            forms.append(form // (math.gcd(*form) or 1))
     n = len(forms[0])
     rays: Any = np.eye(n, dtype=int).astype(object)
     # Where m_x = 0, and then where each constraint is tight; as numbers, for fast products.
@@ -56,15 +61,3 @@ def rays_of(cone: Cone) -> FloatArray:
         on = np.append(values[kept] == 0, np.ones(count - len(kept), dtype=bool))
         tight = np.column_stack([tight, on.astype(np.float32)])
     return np.asarray((rays / rays.sum(axis=1)[:, None]).astype(float))
-
-
-def _forms(cone: Cone) -> Iterator[Any]:
-    """Yield P_i - E P_j of every adversary and pair, up to a factor, in whole numbers."""
-    top, bottom = cone.bound.numerator, cone.bound.denominator
-    for own in cone.sets:
-        points = [(p.masses.reshape(-1).astype(object), p.total) for p in own
-                  if isinstance(p, Point)]  # fmt: skip
-        for i, j in cone.pairs:
-            (first, of_first), (second, of_second) = points[i], points[j]
-            form = bottom * of_second * first - top * of_first * second
-            yield form // (math.gcd(*form) or 1)
