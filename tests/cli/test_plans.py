@@ -2,13 +2,16 @@
 """Plans on the command line: saved by calibrate, used by release, verify and estimate."""
 
 import csv
+import io
 import json
+import math
 import re
 from pathlib import Path
 
 import pytest
 
 from cli_runner import check_refused, rows, run, write
+from pufferfish.cli.output import print_csv
 
 TABLE = rows("a,0,u", "a,1,v", "a,2,u", "b,1,v", "b,2,u", "b,3,v", "c,0,u", ",1,v", header="s,x,z")
 OPTIONS = ("--secret", "s", "--public", "x", "--pair", "a", "b", "--exclude-secret", "c")
@@ -179,3 +182,9 @@ def test_what_a_channel_loses_is_named():
     assert [f["estimate"] for f in figures] == [None] * 4
     assert "95 % interval" not in run("estimate", "d.csv", "--plan", "c.json").out
     assert any("cannot be estimated: p, r" in note for note in data["notes"])
+
+
+def test_csv_of_figures_is_guarded_against_formulas():
+    text = io.StringIO()
+    print_csv([{"levels": "=1+1", "estimate": -0.5, "high": math.inf}], text)
+    assert text.getvalue() == "levels,estimate,high\n'=1+1,-0.5,inf\n"

@@ -81,11 +81,11 @@ def as_text(column: pa.Array) -> pa.LargeStringArray:
 def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> pa.Buffer:
     """Return the bytes of a batch of rows; missing cells are empty.
 
-    What holds a separator, a double quote or a line end is put in double quotes.
+    What holds any separator, a double quote or a line end is put in double quotes.
     """
     cells = []
     for column in columns:
-        needs = pc.match_substring_regex(column, f'[{separator}"\r\n]')
+        needs = pc.match_substring_regex(column, '[,;|\t"\r\n]')
         if pc.any(needs).as_py():
             inside = pc.replace_substring(column, '"', '""')
             column = pc.if_else(needs, concatenated('"', inside, '"'), column)
