@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import stat
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -208,8 +209,8 @@ def parse_strict(text: str, **options: Any) -> Any:
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {max(keys, key=keys.count)!r} occurs twice")
+        (key, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {key!r} occurs twice")
     return data
 
 

@@ -180,7 +180,7 @@ def text_of(value: Any) -> str:
         return show(Fraction(value))
     # A float that is whole is written as the integer, so that 1.0 and 1 are one level.
     number = float(value) if isinstance(value, float | np.floating) else math.nan
-    if abs(number) < 2**53 and number.is_integer():
+    if abs(number) < 2**53 and number.is_integer() and number == value:
         return str(int(number))
     collection = hasattr(value, "__len__") and not isinstance(value, str)
     if collection or isinstance(value, complex | np.complexfloating):

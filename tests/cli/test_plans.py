@@ -2,7 +2,9 @@
 """Plans on the command line: saved by calibrate, used by release, verify and estimate."""
 
 import csv
+import io
 import json
+import math
 import re
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 import pufferfish as pf
 from cli_runner import check_refused, rows, run, write
+from pufferfish.cli.output import print_csv
 from set_cases import set_plan
 
 TABLE = rows("a,0,u", "a,1,v", "a,2,u", "b,1,v", "b,2,u", "b,3,v", "c,0,u", ",1,v", header="s,x,z")
@@ -304,3 +307,9 @@ def test_from_a_table_to_estimates_by_the_record_alone(
         mean = sum(map(float, values)) / len(values)
         found = figures["mean", None]
         assert abs(found["estimate"] - mean) < 6 * found["standard_error"]
+
+
+def test_csv_of_figures_is_guarded_against_formulas():
+    text = io.StringIO()
+    print_csv([{"levels": "=1+1", "estimate": -0.5, "high": math.inf}], text)
+    assert text.getvalue() == "levels,estimate,high\n'=1+1,-0.5,inf\n"

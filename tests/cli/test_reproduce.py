@@ -40,4 +40,4 @@ def test_a_claim_of_the_figure_that_fails_is_a_failed_check(tmp_path: Path):
     path.write_text("Age,Glucose\n20,0\n40,1\n")
     done = run("reproduce", "--diabetes", path)
     assert done.status == 1
-    assert "relaxed claim of the figure fails" in done.err
+    assert "claim of the figure fails" in done.err

@@ -153,6 +153,18 @@ def planned(column: str | None, mechanism: Any, values: Sequence[int], **more: A
     return Planned(mechanism, numbers(values), coding, **more)
 
 
+def test_plans_that_read_cells_otherwise_are_refused() -> None:
+    """A scenario that rounds, or drops numbers, may hold what tells the secrets apart for one."""
+    table = pa.table({"s": list("aaabbb"), "x": ["4", "4", "-9", "-4", "-4", "4"]})
+    plain = Prior.from_table(table, secret="s", public="x")
+    made = Planned(UNCHANGED, plain.support, coding=plain.codings[0])
+    assert joint_loss(plain, [made]).upper is None
+    for more in ({"step": 10}, {"missing": ["-9"]}):
+        other = Prior.from_table(table, secret="s", public="x", **more)
+        with pytest.raises(InputError, match="read from cells in the same way"):
+            joint_loss(other, [made])
+
+
 def test_the_order_of_releases_does_not_matter() -> None:
     made = Channel(PAIR.product.axes[0], PAIR.product.axes[0], [[3, 1], [1, 3]])
     items: list[Any] = [("x", noise(2.0)), ("z", noise(1.5)), ("x", made)]
@@ -338,6 +350,9 @@ def test_numbers_of_rows_that_are_not_known_are_worst_cases() -> None:
     plan = planned("x", noise(4.0), [0, 1], unit="id", rows_per_person=(3,))
     found = joint_loss(small, [plan])
     assert (found.upper, found.rows) == (Fraction(3, 4), 3)
+    gap = two_columns({s: [[(v, v)] * k for v in (0, 1) for k in (1, 3)] for s in "ab"})
+    plan = planned("x", noise(4.0), [0, 1], unit="id", rows_per_person=(1, 2, 3))
+    assert (joint_loss(gap, [plan]).upper, joint_loss(gap, [plan]).rows) == (Fraction(1, 2), 2)
     # A column that nobody counted counts once for every row.
     two = two_columns({s: [[(v, 0), (v, 1)] for v in (0, 1)] for s in "ab"})
     y = planned("y", noise(5.0), [0, 5])

@@ -18,7 +18,6 @@ from pufferfish import paper
 from pufferfish.calibration.coupling import comonotone as coupling_of
 from pufferfish.cli.output import jsonable
 from pufferfish.errors import InputError
-from pufferfish.numbers import float_up
 from pufferfish.paper.figure import condition
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -59,14 +58,13 @@ def check_against_definitions(found: paper.FigureOne) -> None:
     assert found.relaxed.scale == max(found.side_rows, found.side_columns)
     furthest = max(abs(x - y) for x, y in places)
     assert found.strict.scale == pytest.approx(furthest / float(found.epsilon), rel=1e-15)
-    assert found.columns == sorted({y for _, y in places})
     limit = M.exp(real(found.epsilon))
     for ours in (found.strict, found.relaxed):
         scale = M.mpf(ours.scale)
         each = [(M.exp(real(abs(x - y)) / scale) - limit) * real(m) for x, y, m in cells]
-        sums = dict.fromkeys(found.columns, M.mpf(0))
+        sums = dict.fromkeys(sorted({y for _, y in places}), M.mpf(0))
         for (_, y), value in zip(places, each, strict=True):
-            sums[int(y)] += value
+            sums[y] += value
         assert ours.cells == pytest.approx([float(value) for value in each], abs=1e-14)
         assert ours.sums == pytest.approx([float(value) for value in sums.values()], abs=1e-13)
 
@@ -84,14 +82,13 @@ def test_the_papers_first_figure():
 
 
 def test_the_figure_of_invented_people(figure: paper.FigureOne):
-    assert [claim.name for claim in figure.claims] == ["strict", "relaxed"]
     assert [claim.holds for claim in figure.claims] == [True, True]
     assert figure.rows_used == 400
     assert figure.relaxed.scale < figure.strict.scale
     check_against_definitions(figure)
     data = json.loads(json.dumps(jsonable(figure), allow_nan=False))
     assert len(data["strict"]["cells"]) == len(data["x"]) == len(data["mass"])
-    assert len(data["relaxed"]["sums"]) == len(data["columns"])
+    assert len(data["relaxed"]["sums"]) == len(set(data["x_prime"]))
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1/3", 5, 50])
@@ -124,23 +121,6 @@ def test_a_scale_that_is_a_little_too_small_is_caught(figure: paper.FigureOne):
     assert max(condition(coupling, strict, figure.epsilon).cells) > 0
 
 
-def test_signs_in_doubles_are_caught():
-    """On either side of the edge, theta = d / eps, the sign is right; in doubles it is often 0."""
-    careless = []
-    for d in range(1, 30):
-        (view,) = Scenario(Prior.from_mapping({"a": {0: 1}, "b": {d: 1}})).views()
-        coupling = coupling_of(view)
-        for epsilon in (Fraction(k, 10) for k in range(1, 11)):
-            private = float_up(d / epsilon)
-            for scale in (private, math.nextafter(private, 0)):
-                edge = d / epsilon
-                sign = (Fraction(scale) < edge) - (Fraction(scale) > edge)
-                ours = condition(coupling, scale, epsilon)
-                assert np.sign(ours.cells[0]) == np.sign(ours.sums[0]) == sign
-                careless.append(np.sign(math.exp(d / scale) - math.exp(epsilon)) == sign)
-    assert not all(careless)
-
-
 def test_ties_are_decided(tmp_path: Path):
     """Everybody moves by the same distance: nothing is gained (theory, section 3, (a))."""
     path = write_patients(tmp_path / "p.csv", [(0, 20), (1, 40)])
@@ -148,20 +128,6 @@ def test_ties_are_decided(tmp_path: Path):
     assert found.strict.scale == found.relaxed.scale == 99.0
     assert found.strict.cells == found.strict.sums == (0.0,)
     assert [claim.holds for claim in found.claims] == [True, False]
-
-
-def test_groups_alike_need_no_noise(tmp_path: Path):
-    path = write_patients(tmp_path / "p.csv", [(0, 20), (1, 20), (0, 40), (1, 40)])
-    found = paper.figure_one(path)
-    assert found.strict.scale == found.relaxed.scale == found.side_rows == 0.0
-    assert found.strict.cells == pytest.approx([(1 - math.e) / 2] * 2)
-
-
-def test_missing_cells_are_set_aside(tmp_path: Path):
-    people = patients(number=50)
-    rows = [*people, ("", people[0][1]), (100, ""), ("", "")]
-    found = paper.figure_one(write_patients(tmp_path / "p.csv", rows))
-    assert (found.rows_used, found.rows_set_aside) == (50, 3)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +149,6 @@ def test_wrong_settings_are_refused(tmp_path: Path, options: dict[str, Any], mes
     "text, message",
     [
         ("Glucos,Age\n1,2\n", "no column 'Glucose'.*did you mean 'Glucos'"),
-        ("Glucose,Age\n1,30\nhidden,20\n", "mixes numbers with other text"),
         ("Glucose,Age\n5,30\n5,20\n", "not all of them equal: there are no bins"),
     ],
 )
@@ -192,5 +157,4 @@ def test_wrong_tables_are_refused(tmp_path: Path, text: str, message: str):
     path.write_text(text)
     with pytest.raises(InputError, match=message) as error:
         paper.figure_one(path)
-    assert "hidden" not in str(error.value)  # cells are not shown
     assert "\n" not in str(error.value)

@@ -76,6 +76,14 @@ def test_another_prior_fails_unless_asked_for(plan: pf.Plan) -> None:
         plan.verify(finer, other_prior=True)
 
 
+def test_another_reading_of_the_cells_fails() -> None:
+    rows = pd.DataFrame({"s": ["a", "b"] * 2, "x": [4, -4, 4, 4]})
+    made = pf.calibrate(pf.Prior.from_table(rows, secret="s", public="x"), 5)
+    rounded = pf.Prior.from_table(rows, secret="s", public="x", step=10)  # all of it is 0
+    with pytest.raises(CheckFailed, match="code values in another way"):
+        made.verify(rounded, other_prior=True)
+
+
 def test_other_pairs_are_another_scenario() -> None:
     three = pf.Prior.from_mapping({**MASSES, "c": {"0": "1"}})
     plan = pf.calibrate(pf.Scenario(three, [("a", "b")]), 0.5)

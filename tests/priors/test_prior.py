@@ -325,6 +325,11 @@ def test_the_rows_of_people_follow_their_column() -> None:
         prior.marginal("x").with_region(confidence=0.9)
 
 
+def test_merged_counts_do_not_wrap() -> None:
+    prior = Prior.from_counts({"a": [2**52] * 2050}, support=range(2050), step=100_000)
+    assert prior.totals == (2050 * 2**52,)
+
+
 def test_the_marginal_of_very_many_people_of_one_row() -> None:
     n = 9_000  # NumPy's own unravel_index is wrong for more than 8,192 lines of one number
     axes = make_lattice(map(Fraction, range(n))), make_lattice(map(Fraction, range(2)))

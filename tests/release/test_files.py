@@ -84,7 +84,7 @@ def test_every_kind_of_output(tmp_path: Path) -> None:
     expected = 'k,x\n"p,q",0.25\n\'=1+1,0.75\n-3.2,0.25\n'
     assert (tmp_path / "out.csv").read_text() == expected
     assert gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).decode() == expected
-    tabbed = "k\tx\np,q\t0.25\n'=1+1\t0.75\n-3.2\t0.25\n"
+    tabbed = 'k\tx\n"p,q"\t0.25\n\'=1+1\t0.75\n-3.2\t0.25\n'
     assert (tmp_path / "out.tsv").read_text() == tabbed
     assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()).decode() == tabbed
     frame = pl.read_parquet(tmp_path / "out.parquet")

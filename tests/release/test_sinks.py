@@ -62,6 +62,10 @@ CELLS = st.one_of(
 )
 
 
+def test_every_delimiter_is_quoted_so_that_a_header_has_one_only() -> None:
+    assert bytes(lines([texts(["a;b", "c"])], ",")) == b'"a;b"\nc\n'
+
+
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=20), st.sampled_from(",\t"))
 def test_what_is_written_reads_back(rows: list[tuple[Any, Any]], separator: str) -> None:
     columns = [texts([row[k] for row in rows]) for k in range(2)]

@@ -134,6 +134,8 @@ def test_mixed_python_objects() -> None:
     assert "mixes" in refused(mixed)
     fine = pd.DataFrame({"s": ["a", "b", "b"], "x": pd.Series([1, "2", None], dtype=object)})
     assert as_dict(count(fine)) == {"a": {"1": 1}, "b": {"2": 1}}
+    words = pd.DataFrame({"s": ["a", "b"], "x": pd.Series(["NaT", "<NA>"], dtype=object)})
+    assert support(count(words)) == Levels(("<NA>", "NaT"))
     lists = pd.DataFrame({"s": ["a", "b"], "x": pd.Series([[1], [2]], dtype=object)})
     assert "list" in refused(lists)
 

@@ -22,7 +22,6 @@ from pufferfish.calibration.registry import ChannelMethod, Method, NoiseMethod
 from pufferfish.calibration.root import noise_up, raised
 from pufferfish.errors import CheckFailed, InputError, counted
 from pufferfish.loss.composition import Composition, worst_sum
-from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import show
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -72,12 +71,8 @@ def further_release(
     before: Composition, at: int, epsilon: Fraction, method: Method, options: Mapping[str, Any]
 ) -> Proposal:
     """Return a mechanism for the column at a position that fits beside previous releases."""
-    if isinstance(method, NoiseMethod):
-        if method.least:
-            return least_noises(before, [(at, Fraction(1))], epsilon)[0]
-        rate = _rate_left(before, method, epsilon)
-        if rate > 0:
-            return _proved(before, [(at, Fraction(1))], epsilon, 1 / rate)[0]
+    if isinstance(method, NoiseMethod) and method.least:
+        return least_noises(before, [(at, Fraction(1))], epsilon)[0]
     left = _left(before, epsilon)
     alone = before.scenario.of_column(before.scenario.product.columns[at])
 
@@ -121,18 +116,6 @@ def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list
     unknown = max({*before.rows} - {1, *before.scenario.row_numbers}, default=0)
     factor = least_factor(before.scenario, rates, before.releases, known, left, unknown)
     return _proved(before, wanted, epsilon, factor)
-
-
-def _rate_left(before: Composition, method: NoiseMethod, epsilon: Fraction) -> Fraction:
-    """Return 1 / theta of further noise where only rates of one column add; 0 where they do not."""
-    scenario, previous = before.scenario, before.releases.get(0, ())
-    scales = [m.scale for m in previous if isinstance(m, DiscreteLaplace)]
-    if len(scales) < len(before) or len(scenario.product.axes) > 1 or scenario.unit:
-        return Fraction(0)
-    own = method.calibrate(scenario, epsilon).scale
-    if not all([own, *scales]):
-        return Fraction(0)
-    return 1 / Fraction(own) - sum(1 / Fraction(scale) for scale in scales)
 
 
 def most_rows(before: Composition) -> int:

@@ -39,6 +39,7 @@ from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
+from pufferfish.tables.source import open_table
 
 _SOURCE = f"""
 --secret COL  Column that holds the secret.
@@ -123,9 +124,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     method: Callable[..., Plan] = calibrate_alone
     epsilon, priors, save, force = (given[n] for n in ("epsilon", "prior", "save", "force"))
     channels, form = given["show_channel"], given["format"]
-    budget = None
+    budget, source = None, table
     if given["ledger"] is not None:
-        method, budget = _beside(given["ledger"], table, given["secret"])
+        method, budget, source = _beside(table, **given)
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
@@ -139,7 +140,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         checked_target(save, force, [table, *priors, *files])
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
-    scenario = scenario_of(table, given)
+    scenario = scenario_of(source, given)
     found, left_out = resolve(names, scenario)
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
@@ -156,14 +157,14 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(hint)
     for name, why in {**left_out, **failed}.items():
         messages.note(f"'all' leaves out {name}: {why}")
-    source = " and ".join(priors) or str(table)
+    named = " and ".join(priors) or str(table)
     command = _command_for_a_sample(messages.arguments, results, bool(asked))
     verdict = sentences.verdict_lines(results, scenario, command)
     if instead is not None:
         verdict.insert(-1, f"With --best-for both: {sentences.errors_words(instead)}.")
     with after(save):
         if form == "table":
-            print_lines([*sentences.scenario_lines(scenario, source), ""])
+            print_lines([*sentences.scenario_lines(scenario, named), ""])
             print_results(results, channels)
             for result in results if given["explain"] else ():
                 print_lines(["", *sentences.result_lines(result)])
@@ -177,19 +178,21 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             return
         facts = sentences.verdict_facts(results, command)
         facts |= {"best_for_both": instead and instead.to_dict(), "text": verdict}
-        told = _scenario_to_dict(scenario, source)
+        told = _scenario_to_dict(scenario, named)
         print_json({"scenario": told, "results": rows, "verdict": facts})
 
 
-def _beside(books: str, table: str | None, secret: str | None) -> tuple[Callable[..., Plan], str]:
-    """Return how to calibrate beside all that is charged to the dataset of a table; its budget."""
+def _beside(
+    table: str | None, ledger: str, secret: str | None, delimiter: str | None, **_: Any
+) -> tuple[Callable[..., Plan], str, Any]:
+    """Return how to calibrate beside all that is charged to a table; its budget, and the table."""
     from pufferfish.ledger.calibrate import calibrate_beside
     from pufferfish.ledger.ledger import Ledger
 
     if table is None or secret is None:
         raise InputError("--ledger is about tables: give a TABLE with --secret COL")
-    ledger = Ledger.open(books)
-    return partial(calibrate_beside, ledger, table), show(ledger.budget(table, secret))
+    books, source = Ledger.open(ledger), open_table(table, delimiter=delimiter)
+    return partial(calibrate_beside, books, source), show(books.budget(source, secret)), source
 
 
 def compare(

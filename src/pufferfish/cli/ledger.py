@@ -21,6 +21,7 @@ from pufferfish.ledger.store import NOTICE
 from pufferfish.ledger.verify import Difference
 from pufferfish.numbers import float_down, float_up, show_short
 from pufferfish.plans.plan import Plan
+from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
 
 _FORMAT = "--format table|json  Form of what is printed on standard output.\n"
@@ -77,10 +78,11 @@ def open_dataset(
     parse_budget(given["budget"])
     source = open_table(table, delimiter=delimiter)
     source.column(given["secret"])
+    identity_of(source)
     if not os.path.lexists(home_expanded(Path(books))):
         Ledger.create(books)
         print_lines([f"{books}: made, readable by you alone"])
-    print_lines([_dataset_words(_opened(books, messages).dataset(dataset, source, **given))])
+    print_lines([_dataset_words(Ledger.open(books).dataset(dataset, source, **given))])
 
 
 @ledger.command("price")
@@ -93,7 +95,7 @@ def price(
     **given: Any,
 ) -> None:  # fmt: skip
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
-    opened, source = _opened(books, messages), open_table(table, delimiter=delimiter)
+    opened, source = Ledger.open(books), open_table(table, delimiter=delimiter)
     found = opened.price(source, Plan.load(plan), **given)
     if format == "json":
         left = float_down(found.left)
@@ -115,16 +117,14 @@ def show_books(messages: Messages, /, books: str, format: str) -> None:
     "released" means that the output was in place; "charged" that the command did not come so far,
     or was ended: it counts all the same.
     """
-    opened = _opened(books, messages)
-    found = opened.show()
+    found = Ledger.open(books).show()
     # Releases are in the order of their charges: the last bound is of them all.
     spent = {dataset.name: Fraction(0) for dataset in found.datasets}
     spent |= {record.dataset: record.bound for record in found.releases}
     if format == "json":
         datasets = [vars(d) | {"joint_loss": float_up(spent[d.name])} for d in found.datasets]
         rows = [vars(r) | {"plan": None, "joint_loss": float_up(r.bound)} for r in found.releases]
-        facts = {"notice": NOTICE, "private": not opened.exposed}
-        print_json(facts | {"datasets": datasets, "releases": rows})
+        print_json({"notice": NOTICE, "datasets": datasets, "releases": rows})
         return
     for d in found.datasets:
         words = f"{_dataset_words(d)}; joint loss at most {at_most(spent[d.name], d.budget)}"
@@ -151,7 +151,7 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
     Exit status 1 says that something is not as it should be.
     """
     source = None if table is None else open_table(table, delimiter=delimiter)
-    found = _opened(books, messages).verify(source)
+    found = Ledger.open(books).verify(source)
     if found.differences:
         raise CheckFailed(
             f"{books} is not as it should be: {counted(len(found.differences), 'fault')}: "
@@ -162,16 +162,6 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
         how = f"{counted(found.recounted, 'release')} computed again from {table}"
     checked = counted(found.releases, "release")
     print_lines([f"{books}: {checked} checked ({how}); all as it should be"])
-
-
-def _opened(books: str, messages: Messages) -> Ledger:
-    """Return a ledger; warn of one that others can read."""
-    found = Ledger.open(books)
-    if found.exposed:
-        messages.warning(
-            f"others can read or write the ledger {books}; make it private with: chmod 600 {books}"
-        )
-    return found
 
 
 def _dataset_words(dataset: Dataset) -> str:

@@ -65,7 +65,7 @@ def options(text: str) -> Callable[[Any], Any]:
     return decorated
 
 
-def scenario_of(table: str | None, options: Mapping[str, Any]) -> Scenario:
+def scenario_of(table: Any, options: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a table, or of prior files, with the pairs that were named."""
     pairs, files, order = options["pair"], options["prior"], options["order"]
     if order not in (None, *NAMED_ORDERS):

@@ -54,12 +54,18 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 
 def print_csv(rows: Sequence[Mapping[str, Any]], file: Any = None) -> None:
-    """Print rows with a header: doubles to their last digit, infinity as inf, None as nothing."""
+    """Print rows with a header: doubles to their last digit, infinity as inf, None as nothing.
+
+    Text that a spreadsheet would take for a formula is guarded as in a release.
+    """
+    from pufferfish.release.sinks import guarded, texts  # slow to import
+
     writer = csv.writer(file or _stdout(), lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        cells = map(jsonable, row.values())
-        writer.writerow([str(c).lower() if isinstance(c, bool) else c for c in cells])
+        cells = [str(c).lower() if isinstance(c, bool) else c for c in map(jsonable, row.values())]
+        safe = (guarded(texts([c]))[0] if isinstance(c, str) else c for c in cells)
+        writer.writerow(safe)
 
 
 def jsonable(value: Any) -> Any:

@@ -10,7 +10,7 @@ from pufferfish.cli.options import options
 from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.errors import CheckFailed
 from pufferfish.numbers import rounded_up, show
-from pufferfish.paper.figure import FigureOne, figure_one
+from pufferfish.paper.figure import BINS, FigureOne, figure_one
 from pufferfish.paper.table import Cell, Reproduction
 from pufferfish.paper.table import reproduce as reproduce_table
 
@@ -44,7 +44,7 @@ def reproduce(format: str, diabetes: str | None) -> None:
         if figure is not None:
             print_lines(["", *_figure_lines(figure)])
     claims = () if figure is None else figure.claims
-    failed = [f"the {c.name} claim of the figure fails: {c.found}" for c in claims if not c.holds]
+    failed = [f"a claim of the figure fails: {c.found}" for c in claims if not c.holds]
     if failed:
         raise CheckFailed("; ".join(failed))
 
@@ -67,8 +67,8 @@ def _print(found: Reproduction) -> None:
         [
             item.title,
             item.against,
-            _range(f"{item.least:.1f}", f"{item.most:.1f}"),
-            _range(*(item.reported or "--")),
+            f"{item.least:.1f} to {item.most:.1f}",
+            " to ".join(item.reported or "-"),
             {True: "yes", False: "no", None: "-"}[item.agrees],
         ]
         for item in found.reductions
@@ -86,15 +86,11 @@ def _row(row: Sequence[Cell]) -> list[str]:
     return cells
 
 
-def _range(least: str, most: str) -> str:
-    return least if least == most else f"{least} to {most}"
-
-
 def _figure_lines(figure: FigureOne) -> list[str]:
     low, high = map(show, figure.range)
     return [
         "The paper's first figure: I = (e^(|x - x'|/scale) - e^eps) pi(x, x')",
-        f"{figure.source}: Glucose in {figure.bins} bins from {low} to {high}, Age at most "
+        f"{figure.source}: Glucose in {BINS} bins from {low} to {high}, Age at most "
         f"{show(figure.age)} (x) against above (x'), epsilon {show(figure.epsilon)}",
         f"rows used {figure.rows_used}, set aside {figure.rows_set_aside}",
         f"wasserstein scale {rounded_up(figure.strict.scale)}, relaxed scale "

@@ -26,6 +26,7 @@ _METHODS = {
     "ball": "ball arithmetic",
     "float-bound": "a floating-point bound",
     "exact": "exact rationals",
+    "rational": "exact rationals",
     "none": "worst cases",
 }
 
@@ -167,7 +168,7 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     elif report.keep:
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
-        lines.append(f"it is not proved again here, but by: pufferfish verify {plan_file} TABLE")
+        lines.append(f"to prove it again: pufferfish verify {plan_file} TABLE")
     return [*lines, assumption_words(plan)]
 
 

@@ -8,14 +8,13 @@ or one of other people, by the word of the user, with a budget of its own.
 """
 
 import os
-import stat
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishWarning, listed, warn_user
-from pufferfish.files import PRIVATE, home_expanded, named_path
+from pufferfish.files import home_expanded, named_path
 from pufferfish.ledger import records, store
 from pufferfish.ledger.pricing import Price, State, Subject, dataset_of
 from pufferfish.ledger.records import Dataset, ReleaseRecord, parse_budget, parse_name
@@ -119,11 +118,6 @@ class Ledger:
         found = cls(_place(path))
         store.check(found.path)
         return found
-
-    @property
-    def exposed(self) -> bool:
-        """Whether the file's mode lets others than its owner read or write it."""
-        return os.name == "posix" and bool(stat.S_IMODE(self.path.stat().st_mode) & ~PRIVATE)
 
     def dataset(
         self, name: str, table: Any, *, secret: str, budget: Number, other_people: bool = False

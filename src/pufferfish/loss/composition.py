@@ -29,6 +29,7 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.support import Lattice, Support
+from pufferfish.tables.rules import Coding
 
 #: One release: a plan, or the column and the plan or mechanism that was applied to it.
 Item = Any
@@ -120,7 +121,7 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
     releases: dict[int, tuple[Mechanism, ...]] = {}
     others, rows = [], set[int]()
     for number, item in enumerate(items, 1):
-        column, mechanism, support, own = _read(item, number, scenario.unit)
+        column, mechanism, support, coding, own = _read(item, number, scenario.unit)
         rows |= set(own)
         if column is None and len(columns) > 1:
             raise InputError(
@@ -138,7 +139,8 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
             others.append(Other(column, mechanism, support))
             continue
         at = 0 if column is None else columns.index(column)
-        _check_fits(mechanism, support, scenario.product.axes[at], number)
+        alike = scenario.reads_alike(at, coding)
+        _check_fits(mechanism, support, scenario.product.axes[at], number, alike)
         releases[at] = (*releases.get(at, ()), mechanism)
     return Composition(scenario, releases, tuple(others), tuple(sorted(rows)))
 
@@ -169,8 +171,9 @@ def compose(
     mixed = _mixture(scenario, terms, known, limit)
     if mixed is not None and rank(mixed.upper) <= rank(bounds[0].upper):
         bounds = [mixed]
-    if max(rows, default=0) > known:
-        bounds.append(_worst_sum(terms, max(rows)))
+    unknown = set(rows).difference(scenario.row_numbers or [1])
+    if unknown:
+        bounds.append(_worst_sum(terms, max(unknown)))
     return max(bounds, key=lambda bound: rank(bound.upper))
 
 
@@ -233,13 +236,13 @@ def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) 
 
 def _read(
     item: Any, number: int, unit: str | None
-) -> tuple[str | None, Mechanism, Support | None, tuple[int, ...]]:
-    """Return the column of an item, what was applied, on which support, and rows of a person."""
+) -> tuple[str | None, Mechanism, Support | None, Coding | None, tuple[int, ...]]:
+    """Return the column of an item, what was applied, to which values, and rows of a person."""
     column = None
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
         column, item = item
     if isinstance(item, Channel | DiscreteLaplace):
-        return column, item, item.inputs if isinstance(item, Channel) else None, ()
+        return column, item, item.inputs if isinstance(item, Channel) else None, None, ()
     if not hasattr(item, "applied"):
         raise InputError(
             f"release {number} must be a plan, or (column, mechanism), but a "
@@ -256,17 +259,25 @@ def _read(
         raise InputError(
             f"release {number} is given for the column {column!r}, but its plan is for {own!r}"
         )
-    return column if own is None else own, item.applied, item.support, item.rows_per_person
+    column = column if own is None else own
+    return column, item.applied, item.support, item.coding, item.rows_per_person
 
 
-def _check_fits(made: Mechanism, support: Support | None, axis: Support, number: int) -> None:
-    """Refuse a release that codes its column in another way than the scenario does."""
-    numbers = isinstance(support, Lattice) and isinstance(axis, Lattice)
-    if support is None or support == axis or (numbers and isinstance(made, DiscreteLaplace)):
-        return  # noise on numbers is the same whatever the support
+def _check_fits(
+    made: Mechanism, support: Support | None, axis: Support, number: int, alike: bool
+) -> None:
+    """Refuse a release that codes its column in another way than the scenario does.
+
+    ``alike``: cells are read in the same way. Noise is then the same whatever the support.
+    """
+    noise = isinstance(support, Lattice) and isinstance(axis, Lattice)
+    noise = noise and isinstance(made, DiscreteLaplace)
+    if alike and (support is None or support == axis or noise):
+        return
     raise InputError(
         f"release {number} is for other values than the scenario has: the same levels in the same "
-        "order, or the same numbers for a channel, are needed"
+        "order, or the same numbers for a channel, read from cells in the same way (missing texts, "
+        "step), are needed"
     )
 
 

@@ -42,7 +42,6 @@ class Condition:
 class Claim:
     """A claim that the figure makes, and what was counted."""
 
-    name: str
     text: str
     holds: bool
     found: str
@@ -55,7 +54,6 @@ class FigureOne:
     source: str
     epsilon: Fraction
     age: Fraction
-    bins: int
     range: tuple[Fraction, Fraction]
     rows_used: int
     rows_set_aside: int
@@ -65,7 +63,6 @@ class FigureOne:
     x: list[int]  # the cells of the comonotone coupling
     x_prime: list[int]
     mass: list[float]
-    columns: list[int]  # the x' that have mass
     strict: Condition
     relaxed: Condition
     claims: tuple[Claim, Claim]
@@ -100,11 +97,11 @@ def figure_one(path: Any, epsilon: Number = 1, age: Number = 29) -> FigureOne:
     at_strict, at_relaxed = (condition(coupling, scale, exact) for scale in scales)
     x, x_prime = (view.index[own].tolist() for own in (coupling.first, coupling.second))
     return FigureOne(
-        source=report.source, epsilon=exact, age=limit, bins=BINS, range=(low, high),
+        source=report.source, epsilon=exact, age=limit, range=(low, high),
         rows_used=report.rows_used, rows_set_aside=report.rows_set_aside, counts=counts.tolist(),
         side_columns=columns, side_rows=rows, x=x, x_prime=x_prime,
         mass=[int(m) / coupling.total for m in coupling.mass.tolist()],
-        columns=sorted(set(x_prime)), strict=at_strict, relaxed=at_relaxed,
+        strict=at_strict, relaxed=at_relaxed,
         claims=_claims(at_strict, at_relaxed),
     )  # fmt: skip
 
@@ -138,9 +135,8 @@ def _claims(strict: Condition, relaxed: Condition) -> tuple[Claim, Claim]:
     one = f"at the wasserstein scale {strict.scale!r} no I(x, x') is above 0"
     two = f"at the relaxed scale {relaxed.scale!r} some I(x, x') is above 0, but no sum over x is"
     return (
-        Claim("strict", one, none == 0, f"{none} of {c} cells are above 0"),
+        Claim(one, none == 0, f"{none} of {c} cells are above 0"),
         Claim(
-            "relaxed", two, cells > 0 and sums == 0,
-            f"{cells} of {c} cells and {sums} of {k} sums are above 0",
+            two, cells > 0 and sums == 0, f"{cells} of {c} cells and {sums} of {k} sums are above 0"
         ),
-    )  # fmt: skip
+    )

@@ -19,7 +19,7 @@ from pufferfish.plans.distortion import OBJECTIVES, Distortion
 from pufferfish.plans.sensitivity import Sensitivity, sensitivity_of
 from pufferfish.plans.verify import Guarantee, own_column, verify, with_regions
 from pufferfish.priors.prior import Prior
-from pufferfish.priors.scenario import Scenario
+from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.release.spec import ReleaseOptions, ReleaseSpec
 from pufferfish.support import Lattice
 from pufferfish.tables.rules import Coding, Rules, make_rules
@@ -279,15 +279,16 @@ class Plan(Guarantee):
         """Return whether this plan was computed from a scenario, with the plan's own regions."""
         return with_regions(self, own_column(self, scenario)).digest == self.digest
 
-    def with_sensitivity(self, scenario: Scenario) -> "Plan":
+    def with_sensitivity(self, scenario: Scenario | Prior) -> "Plan":
         """Return the same plan, with what errors of the prior would do to its loss.
 
         Parameters
         ----------
-        scenario : Scenario
+        scenario : Scenario or Prior
             The scenario that the plan was computed from.
         """
-        found = sensitivity_of(own_column(self, scenario), self.applied, self.epsilon_exact)
+        own = own_column(self, as_scenario(scenario))
+        found = sensitivity_of(own, self.applied, self.epsilon_exact)
         return replace(self, sensitivity=found)
 
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:

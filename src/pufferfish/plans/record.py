@@ -160,7 +160,7 @@ def _why_no_certificate(plan: Plan, report: ReleaseReport, spec: ReleaseSpec) ->
         )
     if not plan.certificate.holds:
         return "the plan has none that holds"
-    if spec.min_scale is not None:
+    if getattr(report.mechanism, "scale", None) != plan.scale:
         return "more noise was asked for than the plan's (which never reveals more)"
     if spec.out_of_support == "clamp":
         return "values that the prior holds impossible are moved to possible ones"

@@ -7,6 +7,7 @@ distortion, sensitivity) decide nothing that is released, only what is said of i
 file; one that cannot be read is not there. Sizes are checked before anything is allocated.
 """
 
+import json
 import math
 import sys
 from fractions import Fraction
@@ -186,9 +187,11 @@ def converted(data: Any, kind: type[_T], strict: bool = True) -> _T:
 def _claim(data: Any, kind: Any) -> Any:
     """Return what a file claims, or None where it makes no sense."""
     try:
-        # Not strictly, "inf" is a number.
-        return None if data is None else converted(data, kind, strict=False)
-    except (InputError, OverflowError, RecursionError):
+        # Not strictly, "inf" is a number; "nan" is none that could be written again.
+        claim = None if data is None else converted(data, kind, strict=False)
+        json.dumps(to_json_values(claim), allow_nan=False)
+        return claim
+    except (ValueError, OverflowError, RecursionError):
         return None
 
 

@@ -94,7 +94,7 @@ def verify(
             "not those that the plan was computed from; to judge the plan under them all the same "
             "use --other-prior (other_prior=True)"
         )
-    _check_support(promise, scenario.support, other_prior)
+    _check_support(promise, scenario, other_prior)
     if promise.unit is not None and not any(scenario.strata):
         raise CheckFailed(
             f"the plan is for the rows of one person together (by column {promise.unit!r}), but "
@@ -128,12 +128,13 @@ def with_regions(promise: Guarantee, scenario: Scenario) -> Scenario:
     )
 
 
-def _check_support(promise: Guarantee, theirs: Support, other_prior: bool) -> None:
+def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) -> None:
     """Check that a release codes values as the loss that is recomputed has it."""
-    mine = promise.support
+    mine, theirs = promise.support, scenario.support
     exact = isinstance(promise.applied, Channel) or not other_prior
-    if exact or isinstance(mine, Levels) or isinstance(theirs, Levels):
-        if mine != theirs:
+    alike = not other_prior or scenario.reads_alike(0, promise.coding)
+    if exact or not alike or isinstance(mine, Levels) or isinstance(theirs, Levels):
+        if mine != theirs or not alike:
             raise CheckFailed(
                 "the support of the plan is not that of the prior: a release would code values "
                 "in another way than the one whose loss is recomputed"

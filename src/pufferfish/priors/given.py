@@ -12,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError, listed
-from pufferfish.numbers import IntArray, NotFinite, parse_number, parse_text, show, text_of
+from pufferfish.numbers import (
+    INT64_SAFE,
+    IntArray,
+    NotFinite,
+    parse_number,
+    parse_text,
+    show,
+    text_of,
+)
 from pufferfish.support import Lattice, Product, Support, make_lattice, make_levels
 from pufferfish.tables.rules import by_column, column_name
 
@@ -104,7 +112,8 @@ def read_counts(counts: Mapping[Any, Any], support: Any, order: Any, step: Any) 
 
     def read(name: str, given: Any) -> npt.NDArray[Any]:
         row = _integers(name, given, tuple(map(len, places)), columns)
-        numerators = np.zeros(product.size, dtype=row.dtype)
+        safe = sum(row.tolist()) < INT64_SAFE  # a step may merge values
+        numerators = np.zeros(product.size, dtype=row.dtype if safe else object)
         np.add.at(numerators, flat, row)
         return numerators
 

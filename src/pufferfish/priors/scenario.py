@@ -26,7 +26,7 @@ from pufferfish.priors.ambiguity import (
 from pufferfish.priors.given import support_of
 from pufferfish.priors.prior import Prior, sealed
 from pufferfish.support import Lattice, Product, Support, lattice_of
-from pufferfish.tables.rules import Stratum
+from pufferfish.tables.rules import Coding, Stratum
 
 Pair = tuple[str, str]
 #: With more secrets than this the pairs have to be named.
@@ -117,6 +117,11 @@ class Scenario:
     def row_numbers(self) -> tuple[int, ...]:
         """How many rows one person may have, increasing; empty where each row is a person."""
         return tuple(sorted({stratum.rows for strata in self.strata for stratum in strata}))
+
+    def reads_alike(self, at: int, coding: Coding | None) -> bool:
+        """Return whether a release reads cells of a column as the tables were read, if known."""
+        known = {prior.codings[at].reading for prior in self.priors if prior.codings}
+        return coding is None or known <= {coding.reading}
 
     @cached_property
     def protected(self) -> tuple[str, ...]:

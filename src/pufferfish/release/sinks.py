@@ -78,11 +78,14 @@ def as_text(column: pa.Array) -> pa.LargeStringArray:
     return guarded(cells) if is_text(column.type) else cells
 
 
-def lines(columns: Sequence[pa.LargeStringArray], separator: str, special: str = "") -> pa.Buffer:
-    """Return the bytes of a batch of rows, in quotes what holds a separator or ``special``."""
+def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> pa.Buffer:
+    """Return the bytes of a batch of rows; missing cells are empty.
+
+    What holds any separator, a double quote or a line end is put in double quotes.
+    """
     cells = []
     for column in columns:
-        needs = pc.match_substring_regex(column, f'[{separator}{special}"\r\n]')
+        needs = pc.match_substring_regex(column, '[,;|\t"\r\n]')
         if pc.any(needs).as_py():
             inside = pc.replace_substring(column, '"', '""')
             column = pc.if_else(needs, concatenated('"', inside, '"'), column)
@@ -120,8 +123,7 @@ class TextSink:
         if self.compress:
             # Neither the temporary name nor the time of day belongs in the output.
             self.file = gzip.GzipFile("", "wb", compresslevel=6, fileobj=self.file, mtime=0)
-        names = [guarded(texts([name])) for name in self.columns]
-        self.file.write(lines(names, self.separator, ",;\t|"))  # by which separators are known
+        self.file.write(lines([guarded(texts([name])) for name in self.columns], self.separator))
 
     def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
         """Write a batch of rows: the kept columns by name, and the released values."""

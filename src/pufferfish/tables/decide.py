@@ -219,7 +219,8 @@ def _check_declared(found: Found, used: set[str], names: Sequence[str]) -> None:
     if lost:
         # A slip of the pen is in what was given: its near match is a level of the column.
         unused = sorted(set(names).difference(used))
-        near = [(name, did_you_mean(name, list(lost)[:1000])) for name in unused]
+        some = sorted(lost)[:100]
+        near = ((name, did_you_mean(name, some)) for name in unused[:100])
         slip = next((f"; {name!r} is none{match}" for name, match in near if match), "")
         where = found.first_row(k for k, text in enumerate(found.texts) if text in lost)
         stated = listed(name for name in names if name != MISSING_LEVEL)

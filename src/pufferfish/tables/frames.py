@@ -51,10 +51,9 @@ def open_frame(source: Any) -> FrameTable:
 
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
-    library = type(source).__module__.partition(".")[0]
-    kind = {"polars": "Polars", "pyarrow": "PyArrow"}.get(library, library)
+    kind = type(source).__module__.partition(".")[0]
     # Two columns of one name are looked for before narwhals does, for a clearer message.
-    if kind in ("pandas", "PyArrow"):
+    if kind in ("pandas", "pyarrow"):
         own = "column_names" if isinstance(source, pa.Table) else "columns"
         column_names(getattr(source, own, ()), f"the {kind} dataframe")
     frame = nw.from_native(source, pass_through=True)
@@ -79,7 +78,7 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
         if values.ndim != 1:
             raise InputError(f"values need one dimension, but an array of {values.ndim} was given")
         kind, wide = values.dtype.kind, values.dtype.itemsize > 8
-        foreign = kind in "OcV" or (kind == "f" and wide)  # has no Arrow type
+        foreign = kind in "OcVT" or (kind == "f" and wide)  # has no Arrow type
         if isinstance(values, np.ma.MaskedArray) or foreign:
             return _texts(None if cell is np.ma.masked else cell for cell in values)
         try:
@@ -129,6 +128,6 @@ def _texts(values: Iterable[Any], nan_is_missing: bool = False) -> pa.Array:
             raise InputError("durations have no known unit; turn them into numbers of days")
         text = text_of(value)
         # NaN, NaT and pandas' NA are the objects that are not equal to themselves.
-        lost = text in ("<NA>", "NaT") or (not isinstance(value, str) and text.lower() == "nan")
+        lost = not isinstance(value, str) and text.lower() in ("nan", "nat", "<na>")
         texts.append(None if text == "" or (nan_is_missing and lost) else text)
     return strings(texts)

@@ -96,11 +96,16 @@ class Coding:
                 "value of the support"
             )
 
+    @property
+    def reading(self) -> tuple[frozenset[str], Fraction | None, str, bool]:
+        """What decides which cells have which values, beside which values there are."""
+        step = self.support.step if self.rounds and isinstance(self.support, Lattice) else None
+        return frozenset(self.missing), step, self.decimal, self.missing_as_level
+
     def declared(self) -> Column:
         """Return the declaration under which counting yields exactly this support."""
-        step = self.support.step if self.rounds and isinstance(self.support, Lattice) else None
-        as_level = self.missing_as_level
-        return Column(self.column, self.support, self.missing, step, missing_as_level=as_level)
+        _, step, _, as_level = self.reading
+        return Column(self.column, self.support, self.missing, step, None, as_level)
 
 
 def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[tuple[int, int]]:
