@@ -179,6 +179,13 @@ def test_a_mean_of_values_around_0() -> None:
     shifted = Scenario(Prior.from_counts({"a": [5, 3, 2], "b": [2, 3, 5]}, support=[9, 10, 11]))
     found, moved = (best_for(each, HALF, "mean") for each in (scenario, shifted))
     assert float(found.cost + 100) == pytest.approx(float(moved.cost), rel=1e-7)
+    both = [
+        best_for(Scenario(Prior.from_counts({"a": [30, 20, 7], "b": [10, 20, 1]},
+                                            support=[at, at + 1, at + 5])), HALF, "both")
+        for at in (0, 2000, 10**15)
+    ]  # fmt: skip
+    assert both[0].mechanism.rows.tolist() == both[1].mechanism.rows.tolist()
+    assert both[0].mechanism.rows.tolist() == both[2].mechanism.rows.tolist()
     own = best_for(scenario, HALF, [-1, 0, 1])
     assert float(own.cost) == pytest.approx(float(found.cost), rel=1e-6)
     assert own.labels is not None
@@ -272,7 +279,7 @@ def test_alike_priors_and_single_values_need_no_channel() -> None:
     assert plan.channel is not None
     assert plan.channel.outputs.names == ("{x}", "{y}")  # type: ignore[union-attr]
     alike = Scenario(Prior.from_counts({"a": [5, 5], "b": [3, 3]}, support=[1, 2]))
-    assert float(best_for(alike, HALF, "both").cost) == pytest.approx(3.5)
+    assert float(best_for(alike, HALF, "both").cost) == pytest.approx(3.5, rel=1e-6)
 
 
 # --- Outputs and options ------------------------------------------------------------------------

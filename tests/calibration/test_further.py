@@ -318,3 +318,11 @@ def test_a_channel_to_sets_keeps_its_labels_beside_others(monkeypatch: pytest.Mo
     assert beside.composition.upper == pf.joint_loss(prior, [beside, beside]).upper
     with pytest.raises(CheckFailed, match="beside"):
         pf.calibrate(prior, "0.3", "channel", already=[beside])
+
+
+def test_beside_others_nobody_knows_how_far_a_channel_is_from_the_best() -> None:
+    prior = pf.Prior.from_counts({"a": [30, 20, 10], "b": [10, 20, 30]}, support=["p", "q", "r"])
+    first = pf.calibrate(prior, "0.1")
+    assert first.objective_bound is not None
+    beside = pf.calibrate(prior, "0.5", already=[first])
+    assert (beside.objective_bound, beside.distortion and beside.distortion.gap) == (None, math.inf)

@@ -156,7 +156,7 @@ def test_sets_count_wherever_they_are(plan: pf.Plan, tmp_path: Path) -> None:
     assert plan.estimate(renamed, column="y") == want
     both = renamed.rename({"x (set)": "y (set)"})
     assert plan.estimate(both, column="y") == plan.estimate(both, column="y (set)") == want
-    with pytest.raises(InputError, match="no column 'z' in the Polars dataframe"):
+    with pytest.raises(InputError, match="no column 'z' in the polars dataframe"):
         plan.estimate(frame, column="z")
     alone = plan.estimate(labels)
     for form in (frame.select("x"), labels.to_list()):

@@ -6,6 +6,7 @@ a value drawn from the set that is published, costs neither privacy nor accuracy
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import count
@@ -58,17 +59,18 @@ def best_for(
     the pooled counts of the secrets in the pairs.
     """
     support, (used, notes) = scenario.support, usable(epsilon)
-    name, parts = _statistics(support, statistics)
+    mu = _frequencies(scenario, weights)
+    name, parts, centre = _statistics(support, statistics, mu)
     conditions = read_conditions(support, False, False, min_keep)
     if name == "mean" and conditions.min_keep is not None:
         raise InputError("min_keep is about labels, but best_for='mean' publishes numbers alone")
-    mu = _frequencies(scenario, weights)
     masses = np.array([float(weight) for weight in mu])
     cone, points = (cone_of(each, exponential_below(used)) for each in (
         scenario, scenario.with_rules([None] * len(scenario.priors))
     ))  # fmt: skip
     rays = rays_of(narrower(points, Fraction(1, 2**40)))
-    design = Design(rays, masses, _combined(parts, rays, masses))
+    combined, scale = _combined(parts, rays, masses)
+    design, constant = Design(rays, masses, combined), (centre * scale) ** 2
     found = solve(design)
     least = found.bound
     if scenario.has_region:
@@ -92,17 +94,24 @@ def best_for(
         least = least if scenario.has_region else found.bound
         bound = min(least * (1 - _ROUNDING), objective)
     gap = math.inf if bound is None else objective - bound
-    cost = Fraction(objective)
+    bound = bound and bound + constant * (1 - _ROUNDING)
+    cost = Fraction(objective + constant * (1 + 1e-12))
     return Proposal(
         made, notes=notes, labels=labels, cost=cost, weights=mu,
         distortion=Distortion.of(kept, cost, name, mu, gap, conditions.names, bound),
     )  # fmt: skip
 
 
-def _statistics(support: Support, given: Any) -> tuple[str, list[FloatArray]]:
-    """Return the name of what is asked for, and its matrices, with a row for each value."""
+def _statistics(
+    support: Support, given: Any, mu: Sequence[Fraction]
+) -> tuple[str, list[FloatArray], float]:
+    """Return the name of what is asked for, and its matrices, with a row for each value.
+
+    Values are taken from their mean, exactly, which comes last: J mu = 1, so that a shift by c
+    changes x^T J^-1 x by c^2 alone.
+    """
     if not isinstance(given, str):
-        return "own statistics", [_matrix(support, given)]
+        return "own statistics", [_matrix(support, given)], 0.0
     name = given.strip().lower()
     if name not in STATISTICS:
         known = (KEPT, *STATISTICS)
@@ -111,20 +120,23 @@ def _statistics(support: Support, given: Any) -> tuple[str, list[FloatArray]]:
             f"for {listed(known)}, or for the statistics of a matrix"
         )
     if name == "frequencies":
-        return name, [np.eye(support.size)]
+        return name, [np.eye(support.size)], 0.0
     lattice = lattice_of(support, f"best_for={name!r}, unlike 'frequencies',")
     if support.size == 1:  # whose mean is known
-        return name, [np.eye(1)]
+        return name, [np.eye(1)], 0.0
     if name == "cdf":
-        return name, [np.triu(np.ones((support.size, support.size)))]
-    mean = np.array([[float(value)] for value in lattice.values])
-    return name, [mean] if name == "mean" else [np.eye(support.size), mean]
+        return name, [np.triu(np.ones((support.size, support.size)))], 0.0
+    centre = sum(map(operator.mul, mu, lattice.values), Fraction(0))
+    mean = np.array([[float(value - centre)] for value in lattice.values])
+    parts = [mean] if name == "mean" else [np.eye(support.size), mean]
+    return name, parts, float(centre)
 
 
 def _matrix(support: Support, given: Any) -> FloatArray:
     """Return the matrix of a mapping by values, or of rows of numbers."""
     if isinstance(given, Mapping):
         given = by_value(support, given, "the matrix of statistics", "row")
+    given = given.to_numpy() if hasattr(given, "to_numpy") else given  # a frame lists its columns
     rows = [list(row) if np.ndim(row) else [row] for row in given] if np.iterable(given) else []
     widths = {len(row) for row in rows}
     if len(rows) != support.size or len(widths) != 1 or 0 in widths:
@@ -138,17 +150,19 @@ def _matrix(support: Support, given: Any) -> FloatArray:
     return np.array(read)
 
 
-def _combined(parts: Sequence[FloatArray], rays: FloatArray, mu: FloatArray) -> FloatArray:
-    """Return F; of several parts each over the least noise that it can have, if any."""
+def _combined(
+    parts: Sequence[FloatArray], rays: FloatArray, mu: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return F, of several parts each over its least noise, if any; and the last one's factor."""
     if len(parts) == 1:
-        return parts[0]
-    scaled = []
+        return parts[0], 1.0
+    factors = []
     for part in parts:
         design, sampling = Design(rays, mu, part), float((part**2).sum(axis=1) @ mu)
         least = solve(design, _ROUGHLY).objective
         needed = least - sampling > 1e-6 * (least - design.shift)
-        scaled.append(part / math.sqrt(least - sampling) if needed else part)
-    return np.hstack(scaled)
+        factors.append(1 / math.sqrt(least - sampling) if needed else 1.0)
+    return np.hstack([part * own for part, own in zip(parts, factors, strict=True)]), factors[-1]
 
 
 def _frequencies(scenario: Scenario, weights: Any) -> tuple[Fraction, ...]:

@@ -129,7 +129,8 @@ def solve(design: Design, near: float = _NEAR_STEPS) -> Solution:
     few = len(design.rays) <= MOST_NEWTON
     w, bound = _multiplied(design, _FIRST_STEPS if few else _MOST_STEPS, near)
     if few:
-        w, bound = _newton(design, w, design.rays.T, np.ones(design.size))
+        ends = np.ones(design.size)
+        w, bound = _newton(design, w, design.rays.T, ends, ends)
     return _pruned(design, w, bound)
 
 
@@ -161,7 +162,8 @@ def labelled(
     kept = copies.rays.T * eye[:, names]
     a = np.block([[copies.rays.T, 0 * eye], [kept, -eye]])
     over = np.maximum(kept @ start - wanted, 1e-6)
-    w, own = _newton(copies, np.append(start, over), a, np.repeat([1, wanted], design.size))
+    ends, asked = (np.repeat([1, end], design.size) for end in (wanted, float(least)))
+    w, own = _newton(copies, np.append(start, over), a, ends, asked)
     bound = max(found.bound, own) if len(at) == len(rows) else found.bound
     better = _pruned(design, np.bincount(at, w, len(rays)).astype(float), bound)
     return better, _labels(better.rays, mu, better.weights)
@@ -239,11 +241,12 @@ def _projected(design: Design, c: FloatArray, nu: FloatArray) -> tuple[FloatArra
 
 
 def _newton(
-    design: Design, w: FloatArray, a: FloatArray, ends: FloatArray
+    design: Design, w: FloatArray, a: FloatArray, ends: FloatArray, asked: FloatArray
 ) -> tuple[FloatArray, float]:
     """Minimise the objective with a barrier for w >= 0, where a w = ends; return w and a bound.
 
-    The barrier falls with each good step. Variables beyond the rays have no objective.
+    The bound is that of a w = ``asked``. The barrier falls with each good step. Variables beyond
+    the rays have no objective.
     """
     count, size = len(design.rays), design.size
     w = np.maximum(w, 1e-12 * w.max())
@@ -267,7 +270,7 @@ def _newton(
         y, total = (nu @ a)[:count], float(nu @ ends)
         if y.min() > 0 and total > 0:
             best = max(best, found**2 / (total * float((h / y).max())))
-            bound = max(bound, design.bound(own, y, total))
+            bound = max(bound, design.bound(own, y, float(nu @ asked)))
         length = min(1.0, 0.95 / max(-float(change.min()), 1e-300))
         w = w * (1 + length * change)
         if found - best <= _NEAR * found:

@@ -6,6 +6,7 @@ has a root of its own. A channel, and noise that is not the least, is calibrated
 its own, the largest that fits.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -80,7 +81,10 @@ def further_release(
         made = method.calibrate(scenario, own, **{**options, **more})
         proposal = made if isinstance(made, Proposal) else Proposal(made)
         bound = before.with_release(at, proposal.mechanism).bound()
-        return replace(proposal, bound=bound) if bound.at_most(epsilon) else None
+        known = proposal.distortion  # how far from the best one beside others nobody knows
+        known = known and replace(known, gap=math.inf, bound=None)
+        made = replace(proposal, bound=bound, distortion=known)
+        return made if bound.at_most(epsilon) else None
 
     found = per_release_epsilon(epsilon, fitting, _TRIES if left else 1)
     small = isinstance(method, ChannelMethod) and alone.support.size <= _MOST_LOCAL

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from numpy.linalg import LinAlgError
+
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.l1 import l1
 from pufferfish.calibration.one_sided import one_sided
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.relaxed import relaxed
 from pufferfish.calibration.wasserstein import wasserstein
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
@@ -78,7 +80,13 @@ def _channel(scenario: Scenario, epsilon: Fraction, **options: Any) -> Proposal:
         return channel(scenario, epsilon, **options)
     from pufferfish.calibration.best_for import best_for as best_channel
 
-    return best_channel(scenario, epsilon, best_for, **options)
+    try:
+        return best_channel(scenario, epsilon, best_for, **options)
+    except (ArithmeticError, LinAlgError):
+        raise PufferfishError(
+            "the best channel for these estimates is beyond what doubles can find; take a larger "
+            "epsilon, fewer values, or best_for='kept' (--best-for kept)"
+        ) from None
 
 
 Method = NoiseMethod | ChannelMethod

@@ -76,14 +76,16 @@ class Result:
         ratio = np.inf if found.noise_to_spread is None else found.noise_to_spread
         # One constant for everybody, the mean, has an error of the spread.
         near = ratio < 1 or (plan.keep_rate or 0) > found.constant + 1e-9
-        if plan.unchanged or (near and p[self.gone].sum() <= 0.5):
-            return "values"
+        near = near and p[self.gone].sum() <= 0.5
         error, spread = found.mean_error, found.spread
         if spread is None:
             error, spread = found.share_error, np.sqrt((p * (1 - p)).mean())
+        close = error is not None and error < _CLOSE * spread
+        if plan.unchanged or (near and (plan.objective is None or (close and plan.labels))):
+            return "values"
         if error is None:  # a channel that merges levels, or an unknown number of rows
             return "averages" if plan.channel is None and ratio < _NOISY else ""
-        return "averages" if error < _CLOSE * spread else ""
+        return "averages" if close else ""
 
     @property
     def reduction_vs_wasserstein(self) -> float | None:
