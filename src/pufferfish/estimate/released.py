@@ -12,7 +12,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import Estimate, by_matrix, by_moments
@@ -24,7 +23,7 @@ from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import lattice_of
 from pufferfish.tables.canonical import canonical
-from pufferfish.tables.frames import raw_cells
+from pufferfish.tables.frames import known, raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import distinct, one_array, texts_of
 
@@ -54,11 +53,8 @@ def estimate_released(released: Any, spec: ReleaseSpec, *, column: str | None = 
 
 def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, dict[str, int]]:
     """Return what messages call the released column, and its rows by canonical text."""
-    if isinstance(released, pa.RecordBatch):
-        released = pa.Table.from_batches([released])
-    known = nw.from_native(released, allow_series=True, pass_through=True)
     text_file = False
-    if isinstance(released, str | Path) or isinstance(known, nw.DataFrame | nw.LazyFrame):
+    if isinstance(released, str | Path) or isinstance(known(released), nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
         text_file = table.is_text_file
         if column is None and spec.coding is not None:

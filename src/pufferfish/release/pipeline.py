@@ -15,7 +15,7 @@ from pufferfish.files import PendingFile, checked_target
 from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import explained, sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec
-from pufferfish.tables.frames import raw_cells
+from pufferfish.tables.frames import known, raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import BATCH_ROWS, integers
 
@@ -43,9 +43,9 @@ class Prepared:
         inputs: Sequence[str | Path] = (),
     ) -> None:
         self._sink, self._output, self._force = sink_for(output), str(output), force
-        known = nw.from_native(source, pass_through=True)
-        if isinstance(known, nw.LazyFrame):  # its rows must come in one order in both passes
-            source = known.collect().to_native()
+        frame = known(source)
+        if isinstance(frame, nw.LazyFrame):  # its rows must come in one order in both passes
+            source = frame.collect().to_native()
         table = open_table(source)
         self._target = checked_target(output, force, [table.path, *inputs])
         if seed is not None and "test" not in self._target.name.lower():
@@ -125,11 +125,9 @@ def release_any(
         raise InputError(
             f"{str(values)!r} names a file: say where its release goes, with output='...'"
         )
-    if isinstance(values, pa.RecordBatch):
-        values = pa.Table.from_batches([values])
-    known = nw.from_native(values, allow_series=True, pass_through=True)
-    if isinstance(known, nw.DataFrame | nw.LazyFrame):
-        return _release_frame(known, spec, keep, seed)
+    frame = known(values)
+    if isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        return _release_frame(frame, spec, keep, seed)
     if keep:
         raise InputError("columns can be kept of a dataframe, but not of an array")
     if spec.unit is not None:
@@ -139,8 +137,8 @@ def release_any(
         )
     batches = pa.table({"x": raw_cells(values)}).to_batches(max_chunksize=BATCH_ROWS)
     released, _ = _in_memory(Reader(spec, seed=seed), batches)
-    if isinstance(known, nw.Series):
-        return _series(known.name, released, known).to_native()
+    if isinstance(frame, nw.Series):
+        return _series(frame.name, released, frame).to_native()
     return released
 
 
