@@ -43,7 +43,7 @@ def referee_of_saved_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
     scenarios: dict[str, Any] = {}
     judged: set[Any] = set()
-    made, save = Plan.of.__func__, Plan.save  # type: ignore[attr-defined]
+    made, save = Plan.of.__func__, Plan.save  # type: ignore[attr-defined]  # a class method
     folder = tmp_path_factory.mktemp("referee")
 
     def remembering(cls: type[Plan], scenario: Any, *given: Any, **claims: Any) -> Plan:

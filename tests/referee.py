@@ -151,7 +151,7 @@ def number(text: str, decimal: str) -> Fraction | None:
 def rows_of(table: Path, delimiter: str | None = None) -> Iterator[dict[str, str]]:
     """Yield the rows of a text file, cells trimmed."""
     opened = gzip.open if table.suffix == ".gz" else open
-    with opened(table, "rt", encoding="utf-8-sig", newline="") as file:  # type: ignore[operator]
+    with opened(table, "rt", encoding="utf-8-sig", newline="") as file:  # type: ignore[operator]  # gzip.open or open
         header = file.readline()
         found = [mark for mark in ",;\t|" if mark in header]
         file.seek(0)

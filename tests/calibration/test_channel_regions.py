@@ -77,6 +77,6 @@ def test_side_conditions_hold_with_regions() -> None:
     for rule in ({"confidence": "0.9"}, {"tv_radius": "0.05"}):
         scenario = Scenario(SOME.with_region(**rule))
         for options in ({"invariant": True}, {"unbiased": True}, {"min_keep": "0.2"}):
-            solution = channel(scenario, HALF, **options)  # type: ignore[arg-type]
+            solution = channel(scenario, HALF, **options)  # type: ignore[arg-type]  # mixed kinds
             assert is_private(scenario, solution.mechanism, HALF)
             assert len(solution.distortion.conditions) == 1

@@ -83,13 +83,13 @@ def test_mutant_the_mixture_is_too_small(
     options: dict[str, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of what is needed, or nothing, and the definition rejects the channel."""
-    assert is_private(SOME, channel(SOME, HALF, **options).mechanism, HALF)  # type: ignore[arg-type]
+    assert is_private(SOME, channel(SOME, HALF, **options).mechanism, HALF)  # type: ignore[arg-type]  # mixed kinds
     honest = channel_repair.needed_mixture
     for part in (2, 10**9):
         monkeypatch.setattr(
             channel_repair, "needed_mixture", lambda *given, part=part: honest(*given) // part
         )
-        wrong = channel(SOME, HALF, **options)  # type: ignore[arg-type]
+        wrong = channel(SOME, HALF, **options)  # type: ignore[arg-type]  # mixed kinds
         assert not is_private(SOME, wrong.mechanism, HALF)
 
 
@@ -158,7 +158,7 @@ def test_mutant_a_side_condition_is_left_out_of_the_program(
     monkeypatch.setattr(channel_program, "_add_conditions", lambda *_: None)
     for options in ({"invariant": True}, {"unbiased": True}):
         with pytest.raises(PufferfishError, match="too far from"):
-            channel(SOME, HALF, **options)  # type: ignore[arg-type]
+            channel(SOME, HALF, **options)  # type: ignore[arg-type]  # mixed kinds
 
 
 # --- Values that no protected secret can take ---------------------------------------------------

@@ -117,7 +117,7 @@ def test_ties_are_exact() -> None:
 def test_mutant_float_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cumulative sums of floats move a sliver across the whole range."""
 
-    def floats(ends, factor, divisor):  # type: ignore[no-untyped-def]
+    def floats(ends, factor, divisor):  # type: ignore[no-untyped-def]  # a mutant
         return np.cumsum(np.diff(ends, prepend=0) / divisor) * factor, np.zeros(len(ends))
 
     monkeypatch.setattr(module, "_quotients", floats)

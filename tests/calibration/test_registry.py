@@ -34,7 +34,7 @@ def test_names() -> None:
     with pytest.raises(InputError, match="did you mean 'wasserstein'"):
         method_named("waserstein")
     with pytest.raises(InputError, match="no mechanism 3"):
-        method_named(3)  # type: ignore[arg-type]
+        method_named(3)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_levels_without_an_order_have_a_channel_only() -> None:

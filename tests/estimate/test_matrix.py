@@ -136,7 +136,7 @@ def test_what_cannot_be_told_is_none():
     assert found.noise_to_spread is None
     no_rows = expected_errors(NUMBERS, DiscreteLaplace(1.0, Fraction(1)), np.ones(4), 0)
     assert (no_rows.mean_error, no_rows.share_error) == (None, None)
-    assert no_rows.noise_to_spread == pytest.approx(no_rows.noise / no_rows.spread)  # type: ignore[operator]
+    assert no_rows.noise_to_spread == pytest.approx(no_rows.noise / no_rows.spread)  # type: ignore[operator]  # numbers here
     one = make_lattice([Fraction(7)])
     still = expected_errors(one, DiscreteLaplace(0.0, Fraction(1)), np.ones(1), 4)
     assert (still.noise_to_spread, still.mean_error, still.share_error) == (0, 0, 0)

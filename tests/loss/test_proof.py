@@ -123,7 +123,7 @@ def test_adversaries_are_not_mixed(arithmetic: str) -> None:
     scenario = scenario_of({"a": {0: 1}, "b": {0: 1}}, {"a": {5: 1}, "b": {5: 1}})
     for scale in (0.0, 1.0):
         assert privacy_loss(scenario, scale=scale) == 0
-    assert certify(scenario_of(*NEAR_AND_FAR), 2.0).witness.adversary == 1  # type: ignore[union-attr]
+    assert certify(scenario_of(*NEAR_AND_FAR), 2.0).witness.adversary == 1  # type: ignore[union-attr]  # there is one
 
 
 def test_without_noise(arithmetic: str) -> None:
@@ -344,7 +344,7 @@ def test_a_channel_needs_a_row_for_every_value() -> None:
 @pytest.mark.parametrize("scale", [-1, "x", math.nan, None])
 def test_wrong_scales(scale: object) -> None:
     with pytest.raises(InputError, match="scale"):
-        privacy_loss(scenario_of(THEORY), scale=scale)  # type: ignore[arg-type]
+        privacy_loss(scenario_of(THEORY), scale=scale)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_grids_that_are_too_large_take_worst_cases(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,14 +401,14 @@ HOW = st.sampled_from([0.0, 0.3, 1.0, 4.0, 30.0]) | st.lists(ROW, min_size=5, ma
 @given(robust(), HOW)
 @settings(max_examples=40)
 def test_regions_enclose_every_extreme_distribution(case: Robust, how: object) -> None:
-    check_region(case, how)  # type: ignore[arg-type]
+    check_region(case, how)  # type: ignore[arg-type]  # mixed kinds
 
 
 @pytest.mark.slow
 @given(robust(most=5), HOW)
 @settings(max_examples=100)
 def test_regions_often(case: Robust, how: object) -> None:
-    check_region(case, how)  # type: ignore[arg-type]
+    check_region(case, how)  # type: ignore[arg-type]  # mixed kinds
 
 
 def test_a_robust_loss_that_equals_epsilon_is_decided_in_rationals() -> None:
@@ -479,7 +479,7 @@ def test_people_whose_grid_is_too_large_count_with_the_worst_case(
 ) -> None:
     everybody = {"a": [(0,), (0, 1), (1, 3)], "b": [(1,), (3, 1), (1, 1)]}
     scenario = known_people(one_column(everybody), VALUES)
-    assert loss_bound(scenario, {0: [noise(6.0)]}).upper < 1  # type: ignore[operator]
+    assert loss_bound(scenario, {0: [noise(6.0)]}).upper < 1  # type: ignore[operator]  # finite here
     for owner, name, cells in ((problem, "LARGEST_STRATUM", 6), (proof, "_LAST_BALL_CELLS", 10)):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, cells)
@@ -519,7 +519,7 @@ def test_mutant_a_pass_that_drops_one_direction() -> None:
     scan = rounding.scan
 
     def forwards(*args: object, inclusive: bool) -> np.ndarray:
-        passed = scan(*args, inclusive=inclusive)  # type: ignore[arg-type]
+        passed = scan(*args, inclusive=inclusive)  # type: ignore[arg-type]  # mixed kinds
         return passed if inclusive else passed * 0
 
     caught(lambda: in_doubles(LEFT_HEAVY, 2.0), "scan", rounding, forwards)
@@ -614,7 +614,7 @@ def test_mutant_merged_by_the_smallest_noise_alone() -> None:
     )
 
     def least(*args: object) -> kernel.Axis:
-        axis = honest(*args)  # type: ignore[arg-type]
+        axis = honest(*args)  # type: ignore[arg-type]  # mixed kinds
         rates = [1 / Fraction(m.scale) for m in axis.mechanisms if isinstance(m, DiscreteLaplace)]
         return replace(axis, rate=max(rates))
 
@@ -626,7 +626,7 @@ def test_mutant_rows_of_one_person_taken_one_by_one() -> None:
     everybody = {"a": [(0, 1), (1, 0)], "b": [(0, 0), (1, 1)]}
 
     def rows_only(scenario: Scenario, releases: object, limit: int = 0) -> tuple[list, int]:
-        problems, _ = honest(scenario, releases, problem.LARGEST_GRID)  # type: ignore[arg-type]
+        problems, _ = honest(scenario, releases, problem.LARGEST_GRID)  # type: ignore[arg-type]  # mixed kinds
         return problems[:1], 0
 
     honest = problem.problems_of

@@ -26,7 +26,7 @@ def test_noise_is_exact() -> None:
     noise = DiscreteLaplace(10.0, Fraction(1, 10))
     assert worst_case(noise, TENTHS) == Fraction(1, 10)
     # Ten times a tenth is one.
-    assert 10 * worst_case(noise, TENTHS) == 1  # type: ignore[operator]
+    assert 10 * worst_case(noise, TENTHS) == 1  # type: ignore[operator]  # finite here
     assert worst_case(DiscreteLaplace(0.0, ONE), TENTHS) is None
     assert worst_case(DiscreteLaplace(10.0, ONE), TENTHS) is None  # a step that misses a value
     levels = make_levels(["lo", "mid", "hi"], order=["lo", "mid", "hi"])

@@ -79,7 +79,7 @@ def test_the_stream_of_a_seed_stays_what_it_is() -> None:
     assert seeded_entropy(0)(4).hex() == "6b27270e"
     for seed in ("1", 1.0, None, True):
         with pytest.raises(InputError, match="seed must be an integer"):
-            seeded_entropy(seed)  # type: ignore[arg-type]
+            seeded_entropy(seed)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize("scale", [1e-300, 0.5, 1e6])

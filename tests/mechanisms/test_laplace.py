@@ -171,7 +171,7 @@ def test_a_mechanism_is_a_frozen_value() -> None:
     assert isinstance(mechanism.step, Fraction)
     assert isinstance(DiscreteLaplace(np.float64(2), ONE).scale, float)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        mechanism.scale = 1.0  # type: ignore[misc]
+        mechanism.scale = 1.0  # type: ignore[misc]  # frozen
 
 
 @pytest.mark.parametrize("scale", [2.0**57 * 1.0000001, 1e18, 1e300])

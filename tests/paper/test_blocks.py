@@ -42,7 +42,7 @@ def original_rows(name: str) -> list[tuple[str, str]]:
     file_name = {"student": "student-por.csv", "bank": "bank-full.csv.gz"}[name]
     opener = gzip.open if file_name.endswith(".gz") else open
     block = paper.block(name)
-    with opener(require_shared("data", file_name), "rt", newline="") as file:  # type: ignore[operator]
+    with opener(require_shared("data", file_name), "rt", newline="") as file:  # type: ignore[operator]  # gzip.open or open
         return [(r[block.secret], r[block.public]) for r in csv.DictReader(file, delimiter=";")]
 
 

@@ -115,7 +115,7 @@ def test_a_decimal_comma_needs_the_option(tmp_path: Path, mark: str) -> None:
 
     path = made("1,5", "2", "-0,125", "1e1", "")
     assert "--decimal ," in refused(path)
-    assert [float(v) for v in values(count(path, decimal=","))] == [-0.125, 1.5, 2, 10]  # type: ignore[arg-type]
+    assert [float(v) for v in values(count(path, decimal=","))] == [-0.125, 1.5, 2, 10]  # type: ignore[arg-type]  # mixed kinds
     assert count(path, decimal=",").codings[0].decimal == ","
     for cells in (("1,5", "k.A.", "2,5"), ("1,200", "1,201"), ("1,234,567.5",), ("low", "1,5")):
         assert "--decimal ," in refused(made(*cells))
@@ -569,7 +569,7 @@ def test_columns_keep_their_own_cleaning() -> None:
         ("b", "1.6", "hi", "4"), ("?", "1", "lo", "4"), ("c", "1", "lo", "4"),
         ("a", "2", "lo", "4"),
     ]  # fmt: skip
-    table = as_table(rows, ("s", "x", "z", "n"))  # type: ignore[arg-type]
+    table = as_table(rows, ("s", "x", "z", "n"))  # type: ignore[arg-type]  # any four
     found = count(
         table, public=[" z", "x", "n "], order={"z": ["lo", "mid", "hi"]}, step={"x": "1"},
         missing={"z": ["?"], "n": ["-9"], "s": "?"}, exclude_secrets=["c"],

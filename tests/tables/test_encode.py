@@ -359,7 +359,7 @@ def test_mutant_that_encodes_blanks_as_missing_is_caught(
 
     def forgets(self: Encoder, given: Any) -> Any:
         result = honest(self, given)
-        level = self.coding.support.names.index(MISSING_LEVEL)  # type: ignore[union-attr]
+        level = self.coding.support.names.index(MISSING_LEVEL)  # type: ignore[union-attr]  # levels here
         result.atoms[result.atoms == level] = -1
         return result
 

@@ -22,7 +22,7 @@ from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import ChannelMethod, Method, NoiseMethod
 from pufferfish.calibration.root import noise_up, raised
 from pufferfish.errors import CheckFailed, InputError, counted
-from pufferfish.loss.composition import Composition, worst_sum
+from pufferfish.loss.composition import Composition, unknown_rows, worst_sum
 from pufferfish.numbers import show
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -117,7 +117,7 @@ def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list
         step = lattice_of(before.scenario.product.axes[at]).step
         rates[at] = rates.get(at, Fraction(0)) + step / ratio
     known = epsilon - (worst_sum(before.others, most_rows(before)).upper or 0)
-    unknown = max({*before.rows} - {1, *before.scenario.row_numbers}, default=0)
+    unknown = unknown_rows(before.scenario, before.rows)
     factor = least_factor(before.scenario, rates, before.releases, known, left, unknown)
     return _proved(before, wanted, epsilon, factor)
 

@@ -78,8 +78,8 @@ def open_dataset(
     parse_budget(given["budget"])
     source = open_table(table, delimiter=delimiter)
     source.column(given["secret"])
-    identity_of(source)
     if not os.path.lexists(home_expanded(Path(books))):
+        identity_of(source)  # it can be read to its end
         Ledger.create(books)
         print_lines([f"{books}: made, readable by you alone"])
     print_lines([_dataset_words(Ledger.open(books).dataset(dataset, source, **given))])

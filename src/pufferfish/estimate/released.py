@@ -13,7 +13,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import Estimate, by_matrix, by_moments
@@ -25,7 +24,7 @@ from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec, set_column
 from pufferfish.support import Support, lattice_of
 from pufferfish.tables.canonical import canonical
-from pufferfish.tables.frames import raw_cells
+from pufferfish.tables.frames import known, raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table, distinct, one_array, texts_of
 
@@ -66,12 +65,9 @@ def estimate_released(
 def _read(
     released: Any, spec: ReleaseSpec, column: str | None
 ) -> tuple[str, dict[str, int], ReleaseSpec]:
-    """Return the column that counts (its name, rows by text), and the spec that fits it."""
-    if isinstance(released, pa.RecordBatch):
-        released = pa.Table.from_batches([released])
-    known = nw.from_native(released, allow_series=True, pass_through=True)
+    """Return what messages call the released column, its rows by text, and the spec that fits."""
     text_file = False
-    if isinstance(released, str | Path) or isinstance(known, nw.DataFrame | nw.LazyFrame):
+    if isinstance(released, str | Path) or isinstance(known(released), nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
         text_file = table.is_text_file
         name = _column(table, spec, column)

@@ -171,10 +171,15 @@ def compose(
     mixed = _mixture(scenario, terms, known, limit)
     if mixed is not None and rank(mixed.upper) <= rank(bounds[0].upper):
         bounds = [mixed]
-    unknown = set(rows).difference(scenario.row_numbers or [1])
+    unknown = unknown_rows(scenario, rows)
     if unknown:
-        bounds.append(_worst_sum(terms, max(unknown)))
+        bounds.append(_worst_sum(terms, unknown))
     return max(bounds, key=lambda bound: rank(bound.upper))
+
+
+def unknown_rows(scenario: Scenario, rows: Iterable[int]) -> int:
+    """Return the largest of some numbers of rows of one person that a scenario lacks, or 0."""
+    return max(set(rows).difference(scenario.row_numbers or [1]), default=0)
 
 
 class _Term(NamedTuple):

@@ -22,7 +22,7 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.release.spec import ReleaseOptions, ReleaseSpec
 from pufferfish.support import Lattice
-from pufferfish.tables.rules import Coding, Rules, make_rules
+from pufferfish.tables.rules import Coding, make_rules
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -91,8 +91,11 @@ class Plan(Guarantee):
         certificate: Certificate,
         **claims: Any,
     ) -> "Plan":
-        """Return the plan of a mechanism; ``claims`` are all that is known besides the scenario."""
-        rules, coding = _common_coding(scenario)
+        """Return the plan of a mechanism that was calibrated for a scenario of one column.
+
+        ``claims`` are distortion, sensitivity, composition, and notes on the mechanism.
+        """
+        rules, coding = scenario.common_reading()
         if rules is not None:
             claims |= {
                 "coding": coding,
@@ -405,19 +408,3 @@ class Plan(Guarantee):
             released, self.spec(**options), column=column, quantiles=quantiles, bins=bins,
             simplex=simplex,
         )  # fmt: skip
-
-
-def _common_coding(scenario: Scenario) -> tuple[Rules | None, Coding | None]:
-    """Return how the tables of all priors were read; nothing where one was given."""
-    rules = [prior.rules for prior in scenario.priors if prior.rules is not None]
-    if len(rules) < len(scenario.priors):
-        return None, None
-    # What values there are the scenario knows of all of them together.
-    free: dict[str, Any] = {"order": None, "support": None}
-    ways = {replace(each, columns=(replace(each.columns[0], **free),)) for each in rules}
-    if len(ways) > 1:
-        raise InputError(
-            "the tables of the priors were read with different options (columns, missing texts, "
-            "step, ...); a release can follow only one, so read all tables in the same way"
-        )
-    return rules[0], replace(scenario.priors[0].codings[0], support=scenario.support)

@@ -26,7 +26,7 @@ from pufferfish.priors.ambiguity import (
 from pufferfish.priors.given import support_of
 from pufferfish.priors.prior import Prior, sealed
 from pufferfish.support import Lattice, Product, Support, lattice_of
-from pufferfish.tables.rules import Coding, Stratum
+from pufferfish.tables.rules import Coding, Rules, Stratum
 
 Pair = tuple[str, str]
 #: With more secrets than this the pairs have to be named.
@@ -117,6 +117,22 @@ class Scenario:
     def row_numbers(self) -> tuple[int, ...]:
         """How many rows one person may have, increasing; empty where each row is a person."""
         return tuple(sorted({stratum.rows for strata in self.strata for stratum in strata}))
+
+    def common_reading(self) -> tuple[Rules | None, Coding | None]:
+        """Return how the tables of all priors were read; nothing where one was given."""
+        rules = [prior.rules for prior in self.priors if prior.rules is not None]
+        if len(rules) < len(self.priors):
+            return None, None
+        # What values there are the scenario knows of all of them together.
+        free: dict[str, Any] = {"order": None, "support": None}
+        ways = {replace(each, columns=(replace(each.columns[0], **free),)) for each in rules}
+        if len(ways) > 1:
+            raise InputError(
+                "the tables of the priors were read with different options (columns, missing "
+                "texts, step, ...); a release can follow only one, so read all tables in the same "
+                "way"
+            )
+        return rules[0], replace(self.priors[0].codings[0], support=self.support)
 
     def reads_alike(self, at: int, coding: Coding | None) -> bool:
         """Return whether a release reads cells of a column as the tables were read, if known."""

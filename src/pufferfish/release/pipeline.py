@@ -16,7 +16,7 @@ from pufferfish.numbers import checked_flag
 from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import explained, sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
-from pufferfish.tables.frames import raw_cells
+from pufferfish.tables.frames import known, raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import BATCH_ROWS, integers, strings
 
@@ -44,9 +44,9 @@ class Prepared:
         inputs: Sequence[str | Path] = (),
     ) -> None:
         self._sink, self._output, self._force = sink_for(output), str(output), force
-        known = nw.from_native(source, pass_through=True)
-        if isinstance(known, nw.LazyFrame):  # its rows must come in one order in both passes
-            source = known.collect().to_native()
+        frame = known(source)
+        if isinstance(frame, nw.LazyFrame):  # its rows must come in one order in both passes
+            source = frame.collect().to_native()
         table = open_table(source)
         self._target = checked_target(output, force, [table.path, *inputs])
         if seed is not None and "test" not in self._target.name.lower():
@@ -130,11 +130,9 @@ def release_any(
         raise InputError(
             f"{str(values)!r} names a file: say where its release goes, with output='...'"
         )
-    if isinstance(values, pa.RecordBatch):
-        values = pa.Table.from_batches([values])
-    known = nw.from_native(values, allow_series=True, pass_through=True)
-    if isinstance(known, nw.DataFrame | nw.LazyFrame):
-        return _release_frame(known, spec, keep, seed)
+    frame = known(values)
+    if isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        return _release_frame(frame, spec, keep, seed)
     if keep:
         raise InputError("columns can be kept of a dataframe, but not of an array")
     if spec.unit is not None:
@@ -147,10 +145,10 @@ def release_any(
     if checked_flag(sets, "sets") and reader.post.sets is None:
         raise InputError("sets=True is for channels that publish sets of values beside labels")
     released, _ = _in_memory(reader, batches)
-    if isinstance(known, nw.Series):
-        names = known.name, known.name and set_column(known.name)
+    if isinstance(frame, nw.Series):
+        names = frame.name, frame.name and set_column(frame.name)
         both = zip(names, released, strict=False)
-        released = [_series(name, values, known).to_native() for name, values in both]
+        released = [_series(name, values, frame).to_native() for name, values in both]
     return tuple(released) if sets else released[0]
 
 

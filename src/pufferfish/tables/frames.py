@@ -45,8 +45,8 @@ class FrameTable(Table):
         return [_cells_of_series(s, f"column {name!r} of {self.name}") for name, s in series]
 
 
-def open_frame(source: Any) -> FrameTable:
-    """Return the table of a dataframe."""
+def known(source: Any) -> Any:
+    """Return what narwhals makes of a dataframe or a series, and anything else as it is."""
     import narwhals as nw
 
     if isinstance(source, pa.RecordBatch):
@@ -56,13 +56,20 @@ def open_frame(source: Any) -> FrameTable:
     if kind in ("pandas", "pyarrow"):
         own = "column_names" if isinstance(source, pa.Table) else "columns"
         column_names(getattr(source, own, ()), f"the {kind} dataframe")
-    frame = nw.from_native(source, pass_through=True)
+    return nw.from_native(source, allow_series=True, pass_through=True)
+
+
+def open_frame(source: Any) -> FrameTable:
+    """Return the table of a dataframe."""
+    import narwhals as nw
+
+    frame = known(source)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise InputError(
             "a table is the path of a file or a dataframe (pandas, Polars, PyArrow, ...) with "
             f"named columns, but an object of type {type(source).__name__} was given"
         )
-    return FrameTable(frame, kind)
+    return FrameTable(frame, type(source).__module__.partition(".")[0])
 
 
 def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
