@@ -222,11 +222,42 @@ def test_a_channel_beside_noise() -> None:
     out = [pf.calibrate(prior, "2/5")]
     plan = pf.calibrate(prior, 1, "channel", already=out)
     assert pf.joint_loss(prior, [*out, plan]).at_most(Fraction(1))
-    assert any("epsilon of its own" in note for note in plan.notes)
+    assert float(pf.joint_loss(prior, [*out, plan])) == pytest.approx(1, abs=1e-6)
+    assert not plan.notes
     with pytest.raises(CheckFailed, match="beside"):
         pf.calibrate(prior, "1/5", "channel", already=out)
     free = pf.calibrate(prior, 1, "channel", already=[])
     assert free.cost == pf.calibrate(prior, 1, "channel").cost
+
+
+@pytest.mark.parametrize("best_for", ["kept", "frequencies", "mean"])
+@pytest.mark.parametrize("seed", range(6))
+def test_channels_are_fitted_to_previous_outputs(
+    seed: int, best_for: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No channel for an epsilon of its own, nor one for any prior, does better beside others."""
+    rng = np.random.default_rng(seed)
+    counts = {s: rng.integers(1, 60, (4, 2)) for s in "abc"[: 2 + seed % 2]}
+    prior = pf.Prior.from_counts(counts, support={"x": [0, 1, 2, 5], "z": ["p", "q"]})
+    if seed < 2:
+        prior = pf.Prior.from_counts({s: c[:, 0] for s, c in counts.items()}, support=[0, 1, 2, 5])
+        out: list[Any] = [("x", noise(9.0)), ("x", pf.calibrate(prior, "0.1", "channel"))]
+    else:
+        out = [("x", noise(8.0)), ("z", pf.calibrate(prior, "0.1", column="z"))]
+    out.append(("y", pf.calibrate(pf.Prior.from_counts(
+        {"A": [5, 3], "B": [3, 5]}, support={"y": [0, 1]}), "0.01")))  # fmt: skip
+    epsilon = float(pf.joint_loss(prior, out)) + 0.3
+    how: Any = {"column": "x", "best_for": best_for, "already": out}
+    fitted = pf.calibrate(prior, epsilon, "channel", **how)
+    assert pf.joint_loss(prior, [*out, ("x", fitted)]).at_most(Fraction(epsilon))
+    assert not fitted.notes
+    monkeypatch.setattr(module, "_MOST_POSTERIORS", 0)
+    other = pf.calibrate(prior, epsilon, "channel", **how)
+    assert other.notes
+    assert fitted.cost is not None
+    assert other.cost is not None
+    assert fitted.cost <= other.cost * (1 + 1e-6)
+    assert seed > 1 or other.cost > fitted.cost * (1 + 1e-3)
 
 
 # Rows of one person ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import numpy as np
 from pufferfish.calibration.channel import cone_of, exponential_below, usable
 from pufferfish.calibration.channel_options import by_value, read_conditions, read_weights
 from pufferfish.calibration.channel_repair import exact_columns, narrower
+from pufferfish.calibration.channel_task import Sets
 from pufferfish.calibration.design import Design, labelled, solve
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.rays import rays_of
@@ -49,6 +50,7 @@ def best_for(
     *,
     min_keep: object = None,
     weights: Sequence[object] | Mapping[Any, object] | None = None,
+    beside: Sets | None = None,
 ) -> Proposal:
     """Return the private channel under which unbiased estimates have the least variance.
 
@@ -56,7 +58,8 @@ def best_for(
     its own least noise) or a matrix F with a row for each value; the objective tr(D J^-1), with
     D = F F^T, is N times their variance, plus what the sample itself varies. ``min_keep``: a label
     is the value itself at least that often. ``weights`` are how frequent the values are, by default
-    the pooled counts of the secrets in the pairs.
+    the pooled counts of the secrets in the pairs. ``beside``: what previous releases make of the
+    priors.
     """
     support, (used, notes) = scenario.support, usable(epsilon)
     mu = _frequencies(scenario, weights)
@@ -65,7 +68,7 @@ def best_for(
     if name == "mean" and conditions.min_keep is not None:
         raise InputError("min_keep is about labels, but best_for='mean' publishes numbers alone")
     masses = np.array([float(weight) for weight in mu])
-    cone, points = (cone_of(each, exponential_below(used)) for each in (
+    cone, points = (cone_of(each, exponential_below(used), beside) for each in (
         scenario, scenario.with_rules([None] * len(scenario.priors))
     ))  # fmt: skip
     rays = rays_of(narrower(points, Fraction(1, 2**40)))

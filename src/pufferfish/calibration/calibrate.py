@@ -172,6 +172,7 @@ def calibrate_together(
     -------
     tuple of Plan
         In the order asked for, all with Laplace noise: the least common factor of the ratios.
+        For channels, calibrate one release after another with ``already``.
         Their ``epsilon`` is that of all releases together.
 
     Raises

@@ -23,7 +23,7 @@ from pufferfish.calibration.channel_options import (
 )
 from pufferfish.calibration.channel_program import build, check_size, least_cost
 from pufferfish.calibration.channel_repair import repaired
-from pufferfish.calibration.channel_task import Average, Cone, Task
+from pufferfish.calibration.channel_task import Average, Cone, Sets, Task
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.solver import Infeasible, solve
 from pufferfish.errors import InputError
@@ -51,6 +51,7 @@ def channel(
     unbiased: bool = False,
     min_keep: object = None,
     weights: Sequence[object] | Mapping[Any, object] | None = None,
+    beside: Sets | None = None,
 ) -> Proposal:
     """Return the channel of least expected cost that is epsilon-Pufferfish private.
 
@@ -58,6 +59,7 @@ def channel(
     order), ``squared`` (the default otherwise), ``absolute``, a mapping or a matrix c(x, y);
     ``weights`` say how much each value counts, by default pooled counts. ``outputs`` puts so many
     further outputs between every two neighbours; ``unbiased`` adds some beyond the range.
+    ``beside``: what previous releases make of the priors.
     InputError says what cannot be met, and what could; PufferfishError that the solver failed.
     """
     used, notes = usable(epsilon)
@@ -67,11 +69,11 @@ def channel(
     alphabet = output_alphabet(inputs, outputs)
     if unbiased:
         alphabet = widened(alphabet, (bound + 1) / (bound - 1))
-    check_size(scenario, alphabet.size)
+    check_size(scenario, alphabet.size, len(beside or scenario.priors))
     costs = read_costs(inputs, alphabet, cost)
     check_span(costs, unbiased)
     whole = read_weights(scenario, weights)
-    task = task_of(scenario, bound, alphabet, costs, whole, conditions)
+    task = task_of(scenario, bound, alphabet, costs, whole, conditions, beside)
     average = Average.of(task)
     program = build(average.task_of_others())
     try:
@@ -100,10 +102,11 @@ def task_of(
     costs: Costs,
     weights: Sequence[int],
     conditions: Conditions,
+    beside: Sets | None = None,
 ) -> Task:
     """Return the task of all values of a scenario."""
     inputs, counted = scenario.support, np.array(weights, dtype=object)
-    cone = cone_of(scenario, bound)
+    cone = cone_of(scenario, bound, beside)
     return Task(
         sets=cone.sets,
         pairs=cone.pairs,
@@ -118,11 +121,11 @@ def task_of(
     )
 
 
-def cone_of(scenario: Scenario, bound: Fraction) -> Cone:
-    """Return what every column of a private channel must meet."""
+def cone_of(scenario: Scenario, bound: Fraction, beside: Sets | None = None) -> Cone:
+    """Return what every column of a private channel must meet, beside previous releases, too."""
     at = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = [(at[first], at[second]) for first, second in scenario.pairs]
-    return Cone(scenario.sets(), (*pairs, *((j, i) for i, j in pairs)), bound)
+    return Cone(beside or scenario.sets(), (*pairs, *((j, i) for i, j in pairs)), bound)
 
 
 def usable(epsilon: Fraction) -> tuple[Fraction, tuple[str, ...]]:

@@ -108,7 +108,7 @@ class Builder:
         return LinearProgram(cost, least, start, index, values, ends, equal)
 
 
-def check_size(scenario: Scenario, outputs: int) -> None:
+def check_size(scenario: Scenario, outputs: int, adversaries: int) -> None:
     """Refuse a program that is too large, before anything of it is built."""
     values, secrets = scenario.support.size, len(scenario.protected)
     each = 2 * len(scenario.pairs)
@@ -116,7 +116,7 @@ def check_size(scenario: Scenario, outputs: int) -> None:
         each = 8 * secrets
     elif scenario.is_all_pairs and secrets > 2:
         each = 2 * secrets
-    coefficients = values * outputs * (1 + each * len(scenario.priors))
+    coefficients = values * outputs * (1 + each * adversaries)
     if coefficients > MOST_COEFFICIENTS:
         raise InputError(
             f"a channel from {values} values to {outputs} outputs needs a linear program of "

@@ -85,12 +85,14 @@ def needed_mixture(cone: Cone, likelihoods: CountArray) -> CountArray:
     """
     num, den = cone.bound.numerator, cone.bound.denominator
     needed = np.zeros(likelihoods.shape[1], dtype=object)
+    ones = np.ones(len(likelihoods), dtype=int)
+    likelihoods = np.column_stack([likelihoods, ones])
     for own in cone.sets:
         ends = [_ends(belief, likelihoods) for belief in own]
         for i, j in cone.pairs:
             (high, _, of_high), (_, low, of_low) = ends[i], ends[j]
             excess = den * high * of_low - num * low * of_high
-            needed = np.maximum(needed, -(-excess // ((num - den) * of_high * of_low)))
+            needed = np.maximum(needed, -(excess[:-1] // excess[-1]))
     return needed
 
 

@@ -12,6 +12,10 @@ from pufferfish.calibration.channel_options import Conditions
 from pufferfish.numbers import CountArray, IntArray
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
 
+#: What each adversary holds possible under each secret. Beside previous releases there is an
+#: adversary for each of their outputs, and points do not sum to their total.
+Sets = tuple[tuple[AmbiguitySet, ...], ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Cone:
@@ -27,7 +31,7 @@ class Cone:
         E, rational, with 1 < E <= e^epsilon.
     """
 
-    sets: tuple[tuple[AmbiguitySet, ...], ...]
+    sets: Sets
     pairs: Sequence[tuple[int, int]]
     bound: Fraction
 

@@ -17,13 +17,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pufferfish.calibration.channel_options import read_weights
+from pufferfish.calibration.channel_repair import whole_numbers
 from pufferfish.calibration.exact import least_factor
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import ChannelMethod, Method, NoiseMethod
 from pufferfish.calibration.root import noise_up, raised
-from pufferfish.errors import CheckFailed, InputError, counted
+from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted
 from pufferfish.loss.composition import Composition, unknown_rows, worst_sum
+from pufferfish.loss.kernel import GridTooLarge, axis_of
 from pufferfish.numbers import show
+from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
@@ -34,6 +37,9 @@ _NOTHING = Fraction(1, 10**9)
 _TRIES = 12
 #: The most values for which there is a channel that is private for any prior.
 _MOST_LOCAL = 30
+#: The most outputs of previous releases that a channel is fitted to; for likelihoods of noise,
+#: which are rounded, to a smaller epsilon by this share.
+_MOST_POSTERIORS, _ROUNDED = 1000, Fraction(1, 2**24)
 
 T = TypeVar("T")
 #: Further noises: the position of the column of each, and the ratio of its scale.
@@ -86,8 +92,15 @@ def further_release(
         made = replace(proposal, bound=bound, distortion=known)
         return made if bound.at_most(epsilon) else None
 
+    channel = isinstance(method, ChannelMethod)
+    if channel and left and len(before) and most_rows(before) == 1:
+        known = epsilon - (worst_sum(before.others).upper or 0)
+        with suppress(PufferfishError, GridTooLarge):  # there may be too many of them
+            best = fitting(known * (1 - _ROUNDED), beside=_posteriors(before, at))
+            if best is not None:
+                return best
     found = per_release_epsilon(epsilon, fitting, _TRIES if left else 1)
-    small = isinstance(method, ChannelMethod) and alone.support.size <= _MOST_LOCAL
+    small = channel and alone.support.size <= _MOST_LOCAL
     if small and left and (found is None or found[1] < epsilon):
         # A channel that is private for any prior loses k times its epsilon for k rows of a person.
         own = left / most_rows(before) * (1 - Fraction(1, 2**40))
@@ -150,6 +163,37 @@ def _proved(
     """Return noises at or above a factor that are proved to fit, with the bound of everything."""
     start = noise_up(factor, Fraction(1), epsilon).scale
     return raised(start, epsilon, partial(_judged, before, wanted, epsilon))[1]
+
+
+def _posteriors(before: Composition, at: int) -> tuple[tuple[Point, ...], ...]:
+    """Return what previous outputs make of the priors of a column: an adversary for each.
+
+    After outputs y of likelihoods k_y the masses are P_s(x) k_y(x), which do not sum to 1. All
+    together is private where a further column is, for all of them (theory, section 6).
+    """
+    scenario, kernels = before.scenario, []
+    for c, support in enumerate(scenario.product.axes):
+        axis = axis_of(c, support, before.releases.get(c, ()), np.arange(support.size))
+        kernel = np.array(list(axis.kinds.values()) or [(1,) * support.size], dtype=object)
+        if axis.noisy or axis.identity:
+            apart = np.abs(np.subtract.outer(axis.places, axis.places))
+            shares = np.exp(-float(axis.rate) * apart) if axis.noisy else 1.0 * (apart == 0)
+            kernel = (kernel[:, None] * whole_numbers(shares, 1 << 100)).reshape(-1, support.size)
+        kernels.append(kernel[:, None] * np.eye(support.size, dtype=int) if c == at else kernel)
+    if math.prod(map(len, kernels)) > _MOST_POSTERIORS:
+        raise GridTooLarge
+    sets: list[tuple[Point, ...]] = []
+    for prior in scenario.priors:
+        rows = [prior.row(secret) for secret in scenario.protected]
+        masses = prior.counts[rows].astype(object).reshape(-1, *scenario.product.shape)
+        for kernel in kernels:
+            masses = np.tensordot(masses, kernel, ((1,), (-1,)))
+        masses = np.moveaxis(masses, at + 2, -1).reshape(len(rows), -1, masses.shape[at + 2])
+        totals = np.array([int(prior.totals[row]) for row in rows], dtype=object)
+        for each in masses.transpose(1, 0, 2):
+            unit = 1 << int(max(each.sum(axis=1) // totals)).bit_length()  # any, but one for all
+            sets.append(tuple(map(Point, each, totals * unit)))
+    return tuple(sets)
 
 
 def _every_value(scenario: Scenario) -> Scenario:

@@ -30,9 +30,9 @@ def rays_of(cone: Cone) -> FloatArray:
     # P_i - E P_j of every adversary and pair, up to a factor.
     top, bottom, forms = cone.bound.numerator, cone.bound.denominator, []
     for own in cone.sets:
-        points = [e.masses.reshape(-1).astype(object) for e in own if isinstance(e, Point)]
-        for p, q in ((points[i], points[j]) for i, j in cone.pairs):
-            form = bottom * q.sum() * p - top * p.sum() * q
+        points = [(e.masses.ravel().astype(object), e.total) for e in own if isinstance(e, Point)]
+        for (p, of_p), (q, of_q) in ((points[i], points[j]) for i, j in cone.pairs):
+            form = bottom * of_q * p - top * of_p * q
             forms.append(form // (math.gcd(*form) or 1))
     n = len(forms[0])
     rays: Any = np.eye(n, dtype=int).astype(object)
