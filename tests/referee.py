@@ -132,12 +132,14 @@ def check_labels(plan: Mapping[str, Any], atoms: Sequence[Fraction | str]) -> No
         raise Refused("labels that are not the values of the support")
     if set(names) & set(atoms):
         raise Refused("a set has the name of a level")
-    for row in labels["rows"]:
+    for k, row in enumerate(labels["rows"]):
         places, weights = [y for y, _ in row], [int(text, 16) for _, text in row]
         if len(set(places)) < len(places) or not set(places) <= set(range(len(atoms))):
             raise Refused("labels of values that are none, or twice of one")
         if min(weights, default=0) < 0 or sum(weights) == 0:
             raise Refused("labels whose chances are negative, or none")
+        if not all(k in (s for s, _ in channel["rows"][y]) for y in places):
+            raise Refused("labels that are drawn from a set without them")
 
 
 def number(text: str, decimal: str) -> Fraction | None:

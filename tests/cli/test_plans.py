@@ -256,11 +256,31 @@ def test_labels_and_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     by_labels = run(*plan, "--labels-only").data
     for one, other in zip(by_sets["figures"][2:], by_labels["figures"][2:], strict=True):
         assert one["standard_error"] < other["standard_error"]
-    check_refused(run(*estimate, "--labels-only"), "record")
+    assert run(*estimate, "--labels-only", "--format", "json").data == by_labels
+    check_refused(run(*estimate, "--labels-only", "--round"), "--round", "record")
     Path("o.csv").write_text(Path("o.csv").read_text().replace('"{p, q}"', "{p}"))
     check_refused(run(*estimate), "no released set")
     assert run(*release, "--record", "r.json", "--publish-channel", "--labels-only").status == 0
-    assert run(*estimate).status == 0
+    known = run(*estimate)  # by the record, which the plan is not
+    assert known.status == 0
+    assert "sets of values; estimates are from labels alone, with larger errors" in known.out
+    check_refused(run(*plan), "no released set", "--labels-only")
+    assert run(*plan, "--labels-only").data == run(*estimate, "--format", "json").data
+    for name in ("e.parquet", "e.tsv", "e.csv.gz", "e"):
+        check_refused(run(*estimate, "-o", name), name, ".csv")
+        assert not Path(name).exists()
+    assert run(*estimate, "-o", "e.CSV").status == 0
+
+
+def test_a_secret_with_the_name_of_the_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "t.csv", "v (set),v\n" + "a,p\na,q\nb,q\nb,r\n" * 5)
+    set_plan(pf.Prior.from_table("t.csv", secret="v (set)", public="v")).save("plan.json")
+    release = ("release", "t.csv", "--plan", "plan.json", "-o", "o.csv", "--record", "r.json")
+    check_refused(run(*release), "'v (set)'", "--labels-only")
+    assert not Path("o.csv").exists()
+    assert run(*release, "--labels-only").status == 0
+    assert Path("o.csv").read_text().startswith("v\n")
 
 
 NUMBERS = rows(

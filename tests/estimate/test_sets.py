@@ -158,9 +158,12 @@ def test_sets_count_wherever_they_are(plan: pf.Plan, tmp_path: Path) -> None:
     assert plan.estimate(both, column="y") == plan.estimate(both, column="y (set)") == want
     with pytest.raises(InputError, match="no column 'z' in the polars dataframe"):
         plan.estimate(frame, column="z")
-    alone = plan.estimate(labels)
-    for form in (frame.select("x"), labels.to_list()):
-        assert plan.estimate(form) == alone
+    alone = plan.estimate(labels, labels_only=True)
+    frame.select("x").write_csv(tmp_path / "l.csv")
+    for form in (frame.select("x"), labels.to_list(), tmp_path / "l.csv"):
+        assert plan.estimate(form, labels_only=True) == alone
+        with pytest.raises(InputError, match=r"no released set .* larger errors: --labels-only"):
+            plan.estimate(form)
     assert plan.estimate(frame, labels_only=True) == alone
     for name, figure in alone.frequencies.items():
         assert figure.standard_error > 1.2 * want.frequencies[name].standard_error
@@ -185,16 +188,26 @@ def test_sets_that_are_never_published(plan: pf.Plan) -> None:
                 plan.estimate(form)
     plan.estimate(good)
     wrong = frame.with_columns(pl.Series("x (set)", ["{hi}", "lo", "{", "{hi}"]))
-    with pytest.raises(InputError, match=r"'x \(set\)' of .* a cell that is no released level"):
+    with pytest.raises(InputError, match=r"'x \(set\)' of .* a cell that is no released set"):
         plan.estimate(wrong)
     assert plan.estimate(wrong, labels_only=True).rows == 4
     with pytest.raises(InputError, match="cell that is no released level"):
-        plan.estimate(["{hi}"])
-    assert plan.channel is not None
-    rows = [[8, 5, 0, 0], [8, 5, 0, 0], [5, 8, 0, 0]]
-    never = replace(plan, applied=replace(plan.channel, rows=np.array(rows)))
-    with pytest.raises(InputError, match="a value that the plan's mechanism never publishes"):
-        never.estimate(good)
+        plan.estimate(["{hi}"], labels_only=True)
+
+
+def test_labels_outside_of_their_sets_are_refused(tmp_path: Path) -> None:
+    """Where both columns are there, in every kind of value and of table."""
+    for rows in (ROWS, ROWS.replace({"x": {"lo": "1", "mid": "2.5", "hi": "4"}})):
+        plan = set_plan(learnt(rows))
+        frame = plan.release(pl.from_pandas(rows).with_columns(pl.col("x").cast(str)))
+        mixed = frame.with_columns(frame["x"].reverse())
+        assert plan.estimate(mixed.select("x (set)")) == plan.estimate(frame)
+        assert plan.estimate(mixed, labels_only=True) == plan.estimate(frame, labels_only=True)
+        mixed.write_csv(tmp_path / "o.csv")
+        renamed = mixed.rename({"x": "y", "x (set)": "y (set)"})
+        for form, column in ((mixed, None), (tmp_path / "o.csv", None), (renamed, "y")):
+            with pytest.raises(InputError, match="a set beside a label that is not drawn from it"):
+                plan.estimate(form, column=column)
 
 
 def test_weights_stay_in_the_plan(plan: pf.Plan, tmp_path: Path) -> None:
@@ -210,8 +223,9 @@ def test_weights_stay_in_the_plan(plan: pf.Plan, tmp_path: Path) -> None:
         write_record(tmp_path / "r.json", plan, report, spec, publish=True, force=True)
         read = read_record(tmp_path / "r.json")
         assert read.weights == ()
+        assert read.labels_only == spec.labels_only
         by_record = estimate_released(out, read)
-        by_plan = replace(plan, weights=()).estimate(out)
+        by_plan = replace(plan, weights=()).estimate(out, **options)
         assert by_record == by_plan
 
 
@@ -245,6 +259,7 @@ def test_records_that_were_edited(plan: pf.Plan, tmp_path: Path) -> None:
     turned = support | {"names": support["names"][::-1]}
     for edit, message in (
         ({"labels": None}, "a cell that is no released level"),
+        ({"set_column": None, "column": "x (set)"}, "a cell that is no released level"),
         ({"channel": None}, "does not tell the mechanism"),
         ({"channel": None, "scale": 1.0}, "has labels, but no channel"),
         ({"labels": labels | {"rows": labels["rows"][1:]}}, "needs 4 rows, but has 3"),

@@ -80,6 +80,7 @@ WRONG: dict[str, tuple[Edit, str]] = {
     "a row of nothing": (lambda d: d["labels"]["rows"][0].clear(), "nor all of a row 0"),
     "twice": (lambda d: d["labels"]["rows"][0].append(d["labels"]["rows"][0][0]), "each once"),
     "out of range": (lambda d: d["labels"]["rows"][0].append([3, "0x1"]), "of its outputs"),
+    "of a set without it": (lambda d: d["channel"]["rows"][0].pop(0), "a set without it"),
     "another order": (lambda d: d["labels"]["outputs"]["names"].reverse(), "do not fit"),
     "another value": (lambda d: d["labels"]["outputs"]["names"].append("x"), "do not fit"),
     "of noise": (lambda d: d.update(scale=1.0, channel=None), "no order|no channel"),
@@ -176,6 +177,7 @@ def test_a_record_tells_sets_and_labels_where_they_are_published(
     )
     assert "{*}" not in path.read_text()
     assert record(True, labels_only=True)["set_column"] is None
+    assert read_record(path).labels_only
     told = record(True)
     assert told["values"].items() >= shown.items()
     read, again = read_record(path), edited(plan).spec()
@@ -184,9 +186,15 @@ def test_a_record_tells_sets_and_labels_where_they_are_published(
         assert isinstance(its, Channel)
         assert mine.outputs == its.outputs
         assert mine.rows.tolist() == its.rows.tolist()
-    path.write_text(json.dumps(told | {"labels": told["channel"]}))
-    with pytest.raises(InputError, match="no usable record"):
-        read_record(path)
+    assert (read.labels_only, read.sets is not None) == (False, True)
+    rows = told["channel"]["rows"]
+    for edit, why in (
+        ({"labels": told["channel"]}, "needs 4 rows, but has 3"),
+        ({"channel": told["channel"] | {"rows": [rows[0][1:], *rows[1:]]}}, "a set without it"),
+    ):
+        path.write_text(json.dumps(told | edit))
+        with pytest.raises(InputError, match=f"no usable record: .*{why}"):
+            read_record(path)
 
 
 def test_sets_and_labels_by_hand_are_those_of_every_prior() -> None:

@@ -3,6 +3,7 @@
 
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -43,8 +44,8 @@ _OPTIONS = f"""
 @click.pass_obj
 def estimate(
     messages: Messages, /, released: str, plan: str | None, record: str | None,
-    column: str | None, bins: str | None, simplex: bool, output: str | None, force: bool,
-    format: str, **stated: Any,
+    column: str | None, labels_only: bool, bins: str | None, simplex: bool, output: str | None,
+    force: bool, format: str, **stated: Any,
 ) -> None:  # fmt: skip
     """Estimate the original mean, variance, quartiles and frequencies from RELEASED.
 
@@ -66,10 +67,13 @@ def estimate(
     if plan:
         spec = Plan.load(plan).spec(allow_unchanged=True, **stated)
     elif any(stated.values()):
-        raise InputError("--bounds, --round, --min-scale and --labels-only stand in the record")
+        raise InputError("--bounds, --round and --min-scale stand in the record; leave them out")
     else:
         spec = read_record(by)
+    spec = replace(spec, labels_only=labels_only or spec.labels_only)
     if output is not None:
+        if not output.lower().endswith(".csv"):
+            raise InputError(f"cannot write {output}: estimates are CSV, and the name ends in .csv")
         checked_target(output, force, [released, by])
     found = estimate_released(released, spec, column=column, bins=_read_bins(bins), simplex=simplex)
     lines, notes = found.to_dicts(), _notes(found, bins is None, simplex)
@@ -83,9 +87,10 @@ def estimate(
     elif format == "json":
         print_json({"rows": found.rows, "confidence": LEVEL, "figures": lines, "notes": notes})
     else:
-        print_lines([f"{released}: {found.rows} rows, released by {by}",
-                     sentences.mechanism_words(Postprocess(spec).mechanism, spec.labels),
-                     ""])  # fmt: skip
+        words = sentences.mechanism_words(Postprocess(spec).mechanism, spec.labels)
+        if spec.labels_only:
+            words += "; estimates are from labels alone, with larger errors"
+        print_lines([f"{released}: {found.rows} rows, released by {by}", words, ""])
         left_out = ("cdf", "frequency" if found.bins else None)
         told = [line for line in lines if line["kind"] not in left_out]
         shown = [_cells(line) for line in told if line["estimate"] is not None]

@@ -6,7 +6,6 @@ that lies beyond what noise can do, shows that this is another column, another p
 of options, and is refused.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,8 @@ from pufferfish.tables.frames import known, raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table, distinct, one_array, texts_of
 
+#: Rows by the text of what was released, or by those of set and label.
+_Rows = dict[tuple[str, ...], int]
 _OTHER = "; was the column released by this plan, with these options?"
 
 
@@ -44,9 +45,8 @@ def estimate_released(
     name is another one. Where sets of values were published beside labels, these count. Further
     options are quantiles, bins and simplex, as in :meth:`pufferfish.Plan.estimate`.
     """
-    what, cells, spec = _read(released, spec, column)
     post, support = Postprocess(spec), spec.support
-    rows = _decoded(what, cells, post)
+    rows = _decoded(*_read(released, spec, column), post)
     if support.size <= MOST_VALUES:
         channel = FiniteChannel(post, support)
         solve = LeastSquares(channel.matrix, spec.weights)
@@ -62,39 +62,35 @@ def estimate_released(
     return Estimate(sum(rows.values()), {}, (), None, None, too_many_values=True)
 
 
-def _read(
-    released: Any, spec: ReleaseSpec, column: str | None
-) -> tuple[str, dict[str, int], ReleaseSpec]:
-    """Return what messages call the released column, its rows by text, and the spec that fits."""
+def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, _Rows]:
+    """Return what messages call the released column, and its rows by text, or set and label."""
     text_file = False
     if isinstance(released, str | Path) or isinstance(known(released), nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
         text_file = table.is_text_file
-        name = _column(table, spec, column)
-        what = f"column {name!r} of {table.name}"
-        groups = table.groups([name])
-        picked, counts = one_array(groups.column(0)), groups.column(1).to_pylist()
+        names = _columns(table, spec, column)
+        what = f"column {names[0]!r} of {table.name}"
+        *picked, found = map(one_array, table.groups(names).columns)
+        counts = found.to_pylist()
     elif column is not None:
         raise InputError("a column can be named of a dataframe or a file, but not of an array")
     else:
         what = "the array"
-        picked, places = distinct(raw_cells(released))
-        counts = np.bincount(places, minlength=len(picked)).tolist()
-    rows: dict[str, int] = {}
-    for text, count in zip(texts_of(picked), counts, strict=True):
-        text = unguarded(text) if text_file else text
-        rows[text] = rows.get(text, 0) + count
-    if rows.get(""):
+        cells, places = distinct(raw_cells(released))
+        picked, counts = [cells], np.bincount(places, minlength=len(cells)).tolist()
+    rows: _Rows = {}
+    for *each, count in zip(*map(texts_of, picked), counts, strict=True):
+        key = tuple(map(unguarded, each) if text_file else each)
+        rows[key] = rows.get(key, 0) + count
+    if any(count for key, count in rows.items() if not key[0]):
         raise InputError(f"{what} has an empty cell, but a release writes none{_OTHER}")
     if not any(rows.values()):
         raise InputError(f"{what} holds no released value: there is nothing to estimate from")
-    if spec.sets is not None and rows.keys().isdisjoint(_names(spec.sets)):
-        spec = replace(spec, labels_only=True)
-    return what, rows, spec
+    return what, rows
 
 
-def _column(table: Table, spec: ReleaseSpec, column: str | None) -> str:
-    """Return the column that estimates come from: that of the sets, where it is there."""
+def _columns(table: Table, spec: ReleaseSpec, column: str | None) -> list[str]:
+    """Return the column that estimates come from, or where they are there, sets and labels."""
     coded = [] if spec.coding is None else [spec.coding.column]
     names = [] if column is None else [table.column(column)]
     names += [*coded, *guarded(texts(coded)).to_pylist()]  # as it is, and as in a text file
@@ -105,7 +101,8 @@ def _column(table: Table, spec: ReleaseSpec, column: str | None) -> str:
         )
     names = names or list(table.columns)
     sets = [] if spec.sets is None else map(set_column, names)
-    return table.column(next((n for n in [*sets, *names] if n in table.columns), names[0]))
+    found = (next((n for n in each if n in table.columns), None) for each in (sets, names))
+    return list(filter(None, found)) or [table.column(names[0])]
 
 
 def _names(support: Support) -> dict[str, int]:
@@ -113,19 +110,24 @@ def _names(support: Support) -> dict[str, int]:
     return {canonical(support.name(k)): k for k in range(support.size)}
 
 
-def _decoded(what: str, cells: dict[str, int], post: Postprocess) -> dict[int, int]:
+def _decoded(what: str, cells: _Rows, post: Postprocess) -> dict[int, int]:
     """Return rows by released value, in steps or as positions of levels."""
-    levels = post.sets or post.levels
+    levels, labels = post.sets or post.levels, post.labels
     places = {} if levels is None else _names(levels)
+    members = {} if labels is None else _names(labels.outputs)
     rows: dict[int, int] = {}
-    for text, count in cells.items():
+    for (text, *label), count in cells.items():
         value = places.get(text) if levels else _steps(text, post.step)
         if value is None:
-            kind = f"multiple of {show(post.step)}, as released values are"
+            kind, hint = f"multiple of {show(post.step)}, as released values are", _OTHER
             if levels is not None:
                 kind = f"released {'set' if post.sets else 'level'} ({listed(levels.names)})"
-            raise InputError(f"{what} holds a cell that is no {kind}{_OTHER}")
+            if post.sets is not None:
+                hint = "; from labels alone, with larger errors: --labels-only (labels_only=True)"
+            raise InputError(f"{what} holds a cell that is no {kind}{hint}")
         rows[value] = rows.get(value, 0) + count
+        if labels and any(not labels.rows[value, members[n]] for n in label if n in members):
+            raise InputError(f"{what} holds a set beside a label that is not drawn from it{_OTHER}")
     if post.bounds is not None and not all(post.bounds[0] <= v <= post.bounds[1] for v in rows):
         raise InputError(f"{what} holds values outside the bounds{_OTHER}")
     return dict(sorted(rows.items()))

@@ -197,11 +197,13 @@ def same_places(inputs: Support, outputs: Support) -> tuple[int | None, ...]:
     return tuple(map(at.get, ends[0]))
 
 
-def check_labels(labels: Channel, sets: object, support: Support) -> None:
-    """Refuse labels that do not lead from the sets that a channel publishes to its values."""
-    ends = sets.outputs if isinstance(sets, Channel) else None, support
-    if not isinstance(labels.inputs, Levels) or (labels.inputs, labels.outputs) != ends:
+def check_labels(labels: Channel, sets: Any, support: Support) -> None:
+    """Refuse labels that do not lead from each set that a channel publishes to its members."""
+    fits = isinstance(sets, Channel) and (labels.inputs, labels.outputs) == (sets.outputs, support)
+    if not fits or not isinstance(labels.inputs, Levels):
         raise InputError("the labels do not fit: they must lead from published sets to values")
+    if ((labels.rows.T > 0) & (sets.rows == 0)).any():
+        raise InputError("the labels do not fit: a value would be drawn from a set without it")
     same = set(labels.inputs.names).intersection(getattr(support, "names", ()))
     if same:
         raise InputError(f"the level {min(same)!r} has the name of a set of values; rename it")

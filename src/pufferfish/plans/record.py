@@ -106,6 +106,7 @@ class _Published(msgspec.Struct, frozen=True):
     format: Literal[2]
     column: str
     rounded: bool
+    set_column: str | None = None
     bounds: tuple[str, str] | None = None
     support: schema.Numbers | schema.LevelNames | None = None
     scale: float | None = None
@@ -126,6 +127,7 @@ def read_record(path: str | Path) -> ReleaseSpec:
                 *schema.mechanism_of(file, support),
                 bounds=file.bounds,  # type: ignore[arg-type]  # they become exact there
                 round=file.rounded,
+                labels_only=file.labels is not None and file.set_column is None,
             )
     except InputError as error:
         raise InputError(f"{path} is no usable record: {error}") from None

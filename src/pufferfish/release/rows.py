@@ -114,10 +114,11 @@ class Reader:
                 "columns can be kept only where the secret column is known, for any other might be "
                 f"the secret under another name; {lacks}"
             )
-        if self.set_column in kept:
+        others = (*table.columns, spec.secret or "", spec.unit or "")
+        if self.set_column and _folded(self.set_column) in map(_folded, others):
             raise InputError(
-                f"the column {self.set_column!r} cannot be kept: the sets have that name; leave "
-                "them out (--labels-only, labels_only=True)"
+                f"the sets would have the name of another column, {self.set_column!r}: rename that "
+                "one, or leave them out (--labels-only, labels_only=True)"
             )
         self.keep = tuple(column for column in table.columns if column in kept)
         written = [column for column in table.columns if column in {public, *kept}]
