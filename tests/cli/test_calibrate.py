@@ -70,7 +70,7 @@ def test_a_custodian_reads_at_most_25_lines():
     said = lines[lines.index(table[-1]) + 2 :]
     assert said[0] == "Proved: each loss is within epsilon 0.1, if these 649 rows are all there is."
     loss = r"the loss may be as large as 0\.2\d\d with channel \(\w+\) \(95 % confidence\)\."
-    assert re.match(f"If they are a sample, {loss} This command holds then", said[1])
+    assert re.match(f"If they are a sample, {loss} This command makes a plan that holds", said[1])
     assert said[2].startswith("  pufferfish calibrate student.csv --secret higher ")
     assert said[2].endswith("--epsilon 0.1 --confidence 0.95")
     lost = "l1, wasserstein, relaxed, one-sided"
@@ -424,6 +424,65 @@ def test_the_verdict_tells_what_a_channel_for_estimates_would_give():
     for more in (("--confidence", "0.95"), ("--epsilon", "0.2"), ("--mechanism", "channel,exact")):
         told = run(*options("0.1", "exact"), *more, "--format", "json").data["verdict"]
         assert told["best_for_both"] is None
+
+
+SQUARES = rows(*[f"{s},{x}" for x in range(31) for s in "ab" for _ in range(2 + (s == "b") * x)])
+
+
+def test_the_verdict_points_to_what_takes_a_while(tmp_path: Path):
+    """More than 30 values, or three secrets: no forecast, but where to find it."""
+    three = rows(*["a,1", "a,2", "b,1", "b,2", "b,2", "c,1", "c,3"] * 9)
+    ends = {
+        "many": SQUARES,
+        "three": three,
+        "few": SQUARES.replace("\na,30", "").replace("\nb,30", ""),
+    }
+    for name, text in ends.items():
+        path = write(tmp_path, f"{name}.csv", text)
+        data = run("calibrate", path, *options()[2:3], "s", "--public", "x", "--epsilon", "1",
+                   "--format", "json").data  # fmt: skip
+        known = data["verdict"]["best_for_both"] is not None
+        pointed = any(
+            line.startswith("See also --best-for both") for line in data["verdict"]["text"]
+        )
+        assert (known, pointed) == (name == "few", name != "few")
+
+
+def test_the_command_for_a_sample_says_no_more_than_is_needed(
+    wards: tuple[object, ...], tmp_path: Path
+):
+    path = write(tmp_path, "n.csv", rows(*["a,0", "a,1", "b,1", "b,3"] * 9))
+    numbers = ("calibrate", path, *wards[2:])
+    for command, needed in (
+        ((*numbers, "--best-for", "both"), False),
+        ((*numbers, "--best-for", "both", "--mechanism", "channel"), False),
+        ((*numbers, "--mechanism", "channel"), True),
+        ((*numbers, "--mechanism", "channel", "--cost", "absolute"), True),
+        ((*numbers, "--mechanism", "all"), False),
+        ((*wards,), False),
+        ((*wards, "--mechanism", "channel", "--cost", "hamming"), False),
+    ):
+        verdict = run(*command, "--format", "json").data["verdict"]
+        said = verdict["command_for_a_sample"]
+        assert ("--mechanism" in said) == needed
+        assert run(*said.split()[1:]).status == 0
+        if needed or "--cost" in command:
+            cost = command[-1] if "--cost" in command else "squared"
+            assert any(f", at the least {cost} cost" in line for line in verdict["text"])
+
+
+def test_columns_of_nothing_are_left_out_of_the_table(wards: tuple[object, ...], tmp_path: Path):
+    head = run(*wards).out.splitlines()
+    at = next(k for k, line in enumerate(head) if line.startswith("──"))
+    assert head[at - 2].split("  ")[-1] == "error,"
+    assert "wasserst." not in head[at - 1]
+    assert head[at - 1].split() == ["mechanism", "(by", "a", "constant)", "share"]
+    path = write(tmp_path, "n.csv", SQUARES.replace("a,", "a,1").replace("b,", "b,1"))
+    done = run("calibrate", path, *wards[2:], "--epsilon", "0.01,0.1", "--mechanism", "all")
+    assert "wasserst." in done.out
+    table = [line for line in done.out.splitlines() if re.match(r" *0\.\d", line)]
+    assert len(table) == 21
+    assert max(map(len, table)) <= 80
 
 
 def test_a_column_of_one_value(tmp_path: Path):

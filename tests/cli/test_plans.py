@@ -166,9 +166,34 @@ def test_bins_and_the_simplex():
         lines = run(*estimate, "--bins", bins).out.splitlines()
         assert all(any(line.startswith(f"share of {name} ") for line in lines) for name in want)
     moved = run(*estimate, "--simplex").out
-    assert "nearest frequencies that are not negative, and so biased" in moved
+    assert "moved to the nearest ones that are not negative, and so biased; errors," in moved
     for wrong in ("x", "-1", "2.5", "3,2"):
         check_refused(run(*estimate, "--bins", wrong), "bins")
+
+
+def test_a_long_table_says_what_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for levels in (40, 41):
+        lines = [
+            f"{s},v{x}" for x in range(levels) for s in "ab" for _ in range(9 + (s == "a") * x)
+        ]
+        write(tmp_path, "t.csv", rows(*lines))
+        calibrate = (
+            "calibrate",
+            "t.csv",
+            *COLUMNS,
+            "--epsilon",
+            "0.2",
+            "--save",
+            "p.json",
+            "--force",
+        )
+        assert run(*calibrate).status == 0
+        assert run("release", "t.csv", "--plan", "p.json", "-o", "o.csv", "--force").status == 0
+        shown = run("estimate", "o.csv", "--plan", "p.json").out
+        assert shown.count("share of v") == 40
+        assert ("\n... 1 more\n" in shown) == (levels > 40)
+        assert ("--format csv prints all shares\n" in shown) == (levels > 40)
 
 
 def test_bins_stand_in_for_shares_that_are_lost_in_noise(folder: Path):

@@ -69,27 +69,31 @@ _MECHANISM = """
     repeated.
 --mechanism M1,M2,...|all ...  Mechanisms to compute; by default 'exact', or 'channel' for levels
     without an order or with --best-for. 'all': every one that applies.
---best-for NAME|FILE  What the channel is best for: 'kept' (single values by --cost; the default for
-    numbers and ordered levels), or the estimates of 'frequencies' (the default for levels without
-    an order), 'mean', 'cdf', 'both' (frequencies and mean) or statistics of your own, a JSON file
-    {value: [number, ...]}: each is the mean over all rows of its number for the row's value.
---cost NAME|FILE  What the channel minimises: 'hamming' (share of changed values), 'squared',
-    'absolute', or a JSON file {value: {output: cost}}.
+--best-for NAME|FILE  What the channel is best for. 'kept': single values, by their --cost (the
+    default for numbers and ordered levels). 'frequencies' (the default for levels without an
+    order), 'mean', 'cdf' or 'both' (frequencies and mean): estimates of these from the released
+    table. FILE: estimates of statistics of your own, in JSON {value: [number, ...]}; each is the
+    mean over all rows of its number for the row's value.
+--cost NAME|FILE  What a channel for 'kept' minimises: the mean 'squared' change of a value (the
+    default for numbers and ordered levels) or its 'absolute' change, 'hamming' (the share of
+    changed values; the default for levels without an order), or FILE, JSON {value: {output: cost}}.
 --outputs fine:K  Let the channel publish K more values between every two neighbours.
---invariant  Let the channel keep the expected frequencies as they are.
+--invariant  Let the channel keep the expected frequencies: on average, those of the outputs are
+    those of the values.
 --unbiased  Let the channel's expected output be the value; widens the outputs.
---min-keep P  Let the channel keep each value, or label it as itself, at least this often.
+--min-keep P  Let the channel keep each value, or label it as itself, with at least this chance,
+    such as 0.6.
 --show-channel  Print the channel too: for each value the chance of each output.
 """
 _OUTPUT = f"""
---explain  Print all that is known.
+--explain  Print all that is known of each result, and how its loss was proved.
 --format table|json|csv  Form of what is printed on standard output.
---save FILE  Save the plan, readable by you alone; takes one epsilon and one mechanism.
+--save FILE  Save the plan, for release; readable by you alone. Takes one epsilon and one mechanism.
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
     charged in this ledger, and is by default the budget.
 {FORCE}"""
 #: Values up to which the verdict tells unasked what another channel would give.
-_MOST_UNASKED = 20
+_MOST_UNASKED = 30
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--format", "--force", "--explain", "--show-channel")
 
@@ -107,7 +111,11 @@ class _WithMechanisms(click.Command):
 @options(_SOURCE + _MECHANISM + _OUTPUT)
 @click.pass_obj
 def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
-    """Compute the least noise, or the cheapest channel, that keeps every pair within epsilon.
+    """Compute the least noise, or the best channel, that hides a secret of each row.
+
+    Whatever is published is at most e^epsilon times likelier for one secret of a pair than for the
+    other. Noise is added to numbers and ordered levels; a channel publishes another value, or a set
+    of values, with chances that depend on the value.
 
     TABLE is a CSV, TSV, Parquet or JSON file, or - for CSV on standard input. What the public
     column tells about the secret is counted in it, or read from a prior file.
@@ -145,7 +153,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
     results, failed = compare(scenario, texts, wanted, "all" in names, method)
-    instead = None if asked else _best_for_both(results, scenario)
+    forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     if save is not None:
         plan = results[0].plan
         if priors and given["public"] is not None:
@@ -158,10 +166,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     for name, why in {**left_out, **failed}.items():
         messages.note(f"'all' leaves out {name}: {why}")
     named = " and ".join(priors) or str(table)
-    command = _command_for_a_sample(messages.arguments, results, bool(asked))
+    command = _command_for_a_sample(messages.arguments, results, asked)
     verdict = sentences.verdict_lines(results, scenario, command)
-    if instead is not None:
-        verdict.insert(-1, f"With --best-for both: {sentences.errors_words(instead)}.")
+    verdict[-1:-1] = [forecast] if forecast else []
     with after(save):
         if form == "table":
             print_lines([*sentences.scenario_lines(scenario, named), ""])
@@ -233,22 +240,26 @@ def compare(
     return results, failed
 
 
-def _best_for_both(results: Sequence[Result], scenario: Scenario) -> Result | None:
-    """Return what ``--best-for both`` would give in place of the only result, where it is quick."""
-    one, support = results[0], scenario.support
-    quick = support.size <= _MOST_UNASKED and len(scenario.protected) == 2
+def _best_for_both(results: Sequence[Result], scenario: Scenario) -> tuple[str, Result | None]:
+    """Return what to say of ``--best-for both`` beside the only result; where it is quick, it."""
+    one = results[0]
     special = scenario.has_region or scenario.unit or one.joint or len(scenario.priors) > 1
     told = one.plan.unchanged or one.plan.objective is not None or not one.rows
-    if len(results) > 1 or told or special or not (quick and support.ordered):
-        return None
+    if len(results) > 1 or told or special or not scenario.support.ordered:
+        return "", None
+    if scenario.support.size > _MOST_UNASKED or len(scenario.protected) > 2:
+        return "See also --best-for both, for shares and the mean; it may take a while.", None
     try:
         plan = calibrate_alone(scenario, one.epsilon, best_for="both")
     except PufferfishError:  # an epsilon out of reach
-        return None
-    return replace(one, name="channel (both)", plan=plan)
+        return "", None
+    found = replace(one, name="channel (both)", plan=plan)
+    return f"With --best-for both: {sentences.errors_words(found)}.", found
 
 
-def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], asked: bool) -> str:
+def _command_for_a_sample(
+    arguments: Sequence[str], results: Sequence[Result], asked: Mapping[str, Any]
+) -> str:
     """Return the command whose plan holds also if the rows are a sample; empty if none does."""
     if all(r.loss_at_95 is None for r in results):
         return ""
@@ -258,7 +269,8 @@ def _command_for_a_sample(arguments: Sequence[str], results: Sequence[Result], a
         if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:2]
     ]
     only = asked or all(r.plan.channel is not None for r in results)
-    channel = ["--mechanism", "channel"] if only else []
+    by_default = "best_for" in asked or not results[0].plan.support.ordered
+    channel = ["--mechanism", "channel"] if only and not by_default else []
     force = ["--force"] if any(word.startswith("--save") for word in kept) else []
     return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95", *force])
 

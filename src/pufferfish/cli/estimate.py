@@ -12,7 +12,7 @@ from pufferfish.cli import sentences
 from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import brief, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
-from pufferfish.errors import InputError, counted, listed
+from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import LEVEL, Estimate
 from pufferfish.estimate.released import estimate_released
 from pufferfish.files import checked_target, write_whole
@@ -23,16 +23,17 @@ from pufferfish.release.postprocess import Postprocess
 #: Frequencies that are printed for people; JSON and CSV hold them all.
 _MOST_LINES = 40
 _OPTIONS = f"""
---plan FILE  Plan that it was released by.
---record FILE  Public record of the release, with its scale or channel, instead of the plan.
+--plan FILE  Plan that it was released by; or, for those who have no plan:
+--record FILE  Public record of the release, with its scale or channel.
 --column COL  The released column, where it was renamed since.
 --bounds LO HI  The --bounds it was released with.
 --round  It was released with --round.
 --min-scale T  The --min-scale it was released with.
---labels-only  It was released with --labels-only, or only its labels are to be looked at.
+--labels-only  It was released with --labels-only; or sets are there, but labels are to be used,
+    from which errors are larger.
 --bins N|EDGES  Shares of N bins of equal width, or between EDGES such as 0,10,50.
 --simplex  Move frequencies to the nearest ones that are not negative. This biases them.
--o --output FILE.csv  Write all estimates as CSV.
+-o --output FILE.csv  Write all estimates, also the distribution function, as CSV.
 {FORCE}
 --format table|json|csv  Form of what is printed on standard output.
 """
@@ -47,13 +48,12 @@ def estimate(
     column: str | None, labels_only: bool, bins: str | None, simplex: bool, output: str | None,
     force: bool, format: str, **stated: Any,
 ) -> None:  # fmt: skip
-    """Estimate the original mean, variance, quartiles and frequencies from RELEASED.
+    """Estimate mean, variance, quartiles and frequencies of the original column from RELEASED.
 
-    The estimates are unbiased, each with its standard error and 95 % interval. They are of the
-    released rows as they were, so that only the noise is uncertain. What cannot be estimated is
-    named. The options --bounds, --round and --min-scale must be those of the release; a record
-    holds them. Where RELEASED has a column of sets beside the released one, estimates come from
-    the sets.
+    The estimates are unbiased, each with its standard error and 95 % interval, for the randomness
+    of the release alone. They come from the column of sets where the channel publishes sets. With
+    --plan, the options --bounds, --round, --min-scale and --labels-only must be those of the
+    release; a record holds them.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def estimate(
         if not output.lower().endswith(".csv"):
             raise InputError(f"cannot write {output}: estimates are CSV, and the name ends in .csv")
         checked_target(output, force, [released, by])
-    found = estimate_released(released, spec, column=column, bins=_read_bins(bins), simplex=simplex)
+    found = estimate_released(released, spec, column=column, bins=bins, simplex=simplex)
     lines, notes = found.to_dicts(), _notes(found, bins is None, simplex)
     if output is not None:
         text = io.StringIO()
@@ -96,16 +96,10 @@ def estimate(
         shown = [_cells(line) for line in told if line["estimate"] is not None]
         if shown:
             headers = ["", "estimate", "standard error", "95 % interval"]
-            print_table(headers, shown[:_MOST_LINES], [0])
+            more = [[f"... {len(shown) - _MOST_LINES} more", "", "", ""]]
+            print_table(headers, shown[:_MOST_LINES] + more * (len(shown) > _MOST_LINES), [0])
             print_lines([""])
         print_lines(f"note: {note}" for note in notes)
-
-
-def _read_bins(text: str | None) -> Any:
-    """Return a number of bins, or their edges."""
-    if text is None or "," in text:
-        return text and [edge.strip() for edge in text.split(",")]
-    return int(text) if text.isdecimal() else text
 
 
 def _cells(line: Mapping[str, Any]) -> list[str]:
@@ -119,10 +113,11 @@ def _cells(line: Mapping[str, Any]) -> list[str]:
 
 def _notes(found: Estimate, offered: bool, simplex: bool) -> list[str]:
     """Return what is to be known of some estimates; ``offered``: nobody asked for bins."""
-    notes = ["of these rows as they were; errors are for the noise of the release alone"]
+    notes = ["these are estimates for the released rows before the release; errors and intervals "
+             "are about its randomness alone"]  # fmt: skip
     if simplex:
-        notes.append("shares are moved to the nearest frequencies that are not negative, and so "
-                     "biased; errors are those of the unbiased ones")  # fmt: skip
+        notes.append("shares are moved to the nearest ones that are not negative, and so biased; "
+                     "errors, intervals, mean and variance are those without this")  # fmt: skip
     if found.too_many_values:
         notes.append("no shares: there are too many values")
     if found.not_estimable:
@@ -131,6 +126,6 @@ def _notes(found: Estimate, offered: bool, simplex: bool) -> list[str]:
         notes.append("most single shares are below their standard errors; neighbouring values are "
                      "taken together")  # fmt: skip
     if found.cdf or len(found.frequencies) > _MOST_LINES:
-        shares = counted(len(found.frequencies), "share")
-        notes.append(f"{shares} and the distribution function; --format csv prints all")
+        also = " and the distribution function" if found.cdf else ""
+        notes.append(f"--format csv prints all shares{also}")
     return notes

@@ -25,9 +25,9 @@ _OPTIONS = f"""
 --ledger BOOKS  Charge the release to its dataset in this ledger, before anything is drawn; refused
     where the joint loss of all releases would exceed the budget.
 --record FILE  Also write what those who receive OUT may see of the plan, which is private.
---publish-scale  With --record: also tell the scale. One that was computed from a table depends on
-    every row of it.
---publish-channel  With --record: also tell the channel.
+--publish-channel  With --record: also tell the channel, which 'pufferfish estimate' needs. One that
+    was computed from a table tells of its rows.
+--publish-scale  The same for the scale of noise.
 --keep COL ...  Column to write beside the released one, as it is; may be repeated. The guarantee
     does not cover a release with kept columns.
 {CLAMP}

@@ -23,7 +23,7 @@ _NOISY = 5.0
 #: Columns of a terminal.
 _WIDTH = 80
 _HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
-            "error,\nmean", "error,\nshare", "below\nwasserstein")  # fmt: skip
+            "error,\nmean", "error,\nshare", "below\nwasserst.")  # fmt: skip
 #: What programs are told of a plan.
 _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate",
             "objective", "objective_bound")  # fmt: skip
@@ -144,8 +144,10 @@ def print_results(results: Sequence[Result], channels: bool) -> None:
         numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
         saved = "-" if below is None else f"{below:.1f} %"
         called = r.name.split(" at ")[0]
-        rows.append([r.epsilon, called, size, *map(brief, numbers), saved][one:])
-    print_table(_HEADERS[one:], rows, [1 - one])
+        rows.append([r.epsilon, called, size, *map(brief, numbers), saved])
+    columns = [c for c in zip(_HEADERS, *rows, strict=True) if {*c[1:]} != {"-"}][one:]
+    headers, *lines = zip(*columns, strict=True)
+    print_table(headers, lines, [1 - one])
     for r in results:
         if channels and r.plan.channel is not None:
             print_lines(["", f"channel at epsilon {r.epsilon}: chance of each output by value"])

@@ -265,8 +265,8 @@ def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) ->
             why = "; inf: too few rows show that an output occurs for every secret"
         return [
             f"If they are a sample, the loss may be as large as {rounded_up(loss, 3)} with "
-            f"{worst.name} (95 % confidence{why}). This command holds then, if no other value can "
-            "occur:",
+            f"{worst.name} (95 % confidence{why}). This command makes a plan that holds then, too"
+            f"{_if_no_other_value(scenario)}:",
             f"  {command}",
         ]
     if len(known) == len(results):
@@ -279,7 +279,7 @@ def _if_no_other_value(scenario: Scenario) -> str:
     """Return the condition of a region whose values were not declared but found in a table."""
     report = scenario.priors[0].report
     found = report is not None and report.rules.columns[0].support is None
-    return ", if no other value can occur" if found else ""
+    return ", as long as nobody has a value that no row has" if found else ""
 
 
 def survival_lines(results: Sequence[Result]) -> list[str]:
@@ -318,6 +318,8 @@ def _left(result: Result) -> str:
         return words
     what = "rows stay as they are" if result.plan.labels is None else "labels are the value itself"
     words = f"{share(kept)} of the {what} (one constant: {share(result.expected.constant)})"
+    if result.plan.distortion and result.plan.objective is None:
+        words += f", at the least {result.plan.distortion.cost_name} cost"
     return words if result.plan.objective is None else f"{errors_words(result)}; {words}"
 
 

@@ -20,15 +20,20 @@ _CLEAR = 0.5
 
 
 def read_bins(support: Support, bins: Any) -> FloatArray:
-    """Return as 0 and 1 which value lies in which bin: on an edge in the one above."""
+    """Return as 0 and 1 which value lies in which bin: on an edge in the one above.
+
+    ``bins`` are a number of them, or edges; as text, with commas between edges.
+    """
     lattice, names = lattice_of(support), support.names if isinstance(support, Levels) else ()
+    if isinstance(bins, str):
+        bins = int(bins) if bins.isdecimal() else [edge.strip() for edge in bins.split(",")]
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if bins < 1:
             raise InputError(f"bins must be at least 1, but {bins} was given")
         cells = int(lattice.index[-1]) + 1
         places = [at * int(bins) // cells for at in lattice.index.tolist()]
     else:
-        given = [bins] if isinstance(bins, str) or not np.iterable(bins) else list(bins)
+        given = list(bins) if np.iterable(bins) else [bins]
         edges = [
             Fraction(names.index(edge)) if edge in names else parse_number(edge, "an edge of bins")
             for edge in given
