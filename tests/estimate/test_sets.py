@@ -115,6 +115,35 @@ def test_the_weights_of_the_plan_have_the_least_variance_under_it() -> None:
     assert usable.all()
 
 
+def test_without_weights_each_half_of_the_rows_weighs_the_other() -> None:
+    """As sure as with the weights of a plan, and unbiased; with own weights it would not be."""
+    matrix = np.array([[6, 1, 0, 3], [1, 6, 3, 0], [3, 0, 3, 4]]) / 10
+    counts = np.array([20, 3, 1])
+    p, even = counts / 24, LeastSquares(matrix)
+    best = LeastSquares(matrix, p.tolist())
+
+    def own(drawn: Any) -> Any:
+        return drawn, LeastSquares(matrix, np.maximum(drawn @ even.single[0], 0.5).tolist())
+
+    noise = {}
+    ways = {"crossed": lambda d: even.crossed(d)[::-1], "own": own,
+            "even": lambda d: (d, even), "plan": lambda d: (d, best)}  # fmt: skip
+    for name, way in ways.items():
+        shares = np.array([
+            drawn / 24 @ solve.single[0]
+            for drawn, solve in map(way, simulated(counts, matrix, 5).astype(float))
+        ]) - p  # fmt: skip
+        bias = np.abs(shares.mean(axis=0)) / (shares.std(axis=0) / math.sqrt(TIMES))
+        assert (bias.max() < 4) == (name != "own")
+        noise[name] = (shares**2).sum(axis=1).mean()
+    assert noise["plan"] < noise["crossed"] < 1.12 * noise["plan"] < 0.85 * noise["even"]
+    # The same rows have the same halves; weights that are given stay; one row has no halves.
+    rows = np.array([9.0, 5, 5, 5])
+    assert (even.crossed(rows)[1] == even.crossed(rows)[1]).all()
+    assert best.crossed(rows) == (best, pytest.approx(rows))
+    assert even.crossed(np.eye(4)[0])[0] is even
+
+
 def test_errors_that_calibrate_expects() -> None:
     found = expected_errors(NUMBERS, CHANNEL, np.array(WEIGHTS), 2000, LABELS, WEIGHTS)
     g = LeastSquares(CHANNEL.matrix, WEIGHTS).single[0]

@@ -46,7 +46,7 @@ class Figure:
     estimate: float
     #: For the randomness of the release alone.
     standard_error: float
-    #: The ends of the 95 % interval, where these are not 1.96 standard errors on each side.
+    #: The ends of the 95 % interval; without them 1.96 standard errors on each side.
     ends: tuple[float, float] | None = None
 
     @property
@@ -91,7 +91,7 @@ class Estimate:
 
     Notes
     -----
-    Intervals are normal ones. Where only few rows are changed, they hold the truth less often.
+    Where only one or two rows are changed, intervals may hold the truth less often.
     """
 
     rows: int
@@ -144,7 +144,7 @@ class Estimate:
 class _Sample:
     """Rows by output, of which means of w(Y) are taken; ``simplex`` moves the shares."""
 
-    def __init__(self, counts: FloatArray, solve: LeastSquares, simplex: bool) -> None:
+    def __init__(self, solve: LeastSquares, counts: FloatArray, simplex: bool) -> None:
         self.solve, self.rows, self.simplex = solve, float(counts.sum()), simplex
         self.outputs = counts / self.rows
         self.unbiased: FloatArray = self.outputs @ solve.single[0]
@@ -162,16 +162,34 @@ class _Sample:
         rest = np.asarray(squares - known)
         return np.sqrt(np.where(rest > _NO_VARIANCE * squares, rest, 0.0) / self.rows)
 
+    def figures(self, weights: FloatArray, target: FloatArray, known: Any) -> list[Figure]:
+        """Return the means of w(Y), which estimate those of ``target``, with score intervals.
+
+        The variance errs with the estimate, by c for each 1. So the truth lies where
+        (truth - estimate)^2 <= z^2 (variance + c (truth - estimate)) (theory, section 4).
+        """
+        errors, single = self.errors(weights, known), self.solve.single
+        lean = np.zeros_like(errors)
+        if single[1].all():
+            matrix, scaled = self.solve.matrix, (self.p @ self.solve.matrix)[:, None] * weights
+            together = single[0].T @ scaled - self.p[:, None] * target
+            varied = ((matrix @ weights**2 - target**2) * together).sum(axis=0)
+            np.divide(varied, (errors * self.rows) ** 2, out=lean, where=errors > 0)
+        middle = REACH**2 * lean / 2
+        half = np.sqrt((REACH * errors) ** 2 + middle**2)
+        values = self.outputs @ weights
+        lines = np.stack([values, errors, values + middle - half, values + middle + half], axis=1)
+        return [Figure(value, error, (low, high)) for value, error, low, high in lines.tolist()]
+
     def shares(self, names: Sequence[str], sets: FloatArray) -> dict[str, Figure]:
         """Return the shares of sets of values that can be estimated: their indicators, (n_x, k)."""
         single, usable = self.solve.single
         weights, usable = single @ sets, np.full(len(names), usable.all())
         if not usable.all():
             weights, usable = self.solve.weights(sets)
-        values, errors = self.outputs @ weights, self.errors(weights, self.p @ sets)
-        found = {}
+        figures, found = self.figures(weights, sets, self.p @ sets), {}
         for k in np.flatnonzero(usable).tolist():
-            share = Figure(float(values[k]), float(errors[k]))
+            share = figures[k]
             largest = float(np.abs(weights[:, k]).max()) / self.rows
             check_possible(share, 0.0, 1.0, largest, len(names))
             if self.simplex:
@@ -191,7 +209,7 @@ def by_matrix(
     """Return estimates by weighted least squares, given rows by output of a finite channel."""
     if bins is not None and not support.ordered:
         raise InputError("bins are for numbers and for levels with an order")
-    sample = _Sample(counts, solve, checked_flag(simplex, "simplex"))
+    sample = _Sample(*solve.crossed(counts), checked_flag(simplex, "simplex"))
     rows, names = int(sample.rows), [support.name(x) for x in range(support.size)]
     shares = sample.shares(names, np.eye(support.size))
     lost = tuple(name for name in names if name not in shares)
@@ -225,7 +243,7 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
     first, second = weights.T
     of_t, of_square = (sample.outputs @ weights).tolist()
     known = float(p @ t**2) if exact else of_t**2
-    mean = Figure(of_t, float(sample.errors(first, known)))
+    (mean,) = sample.figures(weights[:, :1], t[:, None], known)
     largest = float(np.abs(first).max()) / rows
     check_possible(mean, -1.0, 1.0, largest)
     variance = None
@@ -245,8 +263,10 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
 def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> dict[str, Figure]:
     """Return quantiles: the least values up to which the share F of rows is at least q."""
     weights = np.cumsum(sample.solve.single[0], axis=1)
-    upto, errors = sample.outputs @ weights, sample.errors(weights, np.cumsum(sample.p))
-    surely = np.minimum.accumulate((upto - REACH * errors)[::-1])[::-1]
+    sets = np.triu(np.ones((len(sample.p), len(sample.p))))
+    upto = sample.figures(weights, sets, np.cumsum(sample.p))
+    low, high = np.array([figure.interval for figure in upto]).T
+    surely = np.minimum.accumulate(low[::-1])[::-1]
     found = {}
     for each in asked:
         q = parse_number(each, "a quantile")
@@ -255,7 +275,7 @@ def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> di
         places = [
             # From where the interval of F reaches up to q to where it stays above; the last F is 1.
             float(lattice.value(int(np.argmax(np.append(share[:-1], 1.0) >= float(q) - _TIE))))
-            for share in (np.cumsum(sample.nearest), upto + REACH * errors, surely)
+            for share in (np.cumsum(sample.nearest), high, surely)
         ]
         ends = min(places), max(places)
         found[show(q)] = Figure(places[0], (ends[1] - ends[0]) / (2 * REACH), ends)
@@ -263,7 +283,8 @@ def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> di
 
 
 def _in_units(figure: Figure, unit: float, middle: float = 0.0) -> Figure:
-    return Figure(middle + unit * figure.estimate, unit * figure.standard_error)
+    value, low, high = (middle + unit * each for each in (figure.estimate, *figure.interval))
+    return Figure(value, unit * figure.standard_error, (low, high))
 
 
 def by_moments(released: Mapping[int, int], noise: DiscreteLaplace, lattice: Lattice) -> Estimate:

@@ -116,18 +116,39 @@ class LeastSquares:
     M w = a has many solutions where there are more outputs than the rank of M. The one with the
     least sum of q_y w_y^2 has the least variance of all unbiased ones for outputs distributed as
     q = mu M. These must not depend on what was drawn, or the estimate would be biased: ``weights``
-    mu are those of the plan, or all values are taken as equally frequent.
+    mu are those of the plan; without them all values are taken as equally frequent, until there are
+    rows (``crossed``).
     """
 
     def __init__(self, matrix: FloatArray, weights: Sequence[float] = ()) -> None:
-        self.matrix = matrix
-        mu = np.array(weights or np.ones(len(matrix)), dtype=np.float64)
+        self.matrix, self.given = matrix, len(weights) > 0
+        mu = np.array(weights if self.given else np.ones(len(matrix)), dtype=np.float64)
         # None is 0: every output that any value can have has its weight.
         mu = np.maximum(mu / mu.sum(), max(mu[mu > 0].min() / mu.sum() / 2, _LEAST_WEIGHT))
         self.mu: FloatArray = mu / mu.sum()
         roots = np.sqrt(self.mu @ matrix)
         self._scale = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
         self._inverse = self._scale[:, None] * np.linalg.pinv(matrix * self._scale, rcond=_CLEAR)
+
+    def crossed(self, counts: FloatArray) -> tuple["LeastSquares", FloatArray]:
+        """Return weights for each half of the rows from the frequencies in the other, and the rows.
+
+        A coin puts each row in a half, which is one more output of a channel; so estimates are
+        unbiased, and about as sure as with the weights of the plan (theory, section 4).
+        """
+        # Tossed anew for other rows, and the same for the same ones.
+        whole = counts.astype(np.int64)
+        first = np.random.default_rng(whole).binomial(whole, 0.5).astype(np.float64)
+        halves = [first, counts - first]
+        if self.given or not self.single[1].all() or not all(half.any() for half in halves):
+            return self, counts
+        solved = []
+        for other in reversed(halves):
+            found = other @ self.single[0]  # in rows, and half a row at least
+            solved.append(LeastSquares(self.matrix, np.maximum(found, 0.5).tolist()))
+        both = LeastSquares(np.hstack([self.matrix / 2] * 2))
+        both._inverse = np.vstack([each._inverse for each in solved])
+        return both, np.concatenate(halves)
 
     def weights(self, functionals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return w with M w = a for a of shape (n_x, k), and where that is solved and of use."""
