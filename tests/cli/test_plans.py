@@ -196,6 +196,18 @@ def test_a_long_table_says_what_it_leaves_out(tmp_path: Path, monkeypatch: pytes
         assert ("--format csv prints all shares\n" in shown) == (levels > 40)
 
 
+def test_a_quantile_that_is_sure_has_an_interval_of_one_value(folder: Path):
+    write(folder, "sure.csv", rows(*[f"{s},{x}" for x in (0, *[1] * 20, 2) for s in "ab" * 99]))
+    options = (*COLUMNS, "--epsilon", "1", "--best-for", "both", "--save", "sure.json")
+    assert run("calibrate", folder / "sure.csv", *options).status == 0
+    plan = ("--plan", "sure.json")
+    release = ("release", "sure.csv", *plan, "-o", "sure-out.csv", "--allow-unchanged")
+    assert run(*release).status == 0
+    shown = run("estimate", "sure-out.csv", *plan).out
+    assert re.search(r"^quantile 0\.5 +1 +0 +1 to 1$", shown, re.MULTILINE)
+    assert re.search(r"^share of 1 +0\.90\d+ +0 +published as it is$", shown, re.MULTILINE)
+
+
 def test_bins_stand_in_for_shares_that_are_lost_in_noise(folder: Path):
     lines = [f"{s},{x}" for x in range(40) for s in ("a", "b") for _ in range(1 + (s == "b") * x)]
     write(folder, "wide.csv", rows(*lines * 5))

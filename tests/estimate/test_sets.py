@@ -191,7 +191,9 @@ def test_sets_count_wherever_they_are(plan: pf.Plan, tmp_path: Path) -> None:
     frame.select("x").write_csv(tmp_path / "l.csv")
     for form in (frame.select("x"), labels.to_list(), tmp_path / "l.csv"):
         assert plan.estimate(form, labels_only=True) == alone
-        with pytest.raises(InputError, match=r"no released set .* larger errors: --labels-only"):
+        with pytest.raises(
+            InputError, match=r"no released set, such as .* larger errors: --labels-only"
+        ):
             plan.estimate(form)
     assert plan.estimate(frame, labels_only=True) == alone
     for name, figure in alone.frequencies.items():
@@ -207,7 +209,7 @@ def test_sets_that_are_never_published(plan: pf.Plan) -> None:
     for bad, message in (
         (
             ["{hi, lo}", "{*}", "{hi}", "{*}"],
-            r"cell that is no released set \('{hi, lo}', '{hi, mid}'",
+            r"cell that is no released set, such as \{hi, lo\};",
         ),
         (["{hi, lo}", "lo", "{*}", "{*}"], "cell that is no released set"),
         (["{hi, lo}", "{*}", "{*}", None], "has an empty cell"),

@@ -277,7 +277,7 @@ def _command_for_a_sample(
 
 def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
     """Return a scenario as JSON values; the digest is private and not among them."""
-    report, support, coding = scenario.priors[0].report, scenario.support, None
+    report, support = scenario.priors[0].report, scenario.support
     where: dict[str, Any] = {"size": support.size}
     if not isinstance(support, Levels):
         ends = {"least": support.value(0), "greatest": support.value(support.size - 1)}
@@ -285,8 +285,7 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
     else:
         kind = "ordered levels" if support.ordered else "unordered levels"
         where |= {"kind": kind, "levels": support.names}
-        if support.ordered:
-            coding = {name: code for code, name in enumerate(support.names)}
+    codes = isinstance(support, Levels) and support.ordered
     rows = report and {
         "read": report.rows_read,
         "used": report.rows_used,
@@ -303,7 +302,7 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
         "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),
         "region": sentences.region_words(scenario.rules) or None,
-        "coding": coding,
+        "coding": {support.name(k): k for k in range(support.size)} if codes else None,
         "notes": sentences.scenario_notes(scenario),
         "rows": rows,
     }

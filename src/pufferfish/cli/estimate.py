@@ -107,7 +107,8 @@ def _cells(line: Mapping[str, Any]) -> list[str]:
     kind, label, *numbers = line.values()
     name = kind if label is None else f"{'quantile' if kind == 'quantile' else 'share of'} {label}"
     value, error, low, high = (brief(number, 6) for number in numbers)
-    interval = "published as it is" if error == "0" else f"{low} to {high}"
+    exact = error == "0" and kind != "quantile"  # whose ends may only be the same value
+    interval = "published as it is" if exact else f"{low} to {high}"
     return [name, value, brief(numbers[1], 2), interval]
 
 

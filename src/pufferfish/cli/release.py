@@ -65,7 +65,7 @@ def release(
     """  # noqa: D301  # \b keeps click from wrapping the examples
     loaded = Plan.load(plan)
     spec = loaded.spec(**chosen)
-    inputs = [path for path in (plan, ledger) if path is not None]
+    inputs, publish = [path for path in (plan, ledger) if path], publish_scale or publish_channel
     if publish_scale if loaded.scale is None else publish_channel:
         own = "--publish-channel" if loaded.scale is None else "--publish-scale"
         raise InputError(f"the plan is for {loaded.mechanism}: give {own}")
@@ -73,7 +73,7 @@ def release(
         if os.path.realpath(record) == os.path.realpath(output):
             raise InputError(f"--record and --output both name {output}; give two names")
         checked_target(record, force, [table, *inputs])
-    elif publish_scale or publish_channel:
+    elif publish:
         raise InputError("--publish-scale and --publish-channel are for --record FILE")
     if ledger is not None and (keep or seed is not None):
         raise InputError("--ledger accounts neither for --keep nor for --seed; leave them out")
@@ -96,11 +96,9 @@ def release(
         charged.append(price_words(done.price))
     with after(output):
         if record is not None:
-            write_record(
-                record, loaded, report, spec, force=force, publish=publish_scale or publish_channel
-            )  # fmt: skip
+            write_record(record, loaded, report, spec, force=force, publish=publish)
             messages.note(f"the public record is saved as {record}")
-            if (publish_scale or publish_channel) and loaded.from_rows:
+            if publish and loaded.from_rows:
                 what = "channel" if publish_channel else "scale"
                 messages.warning(f"the record tells the {what}, and so of the prior and its rows")
         if spec.labels_only:

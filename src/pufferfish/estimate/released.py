@@ -121,8 +121,9 @@ def _decoded(what: str, cells: _Rows, post: Postprocess) -> dict[int, int]:
         if value is None:
             kind, hint = f"multiple of {show(post.step)}, as released values are", _OTHER
             if levels is not None:
-                kind = f"released {'set' if post.sets else 'level'} ({listed(levels.names)})"
+                kind = f"released level ({listed(levels.names)})"
             if post.sets is not None:
+                kind = f"released set, such as {post.sets.name(0)}"
                 hint = "; from labels alone, with larger errors: --labels-only (labels_only=True)"
             raise InputError(f"{what} holds a cell that is no {kind}{hint}")
         rows[value] = rows.get(value, 0) + count

@@ -38,14 +38,9 @@ _PROMISE = (
 
 
 def write_record(
-    path: str | Path,
-    plan: Plan,
-    report: ReleaseReport,
-    spec: ReleaseSpec,
-    *,
-    publish: bool = False,
-    force: bool = False,
-) -> None:
+    path: str | Path, plan: Plan, report: ReleaseReport, spec: ReleaseSpec, *,
+    publish: bool = False, force: bool = False,
+) -> None:  # fmt: skip
     """Write the public record of a release that was made, whole or not at all.
 
     With ``publish`` it also tells the mechanism in force (its scale or its channel) and its values,
@@ -122,13 +117,10 @@ def read_record(path: str | Path) -> ReleaseSpec:
         if file.support is not None and (file.scale is None) != (file.channel is None):
             support = schema.support_of(file.support)
             return ReleaseSpec(
-                Coding(file.column, support),
-                support,
-                *schema.mechanism_of(file, support),
+                Coding(file.column, support), support, *schema.mechanism_of(file, support),
                 bounds=file.bounds,  # type: ignore[arg-type]  # they become exact there
-                round=file.rounded,
-                labels_only=file.labels is not None and file.set_column is None,
-            )
+                round=file.rounded, labels_only=bool(file.labels and file.set_column is None),
+            )  # fmt: skip
     except InputError as error:
         raise InputError(f"{path} is no usable record: {error}") from None
     raise InputError(

@@ -33,16 +33,9 @@ class Prepared:
     digest: str = ""
 
     def __init__(
-        self,
-        source: Any,
-        output: str | Path,
-        spec: ReleaseSpec,
-        keep: Sequence[str] = (),
-        *,
-        force: bool = False,
-        seed: int | None = None,
-        inputs: Sequence[str | Path] = (),
-    ) -> None:
+        self, source: Any, output: str | Path, spec: ReleaseSpec, keep: Sequence[str] = (), *,
+        force: bool = False, seed: int | None = None, inputs: Sequence[str | Path] = (),
+    ) -> None:  # fmt: skip
         self._sink, self._output, self._force = sink_for(output), str(output), force
         frame = known(source)
         if isinstance(frame, nw.LazyFrame):  # its rows must come in one order in both passes
@@ -102,14 +95,9 @@ class Prepared:
 
 
 def release_file(
-    source: Any,
-    output: str | Path,
-    spec: ReleaseSpec,
-    keep: Sequence[str] = (),
-    *,
-    progress: Progress | None = None,
-    **options: Any,
-) -> ReleaseReport:
+    source: Any, output: str | Path, spec: ReleaseSpec, keep: Sequence[str] = (), *,
+    progress: Progress | None = None, **options: Any,
+) -> ReleaseReport:  # fmt: skip
     """Release the public column of a table into a file, in one pass over its rows.
 
     ``options`` are ``force``, ``seed`` and ``inputs``: further files, such as a plan, which the

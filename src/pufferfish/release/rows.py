@@ -53,12 +53,9 @@ class Reader:
     written: tuple[str, ...] = ()
 
     def __init__(
-        self,
-        spec: ReleaseSpec,
-        table: Table | None = None,
-        keep: Sequence[str] = (),
+        self, spec: ReleaseSpec, table: Table | None = None, keep: Sequence[str] = (),
         seed: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.post, self._spec, self._table = Postprocess(spec), spec, table
         self._name = "the array" if table is None else table.name
         self._entropy = None if seed is None else seeded_entropy(seed)
@@ -175,16 +172,9 @@ class Reader:
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""
         report = ReleaseReport(
-            self._name,
-            output,
-            self.public,
-            self.keep,
-            self.post.mechanism,
-            **self.seen,
-            seeded=self._entropy is not None,
-            unchanged=self._unchanged,
-            set_column=self.set_column,
-        )
+            self._name, output, self.public, self.keep, self.post.mechanism, **self.seen,
+            seeded=self._entropy is not None, unchanged=self._unchanged, set_column=self.set_column,
+        )  # fmt: skip
         absent = self._spec.secret if self._table is not None and self.secret is None else None
         _warn(report, absent, self._spec.mechanism)
         return report

@@ -15,7 +15,7 @@ from pufferfish.tables.rules import Coding
 
 
 class ReleaseOptions(TypedDict, total=False):
-    """What whoever releases may choose, as :class:`ReleaseSpec` explains it."""
+    """What whoever releases may choose, as :meth:`pufferfish.Plan.release` explains it."""
 
     out_of_support: Literal["refuse", "clamp"]
     bounds: tuple[Number, Number] | None
@@ -57,18 +57,8 @@ class ReleaseSpec:
         How many rows one person may have, where there is a unit.
     unit_missing : tuple of str
         Texts that mean "missing" in the unit column, besides the empty cell and NaN.
-    out_of_support : "refuse" or "clamp"
-        Whether a number that is no atom is refused, or the nearest atom (the lesser of two) taken.
-    bounds : (Fraction, Fraction) or None
-        The released number is moved into these after it was drawn; it is never drawn again.
-    round : bool
-        Whether the released number (the sum, never the noise alone) is rounded to an integer.
-    allow_unchanged : bool
-        Whether the column may be published so that it can be read back.
-    min_scale : float or None
-        The scale of noise is raised to this.
-    labels_only : bool
-        Whether the column of sets is left out.
+    out_of_support, bounds, round, allow_unchanged, min_scale, labels_only
+        As in :meth:`pufferfish.Plan.release`. Bounds become fractions, the least scale a double.
     """
 
     coding: Coding | None
