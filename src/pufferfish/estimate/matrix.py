@@ -24,8 +24,8 @@ from pufferfish.support import Support, lattice_of
 
 #: More values than this and only sums that need no matrix are estimated.
 MOST_VALUES = 2000
-#: More values than this and the error of a share is not foretold.
-_MOST_FORETOLD = 400
+#: More values than this, and errors of shares are not foretold, nor weights taken from the rows.
+_MOST_REFINED = 400
 #: Outputs of noise beyond which neighbouring ones are taken together.
 _MOST_OUTPUTS = 4096
 #: Singular values below this share of the largest one are none.
@@ -136,17 +136,21 @@ class LeastSquares:
         A coin puts each row in a half, which is one more output of a channel; so estimates are
         unbiased, and about as sure as with the weights of the plan (theory, section 4).
         """
+        if self.given or len(self.mu) > _MOST_REFINED or not self.single[1].all():
+            return self, counts
         # Tossed anew for other rows, and the same for the same ones.
         whole = counts.astype(np.int64)
         first = np.random.default_rng(whole).binomial(whole, 0.5).astype(np.float64)
         halves = [first, counts - first]
-        if self.given or not self.single[1].all() or not all(half.any() for half in halves):
+        if not all(half.any() for half in halves):
             return self, counts
         solved = []
         for other in reversed(halves):
             found = other @ self.single[0]  # in rows, and half a row at least
             solved.append(LeastSquares(self.matrix, np.maximum(found, 0.5).tolist()))
-        both = LeastSquares(np.hstack([self.matrix / 2] * 2))
+        both = LeastSquares.__new__(LeastSquares)
+        both.matrix, both.given, both.mu = np.hstack([self.matrix / 2] * 2), True, self.mu
+        both._scale = np.tile(math.sqrt(2) * self._scale, 2)
         both._inverse = np.vstack([each._inverse for each in solved])
         return both, np.concatenate(halves)
 
@@ -249,7 +253,7 @@ def expected_errors(
         shown = mechanism if labels is None else mechanism.then(labels)
         noise = math.sqrt(shown.mse(np.rint(p * 2**40).astype(int).tolist()))
     found: list[float | None] = [None]
-    if rows and support.size <= _MOST_FORETOLD:
+    if rows and support.size <= _MOST_REFINED:
         if isinstance(mechanism, Channel):
             matrix = mechanism.matrix
         else:
