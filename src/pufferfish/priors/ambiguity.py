@@ -86,6 +86,37 @@ class Region:
     unit: int
 
 
+@dataclass(frozen=True)
+class Counted:
+    """Counts with an error probability: they bound the mean of one function at a time.
+
+    Such a bound fails with the chance ``alpha``. ``rows`` is the number of rows, of all secrets,
+    that the bets are fixed by; ``noise`` the epsilon of discrete Laplace noise on the counts, where
+    replacing a row moves two of them by 1. Theory, section 10.
+    """
+
+    counts: tuple[int, ...]
+    rows: int
+    alpha: Fraction
+    noise: Fraction | None = None
+
+    @property
+    def bets(self) -> tuple[Fraction, ...]:
+        """15/16, and 2**-1 to 2**-R, R = 1 + ceil(log2 sqrt rows)."""
+        last = 1 + ((max(self.rows, 1) - 1).bit_length() + 1) // 2
+        return Fraction(15, 16), *(Fraction(1, 1 << k) for k in range(1, last + 1))
+
+    @property
+    def is_share(self) -> bool:
+        """Whether a share is all there is to bound: two values, whose counts are those of rows."""
+        return len(self.counts) == 2 and self.noise is None
+
+    def upper_share(self, atom: int) -> Fraction:
+        """Return the one-sided Clopper-Pearson bound of the share of an atom."""
+        total = sum(self.counts)
+        return Fraction(clopper_pearson(self.counts[atom], total, 2 * self.alpha)[1], UNIT)
+
+
 #: What is held possible under one secret.
 AmbiguitySet = Point | Region
 

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The walk: the least scale on a fixed grid that counted rows allow with some confidence.
+
+The scales theta_r = range / (epsilon ratio^r) are tried one after the other, up to the first whose
+test fails; range / epsilon is private whatever the distributions are. The test asks U_i(y) <=
+e^epsilon L_j(y) of every pair and output, each bound with an error alpha / 2 of its own. No union
+is needed, over anything: the loss falls with theta, so let theta_k be the first scale of the grid
+that is not private, and (y, i, j) its witness. All three are fixed by the distributions. A plan
+that is not private has passed theta_k, hence this one comparison, whose two bounds hold together
+but for a chance of alpha (theory, section 10). So every scale has to be tried, in this order.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from flint import arb, fmpq
+
+from pufferfish.loss.betting import bounds, rescaled
+from pufferfish.loss.betting_balls import log_ratio_bound
+from pufferfish.loss.rounding import UNIT
+from pufferfish.numbers import FloatArray, IntArray, float_up, precision
+from pufferfish.priors.ambiguity import Counted
+from pufferfish.support import Lattice
+
+#: Neighbouring scales: no scale is larger than it has to be by more than half a per cent.
+RATIO = Fraction(201, 200)
+#: The grid ends where noise is this small a part of the step: hardly a value is changed.
+LEAST_STEPS = Fraction(1, 32)
+#: Balls decide where doubles exceed epsilon by less than this share of it.
+_NEAR = 1e-6
+#: Errors of ln(1 + gap) from two means that are proved: 60 u relative.
+_ERROR = 100 * UNIT
+_BITS = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """Counted rows of one adversary by secret, the pairs of positions, and the largest loss."""
+
+    beliefs: tuple[Counted, ...]
+    pairs: tuple[tuple[int, int], ...]
+    lattice: Lattice
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Where a walk ended: the number of steps, the scale, and the bound of its loss."""
+
+    steps: int
+    scale: float
+    bound: float
+
+
+def scales(lattice: Lattice, epsilon: Fraction, ratio: Fraction = RATIO) -> Iterator[float]:
+    """Yield the grid: range / epsilon, and from there downwards, each rounded up."""
+    scale = lattice.step * int(lattice.index[-1]) / epsilon
+    yield float_up(scale)
+    while scale >= ratio * LEAST_STEPS * lattice.step:
+        scale /= ratio
+        yield float_up(scale)
+
+
+def walk(claims: Sequence[Claim], ratio: Fraction = RATIO, until: float = 0.0) -> Walked:
+    """Walk down until a test fails for some adversary, or to the first scale not above ``until``.
+
+    All claims are about one lattice and one epsilon.
+    """
+    lattice, epsilon = claims[0].lattice, claims[0].epsilon
+    tests = [_Test(claim) for claim in claims]
+    found = Walked(0, 0.0, 0.0)
+    for steps, scale in enumerate(scales(lattice, epsilon, ratio)):
+        # The first one needs no test.
+        if steps and any(test.bound(scale) > float(epsilon) for test in tests):
+            break
+        found = Walked(steps, scale, float(epsilon))
+        if scale <= until:
+            break
+    if found.steps:
+        closely = max(test.bound(found.scale, close=True) for test in tests)
+        found = replace(found, bound=min(closely, float(epsilon)))
+    return found
+
+
+class _Test:
+    """The test of one scale after the other; each is the next one's first guess."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim, self.places = claim, claim.lattice.index
+        self.outputs = np.arange(len(self.places))
+        # Of h and of 1 - h, by output and secret.
+        self.means = np.full((2, len(self.outputs), len(claim.beliefs)), 0.5)
+        self.before = self.means
+        both = [*claim.pairs, *((j, i) for i, j in claim.pairs)]
+        self.firsts, self.seconds = map(list, zip(*both, strict=True))
+        self.shares = claim.beliefs[0].is_share
+        if self.shares:
+            ends = [[own.upper_share(y) for own in claim.beliefs] for y in (0, 1)]
+            upper = np.array([[float_up(end) for end in row] for row in ends])
+            self.means = np.stack([upper, upper[::-1]])
+
+    def bound(self, scale: float, close: bool = False) -> float:
+        """Return a proven bound of the loss at a scale, in a hurry where it is below epsilon."""
+        epsilon = float(self.claim.epsilon)
+        rate = self.claim.lattice.step / Fraction(scale)
+        losses = self._losses(float(rate), self.outputs, close)
+        open_ = np.flatnonzero((losses > epsilon * (1 - _ERROR)).any(axis=1))
+        if len(open_) and not close:
+            losses[open_] = self._losses(float(rate), open_, close=True)
+        if losses.max() > epsilon * (1 + _NEAR):
+            return float(losses.max())
+        for y, pair in np.argwhere(losses > epsilon * (1 - _ERROR)).tolist():
+            losses[y, pair] = self._by_balls(rate, y, self.firsts[pair], self.seconds[pair])
+        return max(0.0, float(losses.max()))
+
+    def _losses(self, rate: float, outputs: IntArray, close: bool) -> FloatArray:
+        """Return bounds of ln <P_i, k_y> / <P_j, k_y> by output and pair."""
+        if not self.shares:
+            h = rescaled(self.places, rate, outputs)
+            start = self.means[:, outputs]
+            if not close:
+                # They change by about as much as in the step before.
+                start, self.before = 2 * start - self.before, start
+            self.means[:, outputs] = bounds(self.claim.beliefs, h, start, close)
+        upper, other = self.means[:, outputs]
+        lower = np.nextafter(1 - other, 0)
+        places = self.places[outputs]
+        farthest = np.maximum(places, self.places[-1] - places)[:, None] * -rate
+        gap = upper[:, self.firsts] - lower[:, self.seconds]
+        below = np.exp(farthest) - np.expm1(farthest) * lower[:, self.seconds]
+        return np.asarray(np.log1p(-np.expm1(farthest) * gap / below) * (1 + _ERROR))
+
+    def _by_balls(self, rate: Fraction, y: int, first: int, second: int) -> float:
+        """Return the same bound for one of them; at most epsilon only where that is proved."""
+        starts = float(self.means[0, y, first]), float(self.means[1, y, second])
+        beliefs, epsilon = self.claim.beliefs, self.claim.epsilon
+        bound = log_ratio_bound(beliefs[first], beliefs[second], self.places, rate, y, starts)
+        with precision(_BITS):
+            if bound <= arb(fmpq(epsilon.numerator, epsilon.denominator)):
+                return min(float(bound.upper()), float(epsilon))
+        return float(np.nextafter(max(float(bound.upper()), float(epsilon)), np.inf))

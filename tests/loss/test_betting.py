@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The betting bound and the walk, against their literal definitions and the reference values."""
+
+import json
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from definitions import M, real, rising_root
+from pufferfish.loss.betting import bounds, rescaled
+from pufferfish.loss.betting_balls import log_ratio_bound
+from pufferfish.loss.walk import RATIO, Claim, scales, walk
+from pufferfish.priors.ambiguity import Counted
+from pufferfish.support import Lattice
+
+REFERENCE = json.loads(Path(__file__).with_name("betting.json").read_text())
+NAMES = [f"{e['name']}-{e['epsilon1']}-{e['epsilon2']}" for e in REFERENCE]
+
+
+def beliefs_of(entry: Any) -> tuple[Counted, ...]:
+    noise = None if entry["epsilon1"] is None else Fraction(entry["epsilon1"])
+    alpha = Fraction(entry["alpha"]) / 2
+    return tuple(Counted(tuple(own), entry["rows"], alpha, noise) for own in entry["noisy_counts"])
+
+
+def literal_upper(belief: Counted, h: Sequence[Any]) -> Any:
+    """U, word by word as it is defined, to 40 digits."""
+    size = 1 + math.ceil(math.log2(math.sqrt(belief.rows)))
+    bets = [real(Fraction(15, 16)), *(real(Fraction(1, 2**k)) for k in range(1, size + 1))]
+    noise, one = belief.noise, real(1)
+    a = M.exp(-real(noise) / 2) if noise else real(0)
+
+    def term(b: Any, x: Any, m: Any) -> Any:
+        return M.log((1 - b * x) / (1 - b * m))
+
+    def moment(g: Any) -> Any:
+        return (1 - a) ** 2 / ((1 - a * M.exp(g)) * (1 - a * M.exp(-g))) if noise else one
+
+    def slope(g: Any) -> Any:
+        return a * M.exp(g) / (1 - a * M.exp(g)) - a * M.exp(-g) / (1 - a * M.exp(-g))
+
+    kept = []
+    for b in bets:
+        ends = [abs(term(b, x, m)) for x in h for m in (real(0), one)]
+        if noise and (
+            max(ends) >= real(noise) / 2
+            or sum(belief.counts) < sum(slope(term(b, x, one)) for x in h)
+        ):
+            continue
+        kept.append(b)
+
+    def log_wealth(m: Any) -> Any:
+        wealth = real(0)
+        for b in kept:
+            product = one
+            for n, x in zip(belief.counts, h, strict=True):
+                g = term(b, x, m)
+                product *= M.exp(n * g) / moment(g)
+            wealth += product
+        return M.log(wealth / (size + 1))
+
+    def excess(m: Any) -> Any:
+        return log_wealth(m) + M.log(real(belief.alpha))
+
+    if not kept or excess(one) < 0:
+        return one
+    return rising_root(excess, real(0), one)
+
+
+def both_bounds(beliefs: Sequence[Counted], theta: float) -> tuple[float, float]:
+    """The same in doubles and in balls, for all outputs."""
+    n = len(beliefs[0].counts)
+    places, rate = np.arange(n), 1 / Fraction(theta)
+    h = rescaled(places, float(rate), places)
+    upper, other = bounds(beliefs, h, np.full((2, n, 2), 0.5), close=True)
+    low = np.exp(-np.maximum(places, n - 1 - places) / theta)[:, None]
+    tops, bottoms = low + (1 - low) * upper, low + (1 - low) * (1 - other)
+    proved = (
+        log_ratio_bound(
+            beliefs[i], beliefs[1 - i], places, rate, y, (upper[y, i], other[y, 1 - i])
+        ).upper()
+        for y in range(n)
+        for i in (0, 1)
+    )
+    return float(np.log(tops[:, [0, 1]] / bottoms[:, [1, 0]]).max()), max(map(float, proved))
+
+
+@pytest.fixture
+def bets_on_two_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference values of two values are those of bets; shares are bounded better."""
+    monkeypatch.setattr(Counted, "is_share", False)
+
+
+@pytest.mark.parametrize("entry", REFERENCE, ids=NAMES)
+@pytest.mark.usefixtures("bets_on_two_values")
+def test_bounds_and_walks_are_those_of_the_reference(entry: Any) -> None:
+    beliefs, ratio = beliefs_of(entry), Fraction(entry["ratio"])
+    epsilon, n = Fraction(entry["epsilon2"]), len(entry["noisy_counts"][0])
+    lattice = Lattice(Fraction(1), 0, np.arange(n))
+    grid = list(scales(lattice, epsilon, ratio))
+    assert grid[entry["step_r"]] == pytest.approx(entry["scale"], rel=1e-14)
+    for step, key in ((0, "bound_at_scale_mp"), (1, "bound_at_next_mp")):
+        scale, expected = grid[entry["step_r"] + step], float(entry[key])
+        found, proved = both_bounds(beliefs, scale)
+        assert expected - 1e-15 <= found <= expected + 1e-9  # errors are on the safe side
+        assert proved == pytest.approx(expected, abs=1e-13)
+    found_walk = walk([Claim(beliefs, ((0, 1),), lattice, epsilon)], ratio)
+    assert (found_walk.steps, found_walk.scale) == (entry["step_r"], grid[entry["step_r"]])
+    assert found_walk.bound == pytest.approx(float(entry["bound_at_scale_mp"]), abs=1e-9)
+    finer = walk([Claim(beliefs, ((0, 1),), lattice, epsilon)])
+    assert finer.scale <= entry["scale"] * float(RATIO)
+
+
+@given(
+    st.integers(2, 5), st.data(),
+    st.sampled_from([None, Fraction(1, 10), Fraction(1), Fraction(9)]),
+    st.sampled_from([Fraction(1, 4), Fraction(1, 40), Fraction(1, 10**6)]),
+    st.sampled_from([0.05, 0.3, 1.0, 7.0, 1e6]),
+)  # fmt: skip
+def test_bounds_are_those_of_the_definition(
+    n: int, data: st.DataObject, noise: Fraction | None, alpha: Fraction, theta: float
+) -> None:
+    least, most = (0, 300) if noise is None else (-5, 3000)
+    rows = data.draw(st.integers(1, 10**4))
+    counts = st.tuples(*[st.integers(least, most)] * n)
+    beliefs = [Counted(data.draw(counts), rows, alpha, noise) for _ in range(2)]
+    h = rescaled(np.arange(n), 1 / theta, np.arange(n))
+    upper, other = bounds(beliefs, h, np.full((2, n, 2), 0.5), close=True)
+    y, s = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, 1))
+    exact = [M.exp(-abs(x - y) / real(Fraction(theta))) for x in range(n)]
+    exact = [(k - min(exact)) / (1 - min(exact)) for k in exact]
+    for found, own in ((upper, exact), (other, [1 - x for x in exact])):
+        expected = literal_upper(beliefs[s], own)
+        assert expected <= found[y, s] <= expected + 1e-9
