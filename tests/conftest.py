@@ -106,5 +106,5 @@ def prior_file(prior: Any) -> dict[str, Any]:
 def region_of(rule: Any) -> dict[str, str]:
     """A region as a plan file names it."""
     if hasattr(rule, "level"):
-        return {"confidence": str(rule.level)}
+        return {"confidence": str(rule.level)} | ({"region": "box"} if rule.box else {})
     return {"tv_radius": str(rule.radius)}

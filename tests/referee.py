@@ -27,6 +27,8 @@ import mpmath
 DIGITS = 60
 #: Outputs times sequences of one person's rows beyond which the worst case stands for the loss.
 MOST_WORK = 300_000
+#: Values up to which a confidence is proved by a walk.
+MOST_WALKED = 300
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 Masses = dict[tuple[int, ...], Fraction]
@@ -271,6 +273,8 @@ def loss_of(
     """Return the loss under one adversary; single rows, then each number of rows of a person."""
     kernel = kernel_of(plan, atoms)
     pairs = [(i, j) for pair in plan["pairs"] for i, j in (pair, pair[::-1])]
+    if walks(plan, region, atoms):
+        return walked(plan, atoms, adversary, Fraction(region["confidence"]))
     if region is not None:
         named = {secret for pair in plan["pairs"] for secret in pair}
         cells = len(atoms) * len(named) * sum(own.counted for own in every)
@@ -388,6 +392,75 @@ def greatest(
         total += poured * k[x]
         left -= poured
     return total
+
+
+# The walk: doubles do, for their errors are far below what is granted them
+
+
+def walks(
+    plan: Mapping[str, Any], region: Mapping[str, str] | None, atoms: Sequence[Fraction | str]
+) -> bool:
+    """Whether a plan holds by a walk, and not by a box."""
+    confident = region is not None and "confidence" in region and "region" not in region
+    return confident and plan.get("channel") is None and len(atoms) <= MOST_WALKED
+
+
+def walked(
+    plan: Mapping[str, Any], atoms: Sequence[Fraction | str], adversary: Believed, level: Fraction
+) -> mpmath.mpf:
+    """Return the bound of the loss where a walk down to the plan's scale ends; inf: not there."""
+    at = places(plan, atoms)
+    named = {secret for pair in plan["pairs"] for secret in pair}
+    counts = {
+        s: [int(adversary.masses[0][s].get((x,), 0) * adversary.rows[s]) for x in range(len(at))]
+        for s in named
+    }
+    needed = 2 / float(1 - level)
+    size = 1 + math.ceil(math.log2(math.sqrt(sum(map(sum, counts.values())))))
+    bets = [15 / 16, *(2.0**-k for k in range(1, size + 1))]
+    epsilon, step = Fraction(str(plan["epsilon"])), Fraction(plan["support"].get("step", 1))
+    pairs = [(i, j) for pair in plan["pairs"] for i, j in (pair, pair[::-1])]
+    theta, bound = (at[-1] - at[0]) / epsilon, float(epsilon)
+    while Fraction(plan["scale"]) < theta and theta >= Fraction(201, 200) * step / 32:
+        theta /= Fraction(201, 200)
+        bound = 0.0
+        for y in at:
+            k = [math.exp(-abs(y - x) / theta) for x in at]
+            low = min(k)
+            h = [(own - low) / (1 - low) for own in k]
+            upper, lower = {}, {}
+            for s in named:
+                upper[s] = low + (1 - low) * mean_bound(counts[s], h, bets, needed)
+                mirrored = mean_bound(counts[s], [1 - x for x in h], bets, needed)
+                lower[s] = low + (1 - low) * (1 - mirrored)
+            bound = max([bound, *(math.log(upper[i] / lower[j]) for i, j in pairs)])
+        if bound > float(epsilon) * (1 + 1e-9):
+            return mpmath.inf
+    reached = Fraction(plan["scale"]) >= theta * (1 - Fraction(1, 10**15))
+    return mpmath.mpf(min(bound, float(epsilon))) if reached else mpmath.inf
+
+
+def mean_bound(
+    counts: Sequence[int], h: Sequence[float], bets: Sequence[float], needed: float
+) -> float:
+    """Return the least mean of h at which the wealth of all bets together is as large as needed."""
+    total = sum(counts)
+    if len(counts) == 2:
+        count = counts[0] if h[0] > h[1] else counts[1]
+        return float(clopper_pearson(count, total, mpmath.mpf(1 / needed))[1])
+    gains = [sum(n * math.log1p(-b * x) for n, x in zip(counts, h, strict=True)) for b in bets]
+
+    def enough(m: float) -> bool:
+        logs = [g - total * math.log1p(-b * m) for b, g in zip(bets, gains, strict=True)]
+        top = max(logs)
+        wealth = top + math.log(sum(math.exp(own - top) for own in logs) / len(bets))
+        return wealth >= math.log(needed)
+
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def clopper_pearson(count: int, rows: int, tail: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:

@@ -73,7 +73,8 @@ def test_reference_values(entry: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", REFERENCE["robust"], ids=lambda r: f"{r['block']}-{r['epsilon']}")
 def test_reference_values_of_regions(row: dict[str, Any]) -> None:
     (entry,) = (e for e in REFERENCE["priors"] if e["name"] == row["block"])
-    scenario = pf.Scenario(prior_of(entry, confidence=str(row["confidence"])))
+    rule = {"confidence": str(row["confidence"]), "region": "box"}
+    scenario = pf.Scenario(prior_of(entry).with_region(**rule))
     plan = pf.calibrate(scenario, row["epsilon"])
     expected = row["exact_scale"]
     assert expected * (1 - 5e-12) <= plan.scale <= expected * (1 + 1e-9)

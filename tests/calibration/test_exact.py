@@ -21,6 +21,7 @@ from pufferfish.errors import PriorWarning, PufferfishError
 from pufferfish.loss.doubles import Attained, RateLoss
 from pufferfish.loss.witness import Where
 from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.priors.ambiguity import Confidence
 
 N = 12_000
 
@@ -135,8 +136,8 @@ def test_mutant_one_direction_is_dropped(monkeypatch: pytest.MonkeyPatch) -> Non
 # Regions ------------------------------------------------------------------------------------------
 
 RULES = [
-    {"confidence": "0.5"},
-    {"confidence": "0.95"},
+    {"confidence": "0.5", "region": "box"},
+    {"confidence": "0.95", "region": "box"},
     {"tv_radius": "1e-12"},
     {"tv_radius": "1/7"},
     {"tv_radius": "1"},
@@ -201,7 +202,8 @@ def test_radius_0_is_the_prior_itself_and_radius_1_the_diameter() -> None:
 
 def test_large_regions() -> None:
     rng = np.random.default_rng(3)
-    scenario = scenario_of(rng.integers(0, 50, 600), rng.integers(0, 50, 600), confidence=0.95)
+    plain = scenario_of(rng.integers(0, 50, 600), rng.integers(0, 50, 600))
+    scenario = plain.with_rules([Confidence(Fraction(19, 20), box=True)])
     for epsilon in ("0.5", "1e-7"):
         plan = pf.calibrate(scenario, epsilon)
         less = DiscreteLaplace((plan.scale or 0) * (1 - 1e-8), Fraction(1))

@@ -132,7 +132,7 @@ def test_exact_leaves_no_room_and_wider_noise_does() -> None:
     assert 0.003 * (1 - 2e-6) <= (found.radius or 0) <= 0.003 * (1 + 1e-9)
     assert (found.loss_at_95 or 0) < (tight.loss_at_95 or 0)
     # A robust plan holds at 95 %: so it says.
-    sure = pf.calibrate(scenario.with_rules([Confidence(Fraction(19, 20))]), epsilon)
+    sure = pf.calibrate(scenario.with_rules([Confidence(Fraction(19, 20), box=True)]), epsilon)
     at_95 = sensitivity_of(scenario, sure.applied, epsilon).loss_at_95
     assert at_95 == pytest.approx(0.5, rel=1e-9)
 

@@ -21,6 +21,7 @@ from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.composition import Composition, Item, gather
 from pufferfish.loss.proof import prove
+from pufferfish.loss.walk import claims_of, walked
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
 from pufferfish.plans.plan import Plan
@@ -242,6 +243,11 @@ def _wanted(
 
 def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> Plan:
     """Return the plan of noise, its scale raised until its loss is proved."""
+    claims = claims_of(scenario, epsilon) if method.least else []
+    if claims:  # the search for the scale is its proof
+        least, walk = walked(claims)
+        reached = Proposal(DiscreteLaplace(least, scenario.lattice.step))
+        return _plan(scenario, method.name, epsilon, reached, walk)
     noise = method.calibrate(scenario, epsilon)
     needed, notes = noise.scale, []
     if scenario.unit is not None and not method.least:

@@ -28,6 +28,7 @@ _METHODS = {
     "exact": "exact rationals",
     "rational": "exact rationals",
     "none": "worst cases",
+    "walk": "a walk down from the range of the values over epsilon",
 }
 
 

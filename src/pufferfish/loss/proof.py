@@ -19,6 +19,7 @@ from pufferfish.loss.integers import farthest, infinite, loses_nothing
 from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.loss.problem import LARGEST_GRID, Problem, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles
+from pufferfish.loss.walk import claims_of, walked
 from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
@@ -119,8 +120,13 @@ def privacy_loss(scenario: Scenario | Prior, scale: Number) -> float:
 def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> Certificate:
     """Recompute the loss of some releases, with proof, and compare it with epsilon.
 
-    Where a grid does not fit, worst cases take its place.
+    Where a grid does not fit, worst cases take its place. Noise alone, under a confidence, is
+    proved by a walk from the range over epsilon.
     """
+    if epsilon is not None and scenario.has_region:
+        by_walk = _walked(scenario, releases, epsilon)
+        if by_walk is not None:
+            return by_walk
     rows = scenario.row_numbers
     try:
         bound = _largest(_solved(scenario, releases, epsilon, LARGEST_GRID))
@@ -143,6 +149,17 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
         error_bound=bound.error_bound,
         rows=rows,
     )
+
+
+def _walked(scenario: Scenario, releases: Releases, epsilon: Fraction) -> Certificate | None:
+    """Return what a walk proves of the only release, noise; None where boxes have to."""
+    made = [each for own in releases.values() for each in own]
+    if len(made) > 1 or not isinstance(made[0], DiscreteLaplace):
+        return None
+    claims = claims_of(scenario, epsilon)
+    # Noise on another lattice tells the value.
+    fits = claims and (claims[0].lattice.step / made[0].step).denominator == 1
+    return walked(claims, made[0].scale)[1] if fits else None
 
 
 def loss_bound(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID) -> LossBound:

@@ -10,6 +10,7 @@ that is not private has passed theta_k, hence this one comparison, whose two bou
 but for a chance of alpha (theory, section 10). So every scale has to be tried, in this order.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,15 +20,19 @@ from flint import arb, fmpq
 
 from pufferfish.loss.betting import bounds, rescaled
 from pufferfish.loss.betting_balls import log_ratio_bound
+from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.rounding import UNIT
 from pufferfish.numbers import FloatArray, IntArray, float_up, precision
-from pufferfish.priors.ambiguity import Counted
+from pufferfish.priors.ambiguity import Confidence, Counted
+from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Lattice
 
 #: Neighbouring scales: no scale is larger than it has to be by more than half a per cent.
 RATIO = Fraction(201, 200)
 #: The grid ends where noise is this small a part of the step: hardly a value is changed.
 LEAST_STEPS = Fraction(1, 32)
+#: Larger supports take longer than some ten seconds: the box takes the place of the walk.
+MOST_ATOMS = 300
 #: Balls decide where doubles exceed epsilon by less than this share of it.
 _NEAR = 1e-6
 #: Errors of ln(1 + gap) from two means that are proved: 60 u relative.
@@ -52,6 +57,36 @@ class Walked:
     steps: int
     scale: float
     bound: float
+
+
+def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
+    """Return what a walk has to show, for each adversary; nothing where boxes take its place."""
+    support, rules = scenario.support, [prior.rule for prior in scenario.priors]
+    walks = all(isinstance(rule, Confidence) and not rule.box for rule in rules)
+    if not (walks and support.ordered and support.size <= MOST_ATOMS):
+        return []
+    place = {secret: k for k, secret in enumerate(scenario.protected)}
+    pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
+    claims = []
+    for prior in scenario.priors:
+        at = [prior.row(secret) for secret in scenario.protected]
+        # Whose rows they are is given: the bets may depend on their number.
+        rows = sum(prior.totals[row] for row in at)
+        alpha = (1 - prior.rule.level) / 2 if isinstance(prior.rule, Confidence) else Fraction(0)
+        beliefs = tuple(Counted(tuple(prior.counts[row].tolist()), rows, alpha) for row in at)
+        claims.append(Claim(beliefs, pairs, scenario.lattice, epsilon))
+    return claims
+
+
+def walked(claims: Sequence[Claim], scale: float | None = None) -> tuple[float, Certificate]:
+    """Return the least scale that is reached, and what is proved of it or of a scale.
+
+    A scale is private where the walk reaches it or a smaller one of the grid.
+    """
+    epsilon, found = claims[0].epsilon, walk(claims, until=scale or 0.0)
+    holds = scale is None or found.scale <= scale
+    loss = found.bound if holds else math.inf
+    return found.scale, Certificate("walk", loss, 0.0, epsilon, holds, decided=True)
 
 
 def scales(lattice: Lattice, epsilon: Fraction, ratio: Fraction = RATIO) -> Iterator[float]:
@@ -129,8 +164,10 @@ class _Test:
         places = self.places[outputs]
         farthest = np.maximum(places, self.places[-1] - places)[:, None] * -rate
         gap = upper[:, self.firsts] - lower[:, self.seconds]
-        below = np.exp(farthest) - np.expm1(farthest) * lower[:, self.seconds]
-        return np.asarray(np.log1p(-np.expm1(farthest) * gap / below) * (1 + _ERROR))
+        with np.errstate(all="ignore"):
+            below = np.exp(farthest) - np.expm1(farthest) * lower[:, self.seconds]
+            found = np.log1p(-np.expm1(farthest) * gap / below) * (1 + _ERROR)
+        return np.where(np.isnan(found), np.inf, found)
 
     def _by_balls(self, rate: Fraction, y: int, first: int, second: int) -> float:
         """Return the same bound for one of them; at most epsilon only where that is proved."""

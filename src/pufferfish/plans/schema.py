@@ -45,9 +45,6 @@ _Position = Annotated[int, msgspec.Meta(ge=0)]
 _Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"\A0x[0-9a-f]{1,4096}\Z")]
 _Scale = Annotated[float, msgspec.Meta(ge=0.0, le=sys.float_info.max)]
 _Weight = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-_Rule = Annotated[  # one of the two
-    dict[Literal["confidence", "tv_radius"], Fraction], msgspec.Meta(min_length=1)
-]
 _Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9_-]{0,39}\Z")]  # printed as it stands
 
 
@@ -80,6 +77,14 @@ class Cleaning(_Entry, frozen=True):
     missing_as_level: bool = False
 
 
+class Region(_Entry, frozen=True, omit_defaults=True):
+    """How far a prior may be from the one given: a confidence or a radius."""
+
+    confidence: Fraction | None = None
+    tv_radius: Fraction | None = None
+    region: Literal["box"] | None = None
+
+
 class Matrix(_Entry, frozen=True):
     """A channel: outputs, and for each input its entries [output, hexadecimal integer]."""
 
@@ -106,7 +111,7 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     unit: str | None = None
     rows_per_person: tuple[int, ...] = ()
     pairs: _Some[tuple[str, str]]
-    regions: tuple[_Rule | None, ...] = ()
+    regions: tuple[Region | None, ...] = ()
     support: Numbers | LevelNames
     coding: Cleaning | None = msgspec.field(name="cleaning", default=None)
     digest: str
@@ -145,7 +150,7 @@ def facts_of(data: Any) -> dict[str, Any]:
         "labels": labels,
         "support": support,
         "coding": file.coding and Coding(support=support, **msgspec.structs.asdict(file.coding)),
-        "regions": tuple(each and region_rule(**each) for each in file.regions),
+        "regions": tuple(each and _rule(each) for each in file.regions),
     }
     facts |= {name: _claim(facts[name], kind) for name, kind in _CLAIMS.items()}
     if file.composition is not None and facts["composition"] is None:
@@ -261,10 +266,16 @@ def _channel_of(file: Matrix, inputs: Support, what: str) -> Channel:
     return Channel(inputs, outputs, rows)
 
 
-def _rule_file(rule: Rule | None) -> _Rule | None:
+def _rule_file(rule: Rule | None) -> Region | None:
     if isinstance(rule, Confidence):
-        return {"confidence": rule.level}
-    return None if rule is None else {"tv_radius": rule.radius}
+        return Region(confidence=rule.level, region="box" if rule.box else None)
+    return None if rule is None else Region(tv_radius=rule.radius)
+
+
+def _rule(file: Region) -> Rule | None:
+    if file == Region():
+        raise InputError("a region needs a confidence or a tv_radius")
+    return region_rule(**msgspec.structs.asdict(file))
 
 
 def _decoded(kind: type, value: Any) -> Any:

@@ -15,7 +15,7 @@ from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import checked_flag, rounded_up, show
-from pufferfish.priors.ambiguity import Rule
+from pufferfish.priors.ambiguity import Confidence, Rule
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.prior_file import read_prior_file
 from pufferfish.priors.scenario import Pair, Scenario, as_scenario
@@ -152,6 +152,12 @@ def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
     what = (
         f"at scale {applied.scale!r}" if isinstance(applied, DiscreteLaplace) else "of the channel"
     )
+    if not certificate.holds and certificate.method == "walk":
+        levels = (show(100 * r.level) for r in scenario.rules if isinstance(r, Confidence))
+        raise CheckFailed(
+            f"scale {promise.scale!r} is not reached by the walk with "
+            f"{listed(dict.fromkeys(levels))} % confidence at epsilon {limit}"
+        )
     if not certificate.holds and certificate.decided:
         where = " for some prior of the region" if scenario.has_region else ""
         loss = rounded_up(certificate.loss, 5)

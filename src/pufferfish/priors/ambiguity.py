@@ -23,9 +23,14 @@ _NEAR = 64
 
 @dataclass(frozen=True)
 class Confidence:
-    """Rule: the prior was counted; with this confidence all its probabilities lie in the box."""
+    """Rule: the prior was counted; what is released holds with this confidence.
 
-    level: Fraction  # 1 - alpha, for all cells of all secrets in the pairs together
+    A channel holds for all distributions of a box, a scale by a walk (theory, section 5), which
+    needs less noise; by the box, too, with ``box`` and where a walk would take long.
+    """
+
+    level: Fraction  # 1 - alpha; in the box for all cells of all secrets in the pairs together
+    box: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,12 @@ class TVBall:
 Rule = Confidence | TVBall
 
 
-def region_rule(confidence: object = None, tv_radius: object = None) -> Rule | None:
+def region_rule(
+    confidence: object = None, tv_radius: object = None, region: object = None
+) -> Rule | None:
     """Return the rule that was asked for; a radius of 0 is none."""
+    if region is not None and (region != "box" or confidence is None):
+        raise InputError(f"region can only be 'box', with a confidence, but {region!r} was given")
     if confidence is not None and tv_radius is not None:
         raise InputError(
             "a region is given by confidence or by tv_radius, but both were given "
@@ -53,7 +62,7 @@ def region_rule(confidence: object = None, tv_radius: object = None) -> Rule | N
             raise InputError(
                 f"the confidence must be above 0 and below 1, but {confidence} was given{hint}"
             )
-        return Confidence(level)
+        return Confidence(level, region is not None)
     radius = parse_number(0 if tv_radius is None else tv_radius, "the total-variation radius")
     if not 0 <= radius <= 1:
         raise InputError(

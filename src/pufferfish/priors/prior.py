@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -158,24 +158,31 @@ class Prior:
         )
 
     def with_region(
-        self, *, confidence: Number | None = None, tv_radius: Number | None = None
+        self,
+        *,
+        confidence: Number | None = None,
+        tv_radius: Number | None = None,
+        region: Literal["box"] | None = None,
     ) -> "Prior":
         """Return the same prior, as one that is only known to lie in a region.
 
         Parameters
         ----------
         confidence : number, optional
-            Between 0 and 1: Clopper-Pearson intervals that hold together with this confidence;
-            needs counts of rows.
+            Between 0 and 1: how sure it is that a plan holds for the distributions that the rows
+            were drawn from; needs counts of rows.
         tv_radius : number, optional
             From 0 to 1: balls of this radius in total variation. With neither, the prior is
             taken as exact again.
+        region : "box", optional
+            With a confidence: plans hold for every prior within Clopper-Pearson intervals that hold
+            together. Channels always do; for noise it costs more than the confidence alone.
 
         Notes
         -----
         Theory, section 5.
         """
-        return replace(self, rule=region_rule(confidence, tv_radius))
+        return replace(self, rule=region_rule(confidence, tv_radius, region))
 
     @classmethod
     def from_mapping(
