@@ -4,6 +4,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from definitions import M, real, rising_root
-from pufferfish.loss.betting import bounds, rescaled
+from pufferfish.loss.betting import Wealth, bounds, rescaled
 from pufferfish.loss.betting_balls import log_ratio_bound
 from pufferfish.loss.walk import RATIO, Claim, scales, walk
 from pufferfish.priors.ambiguity import Counted
@@ -116,6 +117,22 @@ def test_bounds_and_walks_are_those_of_the_reference(entry: Any) -> None:
     assert found_walk.bound == pytest.approx(float(entry["bound_at_scale_mp"]), abs=1e-9)
     finer = walk([Claim(beliefs, ((0, 1),), lattice, epsilon)])
     assert finer.scale <= entry["scale"] * float(RATIO)
+
+
+def test_mutants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound at 2 alpha, and a mean over the kept bets only, are not those of the reference."""
+    entry = next(e for e in REFERENCE if e["epsilon1"] == ".15")
+    expected, made = float(entry["bound_at_scale_mp"]), Wealth.__init__
+
+    def kept_only(self: Wealth, beliefs: Sequence[Counted], h: Any) -> None:
+        made(self, beliefs, h)
+        self.needed += math.log(len(self.bets) / len(beliefs[0].bets))
+
+    beliefs = beliefs_of(entry)
+    looser = [replace(own, alpha=2 * own.alpha) for own in beliefs]
+    assert both_bounds(looser, entry["scale"])[0] < expected - 1e-3
+    monkeypatch.setattr(Wealth, "__init__", kept_only)
+    assert both_bounds(beliefs, entry["scale"])[0] < expected - 1e-3
 
 
 @given(
