@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from definitions import M, real, rising_root
-from pufferfish.loss.betting import Wealth, bounds, rescaled
+from pufferfish.loss.betting import Wealth, rescaled
 from pufferfish.loss.betting_balls import log_ratio_bound
 from pufferfish.loss.walk import RATIO, Claim, scales, walk
 from pufferfish.priors.ambiguity import Counted
@@ -75,12 +75,18 @@ def literal_upper(belief: Counted, h: Sequence[Any]) -> Any:
     return rising_root(excess, real(0), one)
 
 
+def bounds(beliefs: Sequence[Counted], h: Any) -> list[Any]:
+    """The bounds of the means of h and of 1 - h, in doubles."""
+    start = np.full((len(h), len(beliefs)), 0.5)
+    return [Wealth(beliefs, own).upper(start, close=True) for own in (h, 1 - h)]
+
+
 def both_bounds(beliefs: Sequence[Counted], theta: float) -> tuple[float, float]:
     """The same in doubles and in balls, for all outputs."""
     n = len(beliefs[0].counts)
     places, rate = np.arange(n), 1 / Fraction(theta)
     h = rescaled(places, float(rate), places)
-    upper, other = bounds(beliefs, h, np.full((2, n, 2), 0.5), close=True)
+    upper, other = bounds(beliefs, h)
     low = np.exp(-np.maximum(places, n - 1 - places) / theta)[:, None]
     tops, bottoms = low + (1 - low) * upper, low + (1 - low) * (1 - other)
     proved = (
@@ -149,7 +155,7 @@ def test_bounds_are_those_of_the_definition(
     counts = st.tuples(*[st.integers(least, most)] * n)
     beliefs = [Counted(data.draw(counts), rows, alpha, noise) for _ in range(2)]
     h = rescaled(np.arange(n), 1 / theta, np.arange(n))
-    upper, other = bounds(beliefs, h, np.full((2, n, 2), 0.5), close=True)
+    upper, other = bounds(beliefs, h)
     y, s = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, 1))
     exact = [M.exp(-abs(x - y) / real(Fraction(theta))) for x in range(n)]
     exact = [(k - min(exact)) / (1 - min(exact)) for k in exact]

@@ -178,8 +178,10 @@ def verified_lines(
 ) -> list[str]:
     """Return what was proved of a plan, in at most six lines."""
     same, region = plan.is_for(scenario), region_words(plan.regions)
+    walk = certificate.method == "walk"
     under = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
-    under = f"every prior within {region} of {under}" if region else under
+    if region:
+        under = f"{under}, with {region}" if walk else f"every prior within {region} of {under}"
     loss, epsilon = at_most(certificate.loss, plan.epsilon_exact), show_short(plan.epsilon_exact)
     lines = [
         f"{path}: verified under {under}",
@@ -242,7 +244,9 @@ def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     if len(scenario.priors) > 1:
         condition = ", if one of the given priors is the true one"
     if region:
-        condition = f" for every prior within {region}{_if_no_other_value(scenario)}"
+        walks = all(r.plan.certificate.method == "walk" for r in results)
+        holds = f"with {region}" if walks else f"for every prior within {region}"
+        condition = f" {holds}{_if_no_other_value(scenario)}"
     elif report is not None:
         condition = f", if these {report.rows_used} rows are all there is"
     every = "each loss" if len(results) > 1 else "the loss"

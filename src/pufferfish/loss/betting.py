@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""The betting bound of a mean under counted rows, in doubles with a proved error.
 
-*Bound.* Let h lie in [0, 1] on the atoms, b in (0, 1), and let the mean of h under P_s be at least
-m. The wealth e_b(m) = prod_x ((1 - b h_x) / (1 - b m))^n_x has mean at most 1: a row's factor has
-mean (1 - b E h) / (1 - b m). So has the mean of e_b over a fixed list of bets, and by Markov's
-inequality it reaches 1 / alpha with a chance of at most alpha. U is the least m where it does. With
-noise on the counts every factor is divided by the moment generating function of the noise,
-M(g) = (1 - a)^2 / ((1 - a e^g) (1 - a e^-g)) at g = ln((1 - b h_x) / (1 - b m)). A bet whose wealth
-might not be finite or not rise in m is left out, and counts as 0 in the mean (theory, section 10).
+U is the least m at which the mean wealth of all bets, e_b(m) = prod_x ((1 - b h_x) / (1 - b m))^n_x
+over the noise's M, reaches 1 / alpha. Bets that are left out count as 0 (theory, section 5).
 
 *Error.* As in ``rounding``: unit u = 2^-53, exp, expm1 and log of NumPy err by at most 4 units in
 the last place. h errs by 33 u: k_y by 9 u, each 1 - e^-s by 10 u relative. w = 1 - b h is at least
@@ -142,12 +137,3 @@ class Wealth:
                 low[rows], high[rows], m[rows] = lows, highs, np.where(done, here, step)
                 rows = rows[~done.all(axis=1)]
         return high
-
-
-def bounds(
-    beliefs: Sequence[Counted], h: FloatArray, start: FloatArray, close: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Return proven upper bounds of the means of h and of 1 - h, shape (outputs, secrets)."""
-    sides = zip((h, 1 - h), start, strict=True)
-    upper, other = (Wealth(beliefs, own).upper(first, close) for own, first in sides)
-    return upper, other

@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The walk: the least scale on a fixed grid that counted rows allow with some confidence.
 
-The scales theta_r = range / (epsilon ratio^r) are tried one after the other, up to the first whose
-test fails; range / epsilon is private whatever the distributions are. The test asks U_i(y) <=
-e^epsilon L_j(y) of every pair and output, each bound with an error alpha / 2 of its own. No union
-is needed, over anything: the loss falls with theta, so let theta_k be the first scale of the grid
-that is not private, and (y, i, j) its witness. All three are fixed by the distributions. A plan
-that is not private has passed theta_k, hence this one comparison, whose two bounds hold together
-but for a chance of alpha (theory, section 10). So every scale has to be tried, in this order.
+The scales range / (epsilon ratio^r) are tried one after the other, up to the first that fails. The
+test asks U_i(y) <= e^epsilon L_j(y) of every pair and output, each bound with an error alpha / 2 of
+its own: the first scale that is not private and its witness are fixed by the distributions, and to
+pass them is one comparison. So every scale has to be tried, in this order (theory, section 5).
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from flint import arb, fmpq
 
-from pufferfish.loss.betting import bounds, rescaled
+from pufferfish.loss.betting import Wealth, rescaled
 from pufferfish.loss.betting_balls import log_ratio_bound
 from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.rounding import UNIT
@@ -50,8 +48,7 @@ class Claim:
     epsilon: Fraction
 
 
-@dataclass(frozen=True)
-class Walked:
+class Walked(NamedTuple):
     """Where a walk ended: the number of steps, the scale, and the bound of its loss."""
 
     steps: int
@@ -64,6 +61,8 @@ def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     support, rules = scenario.support, [prior.rule for prior in scenario.priors]
     walks = all(isinstance(rule, Confidence) and not rule.box for rule in rules)
     if not (walks and support.ordered and support.size <= MOST_ATOMS):
+        return []
+    if next(scales(scenario.lattice, epsilon)) == math.inf:
         return []
     place = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
@@ -115,7 +114,7 @@ def walk(claims: Sequence[Claim], ratio: Fraction = RATIO, until: float = 0.0) -
             break
     if found.steps:
         closely = max(test.bound(found.scale, close=True) for test in tests)
-        found = replace(found, bound=min(closely, float(epsilon)))
+        found = found._replace(bound=min(closely, float(epsilon)))
     return found
 
 
@@ -158,7 +157,9 @@ class _Test:
             if not close:
                 # They change by about as much as in the step before.
                 start, self.before = 2 * start - self.before, start
-            self.means[:, outputs] = bounds(self.claim.beliefs, h, start, close)
+            for side, own in enumerate((h, 1 - h)):
+                found = Wealth(self.claim.beliefs, own).upper(start[side], close)
+                self.means[side, outputs] = found
         upper, other = self.means[:, outputs]
         lower = np.nextafter(1 - other, 0)
         places = self.places[outputs]
@@ -166,8 +167,8 @@ class _Test:
         gap = upper[:, self.firsts] - lower[:, self.seconds]
         with np.errstate(all="ignore"):
             below = np.exp(farthest) - np.expm1(farthest) * lower[:, self.seconds]
-            found = np.log1p(-np.expm1(farthest) * gap / below) * (1 + _ERROR)
-        return np.where(np.isnan(found), np.inf, found)
+            losses = np.log1p(-np.expm1(farthest) * gap / below) * (1 + _ERROR)
+        return np.where(np.isnan(losses), np.inf, losses)
 
     def _by_balls(self, rate: Fraction, y: int, first: int, second: int) -> float:
         """Return the same bound for one of them; at most epsilon only where that is proved."""

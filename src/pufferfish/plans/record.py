@@ -164,8 +164,8 @@ def _why_no_certificate(plan: Plan, report: ReleaseReport, spec: ReleaseSpec) ->
 def _assumptions(plan: Plan, published: bool) -> list[str]:
     """Return under which assumptions the promise holds, regions first."""
     said = [
-        "The prior need not be exact: the promise holds for all priors in a region around it "
-        f"({_described(rule)}), as long as no other value can occur."
+        f"The prior need not be exact: the promise holds for {_described(rule, plan)}, as long as "
+        "no other value can occur."
         for rule in dict.fromkeys(plan.regions)
         if rule is not None
     ]
@@ -191,11 +191,14 @@ def _assumptions(plan: Plan, published: bool) -> list[str]:
     return [*said, people if plan.unit else rows]
 
 
-def _described(rule: Rule) -> str:
-    if isinstance(rule, Confidence):
-        percent = show_short(rule.level * 100)
-        return f"Clopper-Pearson intervals that hold together with {percent} % confidence"
-    return f"total-variation balls of radius {show_short(rule.radius)}"
+def _described(rule: Rule, plan: Plan) -> str:
+    around = "all priors in a region around it"
+    if not isinstance(rule, Confidence):
+        return f"{around} (total-variation balls of radius {show_short(rule.radius)})"
+    sure = f"with {show_short(rule.level * 100)} % confidence"
+    if plan.channel is None and not rule.box:
+        return f"what the rows were drawn from, {sure}"
+    return f"{around} (Clopper-Pearson intervals that hold together {sure})"
 
 
 def _not_covered(plan: Plan, spec: ReleaseSpec) -> list[str]:

@@ -101,7 +101,7 @@ class Counted:
 
     Such a bound fails with the chance ``alpha``. ``rows`` is the number of rows, of all secrets,
     that the bets are fixed by; ``noise`` the epsilon of discrete Laplace noise on the counts, where
-    replacing a row moves two of them by 1. Theory, section 10.
+    replacing a row moves two of them by 1. Theory, section 5.
     """
 
     counts: tuple[int, ...]
