@@ -77,7 +77,7 @@ def test_a_custodian_reads_at_most_25_lines():
     assert f"Little or nothing is left with {lost}." in said
     assert any("The plan is private" in line for line in said)
     again = run(*said[2].split()[1:])
-    assert "within epsilon 0.1 for every prior within 95 % confidence." in again.out
+    assert "within epsilon 0.1 with 95 % confidence." in again.out
 
 
 @pytest.mark.usefixtures("student")
@@ -276,11 +276,12 @@ def test_a_region_is_named(tmp_path: Path):
     path = write(tmp_path, "t.csv", rows(*["a,0", "a,1", "b,1", "b,0"] * 30))
     more = ("calibrate", path, "--secret", "s", "--public", "x", "--epsilon", 1)
     for option, words in (
-        (("--confidence", ".95"), "95 % confidence"),
-        (("--tv-radius", ".1"), "a distance of 0.1 in total variation"),
+        (("--confidence", ".95"), "with 95 % confidence"),
+        (("--confidence", ".95", "--mechanism", "channel"), "every prior within 95 % confidence"),
+        (("--tv-radius", ".1"), "every prior within a distance of 0.1 in total variation"),
     ):
         done = run(*more, *option)
-        assert f"for every prior within {words}" in done.out
+        assert words in done.out
         assert "sample" not in done.out
         result = run(*more, *option, "--format", "json").data["results"][0]
         assert result["robust"] is True
