@@ -115,3 +115,13 @@ def test_one_value_and_extreme_epsilons() -> None:
         assert plan.certificate.holds
         assert 0 < (plan.scale or 0) <= 2 / float(Fraction(epsilon)) * (1 + 1e-15)
     assert Confidence(Fraction(9, 10)) in plan.regions
+
+
+def test_the_last_scale_is_said_and_too_large_ones_are_refused() -> None:
+    alike = prior_of([[5000, 4000, 4500], [5000, 4100, 4400]], confidence=0.9)
+    plan = pf.calibrate(alike, 1)
+    assert 1 / 32 <= (plan.scale or 0) < 1.005 / 32
+    assert any("changes hardly a value" in note for note in plan.notes)
+    far = pf.Prior.from_counts({"a": [3, 4, 1], "b": [4, 3, 1]}, support=[0, 1, 10**6])
+    with pytest.raises(InputError, match="overflows"):
+        pf.calibrate(far.with_region(confidence=0.9), "1e-304")

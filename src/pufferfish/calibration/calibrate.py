@@ -21,7 +21,7 @@ from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.composition import Composition, Item, gather
 from pufferfish.loss.proof import prove
-from pufferfish.loss.walk import claims_of, walked
+from pufferfish.loss.walk import LEAST_STEPS, RATIO, claims_of, walked
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
 from pufferfish.plans.plan import Plan
@@ -246,7 +246,10 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
     claims = claims_of(scenario, epsilon) if method.least else []
     if claims:  # the search for the scale is its proof
         least, walk = walked(claims)
-        reached = Proposal(DiscreteLaplace(least, scenario.lattice.step))
+        step = scenario.lattice.step
+        last = 0 < least <= RATIO * LEAST_STEPS * step
+        told = ("the walk reached its last scale: such noise changes hardly a value",) * last
+        reached = Proposal(DiscreteLaplace(least, step), notes=told)
         return _plan(scenario, method.name, epsilon, reached, walk)
     noise = method.calibrate(scenario, epsilon)
     needed, notes = noise.scale, []

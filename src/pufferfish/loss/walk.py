@@ -58,11 +58,10 @@ class Walked(NamedTuple):
 
 def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     """Return what a walk has to show, for each adversary; nothing where boxes take its place."""
-    support, rules = scenario.support, [prior.rule for prior in scenario.priors]
-    walks = all(isinstance(rule, Confidence) and not rule.box for rule in rules)
-    if not (walks and support.ordered and support.size <= MOST_ATOMS):
+    rules = [rule for rule in scenario.rules if isinstance(rule, Confidence) and not rule.box]
+    if len(rules) < len(scenario.priors) or scenario.support.size > MOST_ATOMS:
         return []
-    if next(scales(scenario.lattice, epsilon)) == math.inf:
+    if not scenario.support.ordered or math.isinf(next(scales(scenario.lattice, epsilon))):
         return []
     place = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
