@@ -28,6 +28,8 @@ from pufferfish.priors.ambiguity import Counted
 #: A mean is found once its wealth exceeds what is needed by no more than this: quickly, or closely.
 _ROUGH, _CLOSE = 0.3, 1e-11
 _MOST_ROUNDS = 100
+#: In a hurry bets below e^-_CUT of the best are not looked at.
+_CUT = 3.0
 #: Bets with larger errors than this are left out: those below are of the first order.
 _LARGEST_ERROR = 1e-3
 
@@ -62,6 +64,7 @@ class Wealth:
         self.error = UNIT * ((620 + 3 * n) * np.abs(counts).sum(axis=1) + 100)
         self.of_poles = UNIT * 1.01 * (76 * math.sqrt(self.c) / (1 - self.bets) + 660 + n)
         if self.c:
+            self.w1, self.w2 = (own.sum(axis=-1)[..., None] for own in (self.w, self.w**2))
             self._leave_out()
 
     def _leave_out(self) -> None:
@@ -88,10 +91,13 @@ class Wealth:
         logs = np.log(np.multiply.reduceat(poles, np.arange(0, w.shape[-1], 32), axis=-1))
         return logs.sum(axis=-1), self.c * slopes.sum(axis=-1), poles.sum(axis=-1)
 
-    def at(self, rows: IntArray, m: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def at(
+        self, rows: IntArray, m: FloatArray, cut: float = math.inf
+    ) -> tuple[FloatArray, FloatArray]:
         """Return a lower bound of ln sum_b e_b at means m of some outputs, and its slope in m.
 
-        Both are infinite where no bet is left.
+        Both are infinite where no bet is left. With noise, bets that seem to be worth less than
+        e^-cut of the best are not looked at, and count as 0.
         """
         if not len(self.bets):
             return np.full(m.shape, -np.inf), np.full(m.shape, np.inf)
@@ -99,8 +105,14 @@ class Wealth:
         logs = self.gains[:, rows] - self.totals * np.log(v) - self.error
         growth = self.bets / v * self.totals
         if self.c:
-            each = (self._noise(k, rows, m) for k in range(len(v)))
-            noise, slope, poles = map(np.array, zip(*each, strict=True))
+            noise, slope, poles = np.full((3, *v.shape), np.inf)
+            slope[:] = 0.0
+            moved = self.w2[:, rows] - 2 * v * self.w1[:, rows] + self.w.shape[-1] * v * v
+            guess = logs - self.c * moved / (v * v)
+            for k, worth in enumerate((guess >= guess.max(axis=0) - cut).any(axis=-1)):
+                noise[k, worth], slope[k, worth], poles[k, worth] = self._noise(
+                    k, rows[worth], m[worth]
+                )
             error = self.of_poles * poles
             logs = np.where(error < _LARGEST_ERROR, logs - noise - error, -np.inf)
             growth = growth - self.bets / v * slope
@@ -122,7 +134,7 @@ class Wealth:
                 break
             with np.errstate(all="ignore"):
                 here = m[rows]
-                value, slope = self.at(rows, here)
+                value, slope = self.at(rows, here, math.inf if close else _CUT)
                 excess = value - self.needed
                 enough = excess >= 0
                 lows = np.where(enough, low[rows], here)
