@@ -26,6 +26,7 @@ from pufferfish.ledger import records
 from pufferfish.ledger.records import Dataset, ReleaseRecord
 from pufferfish.loss.certificate import LossBound
 from pufferfish.loss.composition import Other, compose, incomplete_rows, worst_sum
+from pufferfish.loss.proof import prove
 from pufferfish.loss.worst_case import rank
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import with_regions
@@ -131,6 +132,12 @@ def bound_of(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, 
     rows = _rows_of_a_person(counted, releases)
     single = counted.own(releases[0].plan) if len(releases) == 1 and releases[0].own else None
     if single is not None:
+        plan, column = releases[0].plan, releases[0].coding.column
+        if plan.regions and plan.channel is None:
+            proof = prove(single, {0: [plan.applied]}, plan.epsilon_exact)
+            if proof.method == "walk" and proof.holds:
+                bound = LossBound(plan.epsilon_exact, Fraction(0), method="walk", within=(column,))
+                return bound, 0, rows
         return compose(single, {0: [releases[0].plan.applied]}), 0, rows
     if (
         rows == 1
