@@ -203,12 +203,9 @@ def _beside(
 
 
 def compare(
-    scenario: Scenario,
-    epsilons: Sequence[str],
-    wanted: Mapping[str, Mapping[str, Any]],
-    by_all: bool,
-    method: Callable[..., Plan],
-) -> tuple[list[Result], dict[str, PufferfishError]]:
+    scenario: Scenario, epsilons: Sequence[str], wanted: Mapping[str, Mapping[str, Any]],
+    by_all: bool, method: Callable[..., Plan],
+) -> tuple[list[Result], dict[str, PufferfishError]]:  # fmt: skip
     """Calibrate for every epsilon what is ``wanted``; 'all' leaves out what fails, and why."""
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}

@@ -83,14 +83,9 @@ class Plan(Guarantee):
 
     @classmethod
     def of(
-        cls,
-        scenario: Scenario,
-        mechanism: str,
-        applied: Mechanism,
-        epsilon: Fraction,
-        certificate: Certificate,
-        **claims: Any,
-    ) -> "Plan":
+        cls, scenario: Scenario, mechanism: str, applied: Mechanism, epsilon: Fraction,
+        certificate: Certificate, **claims: Any,
+    ) -> "Plan":  # fmt: skip
         """Return the plan of a mechanism that was calibrated for a scenario of one column.
 
         ``claims`` are distortion, sensitivity, composition, and notes on the mechanism.
@@ -295,14 +290,7 @@ class Plan(Guarantee):
         return replace(self, sensitivity=found)
 
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
-        """Return what releasing and estimating need of this plan.
-
-        Parameters
-        ----------
-        **options
-            ``out_of_support``, ``bounds``, ``round``, ``allow_unchanged``, ``min_scale`` and
-            ``labels_only``, as in :meth:`release`.
-        """
+        """Return what releasing and estimating need of this plan; options as in :meth:`release`."""
         return ReleaseSpec(
             self.coding, self.support, self.applied, self.labels, self.weights,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
@@ -312,16 +300,10 @@ class Plan(Guarantee):
         )  # fmt: skip
 
     def release(
-        self,
-        values: Any,
-        *,
-        output: str | Path | None = None,
-        keep: Sequence[str] = (),
-        seed: int | None = None,
-        force: bool = False,
-        sets: bool = False,
+        self, values: Any, *, output: str | Path | None = None, keep: Sequence[str] = (),
+        seed: int | None = None, force: bool = False, sets: bool = False,
         **options: Unpack[ReleaseOptions],
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Release values: an array for an array, a dataframe for a dataframe, a file for a file.
 
         An array and a series keep their length. A dataframe loses the rows without a public value
@@ -383,8 +365,8 @@ class Plan(Guarantee):
         Parameters
         ----------
         released : array-like, dataframe, or path
-            What was released: a table, or an array of sets or of labels. Estimates come from the
-            column ``NAME (set)``, and from labels where there is none.
+            What was released: a table, or an array. Where sets are published, estimates come from
+            these (the column ``NAME (set)``), or with ``labels_only`` from the labels.
         column : str, optional
             The released column of a table; by default the plan's.
         quantiles : sequence of numbers
