@@ -20,7 +20,7 @@ from pufferfish.calibration.channel_repair import exact_columns, narrower
 from pufferfish.calibration.channel_task import Sets
 from pufferfish.calibration.design import Design, labelled, solve
 from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.rays import rays_of
+from pufferfish.calibration.rays import MOST_LEVELS, rays_of, too_many
 from pufferfish.calibration.region_columns import best_of_region
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
@@ -62,6 +62,8 @@ def best_for(
     priors.
     """
     support, (used, notes) = scenario.support, usable(epsilon)
+    if support.size > MOST_LEVELS:
+        raise too_many()
     mu = _frequencies(scenario, weights)
     name, parts, centre = _statistics(support, statistics, mu)
     conditions = read_conditions(support, False, False, min_keep)

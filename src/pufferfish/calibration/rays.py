@@ -10,14 +10,26 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.errors import InputError
-from pufferfish.numbers import FloatArray
+from pufferfish.numbers import CountArray, FloatArray
 from pufferfish.priors.ambiguity import Point
 
-#: More rays are refused.
-MOST_RAYS = 20_000
+#: More rays are refused, and more levels, constraints, and comparisons on the way to them.
+MOST_RAYS, MOST_LEVELS, _MOST_FORMS, _MOST_WORK = 20_000, 2000, 100_000, 2 * 10**8
+#: What is below 0 by so much in doubles is below 0.
+_CLEAR = 1e-9
+
+
+def too_many() -> InputError:
+    """Return the refusal of too many rays."""
+    return InputError(
+        f"the best channel for estimates is found among at most {MOST_RAYS:,} extreme rays, and "
+        "these values, secrets and pairs need more; merge levels or take a coarser step (--step), "
+        "name fewer pairs, merge secrets, or ask for best_for='kept' (--best-for kept)"
+    )
 
 
 def rays_of(cone: Cone) -> FloatArray:
@@ -27,37 +39,64 @@ def rays_of(cone: Cone) -> FloatArray:
     adds those where it meets the edges between them and the others. Two rays span an edge if no
     third one is tight wherever both are; then at least n - 2 constraints are.
     """
-    # P_i - E P_j of every adversary and pair, up to a factor.
+    forms, work = _forms(cone), 0
+    n = len(forms[0])
+    rays: Any = np.eye(n, dtype=int).astype(object)
+    # Where m_x = 0, and then where each constraint is tight that cut something off.
+    tight, doubles = ~np.eye(n, dtype=bool), np.eye(n)
+    for form in forms:
+        if (doubles @ (form / max(abs(form))).astype(float)).max() < -_CLEAR:
+            continue
+        values = rays @ form
+        above, kept = np.flatnonzero(values > 0), np.flatnonzero(values <= 0)
+        if not len(above):
+            continue
+        found, marks, bits, count = [rays[kept]], [tight[kept]], _bits(tight), len(kept)
+        for i in above:
+            # Whatever is tight wherever both ends of an edge are is near, too.
+            common = bits & bits[:, i, None]
+            near = np.flatnonzero(_ones(common).sum(axis=0) >= n - 2)
+            common, down = common[:, near, None], values[near] < 0
+            ends = common[:, None, down, 0]
+            work += bits.size + common.size * down.sum()
+            if work > _MOST_WORK:
+                raise too_many()
+            edge = ((common & ends) == ends).all(axis=0).sum(axis=0) == 2
+            near = near[down][edge]
+            found.append(values[i] * rays[near] - values[near, None] * rays[i])
+            marks.append(tight[near] & tight[i])
+            count += len(near)
+            if count > MOST_RAYS:
+                raise too_many()
+        rays, tight = np.concatenate(found), np.concatenate(marks)
+        rays[len(kept) :] //= np.gcd.reduce(rays[len(kept) :], axis=1)[:, None]
+        on = np.append(values[kept] == 0, np.ones(count - len(kept), dtype=bool))
+        tight = np.column_stack([tight, on])
+        doubles = (rays / rays.sum(axis=1)[:, None]).astype(float)
+    return doubles
+
+
+def _forms(cone: Cone) -> list[CountArray]:
+    """Return P_i - E P_j of every adversary and pair, up to a factor."""
+    if len(cone.sets) * len(cone.pairs) > _MOST_FORMS:
+        raise too_many()
     top, bottom, forms = cone.bound.numerator, cone.bound.denominator, []
     for own in cone.sets:
         points = [(e.masses.ravel().astype(object), e.total) for e in own if isinstance(e, Point)]
         for (p, of_p), (q, of_q) in ((points[i], points[j]) for i, j in cone.pairs):
             form = bottom * of_q * p - top * of_p * q
             forms.append(form // (math.gcd(*form) or 1))
-    n = len(forms[0])
-    rays: Any = np.eye(n, dtype=int).astype(object)
-    # Where m_x = 0, and then where each constraint is tight; as numbers, for fast products.
-    tight = 1 - np.eye(n, dtype=np.float32)
-    for form in forms:
-        values = rays @ form
-        kept, under = np.flatnonzero(values <= 0), np.flatnonzero(values < 0)
-        found, marks, of_under, count = [rays[kept]], [tight[kept]], tight[under], len(kept)
-        for i in np.flatnonzero(values > 0):
-            near = np.flatnonzero(of_under @ tight[i] >= n - 2)
-            common = of_under[near] * tight[i]
-            edge = (tight @ common.T >= common.sum(axis=1)).sum(axis=0) == 2
-            near, common = under[near[edge]], common[edge]
-            found.append(values[i] * rays[near] - values[near, None] * rays[i])
-            marks.append(common)
-            count += len(near)
-            if count > MOST_RAYS:
-                raise InputError(
-                    f"the best channel for estimates is found among at most {MOST_RAYS:,} extreme "
-                    "rays, and these values, secrets and pairs have more; name fewer pairs, merge "
-                    "secrets or levels, or ask for best_for='kept' (--best-for kept)"
-                )
-        rays, tight = np.concatenate(found), np.concatenate(marks)
-        rays[len(kept) :] //= np.gcd.reduce(rays[len(kept) :], axis=1)[:, None]
-        on = np.append(values[kept] == 0, np.ones(count - len(kept), dtype=bool))
-        tight = np.column_stack([tight, on.astype(np.float32)])
-    return np.asarray((rays / rays.sum(axis=1)[:, None]).astype(float))
+    return forms
+
+
+def _bits(on: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return rows of bits in whole numbers of 64 each, a column for each row."""
+    bits = np.packbits(np.pad(on, ((0, 0), (0, -on.shape[1] % 64))), axis=1)
+    return np.ascontiguousarray(bits.view(np.uint64).T)
+
+
+def _ones(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return how many bits are set; NumPy knows that only from 2.0 on."""
+    for shift, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
+        bits = (bits & mask) + (bits >> shift & mask)
+    return np.asarray(bits * 0x0101010101010101 >> 56, dtype=np.uint64)
