@@ -163,8 +163,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(f"the plan is saved as {save}{'; it is private' if plan.from_rows else ''}")
     if hint:
         messages.note(hint)
-    for name, why in {**left_out, **failed}.items():
-        messages.note(f"'all' leaves out {name}: {why}")
+    for line in sentences.left_out_lines({**left_out, **failed}):
+        messages.note(line)
     named = " and ".join(priors) or str(table)
     command = _command_for_a_sample(messages.arguments, results, asked)
     verdict = sentences.verdict_lines(results, scenario, command)

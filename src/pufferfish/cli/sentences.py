@@ -2,7 +2,7 @@
 """Sentences: one function for each object turns its fields into lines for people."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,6 +207,14 @@ def result_lines(result: Result) -> list[str]:
     ]
 
 
+def left_out_lines(reasons: Mapping[str, object]) -> list[str]:
+    """Return what 'all' leaves out, and why; a reason that several have is told of the first."""
+    groups: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        groups.setdefault(str(why).removeprefix(name), []).append(name)
+    return [f"'all' leaves out {joined(names)}: {reasons[names[0]]}" for names in groups.values()]
+
+
 def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
     """Return the verdict on results of ``calibrate``, in plain words."""
     lines = [
@@ -312,7 +320,7 @@ def _left(result: Result) -> str:
     kept = result.plan.keep_rate
     if kept is None:
         found = result.expected
-        words = f"the noise is {brief(found.noise_to_spread, 2)} times its spread"
+        words = f"the noise is {brief(found.noise_to_spread, 2)} times the column's spread"
         if found.mean_error and found.spread:
             words += f", the error of the mean {brief(found.mean_error / found.spread, 2)} times"
         return words
