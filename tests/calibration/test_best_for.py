@@ -323,6 +323,26 @@ def test_min_keep_with_regions_and_of_many_levels() -> None:
     assert free.cost < many.cost * Fraction("1.01")
 
 
+@pytest.mark.parametrize("seeds", [[5, 50, 56], pytest.param(range(300), marks=pytest.mark.slow)])
+def test_what_a_refusal_advises_is_accepted(seeds: Sequence[int]) -> None:
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        n, secrets = int(rng.integers(2, 7)), int(rng.integers(2, 5))
+        counts = {
+            f"s{k}": rng.integers(0, 60, n) * (rng.random(n) < 0.85) + (np.arange(n) == 0)
+            for k in range(secrets)
+        }
+        epsilon = Fraction(str(rng.choice(["0.1", "0.5", "1", "0.02", "3"])))
+        scenario = Scenario(Prior.from_counts(counts, support=[f"v{x}" for x in range(n)]))
+        try:
+            best_for(scenario, epsilon, min_keep=1)
+        except InputError as error:
+            advised = str(error).split("at most min_keep=")[1].split()[0]
+            found = best_for(scenario, epsilon, min_keep=advised)
+            assert least_kept(found) >= Fraction(advised)
+            assert found.distortion.bound <= found.cost  # type: ignore[union-attr, operator]
+
+
 def test_defaults_and_options_that_clash() -> None:
     levels = Scenario(Prior.from_counts({"a": [5, 3], "b": [1, 3]}, support=["x", "y"]))
     numbers = Scenario(Prior.from_counts({"a": [5, 3], "b": [1, 3]}, support=[1, 2]))

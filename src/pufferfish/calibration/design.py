@@ -148,10 +148,11 @@ def labelled(
         return found, labels
     amounts = _labels(rays, mu)
     most = float((amounts * rays).sum(axis=0).min()) * (1 - 1e-9)
-    if most < 1 - 1e-8 and float(least) > most * (1 - 1e-8):
+    possible = most * (1 - 1e-6)
+    if most < 1 - 1e-8 and float(least) > possible:
         raise InputError(
             f"no private channel was found that labels every value as itself with the chance "
-            f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
+            f"{show(least)}; at most min_keep={math.floor(possible * 10**4) / 10**4} is possible"
         )
     wanted = min(float(least) * (1 + 1e-7), most)
     rows, names = np.nonzero(rays)
@@ -166,7 +167,14 @@ def labelled(
     w, own = _newton(copies, np.append(start, over), a, ends, asked)
     bound = max(found.bound, own) if len(at) == len(rows) else found.bound
     better = _pruned(design, np.bincount(at, w, len(rays)).astype(float), bound)
-    return better, _labels(better.rays, mu, better.weights)
+    # Where there is hardly any room the search ends early; the channel that keeps most has it all.
+    labels = 0 * amounts
+    labels[better.at] = _labels(better.rays, mu, better.weights)
+    short = wanted - float((labels * rays).sum(axis=0).min())
+    labels += min(1.0, max(0.0, short) / max(most - wanted + short, 1e-300)) * (amounts - labels)
+    at = np.flatnonzero(labels.any(axis=1))
+    w = labels.sum(axis=1)
+    return Solution(rays[at], w[at], at, design.objective(w), better.bound), labels[at]
 
 
 def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
