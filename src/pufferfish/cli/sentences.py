@@ -39,7 +39,7 @@ def support_words(support: Support) -> str:
     if not support.ordered:
         return f"{counted(support.size, 'level')} without an order: {listed(support.names)}"
     codes = (f"{quoted(name)} = {code}" for code, name in enumerate(support.names))
-    return f"{support.size} levels in order, released as codes: {joined(codes)}"
+    return f"{support.size} levels in order, coded {joined(codes)}"
 
 
 def region_words(rules: Sequence[Rule | None]) -> str:
