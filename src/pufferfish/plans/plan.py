@@ -207,14 +207,10 @@ class Plan(Guarantee):
             raise InputError(f"not the text of a plan: {error}") from None
 
     def with_columns(
-        self,
-        public: str,
-        secret: str | None = None,
-        missing: Iterable[str] = (),
-        step: Number | None = None,
-        missing_as_level: bool = False,
+        self, public: str, secret: str | None = None, missing: Iterable[str] = (),
+        step: Number | None = None, missing_as_level: bool = False,
         decimal: Literal[".", ","] = ".",
-    ) -> "Plan":
+    ) -> "Plan":  # fmt: skip
         """Return a plan from a given prior that knows the columns of the tables to release.
 
         Parameters
