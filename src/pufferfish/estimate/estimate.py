@@ -199,13 +199,9 @@ class _Sample:
 
 
 def by_matrix(
-    counts: FloatArray,
-    solve: LeastSquares,
-    support: Support,
-    quantiles: Sequence[Number] = QUARTILES,
-    bins: Any = None,
-    simplex: bool = False,
-) -> Estimate:
+    counts: FloatArray, solve: LeastSquares, support: Support,
+    quantiles: Sequence[Number] = QUARTILES, bins: Any = None, simplex: bool = False,
+) -> Estimate:  # fmt: skip
     """Return estimates by weighted least squares, given rows by output of a finite channel."""
     if bins is not None and not support.ordered:
         raise InputError("bins are for numbers and for levels with an order")

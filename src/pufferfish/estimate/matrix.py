@@ -229,13 +229,9 @@ class Expected:
 
 
 def expected_errors(
-    support: Support,
-    mechanism: DiscreteLaplace | Channel,
-    frequencies: FloatArray,
-    rows: int,
-    labels: Channel | None = None,
-    weights: Sequence[float] = (),
-) -> Expected:
+    support: Support, mechanism: DiscreteLaplace | Channel, frequencies: FloatArray, rows: int,
+    labels: Channel | None = None, weights: Sequence[float] = (),
+) -> Expected:  # fmt: skip
     """Return what errors to expect at given frequencies, of estimates only if rows are known."""
     p = np.asarray(frequencies, dtype=np.float64)
     p = p / p.sum()

@@ -146,13 +146,9 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
 
 
 def compose(
-    scenario: Scenario,
-    releases: Releases,
-    others: Sequence[Other] = (),
-    rows: Sequence[int] = (),
-    *,
-    limit: int = LARGEST_GRID,
-) -> LossBound:
+    scenario: Scenario, releases: Releases, others: Sequence[Other] = (), rows: Sequence[int] = (),
+    *, limit: int = LARGEST_GRID,
+) -> LossBound:  # fmt: skip
     """Return the least bound that is found of the loss of a whole set of releases.
 
     It is the joint loss of all, or of those that are left when the smallest worst cases are left
