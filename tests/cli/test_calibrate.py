@@ -468,7 +468,7 @@ def test_the_command_for_a_sample_says_no_more_than_is_needed(
         assert run(*said.split()[1:]).status == 0
         if needed or "--cost" in command:
             cost = command[-1] if "--cost" in command else "squared"
-            assert any(f", at the least {cost} cost" in line for line in verdict["text"])
+            assert f"Channel (kept) has the least {cost} cost (see --cost)." in verdict["text"]
 
 
 def test_columns_of_nothing_are_left_out_of_the_table(wards: tuple[object, ...], tmp_path: Path):

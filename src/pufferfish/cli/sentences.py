@@ -226,6 +226,9 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
         averages = results[0].left == "averages"
         word = "Averages survive, single values do not" if averages else "The column survives"
         lines.append(f"{word}: {_left(results[0])}.")
+    kept = [r.plan.distortion for r in results if r.plan.objective is None]
+    costs = dict.fromkeys(each.cost_name for each in kept if each)
+    lines += [f"Channel (kept) has the least {cost} cost (see --cost)." for cost in costs]
     if any(r.plan.from_rows for r in results):
         lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
@@ -326,8 +329,6 @@ def _left(result: Result) -> str:
         return words
     what = "rows stay as they are" if result.plan.labels is None else "labels are the value itself"
     words = f"{share(kept)} of the {what} (one constant: {share(result.expected.constant)})"
-    if result.plan.distortion and result.plan.objective is None:
-        words += f", at the least {result.plan.distortion.cost_name} cost"
     return words if result.plan.objective is None else f"{errors_words(result)}; {words}"
 
 
