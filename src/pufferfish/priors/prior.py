@@ -179,13 +179,10 @@ class Prior:
 
     @classmethod
     def from_mapping(
-        cls,
-        secrets: Mapping[Any, Mapping[Any, Number]],
-        *,
-        order: Sequence[Any] | str | None = None,
-        step: Number | None = None,
+        cls, secrets: Mapping[Any, Mapping[Any, Number]], *,
+        order: Sequence[Any] | str | None = None, step: Number | None = None,
         tv_radius: Number | None = None,
-    ) -> "Prior":
+    ) -> "Prior":  # fmt: skip
         """Read a prior from ``{secret: {value: probability}}``.
 
         Parameters
@@ -213,15 +210,12 @@ class Prior:
 
     @classmethod
     def from_counts(
-        cls,
-        counts: Mapping[Any, Sequence[Any] | npt.NDArray[Any]],
-        *,
+        cls, counts: Mapping[Any, Sequence[Any] | npt.NDArray[Any]], *,
         support: Sequence[Any] | npt.NDArray[Any] | Mapping[str, Sequence[Any]],
         order: Sequence[Any] | str | Mapping[str, Any] | None = None,
-        step: Number | Mapping[str, Number] | None = None,
-        confidence: Number | None = None,
+        step: Number | Mapping[str, Number] | None = None, confidence: Number | None = None,
         tv_radius: Number | None = None,
-    ) -> "Prior":
+    ) -> "Prior":  # fmt: skip
         """Read a prior from integer counts, one list or array per secret.
 
         Parameters
@@ -244,24 +238,16 @@ class Prior:
 
     @classmethod
     def from_table(
-        cls,
-        table: str | Path | Any,
-        *,
-        secret: str,
-        public: str | Sequence[str],
+        cls, table: str | Path | Any, *, secret: str, public: str | Sequence[str],
         order: Sequence[Any] | str | Mapping[str, Any] | None = None,
         levels: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
         missing: Iterable[str] | Mapping[str, Iterable[str]] = (),
-        exclude_secrets: Iterable[str] = (),
-        step: Number | Mapping[str, Number] | None = None,
+        exclude_secrets: Iterable[str] = (), step: Number | Mapping[str, Number] | None = None,
         support: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
-        missing_as_level: bool | Mapping[str, bool] = False,
-        unit: str | None = None,
-        decimal: str = ".",
-        delimiter: str | None = None,
-        confidence: Number | None = None,
+        missing_as_level: bool | Mapping[str, bool] = False, unit: str | None = None,
+        decimal: str = ".", delimiter: str | None = None, confidence: Number | None = None,
         tv_radius: Number | None = None,
-    ) -> "Prior":
+    ) -> "Prior":  # fmt: skip
         """Learn a prior from a file or a dataframe: the counts of ``public`` for each ``secret``.
 
         Parameters
