@@ -186,12 +186,17 @@ def _frequencies(scenario: Scenario, weights: Any) -> tuple[Fraction, ...]:
     return tuple(Fraction(mass) / sum(masses) for mass in masses)
 
 
+def _shares(columns: CountArray, mu: Sequence[Fraction]) -> tuple[CountArray, int]:
+    """Return q as whole numbers, and what they are over."""
+    common = math.lcm(*(weight.denominator for weight in mu))
+    return np.array([int(weight * common) for weight in mu], dtype=object) @ columns, common
+
+
 def _solved(columns: CountArray, mu: Sequence[Fraction], right: FloatArray) -> Any:
     """Return J^-1 times a matrix in balls: for a small epsilon doubles cannot tell J from 1."""
     from flint import arb_mat  # slow to import
 
-    common = math.lcm(*(weight.denominator for weight in mu))
-    shares = np.array([int(weight * common) for weight in mu], dtype=object) @ columns
+    shares, common = _shares(columns, mu)
     j = np.zeros((len(mu), len(mu)), dtype=object)
     for m, share in zip(columns.T, shares * columns[0].sum(), strict=True):
         at = np.flatnonzero(m)
@@ -239,7 +244,8 @@ def _sets(
 def _numbers(support: Support, columns: CountArray, mu: Sequence[Fraction]) -> Channel:
     """Return the channel to numbers whose means are the values: x^T J^-1 m / q, finely rounded."""
     lattice, n = lattice_of(support), support.size
-    weighted = (columns / (np.array(mu, dtype=object) @ columns)).astype(float)
+    shares, common = _shares(columns, mu)
+    weighted = (columns * common / shares).astype(float)
     with precision(_BITS):
         back = np.array(_solved(columns, mu, weighted).entries(), dtype=float).reshape(n, -1)
     # In parts of a step, from the first value, so that the numbers are exact where it is large.

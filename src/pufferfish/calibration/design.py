@@ -148,11 +148,10 @@ def labelled(
         return found, labels
     amounts = _labels(rays, mu)
     most = float((amounts * rays).sum(axis=0).min()) * (1 - 1e-9)
-    possible = most * (1 - 1e-6)
-    if most < 1 - 1e-8 and float(least) > possible:
+    if most < 1 - 1e-8 and float(least) > most * (1 - 1e-6):
         raise InputError(
             f"no private channel was found that labels every value as itself with the chance "
-            f"{show(least)}; at most min_keep={math.floor(possible * 10**4) / 10**4} is possible"
+            f"{show(least)}; at most min_keep={math.floor(most * 9999.99) / 10**4} is possible"
         )
     wanted = min(float(least) * (1 + 1e-7), most)
     rows, names = np.nonzero(rays)
@@ -172,8 +171,7 @@ def labelled(
     labels[better.at] = _labels(better.rays, mu, better.weights)
     short = wanted - float((labels * rays).sum(axis=0).min())
     labels += min(1.0, max(0.0, short) / max(most - wanted + short, 1e-300)) * (amounts - labels)
-    at = np.flatnonzero(labels.any(axis=1))
-    w = labels.sum(axis=1)
+    w, at = labels.sum(axis=1), np.flatnonzero(labels.any(axis=1))
     return Solution(rays[at], w[at], at, design.objective(w), better.bound), labels[at]
 
 
@@ -290,15 +288,13 @@ def _newton(
 
 def _pruned(design: Design, w: FloatArray, bound: float) -> Solution:
     """Return the weights without those that hardly matter."""
-    balanced = design.balanced(w)
-    w = w if balanced is None else balanced
+    w = w if (balanced := design.balanced(w)) is None else balanced
     objective, most = design.objective(w), w * design.rays.max(axis=1)
     allowed = max(1e-8, (objective - bound) / objective / 50)
     for least in 10.0 ** -np.arange(4, 13):
         at = np.flatnonzero(most >= least)
         less = Design(design.rays[at], design.mu, design.given)
         found = less.balanced(w[at])
-        reached = np.inf if found is None else less.objective(found)
-        if found is not None and reached <= objective * (1 + allowed):
+        if found is not None and (reached := less.objective(found)) <= objective * (1 + allowed):
             return Solution(less.rays, found, at, reached, min(bound, reached))
     raise ArithmeticError("the search for the best channel lost its way")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.errors import InputError
-from pufferfish.numbers import CountArray, FloatArray
+from pufferfish.numbers import FloatArray
 from pufferfish.priors.ambiguity import Point
 
 #: More rays are refused, and more levels, constraints, and comparisons on the way to them.
@@ -39,8 +39,16 @@ def rays_of(cone: Cone) -> FloatArray:
     adds those where it meets the edges between them and the others. Two rays span an edge if no
     third one is tight wherever both are; then at least n - 2 constraints are.
     """
-    forms, work = _forms(cone), 0
-    n = len(forms[0])
+    if len(cone.sets) * len(cone.pairs) > _MOST_FORMS:
+        raise too_many()
+    # P_i - E P_j of every adversary and pair, up to a factor.
+    top, bottom, forms = cone.bound.numerator, cone.bound.denominator, []
+    for own in cone.sets:
+        points = [(e.masses.ravel().astype(object), e.total) for e in own if isinstance(e, Point)]
+        for (p, of_p), (q, of_q) in ((points[i], points[j]) for i, j in cone.pairs):
+            form = bottom * of_q * p - top * of_p * q
+            forms.append(form // (math.gcd(*form) or 1))
+    n, work = len(forms[0]), 0
     rays: Any = np.eye(n, dtype=int).astype(object)
     # Where m_x = 0, and then where each constraint is tight that cut something off.
     tight, doubles = ~np.eye(n, dtype=bool), np.eye(n)
@@ -51,7 +59,10 @@ def rays_of(cone: Cone) -> FloatArray:
         above, kept = np.flatnonzero(values > 0), np.flatnonzero(values <= 0)
         if not len(above):
             continue
-        found, marks, bits, count = [rays[kept]], [tight[kept]], _bits(tight), len(kept)
+        found, marks, count = [rays[kept]], [tight[kept]], len(kept)
+        # For each ray a column of bits in whole numbers.
+        bits = np.packbits(np.pad(tight, ((0, 0), (0, -tight.shape[1] % 64))), axis=1)
+        bits = np.ascontiguousarray(bits.view(np.uint64).T)
         for i in above:
             # Whatever is tight wherever both ends of an edge are is near, too.
             common = bits & bits[:, i, None]
@@ -74,25 +85,6 @@ def rays_of(cone: Cone) -> FloatArray:
         tight = np.column_stack([tight, on])
         doubles = (rays / rays.sum(axis=1)[:, None]).astype(float)
     return doubles
-
-
-def _forms(cone: Cone) -> list[CountArray]:
-    """Return P_i - E P_j of every adversary and pair, up to a factor."""
-    if len(cone.sets) * len(cone.pairs) > _MOST_FORMS:
-        raise too_many()
-    top, bottom, forms = cone.bound.numerator, cone.bound.denominator, []
-    for own in cone.sets:
-        points = [(e.masses.ravel().astype(object), e.total) for e in own if isinstance(e, Point)]
-        for (p, of_p), (q, of_q) in ((points[i], points[j]) for i, j in cone.pairs):
-            form = bottom * of_q * p - top * of_p * q
-            forms.append(form // (math.gcd(*form) or 1))
-    return forms
-
-
-def _bits(on: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Return rows of bits in whole numbers of 64 each, a column for each row."""
-    bits = np.packbits(np.pad(on, ((0, 0), (0, -on.shape[1] % 64))), axis=1)
-    return np.ascontiguousarray(bits.view(np.uint64).T)
 
 
 def _ones(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
