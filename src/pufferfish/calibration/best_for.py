@@ -101,7 +101,7 @@ def best_for(
     if used == epsilon:
         least = least if scenario.has_region else found.bound
         lost = _ROUNDING + _UNSURE * abs(found.objective / objective - 1)
-        bound = min(least * (1 - lost), objective)
+        bound = max(0.0, min(least * (1 - lost), objective))
     gap = math.inf if bound is None else float((Fraction(objective) - Fraction(bound)) * unit**2)
     bound = bound and float_down(Fraction(bound + constant * (1 - _ROUNDING)) * unit**2)
     cost = Fraction(objective + constant * (1 + 1e-12)) * unit**2

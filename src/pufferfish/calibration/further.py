@@ -37,9 +37,9 @@ _NOTHING = Fraction(1, 10**9)
 _TRIES = 12
 #: The most values for which there is a channel that is private for any prior.
 _MOST_LOCAL = 30
-#: The most outputs of previous releases that a channel is fitted to; for likelihoods of noise,
-#: which are rounded, to a smaller epsilon by this share.
-_MOST_POSTERIORS, _ROUNDED = 1000, Fraction(1, 2**24)
+#: The most outputs of previous releases, times values, that a channel is fitted to; for likelihoods
+#: of noise, which are rounded, to a smaller epsilon by this share.
+_MOST_POSTERIORS, _ROUNDED = 2500, Fraction(1, 2**24)
 
 T = TypeVar("T")
 #: Further noises: the position of the column of each, and the ratio of its scale.
@@ -179,13 +179,15 @@ def _posteriors(before: Composition, at: int) -> tuple[tuple[Point, ...], ...]:
             apart = np.abs(np.subtract.outer(axis.places, axis.places))
             shares = np.exp(-float(axis.rate) * apart) if axis.noisy else 1.0 * (apart == 0)
             kernel = (kernel[:, None] * whole_numbers(shares, 1 << 100)).reshape(-1, support.size)
-        kernels.append(kernel[:, None] * np.eye(support.size, dtype=int) if c == at else kernel)
-    if math.prod(map(len, kernels)) > _MOST_POSTERIORS:
+        kernels.append(kernel)
+    outputs, shape = math.prod(map(len, kernels)), scenario.product.shape
+    if max(outputs * shape[at], outputs * scenario.product.size // 100) > _MOST_POSTERIORS:
         raise GridTooLarge
+    kernels[at] = kernels[at][:, None] * np.eye(shape[at], dtype=int)
     sets: list[tuple[Point, ...]] = []
     for prior in scenario.priors:
         rows = [prior.row(secret) for secret in scenario.protected]
-        masses = prior.counts[rows].astype(object).reshape(-1, *scenario.product.shape)
+        masses = prior.counts[rows].astype(object).reshape(-1, *shape)
         for kernel in kernels:
             masses = np.tensordot(masses, kernel, ((1,), (-1,)))
         masses = np.moveaxis(masses, at + 2, -1).reshape(len(rows), -1, masses.shape[at + 2])
