@@ -47,14 +47,10 @@ _NOT_TIGHT = "the bound of the objective is that of the priors themselves, not o
 
 
 def best_for(
-    scenario: Scenario,
-    epsilon: Fraction,
-    statistics: object = "frequencies",
-    *,
-    min_keep: object = None,
-    weights: Sequence[object] | Mapping[Any, object] | None = None,
+    scenario: Scenario, epsilon: Fraction, statistics: object = "frequencies", *,
+    min_keep: object = None, weights: Sequence[object] | Mapping[Any, object] | None = None,
     beside: Sets | None = None,
-) -> Proposal:
+) -> Proposal:  # fmt: skip
     """Return the private channel under which unbiased estimates have the least variance.
 
     ``statistics`` is ``frequencies``, ``mean``, ``cdf``, ``both`` (frequencies and mean, each over
@@ -129,16 +125,16 @@ def _statistics(
             f"a channel cannot be best for {given!r}{did_you_mean(name, known)}; it can be best "
             f"for {listed(known)}, or for the statistics of a matrix"
         )
-    if name == "frequencies":
-        return name, [np.eye(support.size)], 0.0, Fraction(1)
-    lattice = lattice_of(support, f"best_for={name!r}, unlike 'frequencies',")
-    if support.size == 1:  # whose mean is known
-        return name, [np.eye(1)], 0.0, Fraction(1)
-    if name == "cdf":
-        return name, [np.triu(np.ones((support.size, support.size)))], 0.0, Fraction(1)
-    centre = sum(map(operator.mul, mu, lattice.values), Fraction(0))
-    mean = np.array([[float(value - centre)] for value in lattice.values])
-    parts = [mean] if name == "mean" else [np.eye(support.size), mean]
+    each, centre = np.eye(support.size), Fraction(0)
+    parts = [each]
+    if name != "frequencies":
+        lattice = lattice_of(support, f"best_for={name!r}, unlike 'frequencies',")
+        if name == "cdf":
+            parts = [np.triu(np.ones_like(each))]
+        elif support.size > 1:  # of one value the mean is known
+            centre = sum(map(operator.mul, mu, lattice.values), Fraction(0))
+            mean = np.array([[float(value - centre)] for value in lattice.values])
+            parts = [mean] if name == "mean" else [each, mean]
     return name, parts, float(centre), Fraction(1)
 
 

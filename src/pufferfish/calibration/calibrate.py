@@ -40,20 +40,12 @@ _MOST_TOGETHER = 1000
 
 
 def calibrate(
-    scenario: Scenario | Prior,
-    epsilon: Number,
-    mechanism: MechanismName | None = None,
-    *,
-    best_for: Any = None,
-    cost: Any = None,
-    outputs: int | str | None = None,
-    invariant: bool = False,
-    unbiased: bool = False,
-    min_keep: Number | None = None,
+    scenario: Scenario | Prior, epsilon: Number, mechanism: MechanismName | None = None, *,
+    best_for: Any = None, cost: Any = None, outputs: int | str | None = None,
+    invariant: bool = False, unbiased: bool = False, min_keep: Number | None = None,
     weights: Sequence[Number] | Mapping[Any, Number] | None = None,
-    already: Iterable[Item] | None = None,
-    column: str | None = None,
-) -> Plan:
+    already: Iterable[Item] | None = None, column: str | None = None,
+) -> Plan:  # fmt: skip
     """Return a plan: one mechanism for one epsilon, certified.
 
     What a calibrator finds is only a proposal. Its loss is recomputed by code that shares no
@@ -147,12 +139,10 @@ def calibrate(
 
 
 def calibrate_together(
-    scenario: Scenario | Prior,
-    epsilon: Number,
-    columns: int | Sequence[str | tuple[str, Number]] | Mapping[str, Number],
-    *,
+    scenario: Scenario | Prior, epsilon: Number,
+    columns: int | Sequence[str | tuple[str, Number]] | Mapping[str, Number], *,
     already: Iterable[Item] = (),
-) -> tuple[Plan, ...]:
+) -> tuple[Plan, ...]:  # fmt: skip
     """Return plans for several releases, whose joint loss is at most epsilon.
 
     Parameters
@@ -261,13 +251,9 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
 
 
 def _plan(
-    scenario: Scenario,
-    name: str,
-    epsilon: Fraction,
-    found: Proposal,
-    certificate: Certificate | None = None,
-    composition: LossBound | None = None,
-) -> Plan:
+    scenario: Scenario, name: str, epsilon: Fraction, found: Proposal,
+    certificate: Certificate | None = None, composition: LossBound | None = None,
+) -> Plan:  # fmt: skip
     """Return the plan of a mechanism that is proved to be private by itself, too.
 
     What a release of a table would refuse is refused now; a given prior is only computed with.

@@ -194,14 +194,11 @@ def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None)
     matrix = np.block([[sums * most, np.zeros((len(sums), 1))], [-kept, np.ones((size, 1))]])
     filled = matrix != 0
     program = LinearProgram(
-        cost=np.append(-_RATHER * (mu @ kept), -1.0),
-        least=np.zeros(len(rows) + 1),
-        start=np.append(0, filled.sum(axis=1).cumsum()),
-        index=np.nonzero(filled)[1],
-        value=matrix[filled],
-        end=np.repeat([1.0, 0.0], [len(sums), size]),
+        cost=np.append(-_RATHER * (mu @ kept), -1.0), least=np.zeros(len(rows) + 1),
+        start=np.append(0, filled.sum(axis=1).cumsum()), index=np.nonzero(filled)[1],
+        value=matrix[filled], end=np.repeat([1.0, 0.0], [len(sums), size]),
         equal=np.arange(len(matrix)) < len(sums),
-    )
+    )  # fmt: skip
     labels = np.zeros(rays.shape)
     labels[rows, level] = solve_program(program).values[:-1].clip(0, 1) * most
     return labels

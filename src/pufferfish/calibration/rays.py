@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.errors import InputError
@@ -66,7 +65,7 @@ def rays_of(cone: Cone) -> FloatArray:
         for i in above:
             # Whatever is tight wherever both ends of an edge are is near, too.
             common = bits & bits[:, i, None]
-            near = np.flatnonzero(_ones(common).sum(axis=0) >= n - 2)
+            near = np.flatnonzero(np.bitwise_count(common).sum(axis=0) >= n - 2)
             common, down = common[:, near, None], values[near] < 0
             ends = common[:, None, down, 0]
             work += bits.size + common.size * down.sum()
@@ -85,10 +84,3 @@ def rays_of(cone: Cone) -> FloatArray:
         tight = np.column_stack([tight, on])
         doubles = (rays / rays.sum(axis=1)[:, None]).astype(float)
     return doubles
-
-
-def _ones(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return how many bits are set; NumPy knows that only from 2.0 on."""
-    for shift, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
-        bits = (bits & mask) + (bits >> shift & mask)
-    return np.asarray(bits * 0x0101010101010101 >> 56, dtype=np.uint64)

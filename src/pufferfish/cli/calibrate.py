@@ -284,24 +284,17 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
         where |= {"kind": kind, "levels": support.names}
     codes = isinstance(support, Levels) and support.ordered
     rows = report and {
-        "read": report.rows_read,
-        "used": report.rows_used,
-        "set_aside": report.rows_set_aside,
+        "read": report.rows_read, "used": report.rows_used, "set_aside": report.rows_set_aside,
         "by_secret": dict(report.secrets),
-    }
+    }  # fmt: skip
     data = {
-        "source": source,
-        "secret": report and report.rules.secret,
-        "public": scenario.product.columns[0],
-        "unit": scenario.unit,
-        "support": where,
-        "secrets": scenario.priors[0].secrets,
-        "pairs": scenario.pairs,
+        "source": source, "secret": report and report.rules.secret,
+        "public": scenario.product.columns[0], "unit": scenario.unit, "support": where,
+        "secrets": scenario.priors[0].secrets, "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),
         "region": sentences.region_words(scenario.rules) or None,
         "coding": {support.name(k): k for k in range(support.size)} if codes else None,
-        "notes": sentences.scenario_notes(scenario),
-        "rows": rows,
-    }
+        "notes": sentences.scenario_notes(scenario), "rows": rows,
+    }  # fmt: skip
     more = ("set_aside", "missing", "people", "warnings")
     return data | {name: report and getattr(report, name) for name in more}

@@ -95,11 +95,9 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
 
 def scenario_notes(scenario: Scenario) -> list[str]:
     """Return what was decided about the input, each once."""
-    notes = [
-        note
-        for prior in scenario.priors
-        for note in (*prior.notes, *(prior.report.notes if prior.report else ()))
-    ]
+    notes: list[str] = []
+    for prior in scenario.priors:
+        notes += (*prior.notes, *(prior.report.notes if prior.report else ()))
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
         notes.append(f"nothing is promised for {listed(left, 2)} (in no pair)")
@@ -200,11 +198,9 @@ def result_lines(result: Result) -> list[str]:
     found = result.plan.distortion
     conditions = () if found is None else found.conditions
     return [
-        known,
-        certificate_words(result.plan.certificate),
-        *(f"the channel is {condition}" for condition in conditions),
-        *result.plan.notes,
-    ]
+        known, certificate_words(result.plan.certificate),
+        *(f"the channel is {condition}" for condition in conditions), *result.plan.notes,
+    ]  # fmt: skip
 
 
 def left_out_lines(reasons: Mapping[str, object]) -> list[str]:

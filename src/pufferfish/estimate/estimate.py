@@ -119,13 +119,10 @@ class Estimate:
             standard_error, low and high (of the 95 % interval); None where there is no estimate.
         """
         kinds: dict[str, Mapping[Any, Figure | None]] = {
-            "mean": {None: self.mean},
-            "variance": {None: self.variance},
-            "quantile": self.quantiles,
-            "bin": self.bins,
-            "frequency": {**self.frequencies, **dict.fromkeys(self.not_estimable)},
-            "cdf": self.cdf,
-        }
+            "mean": {None: self.mean}, "variance": {None: self.variance},
+            "quantile": self.quantiles, "bin": self.bins,
+            "frequency": {**self.frequencies, **dict.fromkeys(self.not_estimable)}, "cdf": self.cdf,
+        }  # fmt: skip
         rows = []
         for kind, figures in kinds.items():
             for label, f in figures.items():

@@ -226,12 +226,10 @@ def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) 
             continue
         left = _worst_sum([*chain(*units[:many]), *outside], rows)
         return replace(
-            joint,
-            upper=added([joint.upper, left.upper]),
+            joint, upper=added([joint.upper, left.upper]),
             kind="joint loss + worst cases" if left.terms else joint.kind,
-            within=tuple(term.column for term in chain(*units[many:])),
-            terms=left.terms,
-        )
+            within=tuple(term.column for term in chain(*units[many:])), terms=left.terms,
+        )  # fmt: skip
     return None
 
 

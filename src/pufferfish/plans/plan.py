@@ -93,11 +93,9 @@ class Plan(Guarantee):
         rules, coding = scenario.common_reading()
         if rules is not None:
             claims |= {
-                "coding": coding,
-                "secret": rules.secret,
-                "exclude_secrets": rules.exclude_secrets,
+                "coding": coding, "secret": rules.secret, "exclude_secrets": rules.exclude_secrets,
                 "secret_missing": rules.missing,
-            }
+            }  # fmt: skip
         notes = dict.fromkeys(note for prior in scenario.priors for note in prior.notes)
         claims["notes"] = (*notes, *claims.get("notes", ()))
         return cls(

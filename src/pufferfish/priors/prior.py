@@ -300,18 +300,10 @@ class Prior:
         """
         rule = region_rule(confidence, tv_radius)
         rules = make_rules(
-            secret=secret,
-            public=public,
-            order=order,
-            levels=levels,
-            missing=missing,
-            exclude_secrets=exclude_secrets,
-            step=step,
-            support=support,
-            missing_as_level=missing_as_level,
-            unit=unit,
-            decimal=decimal,
-        )
+            secret=secret, public=public, order=order, levels=levels, missing=missing,
+            exclude_secrets=exclude_secrets, step=step, support=support,
+            missing_as_level=missing_as_level, unit=unit, decimal=decimal,
+        )  # fmt: skip
         from pufferfish.tables.count import count_table  # slow to import, and only this needs it
 
         counts = count_table(table, rules, delimiter=delimiter)
@@ -327,15 +319,10 @@ class Prior:
     def from_counted(cls, counts: Any, rules: Rules) -> "Prior":
         """Return the prior of the RowCounts of a table that was counted under some rules."""
         return cls.from_numerators(
-            counts.product,
-            dict(zip(counts.secrets, counts.counts, strict=True)),
-            from_rows=True,
-            notes=counts.report.notes,
-            rules=rules,
-            codings=counts.codings,
-            strata=counts.strata,
+            counts.product, dict(zip(counts.secrets, counts.counts, strict=True)), from_rows=True,
+            notes=counts.report.notes, rules=rules, codings=counts.codings, strata=counts.strata,
             report=counts.report,
-        )
+        )  # fmt: skip
 
     @classmethod
     def from_numerators(
