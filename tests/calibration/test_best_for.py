@@ -396,6 +396,9 @@ def test_defaults_and_options_that_clash() -> None:
     assert name(calibrate(levels, HALF, best_for="kept")) == "hamming"
     assert name(calibrate(levels, HALF, invariant=True)) == "hamming"
     assert name(calibrate(numbers, HALF, "channel")) == "squared"
+    assert name(calibrate(numbers, HALF, cost="absolute")) == "absolute"
+    assert name(calibrate(numbers, HALF, unbiased=True)) == "squared"
+    assert calibrate(numbers, HALF).mechanism == "exact"
     assert name(calibrate(numbers, HALF, "channel", best_for="both")) == "both"
     assert name(calibrate(numbers, HALF, "channel", best_for={1: [1], 2: [5]})) == "own statistics"
     for options, message in (

@@ -74,6 +74,7 @@ def test_release_by_a_given_prior(folder: Path):
         assert outcome.status == 0, outcome.err
         assert "3 of 4 rows released, 1 without a value left out" in outcome.out
         assert ("1 outside the promise" in outcome.out) == bool(secret)
+        assert "pufferfish verify own.json --prior FILE" in outcome.out
 
 
 @pytest.mark.usefixtures("folder")

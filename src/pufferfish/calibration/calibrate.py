@@ -62,7 +62,7 @@ def calibrate(
         read as the decimal they print as.
     mechanism : str, optional
         ``l1``, ``wasserstein``, ``relaxed``, ``one-sided``, ``exact`` or ``channel``. By default
-        ``exact``, or ``channel`` for levels without an order and with ``best_for``.
+        ``exact``, or ``channel`` for levels without an order and with an option of channels.
     best_for : str, mapping or matrix, optional
         For ``channel``, as all that follow up to ``weights``. ``kept``: the least ``cost`` of
         single values (the default for numbers and ordered levels, and wherever a cost or a
@@ -114,16 +114,16 @@ def calibrate(
     before = gather(scenario, () if already is None else already)
     budget = parse_epsilon(epsilon)
     own = before.scenario.of_column(column)
+    asked = {"best_for": best_for, "cost": cost, "outputs": outputs, "invariant": invariant,
+             "unbiased": unbiased, "min_keep": min_keep, "weights": weights}  # fmt: skip
     if mechanism is None:
-        mechanism = default_for(own) if best_for is None else "channel"
+        of_channel = any(value is not None and value is not False for value in asked.values())
+        mechanism = "channel" if of_channel else default_for(own)
     method = method_named(mechanism)
     reason = why_not(method, own)
     if reason is not None:
         raise InputError(reason)
-    options = _given(
-        method, best_for=best_for, cost=cost, outputs=outputs, invariant=invariant,
-        unbiased=unbiased, min_keep=min_keep, weights=weights,
-    )  # fmt: skip
+    options = _given(method, **asked)
     if len(before):
         if before.scenario.has_region:
             raise InputError(_NO_REGION)

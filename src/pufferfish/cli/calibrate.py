@@ -20,6 +20,7 @@ from pufferfish.cli.options import (
     DELIMITER,
     FORCE,
     OF_BOTH,
+    OF_CHANNELS,
     PRIOR,
     channel_arguments,
     check_one,
@@ -54,7 +55,8 @@ _SOURCE = f"""
 --missing-as-level  Make missing a level of the public column, released like any other. By default
     its rows are left out.
 --exclude-secret LEVEL ...  Leave the rows of this secret out of the prior; may be repeated.
---step G  Step of the lattice; numbers are rounded to it before they are counted.
+--step G  Step of the lattice; numbers are rounded to it before they are counted,
+    ties to the even multiple.
 --decimal MARK  Decimal mark of the numbers: . (by default) or ,
 {DELIMITER}
 --unit COL  Column whose equal values mark the rows of one person, who is protected in all of them
@@ -68,7 +70,7 @@ _MECHANISM = """
 --epsilon E1,E2,... ...  The largest loss: one number or several, such as 0.1,0.5,1 or 1/3; may be
     repeated.
 --mechanism M1,M2,...|all ...  Mechanisms to compute; by default 'exact', or 'channel' for levels
-    without an order or with --best-for. 'all': every one that applies.
+    without an order or with an option of channels. 'all': every one that applies.
 --best-for NAME|FILE  What the channel is best for. 'kept': single values, by their --cost (the
     default for numbers and ordered levels). 'frequencies' (the default for levels without an
     order), 'mean', 'cdf' or 'both' (frequencies and mean): estimates of these from the released
@@ -92,8 +94,8 @@ _OUTPUT = f"""
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
     charged in this ledger, and is by default the budget.
 {FORCE}"""
-#: Values up to which the verdict tells unasked what another channel would give.
-_MOST_UNASKED = 30
+#: Values up to which the verdict tells unasked what another channel would give, or offers it.
+_MOST_UNASKED, _MOST_OFFERED = 30, 200
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--format", "--force", "--explain", "--show-channel")
 
@@ -138,7 +140,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
-    by_default = () if given["best_for"] is None else ("channel",)
+    by_default = ("channel",) if any(given[name] for name in OF_CHANNELS) else ()
     (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"]) or by_default
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
@@ -245,7 +247,9 @@ def _best_for_both(results: Sequence[Result], scenario: Scenario) -> tuple[str, 
     if len(results) > 1 or told or special or not scenario.support.ordered:
         return "", None
     if scenario.support.size > _MOST_UNASKED or len(scenario.protected) > 2:
-        return "See also --best-for both, for shares and the mean; it may take a while.", None
+        few = scenario.support.size <= _MOST_OFFERED
+        how = "it may take a while" if few else f"with at most {_MOST_OFFERED} values (--step)"
+        return f"See also --best-for both, for shares and the mean; {how}.", None
     try:
         plan = calibrate_alone(scenario, one.epsilon, best_for="both")
     except PufferfishError:  # an epsilon out of reach
@@ -266,7 +270,7 @@ def _command_for_a_sample(
         if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:2]
     ]
     only = asked or all(r.plan.channel is not None for r in results)
-    by_default = "best_for" in asked or not results[0].plan.support.ordered
+    by_default = asked or not results[0].plan.support.ordered
     channel = ["--mechanism", "channel"] if only and not by_default else []
     force = ["--force"] if any(word.startswith("--save") for word in kept) else []
     return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95", *force])

@@ -33,7 +33,7 @@ FORCE = "--force  Replace files that exist.\n"
 #: of a channel.
 OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
 _OF_TABLES = ("exclude_secret", "levels", "unit", "delimiter", "decimal", "confidence")
-_OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
+OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
 
 
 def options(text: str) -> Callable[[Any], Any]:
@@ -139,7 +139,7 @@ def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], 
 
 def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return what was asked of the channel, as arguments of ``calibrate``; reads its files."""
-    given = {name: options[name] for name in _OF_CHANNELS if options[name] not in (None, False)}
+    given = {name: options[name] for name in OF_CHANNELS if options[name] not in (None, False)}
     if (given or options["show_channel"]) and "channel" not in names:
         words = listed(map(_option, given or ("show_channel",)))
         raise InputError(f"{words}: for --mechanism channel, but {listed(names)} is computed")
