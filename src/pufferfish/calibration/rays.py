@@ -69,7 +69,7 @@ def rays_of(cone: Cone) -> FloatArray:
             common, down = common[:, near, None], values[near] < 0
             ends = common[:, None, down, 0]
             work += bits.size + common.size * down.sum()
-            if work > _MOST_WORK:
+            if work * math.isqrt(len(cone.sets)) > _MOST_WORK:  # of many, numbers are long, too
                 raise too_many()
             edge = ((common & ends) == ends).all(axis=0).sum(axis=0) == 2
             near = near[down][edge]

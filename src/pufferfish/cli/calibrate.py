@@ -20,7 +20,6 @@ from pufferfish.cli.options import (
     DELIMITER,
     FORCE,
     OF_BOTH,
-    OF_CHANNELS,
     PRIOR,
     channel_arguments,
     check_one,
@@ -140,8 +139,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
-    by_default = ("channel",) if any(given[name] for name in OF_CHANNELS) else ()
-    (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"]) or by_default
+    (texts, hint), names = epsilons(epsilon), mechanisms(given)
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:

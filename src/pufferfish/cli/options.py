@@ -33,7 +33,7 @@ FORCE = "--force  Replace files that exist.\n"
 #: of a channel.
 OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
 _OF_TABLES = ("exclude_secret", "levels", "unit", "delimiter", "decimal", "confidence")
-OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
+_OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
 
 
 def options(text: str) -> Callable[[Any], Any]:
@@ -113,10 +113,11 @@ def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
     return tuple(found.values()), hint
 
 
-def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
-    """Read the texts after ``--mechanism``: names of the registry and 'all', each once."""
-    names = (name if name == "all" else method_named(name).name for name in _parts(given))
-    return tuple(dict.fromkeys(names))
+def mechanisms(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Read the texts after ``--mechanism``; options of channels alone ask for a channel."""
+    texts = _parts(given["mechanism"])
+    names = tuple(name if name == "all" else method_named(name).name for name in texts)
+    return tuple(dict.fromkeys(names)) or ("channel",) * any(given[name] for name in _OF_CHANNELS)
 
 
 def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
@@ -139,7 +140,7 @@ def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], 
 
 def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return what was asked of the channel, as arguments of ``calibrate``; reads its files."""
-    given = {name: options[name] for name in OF_CHANNELS if options[name] not in (None, False)}
+    given = {name: options[name] for name in _OF_CHANNELS if options[name] not in (None, False)}
     if (given or options["show_channel"]) and "channel" not in names:
         words = listed(map(_option, given or ("show_channel",)))
         raise InputError(f"{words}: for --mechanism channel, but {listed(names)} is computed")

@@ -84,9 +84,8 @@ class Result:
         if plan.unchanged or (near and (plan.objective is None or plan.labels is not None)):
             return "values"
         if error is None:  # a channel that merges levels, or an unknown number of rows
-            if plan.channel is not None:
-                return "averages" if plan.objective is not None and not self.rows else ""
-            return "averages" if ratio < _NOISY else ""
+            unknown = plan.objective is not None and not self.rows
+            close = unknown if plan.channel is not None else ratio < _NOISY
         return "averages" if close else ""
 
     @property

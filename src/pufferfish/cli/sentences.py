@@ -166,8 +166,8 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     elif report.keep:
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
-        prior = "TABLE" if plan.from_rows else "--prior FILE"
-        lines.append(f"to prove it again: pufferfish verify {plan_file} {prior}")
+        words = f"{plan_file} {'TABLE' if plan.from_rows else '--prior FILE'}"
+        lines.append(f"to prove it again: pufferfish verify {words}")
     return [*lines, assumption_words(plan)]
 
 
