@@ -457,7 +457,7 @@ def test_the_command_for_a_sample_says_no_more_than_is_needed(
         ((*numbers, "--best-for", "both"), False),
         ((*numbers, "--best-for", "both", "--mechanism", "channel"), False),
         ((*numbers, "--mechanism", "channel"), True),
-        ((*numbers, "--mechanism", "channel", "--cost", "absolute"), True),
+        ((*numbers, "--cost", "absolute"), False),
         ((*numbers, "--mechanism", "all"), False),
         ((*wards,), False),
         ((*wards, "--mechanism", "channel", "--cost", "hamming"), False),
