@@ -46,24 +46,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Certificate",
-    "Channel",
-    "CheckFailed",
-    "DiscreteLaplace",
-    "InputError",
-    "Ledger",
-    "Plan",
-    "Prior",
-    "PufferfishError",
-    "Rules",
-    "Scenario",
-    "__version__",
-    "calibrate",
-    "calibrate_together",
-    "certify",
-    "joint_loss",
-    "privacy_loss",
-]
+    "Certificate", "Channel", "CheckFailed", "DiscreteLaplace", "InputError", "Ledger", "Plan",
+    "Prior", "PufferfishError", "Rules", "Scenario", "__version__", "calibrate",
+    "calibrate_together", "certify", "joint_loss", "privacy_loss",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -194,6 +194,8 @@ def read_strict(path: str | Path, what: str, *, exact: bool = False) -> Any:
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
             raise ValueError(f"it is not a plain file of at most {MOST_BYTES:,} bytes")
         return parse_strict(path.read_text(encoding="utf-8-sig"), **numbers)
+    except FileNotFoundError:
+        raise InputError(f"{what}: there is no file {path}") from None
     except (OSError, ValueError, RecursionError) as error:
         fault = getattr(error, "strerror", None) or error
         raise InputError(f"{what} {str(path)!r} cannot be read as JSON: {fault}") from None

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from flint import fmpq, fmpq_mat
 from hypothesis import given, settings
 
 from channel_checks import entries, is_private, phi, scenarios
@@ -206,6 +208,46 @@ def test_published_numbers_average_to_the_value(support: list[Any], epsilon: str
     assert certify(scenario, made, epsilon).holds
 
 
+@pytest.mark.parametrize("origin, span", [(10**9, 5), (10**12, 5), (-(10**14), 9)])
+def test_numbers_of_large_values_fit_64_bits(origin: int, span: int) -> None:
+    """Their mean is as near as their decimals are: they are finer where values are small."""
+    values = [origin, origin + 1, origin + span]
+    rows = {"s": ["a"] * 10 + ["b"] * 10, "x": [values[x] for x in [0] * 5 + [1] * 9 + [2] * 6]}
+    prior = Prior.from_table(pa.table(rows), secret="s", public="x", missing=[])
+    made = calibrate(prior, HALF, "channel", best_for="mean").channel
+    assert made is not None
+    step = made.outputs.step  # type: ignore[union-attr]
+    for x, value in enumerate(values):
+        mean = sum(made.probability(x, y) * g for y, g in enumerate(made.outputs.values))  # type: ignore[union-attr]
+        assert abs(mean - value) <= max(step, Fraction(span, 10**9))
+    wide = Scenario(Prior.from_counts({"a": [5, 3], "b": [2, 3]}, support=[0, 10**15]))
+    with pytest.raises(InputError, match=r"a coarser step \(--step\)"):
+        best_for(wide, Fraction(1, 10**6), "mean")
+
+
+@pytest.mark.parametrize("statistics", ["frequencies", "mean", "cdf"])
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-3", "1"])
+def test_the_objective_is_exact(epsilon: str, statistics: str) -> None:
+    """For a small epsilon J is 1 to the precision of doubles; the bound is lower by as much."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        n, counts = 4 + seed, {s: rng.integers(1, 60, 4 + seed) for s in "abc"}
+        found = best_for(
+            Scenario(Prior.from_counts(counts, support=range(n))), Fraction(epsilon), statistics
+        )
+        m, mu = entries(found.mechanism), found.weights  # type: ignore[arg-type]
+        q = [sum(w * row[y] for w, row in zip(mu, m, strict=True)) for y in range(len(m[0]))]
+        j = fmpq_mat([[fmpq(*sum(a * b / c for a, b, c in zip(left, right, q, strict=True))
+                            .as_integer_ratio()) for right in m] for left in m])  # fmt: skip
+        f = {"frequencies": np.eye(n, dtype=int), "cdf": np.triu(np.ones((n, n), dtype=int)),
+             "mean": np.arange(n)[:, None]}[statistics]  # fmt: skip
+        f = fmpq_mat([[fmpq(v) for v in row] for row in f.tolist()])
+        exact = sum((f.transpose() * j.solve(f))[k, k] for k in range(f.ncols()))
+        ratio = found.cost / Fraction(int(exact.p), int(exact.q))
+        assert 1 <= ratio <= 1 + Fraction(1, 10**11)
+        assert found.distortion.bound < found.cost  # type: ignore[union-attr, operator]
+
+
 def test_both_are_nearly_best() -> None:
     case = next(case for case in REFERENCE if case["objective"] == "mean")
     scenario, epsilon = scenario_of(case), Fraction(case["epsilon"])
@@ -323,6 +365,26 @@ def test_min_keep_with_regions_and_of_many_levels() -> None:
     assert free.cost < many.cost * Fraction("1.01")
 
 
+@pytest.mark.parametrize("seeds", [[5, 50, 56], pytest.param(range(300), marks=pytest.mark.slow)])
+def test_what_a_refusal_advises_is_accepted(seeds: Sequence[int]) -> None:
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        n, secrets = int(rng.integers(2, 7)), int(rng.integers(2, 5))
+        counts = {
+            f"s{k}": rng.integers(0, 60, n) * (rng.random(n) < 0.85) + (np.arange(n) == 0)
+            for k in range(secrets)
+        }
+        epsilon = Fraction(str(rng.choice(["0.1", "0.5", "1", "0.02", "3"])))
+        scenario = Scenario(Prior.from_counts(counts, support=[f"v{x}" for x in range(n)]))
+        try:
+            best_for(scenario, epsilon, min_keep=1)
+        except InputError as error:
+            advised = str(error).split("at most min_keep=")[1].split()[0]
+            found = best_for(scenario, epsilon, min_keep=advised)
+            assert least_kept(found) >= Fraction(advised)
+            assert found.distortion.bound <= found.cost  # type: ignore[union-attr, operator]
+
+
 def test_defaults_and_options_that_clash() -> None:
     levels = Scenario(Prior.from_counts({"a": [5, 3], "b": [1, 3]}, support=["x", "y"]))
     numbers = Scenario(Prior.from_counts({"a": [5, 3], "b": [1, 3]}, support=[1, 2]))
@@ -334,6 +396,9 @@ def test_defaults_and_options_that_clash() -> None:
     assert name(calibrate(levels, HALF, best_for="kept")) == "hamming"
     assert name(calibrate(levels, HALF, invariant=True)) == "hamming"
     assert name(calibrate(numbers, HALF, "channel")) == "squared"
+    assert name(calibrate(numbers, HALF, cost="absolute")) == "absolute"
+    assert name(calibrate(numbers, HALF, unbiased=True)) == "squared"
+    assert calibrate(numbers, HALF).mechanism == "exact"
     assert name(calibrate(numbers, HALF, "channel", best_for="both")) == "both"
     assert name(calibrate(numbers, HALF, "channel", best_for={1: [1], 2: [5]})) == "own statistics"
     for options, message in (
@@ -343,6 +408,8 @@ def test_defaults_and_options_that_clash() -> None:
         ({"best_for": [[1], [1, 2]]}, "or a matrix of 2 rows"),
         ({"best_for": [0, 0]}, "all 0"),
         ({"best_for": 3}, "or a matrix of 2 rows"),
+        ({"best_for": {1, 2}}, "or a matrix of 2 rows"),
+        ({"best_for": b"ab"}, "or a matrix of 2 rows"),
         ({"best_for": "frequencies", "cost": "hamming"}, "for best_for='kept' only"),
         ({"best_for": "cdf", "unbiased": True}, "for best_for='kept' only"),
     ):
@@ -352,6 +419,16 @@ def test_defaults_and_options_that_clash() -> None:
         calibrate(numbers, HALF, "exact", best_for="mean")
     with pytest.raises(InputError, match="min_keep is about labels"):
         calibrate(numbers, HALF, "channel", best_for="mean", min_keep=HALF)
+
+
+@pytest.mark.parametrize("scale", ["1e-200", "1e-9", "1e100"])
+def test_own_statistics_of_any_size(scale: str) -> None:
+    levels = Scenario(Prior.from_counts({"a": [5, 3, 1], "b": [1, 3, 4]}, support=list("xyz")))
+    plain, scaled = (
+        best_for(levels, HALF, [[Fraction(scale) ** k * v] for v in (1, 2, 4)]) for k in (0, 1)
+    )
+    assert scaled.cost == plain.cost * Fraction(scale) ** 2
+    assert scaled.mechanism.rows.tolist() == plain.mechanism.rows.tolist()  # type: ignore[union-attr]
 
 
 # --- Mutants ------------------------------------------------------------------------------------

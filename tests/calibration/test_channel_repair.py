@@ -29,10 +29,11 @@ from pufferfish.calibration.channel_options import Conditions, read_costs
 from pufferfish.calibration.channel_program import build
 from pufferfish.calibration.channel_program import least_cost as bound_of
 from pufferfish.calibration.channel_repair import needed_mixture, repaired
-from pufferfish.calibration.channel_task import Average, Task
+from pufferfish.calibration.channel_task import Average, Cone, Task
 from pufferfish.calibration.solver import solve
 from pufferfish.errors import PufferfishError
 from pufferfish.mechanisms.channel import Channel
+from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
@@ -64,6 +65,19 @@ def test_what_is_almost_private_becomes_private(
     assert is_private(scenario, made, epsilon)
     # The least mixture: as far as the violations are, over E - 1.
     assert np.abs(made.matrix - shares[0]).max() <= 100 * size / (float(task.bound) - 1) + 1e-11
+
+
+def test_the_mixture_beside_previous_outputs_is_the_least_one() -> None:
+    """After an output of likelihoods (4, 1) the masses are no distributions, and 1 cures less."""
+    after = tuple(Point(np.array(own) * [4, 1], 8 * 4) for own in ([3, 5], [2, 6]))
+    cone = Cone((after,), ((0, 1), (1, 0)), Fraction(5, 4))
+    table = np.array([[1000, 900, 5], [10, 900, 700]], dtype=object)
+    needed = needed_mixture(cone, table)
+    assert needed.any()
+    assert not needed_mixture(cone, table + needed).any()
+    for y in np.flatnonzero(needed):
+        less = needed - (np.arange(3) == y)
+        assert needed_mixture(cone, table + less)[y] == 1
 
 
 def test_the_mixture_is_the_least_one() -> None:

@@ -260,6 +260,32 @@ def test_channels_are_fitted_to_previous_outputs(
     assert seed > 1 or other.cost > fitted.cost * (1 + 1e-3)
 
 
+@pytest.mark.parametrize("best_for", ["kept", "frequencies"])
+def test_outputs_that_nobody_can_cause_do_not_count(best_for: Any) -> None:
+    """A level that nobody has, published as itself: after it there are no masses at all."""
+    counts = {"a": [20, 30, 50, 10, 0], "b": [40, 10, 35, 25, 0]}
+    prior = pf.Prior.from_counts(counts, support=list("ABCDE"))
+    first = pf.calibrate(prior, "0.1")
+    plan = pf.calibrate(prior, "0.3", already=[first], best_for=best_for)
+    assert pf.joint_loss(prior, [first, plan]).at_most(Fraction("0.3"))
+    assert not plan.notes
+    assert plan.cost is not None
+    assert plan.cost < {"kept": 0.53, "frequencies": 16.1}[best_for]
+
+
+def test_many_values_beside_a_channel_take_one_that_is_private_for_any_prior() -> None:
+    rng = np.random.default_rng(1)
+    counts = {s: rng.integers(5, 90, 12) for s in "ab"}
+    prior = pf.Prior.from_counts(counts, support=[f"v{x}" for x in range(12)])
+    first = pf.calibrate(prior, "0.1")
+    plan = pf.calibrate(prior, "0.4", already=[first])
+    assert pf.joint_loss(prior, [first, plan]).at_most(Fraction("0.4"))
+    assert plan.notes == ("the mechanism is calibrated for an epsilon of its own, 0.3",)
+    assert plan.channel is not None
+    worst = plan.channel.matrix.max(axis=0) / plan.channel.matrix.min(axis=0)
+    assert math.log(worst.max()) == pytest.approx(0.3)
+
+
 # Rows of one person ------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 
 import json
 import random
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise, permutations
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from flint import fmpz_mat
 
 from pufferfish.calibration import rays as module
+from pufferfish.calibration.best_for import best_for
 from pufferfish.calibration.channel import cone_of, exponential_below
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.rays import rays_of
@@ -125,10 +127,40 @@ def test_values_that_nobody_has_are_rays_themselves() -> None:
     assert [0, 0, 0, 1] in rows
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_more_constraints_than_bits_of_a_number(seed: int) -> None:
+    """The order of the constraints changes nothing, and each ray is the only one on its edge."""
+    rng = np.random.default_rng(seed)
+    cone = cone_of(counted(rng.integers(1, 99, (1, 14, 5)).tolist()), Fraction(3, 2))
+    rays = rays_of(cone)
+    shuffled = rays_of(replace(cone, pairs=[cone.pairs[k] for k in rng.permutation(14 * 13)]))
+    assert len(rays) > 64
+    assert {*map(tuple, rays.round(9))} == {*map(tuple, shuffled.round(9))}
+    p = np.array([own.masses / own.total for own in cone.sets[0]], dtype=float)  # type: ignore[union-attr]
+    forms = np.vstack([-np.eye(5), *(p[i] - 1.5 * p[j] for i, j in cone.pairs)])
+    values = rays @ forms.T
+    assert values.max() < 1e-12
+    assert all(np.linalg.matrix_rank(forms[np.abs(own) < 1e-12]) == 4 for own in values)
+
+
 def test_too_many_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     half = [1, 3] * 150
     with pytest.raises(InputError, match=r"fewer pairs, merge .* best_for='kept'"):
         rays_of(cone_of(counted([[half, half[::-1]]]), Fraction(11, 10)))
+    few, wide = np.arange(1, 2003), np.arange(1, 30_001)
+    for column in (few, wide):  # before a matrix of these sizes is made
+        prior = Prior.from_counts({"a": column, "b": column[::-1]}, support=range(len(column)))
+        with pytest.raises(InputError, match=r"a coarser step \(--step\)"):
+            best_for(Scenario(prior), Fraction(1, 2), "both")
+    rng = np.random.default_rng(1)
+    many = counted(rng.integers(1, 1000, (1, 200, 9)).tolist())
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "_MOST_WORK", 10**6)
+        with pytest.raises(InputError, match="extreme rays"):
+            rays_of(cone_of(many, Fraction(3, 2)))
+        patched.setattr(module, "_MOST_FORMS", 1000)
+        with pytest.raises(InputError, match="extreme rays"):
+            rays_of(cone_of(many, Fraction(3)))
     monkeypatch.setattr(module, "MOST_RAYS", 5)
     for counts, pairs in (
         ([[[1, 2, 3, 9], [9, 3, 2, 1], [5, 1, 1, 5]]], "all"),

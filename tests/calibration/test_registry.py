@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mechanisms by name: which there are, which apply, and a new one in one line."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from pufferfish import calibrate
+from pufferfish.calibration import best_for
 from pufferfish.calibration.registry import (
     NOISE,
     REGISTRY,
@@ -35,6 +38,22 @@ def test_names() -> None:
         method_named("waserstein")
     with pytest.raises(InputError, match="no mechanism 3"):
         method_named(3)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_the_search_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads for small matrices make it many times slower wherever others work, too."""
+    honest, seen = best_for.best_for, []
+
+    def watched(*given: Any, **options: Any) -> Any:
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return honest(*given, **options)
+
+    monkeypatch.setattr(best_for, "best_for", watched)
+    with threadpool_limits(2, "blas"):
+        before = threadpool_info()
+        calibrate(LEVELS, "0.5")
+        assert threadpool_info() == before
+    assert set(seen) <= {1}
 
 
 def test_levels_without_an_order_have_a_channel_only() -> None:

@@ -291,3 +291,8 @@ def test_what_is_left_of_a_column_depends_on_noise_and_rows(tmp_path: Path):
                "--cost", "hamming")  # fmt: skip
     assert f"{nothing}: 40.0 % of the rows stay as they are (one constant: 30.0 %)" in done.out
     assert re.search(r"Never published by channel \(kept\): .*--min-keep", done.out)
+    # A given prior has no rows, so that errors of estimates are not known.
+    secrets = {"a": {"x": ".5", "y": ".3", "z": ".2"}, "b": {"x": ".4", "y": ".2", "z": ".4"}}
+    given = write(tmp_path, "prior.json", json.dumps({"secrets": secrets}))
+    done = run("calibrate", "--prior", given, "--epsilon", ".01")
+    assert f"{survives}: error not known; 51.2 % of the labels" in done.out

@@ -108,7 +108,6 @@ def test_quantiles_under_noise(scale: float) -> None:
         ((-5, "1.5", 4, 100), ["0 to 1", "2 to 3", "4 to 9"]),
         ([0, 4, 9], ["0 to 3", "4 to 9"]),
         ([Fraction(7, 2), 8.5], ["4 to 8"]),
-        ([20, 30], []),
     ],
 )
 def test_bins(bins: Any, want: list[str]) -> None:
@@ -119,6 +118,11 @@ def test_bins(bins: Any, want: list[str]) -> None:
     assert [f"{p[0]} to {p[-1]}" if len(p) > 1 else f"{p[0]}" for p in parts] == want
     spec = noisy(numbers(*values), 2.0)
     assert list(estimate_released(values * 20, spec, bins=bins).bins) == want
+
+
+def test_bins_without_a_value_are_refused() -> None:
+    with pytest.raises(InputError, match="no value lies within the bins"):
+        read_bins(numbers(0, 1, 2), [20, 30])
 
 
 def test_edges_are_names_of_levels_or_numbers() -> None:

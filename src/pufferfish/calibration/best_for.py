@@ -7,7 +7,7 @@ a value drawn from the set that is published, costs neither privacy nor accuracy
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import count
 from typing import Any
@@ -20,11 +20,11 @@ from pufferfish.calibration.channel_repair import exact_columns, narrower
 from pufferfish.calibration.channel_task import Sets
 from pufferfish.calibration.design import Design, labelled, solve
 from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.rays import rays_of
+from pufferfish.calibration.rays import MOST_LEVELS, rays_of, too_many
 from pufferfish.calibration.region_columns import best_of_region
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import CountArray, FloatArray, parse_number
+from pufferfish.numbers import CountArray, FloatArray, float_down, parse_number, precision
 from pufferfish.plans.distortion import Distortion
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of, set_name
@@ -38,20 +38,19 @@ _ROUGHLY = 0.02
 _LABEL_BITS = 48
 #: Numbers are refined so often; their bias is below 1 / this, as a share of the range.
 _REFINED, _FINE = 4, 10**10
-#: A proven bound is stated lower by this share, for the rounding of doubles.
-_ROUNDING = 1e-8
+#: A proven bound is stated lower by this share, for the rounding of doubles, and by so many times
+#: what the objective was off in doubles.
+_ROUNDING, _UNSURE = 1e-8, 4
+#: Bits of what is computed of the channel itself, and of the entries of J.
+_BITS, _FIXED = 192, 256
 _NOT_TIGHT = "the bound of the objective is that of the priors themselves, not of their regions"
 
 
 def best_for(
-    scenario: Scenario,
-    epsilon: Fraction,
-    statistics: object = "frequencies",
-    *,
-    min_keep: object = None,
-    weights: Sequence[object] | Mapping[Any, object] | None = None,
+    scenario: Scenario, epsilon: Fraction, statistics: object = "frequencies", *,
+    min_keep: object = None, weights: Sequence[object] | Mapping[Any, object] | None = None,
     beside: Sets | None = None,
-) -> Proposal:
+) -> Proposal:  # fmt: skip
     """Return the private channel under which unbiased estimates have the least variance.
 
     ``statistics`` is ``frequencies``, ``mean``, ``cdf``, ``both`` (frequencies and mean, each over
@@ -62,8 +61,10 @@ def best_for(
     priors.
     """
     support, (used, notes) = scenario.support, usable(epsilon)
+    if support.size > MOST_LEVELS:
+        raise too_many()
     mu = _frequencies(scenario, weights)
-    name, parts, centre = _statistics(support, statistics, mu)
+    name, parts, centre, unit = _statistics(support, statistics, mu)
     conditions = read_conditions(support, False, False, min_keep)
     if name == "mean" and conditions.min_keep is not None:
         raise InputError("min_keep is about labels, but best_for='mean' publishes numbers alone")
@@ -85,20 +86,21 @@ def best_for(
         found, by_label = labelled(design, found, conditions.min_keep)
     columns = exact_columns(cone, found.weights, found.rays)
     if by_label is None:
-        made = kept = _numbers(support, columns, masses)
+        made = kept = _numbers(support, columns, mu)
     else:
         made, labels = _sets(support, columns, by_label, int(masses.argmax()))
         kept = made.then(labels)
         if min(kept.probability(x, x) for x in range(support.size)) < (conditions.min_keep or 0):
             raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
-    objective = _objective(columns, masses, design.given) * (1 + 1e-12)
+    objective = _objective(columns, mu, design.given) * (1 + 1e-12)
     bound: float | None = None
     if used == epsilon:
         least = least if scenario.has_region else found.bound
-        bound = min(least * (1 - _ROUNDING), objective)
-    gap = math.inf if bound is None else objective - bound
-    bound = bound and bound + constant * (1 - _ROUNDING)
-    cost = Fraction(objective + constant * (1 + 1e-12))
+        lost = _ROUNDING + _UNSURE * abs(found.objective / objective - 1)
+        bound = max(0.0, min(least * (1 - lost), objective))
+    gap = math.inf if bound is None else float((Fraction(objective) - Fraction(bound)) * unit**2)
+    bound = bound and float_down(Fraction(bound + constant * (1 - _ROUNDING)) * unit**2)
+    cost = Fraction(objective + constant * (1 + 1e-12)) * unit**2
     return Proposal(
         made, notes=notes, labels=labels, cost=cost, weights=mu,
         distortion=Distortion.of(kept, cost, name, mu, gap, conditions.names, bound),
@@ -107,14 +109,15 @@ def best_for(
 
 def _statistics(
     support: Support, given: Any, mu: Sequence[Fraction]
-) -> tuple[str, list[FloatArray], float]:
+) -> tuple[str, list[FloatArray], float, Fraction]:
     """Return the name of what is asked for, and its matrices, with a row for each value.
 
-    Values are taken from their mean, exactly, which comes last: J mu = 1, so that a shift by c
-    changes x^T J^-1 x by c^2 alone.
+    Values are taken from their mean, exactly, which comes then: J mu = 1, so that a shift by c
+    changes x^T J^-1 x by c^2 alone. At last the unit of all of it.
     """
     if not isinstance(given, str):
-        return "own statistics", [_matrix(support, given)], 0.0
+        matrix, unit = _matrix(support, given)
+        return "own statistics", [matrix], 0.0, unit
     name = given.strip().lower()
     if name not in STATISTICS:
         known = (KEPT, *STATISTICS)
@@ -122,35 +125,37 @@ def _statistics(
             f"a channel cannot be best for {given!r}{did_you_mean(name, known)}; it can be best "
             f"for {listed(known)}, or for the statistics of a matrix"
         )
-    if name == "frequencies":
-        return name, [np.eye(support.size)], 0.0
-    lattice = lattice_of(support, f"best_for={name!r}, unlike 'frequencies',")
-    if support.size == 1:  # whose mean is known
-        return name, [np.eye(1)], 0.0
-    if name == "cdf":
-        return name, [np.triu(np.ones((support.size, support.size)))], 0.0
-    centre = sum(map(operator.mul, mu, lattice.values), Fraction(0))
-    mean = np.array([[float(value - centre)] for value in lattice.values])
-    parts = [mean] if name == "mean" else [np.eye(support.size), mean]
-    return name, parts, float(centre)
+    each, centre = np.eye(support.size), Fraction(0)
+    parts = [each]
+    if name != "frequencies":
+        lattice = lattice_of(support, f"best_for={name!r}, unlike 'frequencies',")
+        if name == "cdf":
+            parts = [np.triu(np.ones_like(each))]
+        elif support.size > 1:  # of one value the mean is known
+            centre = sum(map(operator.mul, mu, lattice.values), Fraction(0))
+            mean = np.array([[float(value - centre)] for value in lattice.values])
+            parts = [mean] if name == "mean" else [each, mean]
+    return name, parts, float(centre), Fraction(1)
 
 
-def _matrix(support: Support, given: Any) -> FloatArray:
-    """Return the matrix of a mapping by values, or of rows of numbers."""
+def _matrix(support: Support, given: Any) -> tuple[FloatArray, Fraction]:
+    """Return the matrix of a mapping by values, or of rows of numbers, over its largest entry."""
     if isinstance(given, Mapping):
         given = by_value(support, given, "the matrix of statistics", "row")
     given = given.to_numpy() if hasattr(given, "to_numpy") else given  # a frame lists its columns
-    rows = [list(row) if np.ndim(row) else [row] for row in given] if np.iterable(given) else []
+    sequence = np.iterable(given) and not isinstance(given, bytes | bytearray | Set)
+    rows = [list(row) if np.ndim(row) else [row] for row in given] if sequence else []
     widths = {len(row) for row in rows}
     if len(rows) != support.size or len(widths) != 1 or 0 in widths:
         raise InputError(
             f"best_for is {listed((KEPT, *STATISTICS))}, or a matrix of {support.size} rows, one "
             "for each value, with as many numbers each"
         )
-    read = [[float(parse_number(v, "an entry of the matrix")) for v in row] for row in rows]
-    if not np.any(read):
+    read = [[parse_number(v, "an entry of the matrix") for v in row] for row in rows]
+    largest = max(abs(v) for row in read for v in row)
+    if not largest:
         raise InputError("the matrix of statistics is all 0")
-    return np.array(read)
+    return np.array([[float(v / largest) for v in row] for row in read]), largest
 
 
 def _combined(
@@ -177,11 +182,35 @@ def _frequencies(scenario: Scenario, weights: Any) -> tuple[Fraction, ...]:
     return tuple(Fraction(mass) / sum(masses) for mass in masses)
 
 
-def _objective(columns: CountArray, mu: FloatArray, statistics: FloatArray) -> float:
+def _shares(columns: CountArray, mu: Sequence[Fraction]) -> tuple[CountArray, int]:
+    """Return q as whole numbers, and what they are over."""
+    common = math.lcm(*(weight.denominator for weight in mu))
+    return np.array([int(weight * common) for weight in mu], dtype=object) @ columns, common
+
+
+def _solved(columns: CountArray, mu: Sequence[Fraction], right: FloatArray) -> Any:
+    """Return J^-1 times a matrix in balls: for a small epsilon doubles cannot tell J from 1."""
+    from flint import arb_mat  # slow to import
+
+    shares, common = _shares(columns, mu)
+    j = np.zeros((len(mu), len(mu)), dtype=object)
+    for m, share in zip(columns.T, shares * columns[0].sum(), strict=True):
+        at = np.flatnonzero(m)
+        j[np.ix_(at, at)] += (np.outer(m[at], m[at]) * common << _FIXED) // share
+    wanted = arb_mat(right.tolist()) * (1 << _FIXED)
+    try:
+        return arb_mat(j.tolist()).solve(wanted)
+    except ZeroDivisionError:  # what is asked for lies in the range of J, but for its rounding
+        return arb_mat((j + np.eye(len(mu), dtype=object) * (1 << _FIXED - 72)).tolist()).solve(
+            wanted
+        )
+
+
+def _objective(columns: CountArray, mu: Sequence[Fraction], statistics: FloatArray) -> float:
     """Return tr(D J^-1) of a channel."""
-    m = (columns / columns[0].sum()).astype(float)
-    information = (m / (mu @ m)) @ m.T
-    return float((statistics * np.linalg.solve(information, statistics)).sum())
+    with precision(_BITS):
+        solved = _solved(columns, mu, statistics).entries()
+        return float(sum(map(operator.mul, solved, statistics.ravel().tolist())))
 
 
 def _sets(
@@ -208,25 +237,33 @@ def _sets(
     return Channel(support, sets, columns[:, order]), Channel(sets, support, labels)
 
 
-def _numbers(support: Support, columns: CountArray, mu: FloatArray) -> Channel:
+def _numbers(support: Support, columns: CountArray, mu: Sequence[Fraction]) -> Channel:
     """Return the channel to numbers whose means are the values: x^T J^-1 m / q, finely rounded."""
-    lattice, m = lattice_of(support), (columns / columns[0].sum()).astype(float)
-    q = mu @ m
-    back = np.linalg.solve((m / q) @ m.T, m / q)
+    lattice, n = lattice_of(support), support.size
+    shares, common = _shares(columns, mu)
+    weighted = (columns * common / shares).astype(float)
+    with precision(_BITS):
+        back = np.array(_solved(columns, mu, weighted).entries(), dtype=float).reshape(n, -1)
     # In parts of a step, from the first value, so that the numbers are exact where it is large.
     places = np.array([int(k) for k in lattice.index], dtype=object)
     span, parts = int(places[-1]) or 1, 1
     reach = float(np.abs(places.astype(float) @ back).max())
-    while parts * span < _FINE and reach * parts * 20 <= MAX_CELLS // 2:
+    # Of them 2^53 fit a support, and what is published 64 bits.
+    widest = max(20 * reach, (abs(lattice.origin) + span) / 16)
+    while parts * span < _FINE and widest * parts <= MAX_CELLS // 2:
         parts *= 10
     exact: CountArray = np.zeros(columns.shape[1], dtype=object)
-    for _ in range(_REFINED + 1):
-        missing = places * parts - (columns @ exact) / Fraction(int(columns[0].sum()))
-        if max(abs(missing)) * _FINE <= span * parts:
-            break
+    missing, allowed = places * parts, max(1, Fraction(span * parts, _FINE))
+    for _ in range(_REFINED):
         exact = exact + [round(v) for v in (missing.astype(float) @ back).tolist()]
-    else:
-        raise PufferfishError("no numbers were found that average to the mean; please report it")
+        missing = places * parts - (columns @ exact) / Fraction(int(columns[0].sum()))
+        if max(abs(missing)) <= allowed:
+            break
+    if max(abs(exact)) > MAX_CELLS // 2 or max(abs(missing)) > allowed:
+        raise InputError(
+            "the numbers that average to the mean go beyond what doubles hold; take a larger "
+            "epsilon, a coarser step (--step), or best_for='both' (--best-for both)"
+        )
     made, at = np.unique(exact.astype(np.int64), return_inverse=True)
     merged: CountArray = np.zeros((len(columns), len(made)), dtype=object)
     np.add.at(merged.T, at, columns.T)

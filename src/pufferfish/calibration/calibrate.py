@@ -41,20 +41,12 @@ _MOST_TOGETHER = 1000
 
 
 def calibrate(
-    scenario: Scenario | Prior,
-    epsilon: Number,
-    mechanism: MechanismName | None = None,
-    *,
-    best_for: Any = None,
-    cost: Any = None,
-    outputs: int | str | None = None,
-    invariant: bool = False,
-    unbiased: bool = False,
-    min_keep: Number | None = None,
+    scenario: Scenario | Prior, epsilon: Number, mechanism: MechanismName | None = None, *,
+    best_for: Any = None, cost: Any = None, outputs: int | str | None = None,
+    invariant: bool = False, unbiased: bool = False, min_keep: Number | None = None,
     weights: Sequence[Number] | Mapping[Any, Number] | None = None,
-    already: Iterable[Item] | None = None,
-    column: str | None = None,
-) -> Plan:
+    already: Iterable[Item] | None = None, column: str | None = None,
+) -> Plan:  # fmt: skip
     """Return a plan: one mechanism for one epsilon, certified.
 
     What a calibrator finds is only a proposal. Its loss is recomputed by code that shares no
@@ -71,7 +63,7 @@ def calibrate(
         read as the decimal they print as.
     mechanism : str, optional
         ``l1``, ``wasserstein``, ``relaxed``, ``one-sided``, ``exact`` or ``channel``. By default
-        ``exact``, or ``channel`` for levels without an order and with ``best_for``.
+        ``exact``, or ``channel`` for levels without an order and with an option of channels.
     best_for : str, mapping or matrix, optional
         For ``channel``, as all that follow up to ``weights``. ``kept``: the least ``cost`` of
         single values (the default for numbers and ordered levels, and wherever a cost or a
@@ -123,16 +115,16 @@ def calibrate(
     before = gather(scenario, () if already is None else already)
     budget = parse_epsilon(epsilon)
     own = before.scenario.of_column(column)
+    asked = {"best_for": best_for, "cost": cost, "outputs": outputs, "invariant": invariant,
+             "unbiased": unbiased, "min_keep": min_keep, "weights": weights}  # fmt: skip
     if mechanism is None:
-        mechanism = default_for(own) if best_for is None else "channel"
+        of_channel = any(value is not None and value is not False for value in asked.values())
+        mechanism = "channel" if of_channel else default_for(own)
     method = method_named(mechanism)
     reason = why_not(method, own)
     if reason is not None:
         raise InputError(reason)
-    options = _given(
-        method, best_for=best_for, cost=cost, outputs=outputs, invariant=invariant,
-        unbiased=unbiased, min_keep=min_keep, weights=weights,
-    )  # fmt: skip
+    options = _given(method, **asked)
     if len(before):
         if before.scenario.has_region:
             raise InputError(_NO_REGION)
@@ -148,12 +140,10 @@ def calibrate(
 
 
 def calibrate_together(
-    scenario: Scenario | Prior,
-    epsilon: Number,
-    columns: int | Sequence[str | tuple[str, Number]] | Mapping[str, Number],
-    *,
+    scenario: Scenario | Prior, epsilon: Number,
+    columns: int | Sequence[str | tuple[str, Number]] | Mapping[str, Number], *,
     already: Iterable[Item] = (),
-) -> tuple[Plan, ...]:
+) -> tuple[Plan, ...]:  # fmt: skip
     """Return plans for several releases, whose joint loss is at most epsilon.
 
     Parameters
@@ -270,13 +260,9 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
 
 
 def _plan(
-    scenario: Scenario,
-    name: str,
-    epsilon: Fraction,
-    found: Proposal,
-    certificate: Certificate | None = None,
-    composition: LossBound | None = None,
-) -> Plan:
+    scenario: Scenario, name: str, epsilon: Fraction, found: Proposal,
+    certificate: Certificate | None = None, composition: LossBound | None = None,
+) -> Plan:  # fmt: skip
     """Return the plan of a mechanism that is proved to be private by itself, too.
 
     What a release of a table would refuse is refused now; a given prior is only computed with.

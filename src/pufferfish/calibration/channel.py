@@ -42,17 +42,10 @@ _BITS, _EXP_BITS = 160, 256
 
 
 def channel(
-    scenario: Scenario,
-    epsilon: Fraction,
-    *,
-    cost: object = None,
-    outputs: int | str | None = None,
-    invariant: bool = False,
-    unbiased: bool = False,
-    min_keep: object = None,
-    weights: Sequence[object] | Mapping[Any, object] | None = None,
-    beside: Sets | None = None,
-) -> Proposal:
+    scenario: Scenario, epsilon: Fraction, *, cost: object = None, outputs: int | str | None = None,
+    invariant: bool = False, unbiased: bool = False, min_keep: object = None,
+    weights: Sequence[object] | Mapping[Any, object] | None = None, beside: Sets | None = None,
+) -> Proposal:  # fmt: skip
     """Return the channel of least expected cost that is epsilon-Pufferfish private.
 
     Source: theory, sections 4 and 5. ``cost`` is ``hamming`` (the default for levels without an
@@ -87,38 +80,25 @@ def channel(
     made, spent = Channel(inputs, alphabet, rows), task.cost(rows)
     mu = tuple(Fraction(weight, sum(whole)) for weight in whole)
     return Proposal(
-        made,
-        notes=notes,
-        distortion=Distortion.of(made, spent, costs.name, mu, gap, conditions.names),
-        cost=spent,
+        made, notes=notes,
+        distortion=Distortion.of(made, spent, costs.name, mu, gap, conditions.names), cost=spent,
         weights=mu,
-    )
+    )  # fmt: skip
 
 
 def task_of(
-    scenario: Scenario,
-    bound: Fraction,
-    alphabet: Support,
-    costs: Costs,
-    weights: Sequence[int],
-    conditions: Conditions,
-    beside: Sets | None = None,
-) -> Task:
+    scenario: Scenario, bound: Fraction, alphabet: Support, costs: Costs, weights: Sequence[int],
+    conditions: Conditions, beside: Sets | None = None,
+) -> Task:  # fmt: skip
     """Return the task of all values of a scenario."""
     inputs, counted = scenario.support, np.array(weights, dtype=object)
     cone = cone_of(scenario, bound, beside)
     return Task(
-        sets=cone.sets,
-        pairs=cone.pairs,
-        bound=bound,
-        weights=counted,
-        prices=costs.whole,
-        costs=counted[:, None] * costs.whole,
-        unit=costs.unit / sum(weights),
-        same=[y for y in same_places(inputs, alphabet) if y is not None],
-        conditions=conditions,
+        sets=cone.sets, pairs=cone.pairs, bound=bound, weights=counted, prices=costs.whole,
+        costs=counted[:, None] * costs.whole, unit=costs.unit / sum(weights),
+        same=[y for y in same_places(inputs, alphabet) if y is not None], conditions=conditions,
         places=places(inputs, alphabet)[1:] if conditions.unbiased and inputs.size > 1 else None,
-    )
+    )  # fmt: skip
 
 
 def cone_of(scenario: Scenario, bound: Fraction, beside: Sets | None = None) -> Cone:

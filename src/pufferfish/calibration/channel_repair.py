@@ -75,7 +75,7 @@ def exact_columns(cone: Cone, weights: FloatArray, rays: FloatArray) -> CountArr
         rest = (1 << _WEIGHT + _COLUMN + power) - columns.sum(axis=1) * less
         if rest.min() >= 0 and not needed_mixture(cone, rest[:, None]).any():
             return np.column_stack([columns * less, rest])
-    raise PufferfishError("no private channel was found next to the best one; please report it")
+    raise ArithmeticError("no private channel was found next to the best one")
 
 
 def needed_mixture(cone: Cone, likelihoods: CountArray) -> CountArray:

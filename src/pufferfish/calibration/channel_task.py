@@ -118,14 +118,10 @@ class Average:
             for own in task.sets
         )
         return replace(
-            task,
-            sets=tuple(map(tuple, points)),
-            weights=task.weights[at] * whole,
-            prices=task.prices[at],
-            costs=task.costs[at] * whole + np.outer(self.masses[at], borne),
-            unit=task.unit / whole,
-            same=[task.same[x] for x in at],
-        )
+            task, sets=tuple(map(tuple, points)), weights=task.weights[at] * whole,
+            prices=task.prices[at], costs=task.costs[at] * whole + np.outer(self.masses[at], borne),
+            unit=task.unit / whole, same=[task.same[x] for x in at],
+        )  # fmt: skip
 
     def with_rows(self, table: CountArray) -> CountArray:
         """Return the rows of all values, given those of the others, in whole numbers."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from pufferfish.calibration.solver import LinearProgram
 from pufferfish.calibration.solver import solve as solve_program
-from pufferfish.errors import InputError, PufferfishError
+from pufferfish.errors import InputError
 from pufferfish.numbers import FloatArray, IntArray, show
 
 #: Variables up to which Newton's method ends the search.
@@ -148,10 +148,10 @@ def labelled(
         return found, labels
     amounts = _labels(rays, mu)
     most = float((amounts * rays).sum(axis=0).min()) * (1 - 1e-9)
-    if most < 1 - 1e-8 and float(least) > most * (1 - 1e-8):
+    if most < 1 - 1e-8 and float(least) > most * (1 - 1e-6):
         raise InputError(
             f"no private channel was found that labels every value as itself with the chance "
-            f"{show(least)}; at most min_keep={math.floor(most * 10**4) / 10**4} is possible"
+            f"{show(least)}; at most min_keep={math.floor(most * 9999.99) / 10**4} is possible"
         )
     wanted = min(float(least) * (1 + 1e-7), most)
     rows, names = np.nonzero(rays)
@@ -166,7 +166,13 @@ def labelled(
     w, own = _newton(copies, np.append(start, over), a, ends, asked)
     bound = max(found.bound, own) if len(at) == len(rows) else found.bound
     better = _pruned(design, np.bincount(at, w, len(rays)).astype(float), bound)
-    return better, _labels(better.rays, mu, better.weights)
+    # Where there is hardly any room the search ends early; the channel that keeps most has it all.
+    labels = 0 * amounts
+    labels[better.at] = _labels(better.rays, mu, better.weights)
+    short = wanted - float((labels * rays).sum(axis=0).min())
+    labels += min(1.0, max(0.0, short) / max(most - wanted + short, 1e-300)) * (amounts - labels)
+    w, at = labels.sum(axis=1), np.flatnonzero(labels.any(axis=1))
+    return Solution(rays[at], w[at], at, design.objective(w), better.bound), labels[at]
 
 
 def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
@@ -188,14 +194,11 @@ def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None)
     matrix = np.block([[sums * most, np.zeros((len(sums), 1))], [-kept, np.ones((size, 1))]])
     filled = matrix != 0
     program = LinearProgram(
-        cost=np.append(-_RATHER * (mu @ kept), -1.0),
-        least=np.zeros(len(rows) + 1),
-        start=np.append(0, filled.sum(axis=1).cumsum()),
-        index=np.nonzero(filled)[1],
-        value=matrix[filled],
-        end=np.repeat([1.0, 0.0], [len(sums), size]),
+        cost=np.append(-_RATHER * (mu @ kept), -1.0), least=np.zeros(len(rows) + 1),
+        start=np.append(0, filled.sum(axis=1).cumsum()), index=np.nonzero(filled)[1],
+        value=matrix[filled], end=np.repeat([1.0, 0.0], [len(sums), size]),
         equal=np.arange(len(matrix)) < len(sums),
-    )
+    )  # fmt: skip
     labels = np.zeros(rays.shape)
     labels[rows, level] = solve_program(program).values[:-1].clip(0, 1) * most
     return labels
@@ -282,15 +285,13 @@ def _newton(
 
 def _pruned(design: Design, w: FloatArray, bound: float) -> Solution:
     """Return the weights without those that hardly matter."""
-    balanced = design.balanced(w)
-    w = w if balanced is None else balanced
+    w = w if (balanced := design.balanced(w)) is None else balanced
     objective, most = design.objective(w), w * design.rays.max(axis=1)
     allowed = max(1e-8, (objective - bound) / objective / 50)
     for least in 10.0 ** -np.arange(4, 13):
         at = np.flatnonzero(most >= least)
         less = Design(design.rays[at], design.mu, design.given)
         found = less.balanced(w[at])
-        reached = np.inf if found is None else less.objective(found)
-        if found is not None and reached <= objective * (1 + allowed):
+        if found is not None and (reached := less.objective(found)) <= objective * (1 + allowed):
             return Solution(less.rays, found, at, reached, min(bound, reached))
-    raise PufferfishError("the search for the best channel lost its way; please report it")
+    raise ArithmeticError("the search for the best channel lost its way")

@@ -52,13 +52,9 @@ def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
 
 
 def least_factor(
-    scenario: Scenario,
-    rates: Mapping[int, Fraction],
-    previous: Releases,
-    epsilon: Fraction,
-    left: Fraction,
-    unknown: int = 0,
-) -> Fraction:
+    scenario: Scenario, rates: Mapping[int, Fraction], previous: Releases, epsilon: Fraction,
+    left: Fraction, unknown: int = 0,
+) -> Fraction:  # fmt: skip
     """Return the least t with which further noise keeps the loss within epsilon, from above.
 
     The noise on column c has the rate ``rates[c] / t`` per step. ``left`` is what ``previous``

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.channel_repair import whole_numbers
 from pufferfish.calibration.exact import least_factor
 from pufferfish.calibration.proposal import Proposal
@@ -26,20 +25,17 @@ from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted
 from pufferfish.loss.composition import Composition, unknown_rows, worst_sum
 from pufferfish.loss.kernel import GridTooLarge, axis_of
 from pufferfish.numbers import show
-from pufferfish.priors.ambiguity import Point
-from pufferfish.priors.prior import Prior
+from pufferfish.priors.ambiguity import Point, TVBall
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
 #: What is left of epsilon is nothing where it is a smaller share.
 _NOTHING = Fraction(1, 10**9)
-#: How often a mechanism is calibrated at most.
-_TRIES = 12
-#: The most values for which there is a channel that is private for any prior.
-_MOST_LOCAL = 30
-#: The most outputs of previous releases that a channel is fitted to; for likelihoods of noise,
-#: which are rounded, to a smaller epsilon by this share.
-_MOST_POSTERIORS, _ROUNDED = 1000, Fraction(1, 2**24)
+#: How often one is calibrated at most, and the most values for a channel private for any prior.
+_TRIES, _MOST_LOCAL = 12, 40
+#: The most outputs of previous releases, times values, that a channel is fitted to; for likelihoods
+#: of noise, which are rounded, to a smaller epsilon by this share.
+_MOST_POSTERIORS, _ROUNDED = 2500, Fraction(1, 2**24)
 
 T = TypeVar("T")
 #: Further noises: the position of the column of each, and the ratio of its scale.
@@ -104,11 +100,11 @@ def further_release(
     if small and left and (found is None or found[1] < epsilon):
         # A channel that is private for any prior loses k times its epsilon for k rows of a person.
         own = left / most_rows(before) * (1 - Fraction(1, 2**40))
-        weights = read_weights(alone, options.get("weights"))
-        with suppress(InputError):  # the conditions may be too much for it
-            made = fitting(own, _every_value(alone), weights=weights)
+        every = [replace(p, strata=(), rule=TVBall(Fraction(1))) for p in alone.priors]
+        with suppress(PufferfishError):  # the conditions may be too much for it
+            made = fitting(own, Scenario(every, alone.pairs))
             if made is not None and (found is None or made.cost < found[0].cost):
-                found = made, own
+                found = replace(made, notes=()), own
     if found is None:
         raise _nothing_fits(before, epsilon)
     made, own = found
@@ -179,28 +175,23 @@ def _posteriors(before: Composition, at: int) -> tuple[tuple[Point, ...], ...]:
             apart = np.abs(np.subtract.outer(axis.places, axis.places))
             shares = np.exp(-float(axis.rate) * apart) if axis.noisy else 1.0 * (apart == 0)
             kernel = (kernel[:, None] * whole_numbers(shares, 1 << 100)).reshape(-1, support.size)
-        kernels.append(kernel[:, None] * np.eye(support.size, dtype=int) if c == at else kernel)
-    if math.prod(map(len, kernels)) > _MOST_POSTERIORS:
+        kernels.append(kernel)
+    outputs, shape = math.prod(map(len, kernels)), scenario.product.shape
+    if max(outputs * shape[at], outputs * scenario.product.size // 100) > _MOST_POSTERIORS:
         raise GridTooLarge
+    kernels[at] = kernels[at][:, None] * np.eye(shape[at], dtype=int)
     sets: list[tuple[Point, ...]] = []
     for prior in scenario.priors:
         rows = [prior.row(secret) for secret in scenario.protected]
-        masses = prior.counts[rows].astype(object).reshape(-1, *scenario.product.shape)
+        masses = prior.counts[rows].astype(object).reshape(-1, *shape)
         for kernel in kernels:
             masses = np.tensordot(masses, kernel, ((1,), (-1,)))
         masses = np.moveaxis(masses, at + 2, -1).reshape(len(rows), -1, masses.shape[at + 2])
         totals = np.array([int(prior.totals[row]) for row in rows], dtype=object)
-        for each in masses.transpose(1, 0, 2):
+        for each in masses[:, masses.any(axis=(0, 2))].transpose(1, 0, 2):  # what can be out
             unit = 1 << int(max(each.sum(axis=1) // totals)).bit_length()  # any, but one for all
             sets.append(tuple(map(Point, each, totals * unit)))
     return tuple(sets)
-
-
-def _every_value(scenario: Scenario) -> Scenario:
-    """Return the scenario in which every value is a secret: what hides it is private anyhow."""
-    n = scenario.support.size
-    names = tuple(map(str, range(n)))
-    return Scenario(Prior(scenario.product, names, np.eye(n, dtype=np.int64), (1,) * n))
 
 
 def _left(before: Composition, epsilon: Fraction) -> Fraction:

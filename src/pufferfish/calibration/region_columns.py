@@ -37,7 +37,7 @@ def best_of_region(cone: Cone, points: Design) -> tuple[Design, Solution]:
     if n > _MOST_LEVELS:
         raise InputError(
             f"with regions the best channel for estimates has at most {_MOST_LEVELS} levels, not "
-            f"{n}; merge some, or ask for best_for='kept' (--best-for kept)"
+            f"{n}; merge some (--step), leave the region out, or take best_for='kept'"
         )
     builder = Builder(cone, (n, 1))
     builder.add(builder.grid.T, np.ones(n), np.ones(1))

@@ -78,10 +78,13 @@ def _channel(scenario: Scenario, epsilon: Fraction, **options: Any) -> Proposal:
         from pufferfish.calibration.channel import channel
 
         return channel(scenario, epsilon, **options)
+    from threadpoolctl import threadpool_limits
+
     from pufferfish.calibration.best_for import best_for as best_channel
 
     try:
-        return best_channel(scenario, epsilon, best_for, **options)
+        with threadpool_limits(1):  # on a busy machine threads for small matrices mostly wait
+            return best_channel(scenario, epsilon, best_for, **options)
     except (ArithmeticError, LinAlgError):
         raise PufferfishError(
             "the best channel for these estimates is beyond what doubles can find; take a larger "

@@ -11,13 +11,10 @@ from pufferfish.errors import PufferfishError
 from pufferfish.numbers import FloatArray, IntArray
 
 _OPTIONS: dict[str, Any] = {
-    "output_flag": False,
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-    "small_matrix_value": 1e-12,
-    "threads": 1,
+    "output_flag": False, "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10, "small_matrix_value": 1e-12, "threads": 1,
     "simplex_strategy": 1,
-}
+}  # fmt: skip
 #: The second try is for programs among whose small numbers the presolver loses its way.
 _TRIES: tuple[dict[str, Any], ...] = (
     {"presolve": "choose"},

@@ -54,7 +54,8 @@ _SOURCE = f"""
 --missing-as-level  Make missing a level of the public column, released like any other. By default
     its rows are left out.
 --exclude-secret LEVEL ...  Leave the rows of this secret out of the prior; may be repeated.
---step G  Step of the lattice; numbers are rounded to it before they are counted.
+--step G  Step of the lattice; numbers are rounded to it before they are counted,
+    ties to the even multiple.
 --decimal MARK  Decimal mark of the numbers: . (by default) or ,
 {DELIMITER}
 --unit COL  Column whose equal values mark the rows of one person, who is protected in all of them
@@ -68,7 +69,7 @@ _MECHANISM = """
 --epsilon E1,E2,... ...  The largest loss: one number or several, such as 0.1,0.5,1 or 1/3; may be
     repeated.
 --mechanism M1,M2,...|all ...  Mechanisms to compute; by default 'exact', or 'channel' for levels
-    without an order or with --best-for. 'all': every one that applies.
+    without an order or with an option of channels. 'all': every one that applies.
 --best-for NAME|FILE  What the channel is best for. 'kept': single values, by their --cost (the
     default for numbers and ordered levels). 'frequencies' (the default for levels without an
     order), 'mean', 'cdf' or 'both' (frequencies and mean): estimates of these from the released
@@ -92,8 +93,8 @@ _OUTPUT = f"""
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
     charged in this ledger, and is by default the budget.
 {FORCE}"""
-#: Values up to which the verdict tells unasked what another channel would give.
-_MOST_UNASKED = 30
+#: Values up to which the verdict tells unasked what another channel would give, or offers it.
+_MOST_UNASKED, _MOST_OFFERED = 30, 200
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--format", "--force", "--explain", "--show-channel")
 
@@ -138,8 +139,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
-    by_default = () if given["best_for"] is None else ("channel",)
-    (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"]) or by_default
+    (texts, hint), names = epsilons(epsilon), mechanisms(given)
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
@@ -163,8 +163,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(f"the plan is saved as {save}{'; it is private' if plan.from_rows else ''}")
     if hint:
         messages.note(hint)
-    for name, why in {**left_out, **failed}.items():
-        messages.note(f"'all' leaves out {name}: {why}")
+    for line in sentences.left_out_lines({**left_out, **failed}):
+        messages.note(line)
     named = " and ".join(priors) or str(table)
     command = _command_for_a_sample(messages.arguments, results, asked)
     verdict = sentences.verdict_lines(results, scenario, command)
@@ -203,12 +203,9 @@ def _beside(
 
 
 def compare(
-    scenario: Scenario,
-    epsilons: Sequence[str],
-    wanted: Mapping[str, Mapping[str, Any]],
-    by_all: bool,
-    method: Callable[..., Plan],
-) -> tuple[list[Result], dict[str, PufferfishError]]:
+    scenario: Scenario, epsilons: Sequence[str], wanted: Mapping[str, Mapping[str, Any]],
+    by_all: bool, method: Callable[..., Plan],
+) -> tuple[list[Result], dict[str, PufferfishError]]:  # fmt: skip
     """Calibrate for every epsilon what is ``wanted``; 'all' leaves out what fails, and why."""
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
@@ -248,7 +245,9 @@ def _best_for_both(results: Sequence[Result], scenario: Scenario) -> tuple[str, 
     if len(results) > 1 or told or special or not scenario.support.ordered:
         return "", None
     if scenario.support.size > _MOST_UNASKED or len(scenario.protected) > 2:
-        return "See also --best-for both, for shares and the mean; it may take a while.", None
+        few = scenario.support.size <= _MOST_OFFERED
+        how = "it may take a while" if few else f"with at most {_MOST_OFFERED} values (--step)"
+        return f"See also --best-for both, for shares and the mean; {how}.", None
     try:
         plan = calibrate_alone(scenario, one.epsilon, best_for="both")
     except PufferfishError:  # an epsilon out of reach
@@ -269,7 +268,7 @@ def _command_for_a_sample(
         if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:2]
     ]
     only = asked or all(r.plan.channel is not None for r in results)
-    by_default = "best_for" in asked or not results[0].plan.support.ordered
+    by_default = asked or not results[0].plan.support.ordered
     channel = ["--mechanism", "channel"] if only and not by_default else []
     force = ["--force"] if any(word.startswith("--save") for word in kept) else []
     return shlex.join(["pufferfish", *kept, *channel, "--confidence", "0.95", *force])
@@ -287,24 +286,17 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
         where |= {"kind": kind, "levels": support.names}
     codes = isinstance(support, Levels) and support.ordered
     rows = report and {
-        "read": report.rows_read,
-        "used": report.rows_used,
-        "set_aside": report.rows_set_aside,
+        "read": report.rows_read, "used": report.rows_used, "set_aside": report.rows_set_aside,
         "by_secret": dict(report.secrets),
-    }
+    }  # fmt: skip
     data = {
-        "source": source,
-        "secret": report and report.rules.secret,
-        "public": scenario.product.columns[0],
-        "unit": scenario.unit,
-        "support": where,
-        "secrets": scenario.priors[0].secrets,
-        "pairs": scenario.pairs,
+        "source": source, "secret": report and report.rules.secret,
+        "public": scenario.product.columns[0], "unit": scenario.unit, "support": where,
+        "secrets": scenario.priors[0].secrets, "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),
         "region": sentences.region_words(scenario.rules) or None,
         "coding": {support.name(k): k for k in range(support.size)} if codes else None,
-        "notes": sentences.scenario_notes(scenario),
-        "rows": rows,
-    }
+        "notes": sentences.scenario_notes(scenario), "rows": rows,
+    }  # fmt: skip
     more = ("set_aside", "missing", "people", "warnings")
     return data | {name: report and getattr(report, name) for name in more}

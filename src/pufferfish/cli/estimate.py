@@ -2,6 +2,7 @@
 """``pufferfish estimate``: the numbers of the original column, from a released one and its plan."""
 
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,8 +21,8 @@ from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import read_record
 from pufferfish.release.postprocess import Postprocess
 
-#: Frequencies that are printed for people; JSON and CSV hold them all.
-_MOST_LINES = 40
+#: Figures, and characters of a level, that are printed for people; JSON and CSV hold them all.
+_MOST_LINES, _LONGEST = 40, 30
 _OPTIONS = f"""
 --plan FILE  Plan that it was released by; or, for those who have no plan:
 --record FILE  Public record of the release, with its scale or channel.
@@ -103,13 +104,16 @@ def estimate(
 
 
 def _cells(line: Mapping[str, Any]) -> list[str]:
-    """Return a row of the table."""
+    """Return a row of the table, in digits that the error allows."""
     kind, label, *numbers = line.values()
+    label = label if label is None or len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
     name = kind if label is None else f"{'quantile' if kind == 'quantile' else 'share of'} {label}"
-    value, error, low, high = (brief(number, 6) for number in numbers)
-    exact = error == "0" and kind != "quantile"  # whose ends may only be the same value
+    error = numbers[1]
+    places = 1 - math.floor(math.log10(error)) if error else 6
+    value, _, low, high = (f"{round(number, places):.12g}" for number in numbers)
+    exact = not error and kind != "quantile"  # whose ends may only be the same value
     interval = "published as it is" if exact else f"{low} to {high}"
-    return [name, value, brief(numbers[1], 2), interval]
+    return [name, value, brief(error, 2), interval]
 
 
 def _notes(found: Estimate, offered: bool, simplex: bool) -> list[str]:

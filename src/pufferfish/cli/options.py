@@ -113,10 +113,11 @@ def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
     return tuple(found.values()), hint
 
 
-def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
-    """Read the texts after ``--mechanism``: names of the registry and 'all', each once."""
-    names = (name if name == "all" else method_named(name).name for name in _parts(given))
-    return tuple(dict.fromkeys(names))
+def mechanisms(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Read the texts after ``--mechanism``; options of channels alone ask for a channel."""
+    texts = _parts(given["mechanism"])
+    names = tuple(name if name == "all" else method_named(name).name for name in texts)
+    return tuple(dict.fromkeys(names)) or ("channel",) * any(given[name] for name in _OF_CHANNELS)
 
 
 def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:

@@ -81,10 +81,11 @@ class Result:
         if spread is None:
             error, spread = found.share_error, np.sqrt((p * (1 - p)).mean())
         close = error is not None and error < _CLOSE * spread
-        if plan.unchanged or (near and (plan.objective is None or (close and plan.labels))):
+        if plan.unchanged or (near and (plan.objective is None or plan.labels is not None)):
             return "values"
         if error is None:  # a channel that merges levels, or an unknown number of rows
-            return "averages" if plan.channel is None and ratio < _NOISY else ""
+            unknown = plan.objective is not None and not self.rows
+            close = unknown if plan.channel is not None else ratio < _NOISY
         return "averages" if close else ""
 
     @property

@@ -2,7 +2,7 @@
 """Sentences: one function for each object turns its fields into lines for people."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def support_words(support: Support) -> str:
     if not support.ordered:
         return f"{counted(support.size, 'level')} without an order: {listed(support.names)}"
     codes = (f"{quoted(name)} = {code}" for code, name in enumerate(support.names))
-    return f"{support.size} levels in order, released as codes: {joined(codes)}"
+    return f"{support.size} levels in order, coded {joined(codes)}"
 
 
 def region_words(rules: Sequence[Rule | None]) -> str:
@@ -96,11 +96,9 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
 
 def scenario_notes(scenario: Scenario) -> list[str]:
     """Return what was decided about the input, each once."""
-    notes = [
-        note
-        for prior in scenario.priors
-        for note in (*prior.notes, *(prior.report.notes if prior.report else ()))
-    ]
+    notes: list[str] = []
+    for prior in scenario.priors:
+        notes += (*prior.notes, *(prior.report.notes if prior.report else ()))
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
         notes.append(f"nothing is promised for {listed(left, 2)} (in no pair)")
@@ -169,7 +167,8 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     elif report.keep:
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
-        lines.append(f"to prove it again: pufferfish verify {plan_file} TABLE")
+        words = f"{plan_file} {'TABLE' if plan.from_rows else '--prior FILE'}"
+        lines.append(f"to prove it again: pufferfish verify {words}")
     return [*lines, assumption_words(plan)]
 
 
@@ -203,11 +202,17 @@ def result_lines(result: Result) -> list[str]:
     found = result.plan.distortion
     conditions = () if found is None else found.conditions
     return [
-        known,
-        certificate_words(result.plan.certificate),
-        *(f"the channel is {condition}" for condition in conditions),
-        *result.plan.notes,
-    ]
+        known, certificate_words(result.plan.certificate),
+        *(f"the channel is {condition}" for condition in conditions), *result.plan.notes,
+    ]  # fmt: skip
+
+
+def left_out_lines(reasons: Mapping[str, object]) -> list[str]:
+    """Return what 'all' leaves out, and why; a reason that several have is told of the first."""
+    groups: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        groups.setdefault(str(why).removeprefix(name), []).append(name)
+    return [f"'all' leaves out {joined(names)}: {reasons[names[0]]}" for names in groups.values()]
 
 
 def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
@@ -221,6 +226,9 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
         averages = results[0].left == "averages"
         word = "Averages survive, single values do not" if averages else "The column survives"
         lines.append(f"{word}: {_left(results[0])}.")
+    kept = [r.plan.distortion for r in results if r.plan.objective is None]
+    costs = dict.fromkeys(each.cost_name for each in kept if each)
+    lines += [f"Channel (kept) has the least {cost} cost (see --cost)." for cost in costs]
     if any(r.plan.from_rows for r in results):
         lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
@@ -317,14 +325,12 @@ def _left(result: Result) -> str:
     kept = result.plan.keep_rate
     if kept is None:
         found = result.expected
-        words = f"the noise is {brief(found.noise_to_spread, 2)} times its spread"
+        words = f"the noise is {brief(found.noise_to_spread, 2)} times the column's spread"
         if found.mean_error and found.spread:
             words += f", the error of the mean {brief(found.mean_error / found.spread, 2)} times"
         return words
     what = "rows stay as they are" if result.plan.labels is None else "labels are the value itself"
     words = f"{share(kept)} of the {what} (one constant: {share(result.expected.constant)})"
-    if result.plan.distortion and result.plan.objective is None:
-        words += f", at the least {result.plan.distortion.cost_name} cost"
     return words if result.plan.objective is None else f"{errors_words(result)}; {words}"
 
 

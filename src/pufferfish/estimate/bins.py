@@ -42,6 +42,8 @@ def read_bins(support: Support, bins: Any) -> FloatArray:
             raise InputError(f"bins are a number or two or more increasing edges, not {bins!r}")
         *lower, last = edges
         places = [bisect_right(lower, v) - 1 if v <= last else -1 for v in lattice.values]
+    if max(places) < 0:
+        raise InputError(f"no value lies within the bins {bins}")
     found: FloatArray = np.array(places)[:, None] == np.unique([k for k in places if k >= 0])
     return found.astype(np.float64)
 

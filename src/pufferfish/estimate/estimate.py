@@ -119,13 +119,10 @@ class Estimate:
             standard_error, low and high (of the 95 % interval); None where there is no estimate.
         """
         kinds: dict[str, Mapping[Any, Figure | None]] = {
-            "mean": {None: self.mean},
-            "variance": {None: self.variance},
-            "quantile": self.quantiles,
-            "bin": self.bins,
-            "frequency": {**self.frequencies, **dict.fromkeys(self.not_estimable)},
-            "cdf": self.cdf,
-        }
+            "mean": {None: self.mean}, "variance": {None: self.variance},
+            "quantile": self.quantiles, "bin": self.bins,
+            "frequency": {**self.frequencies, **dict.fromkeys(self.not_estimable)}, "cdf": self.cdf,
+        }  # fmt: skip
         rows = []
         for kind, figures in kinds.items():
             for label, f in figures.items():
@@ -199,13 +196,9 @@ class _Sample:
 
 
 def by_matrix(
-    counts: FloatArray,
-    solve: LeastSquares,
-    support: Support,
-    quantiles: Sequence[Number] = QUARTILES,
-    bins: Any = None,
-    simplex: bool = False,
-) -> Estimate:
+    counts: FloatArray, solve: LeastSquares, support: Support,
+    quantiles: Sequence[Number] = QUARTILES, bins: Any = None, simplex: bool = False,
+) -> Estimate:  # fmt: skip
     """Return estimates by weighted least squares, given rows by output of a finite channel."""
     if bins is not None and not support.ordered:
         raise InputError("bins are for numbers and for levels with an order")

@@ -116,8 +116,7 @@ class LeastSquares:
     M w = a has many solutions where there are more outputs than the rank of M. The one with the
     least sum of q_y w_y^2 has the least variance of all unbiased ones for outputs distributed as
     q = mu M. These must not depend on what was drawn, or the estimate would be biased: ``weights``
-    mu are those of the plan; without them all values are taken as equally frequent, until there are
-    rows (``crossed``).
+    mu are those of the plan; else all values count as equally frequent, or see ``crossed``.
     """
 
     def __init__(self, matrix: FloatArray, weights: Sequence[float] = ()) -> None:
@@ -229,13 +228,9 @@ class Expected:
 
 
 def expected_errors(
-    support: Support,
-    mechanism: DiscreteLaplace | Channel,
-    frequencies: FloatArray,
-    rows: int,
-    labels: Channel | None = None,
-    weights: Sequence[float] = (),
-) -> Expected:
+    support: Support, mechanism: DiscreteLaplace | Channel, frequencies: FloatArray, rows: int,
+    labels: Channel | None = None, weights: Sequence[float] = (),
+) -> Expected:  # fmt: skip
     """Return what errors to expect at given frequencies, of estimates only if rows are known."""
     p = np.asarray(frequencies, dtype=np.float64)
     p = p / p.sum()

@@ -21,13 +21,9 @@ _TRIES = 24
 
 
 def calibrate_beside(
-    ledger: Ledger,
-    table: Any,
-    scenario: Scenario,
-    epsilon: Number,
-    mechanism: MechanismName | None = None,
-    **options: Any,
-) -> Plan:
+    ledger: Ledger, table: Any, scenario: Scenario, epsilon: Number,
+    mechanism: MechanismName | None = None, **options: Any,
+) -> Plan:  # fmt: skip
     """Return a plan for a table that fits a ledger's budget beside everything charged.
 
     ``scenario`` is that of the column in this table; ``options`` are those of ``calibrate``. Where
@@ -62,12 +58,9 @@ def calibrate_beside(
 
 
 def _jointly(
-    subject: Subject,
-    state: State,
-    limit: Fraction,
-    mechanism: MechanismName | None,
+    subject: Subject, state: State, limit: Fraction, mechanism: MechanismName | None,
     options: dict[str, Any],
-) -> Plan | None:
+) -> Plan | None:  # fmt: skip
     """Return a plan for the joint loss with what is charged, where that is known."""
     column, before = subject.coding.column, [release.plan for release in state.releases]
     releases = [*state.releases, Release(subject.plan, subject.coding, True)]

@@ -224,13 +224,9 @@ class Ledger:
                 price, bound = _fitting(subject, now)
             subject.check_unchanged()
             record = ReleaseRecord(
-                price.dataset.name,
-                price.column,
-                subject.plan.to_json(),
-                price.own,
-                bound,
+                price.dataset.name, price.column, subject.plan.to_json(), price.own, bound,
                 price.bound.kind,
-            )
+            )  # fmt: skip
             records.add_release(connection, record)
         return Charged(record.id, price, self.path)
 

@@ -103,13 +103,9 @@ class Counted:
         excluded = left - {secret for pair in pairs_of(releases) for secret in pair}
         missing = set.intersection(*(set(plan.secret_missing) for plan in plans))
         rules = Rules(
-            self.secret,
-            tuple(coding.declared() for coding in codings),
-            tuple(sorted(excluded)),
-            codings[0].decimal,
-            unit,
-            tuple(sorted(missing)),
-        )
+            self.secret, tuple(coding.declared() for coding in codings), tuple(sorted(excluded)),
+            codings[0].decimal, unit, tuple(sorted(missing)),
+        )  # fmt: skip
         return self._prior(rules)
 
 

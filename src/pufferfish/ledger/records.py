@@ -101,21 +101,10 @@ def add_dataset(connection: sqlite3.Connection, made: Dataset) -> None:
 def add_release(connection: sqlite3.Connection, made: ReleaseRecord) -> None:
     """Charge a release; it counts once the transaction is over."""
     bound, own = show(shortened(made.bound)), int(made.own)
+    row = [made.id, made.dataset, made.column, made.plan, own, bound, made.kind, made.time]
+    row.append(made.state)
     # The sequence (null) is the next number, never one that was used before.
-    connection.execute(
-        "INSERT INTO release VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            made.id,
-            made.dataset,
-            made.column,
-            made.plan,
-            own,
-            bound,
-            made.kind,
-            made.time,
-            made.state,
-        ],
-    )
+    connection.execute("INSERT INTO release VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def mark_released(connection: sqlite3.Connection, id: str) -> None:

@@ -146,13 +146,9 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
 
 
 def compose(
-    scenario: Scenario,
-    releases: Releases,
-    others: Sequence[Other] = (),
-    rows: Sequence[int] = (),
-    *,
-    limit: int = LARGEST_GRID,
-) -> LossBound:
+    scenario: Scenario, releases: Releases, others: Sequence[Other] = (), rows: Sequence[int] = (),
+    *, limit: int = LARGEST_GRID,
+) -> LossBound:  # fmt: skip
     """Return the least bound that is found of the loss of a whole set of releases.
 
     It is the joint loss of all, or of those that are left when the smallest worst cases are left
@@ -230,12 +226,10 @@ def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) 
             continue
         left = _worst_sum([*chain(*units[:many]), *outside], rows)
         return replace(
-            joint,
-            upper=added([joint.upper, left.upper]),
+            joint, upper=added([joint.upper, left.upper]),
             kind="joint loss + worst cases" if left.terms else joint.kind,
-            within=tuple(term.column for term in chain(*units[many:])),
-            terms=left.terms,
-        )
+            within=tuple(term.column for term in chain(*units[many:])), terms=left.terms,
+        )  # fmt: skip
     return None
 
 

@@ -55,11 +55,9 @@ class Attained(NamedTuple):
 
 
 def largest(
-    tops: FloatArray,
-    bottoms: FloatArray,
-    sides: tuple[Sequence[int], Sequence[int]],
+    tops: FloatArray, bottoms: FloatArray, sides: tuple[Sequence[int], Sequence[int]],
     over: Callable[[FloatArray, FloatArray], FloatArray],
-) -> tuple[float, Where]:
+) -> tuple[float, Where]:  # fmt: skip
     """Return the largest of tops ``over`` bottoms, shape (secrets, cells), for some secrets."""
     firsts, seconds = map(list, sides)
     gaps = over(tops[firsts].max(axis=0), bottoms[seconds].min(axis=0))
@@ -216,11 +214,8 @@ class RateLoss:
     """
 
     def __init__(
-        self,
-        scenario: Scenario,
-        columns: Mapping[int, Fraction],
-        previous: Releases | None = None,
-    ) -> None:
+        self, scenario: Scenario, columns: Mapping[int, Fraction], previous: Releases | None = None,
+    ) -> None:  # fmt: skip
         steps = {c: lattice_of(scenario.product.axes[c]).step for c in columns}
         applied: dict[int, list[Mechanism]] = {c: list(m) for c, m in (previous or {}).items()}
         for c, step in steps.items():

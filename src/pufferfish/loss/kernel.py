@@ -95,17 +95,11 @@ def axis_of(
     if unchanged or off:
         made = []
     return Axis(
-        column=column,
-        support=support,
-        mechanisms=tuple(mechanisms),
-        atoms=atoms,
-        places=places - places[0],
-        rate=rate,
-        identity=unchanged or off,
+        column=column, support=support, mechanisms=tuple(mechanisms), atoms=atoms,
+        places=places - places[0], rate=rate, identity=unchanged or off,
         kinds=_product([columns for columns, _ in made], len(atoms)) if made else {},
-        unit=math.prod(unit for _, unit in made),
-        exact=unchanged or not off,
-    )
+        unit=math.prod(unit for _, unit in made), exact=unchanged or not off,
+    )  # fmt: skip
 
 
 def _rows_of(support: Support, channel: Channel, atoms: IntArray) -> IntArray:

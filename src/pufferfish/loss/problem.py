@@ -163,13 +163,9 @@ def _column_problem(scenario: Scenario, applied: Releases, number: int, limit: i
 
 
 def _people_problem(
-    scenario: Scenario,
-    applied: Releases,
-    number: int,
-    stratum: Stratum,
-    pairs: Sequence[Pair],
+    scenario: Scenario, applied: Releases, number: int, stratum: Stratum, pairs: Sequence[Pair],
     limit: int,
-) -> Problem:
+) -> Problem:  # fmt: skip
     """Return the problem of the people with one number of rows, on the atoms that have mass."""
     secrets = tuple(s for s in scenario.protected if any(s in pair for pair in pairs))
     counts = [stratum.counts[scenario.priors[number].row(s)] for s in secrets]

@@ -138,17 +138,12 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
         # The double of epsilon stands for the decimal that it prints as: for epsilon itself.
         loss = min(loss, float(epsilon))
     return Certificate(
-        method=bound.method,
-        loss=loss,
-        loss_at_least=math.inf if bound.lower is None else float_down(bound.lower),
-        epsilon=epsilon,
+        method=bound.method, loss=loss,
+        loss_at_least=math.inf if bound.lower is None else float_down(bound.lower), epsilon=epsilon,
         holds=holds,
         decided=holds or (epsilon is not None and (bound.lower is None or bound.lower > epsilon)),
-        witness=bound.witness,
-        precision=bound.precision,
-        error_bound=bound.error_bound,
-        rows=rows,
-    )
+        witness=bound.witness, precision=bound.precision, error_bound=bound.error_bound, rows=rows,
+    )  # fmt: skip
 
 
 def _walked(scenario: Scenario, releases: Releases, epsilon: Fraction) -> Certificate | None:
@@ -267,13 +262,9 @@ def _attempts(problem: Problem, epsilon: Fraction | None) -> Iterator[LossBound]
             lower, upper = log_ends(ratio)
         if upper is not None:  # else nothing is known at this precision
             yield LossBound(
-                upper,
-                lower,
-                method="ball" if problem.noises else "exact",
-                rows=problem.rows,
-                witness=problem.witness(where),
-                precision=bits,
-            )
+                upper, lower, method="ball" if problem.noises else "exact", rows=problem.rows,
+                witness=problem.witness(where), precision=bits,
+            )  # fmt: skip
         bits *= 2
 
 
@@ -281,10 +272,6 @@ def _by_doubles(problem: Problem) -> LossBound:
     """Bound the loss in doubles, or raise TooExtreme."""
     lower, upper, where = enclose_in_doubles(problem)
     return LossBound(
-        Fraction(upper),
-        Fraction(lower),
-        method="float-bound",
-        rows=problem.rows,
-        witness=problem.witness(where),
-        error_bound=math.nextafter((upper - lower) / 2, math.inf),
-    )
+        Fraction(upper), Fraction(lower), method="float-bound", rows=problem.rows,
+        witness=problem.witness(where), error_bound=math.nextafter((upper - lower) / 2, math.inf),
+    )  # fmt: skip

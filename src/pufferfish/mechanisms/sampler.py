@@ -113,12 +113,9 @@ class Table:
         return found
 
     def _with_long_words(
-        self,
-        inputs: NDArray[np.int64],
-        heads: NDArray[Any],
-        passed: NDArray[np.int64],
+        self, inputs: NDArray[np.int64], heads: NDArray[Any], passed: NDArray[np.int64],
         entropy: Entropy,
-    ) -> NDArray[np.int64]:
+    ) -> NDArray[np.int64]:  # fmt: skip
         """Return the outcomes of draws that begin with short words and pass so many thresholds."""
         short_bits, long_bits = np.iinfo(self.short).bits, np.iinfo(self.long).bits
         rest = read_words(entropy, heads.size, self.long)

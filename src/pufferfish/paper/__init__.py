@@ -6,13 +6,6 @@ from pufferfish.paper.figure import FigureOne, figure_one
 from pufferfish.paper.table import Reproduction, reproduce
 
 __all__ = [
-    "Block",
-    "FigureOne",
-    "Reproduction",
-    "block",
-    "blocks",
-    "epsilons",
-    "figure_one",
-    "reproduce",
+    "Block", "FigureOne", "Reproduction", "block", "blocks", "epsilons", "figure_one", "reproduce",
     "write_table",
-]
+]  # fmt: skip

@@ -27,15 +27,9 @@ class Distortion:
 
     @classmethod
     def of(
-        cls,
-        channel: Channel,
-        cost: Fraction,
-        cost_name: str,
-        weights: Sequence[Fraction],
-        gap: float,
-        conditions: Sequence[str] = (),
-        bound: float | None = None,
-    ) -> "Distortion":
+        cls, channel: Channel, cost: Fraction, cost_name: str, weights: Sequence[Fraction],
+        gap: float, conditions: Sequence[str] = (), bound: float | None = None,
+    ) -> "Distortion":  # fmt: skip
         """Return what a channel (to labels) of a known cost does to values of these weights."""
         ordered = channel.inputs.ordered and channel.outputs.ordered
         mse = channel.mse(weights) if ordered else math.inf

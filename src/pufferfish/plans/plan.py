@@ -83,14 +83,9 @@ class Plan(Guarantee):
 
     @classmethod
     def of(
-        cls,
-        scenario: Scenario,
-        mechanism: str,
-        applied: Mechanism,
-        epsilon: Fraction,
-        certificate: Certificate,
-        **claims: Any,
-    ) -> "Plan":
+        cls, scenario: Scenario, mechanism: str, applied: Mechanism, epsilon: Fraction,
+        certificate: Certificate, **claims: Any,
+    ) -> "Plan":  # fmt: skip
         """Return the plan of a mechanism that was calibrated for a scenario of one column.
 
         ``claims`` are distortion, sensitivity, composition, and notes on the mechanism.
@@ -98,11 +93,9 @@ class Plan(Guarantee):
         rules, coding = scenario.common_reading()
         if rules is not None:
             claims |= {
-                "coding": coding,
-                "secret": rules.secret,
-                "exclude_secrets": rules.exclude_secrets,
+                "coding": coding, "secret": rules.secret, "exclude_secrets": rules.exclude_secrets,
                 "secret_missing": rules.missing,
-            }
+            }  # fmt: skip
         notes = dict.fromkeys(note for prior in scenario.priors for note in prior.notes)
         claims["notes"] = (*notes, *claims.get("notes", ()))
         return cls(
@@ -212,14 +205,10 @@ class Plan(Guarantee):
             raise InputError(f"not the text of a plan: {error}") from None
 
     def with_columns(
-        self,
-        public: str,
-        secret: str | None = None,
-        missing: Iterable[str] = (),
-        step: Number | None = None,
-        missing_as_level: bool = False,
+        self, public: str, secret: str | None = None, missing: Iterable[str] = (),
+        step: Number | None = None, missing_as_level: bool = False,
         decimal: Literal[".", ","] = ".",
-    ) -> "Plan":
+    ) -> "Plan":  # fmt: skip
         """Return a plan from a given prior that knows the columns of the tables to release.
 
         Parameters
@@ -295,14 +284,7 @@ class Plan(Guarantee):
         return replace(self, sensitivity=found)
 
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
-        """Return what releasing and estimating need of this plan.
-
-        Parameters
-        ----------
-        **options
-            ``out_of_support``, ``bounds``, ``round``, ``allow_unchanged``, ``min_scale`` and
-            ``labels_only``, as in :meth:`release`.
-        """
+        """Return what releasing and estimating need of this plan; options as in :meth:`release`."""
         return ReleaseSpec(
             self.coding, self.support, self.applied, self.labels, self.weights,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
@@ -312,16 +294,10 @@ class Plan(Guarantee):
         )  # fmt: skip
 
     def release(
-        self,
-        values: Any,
-        *,
-        output: str | Path | None = None,
-        keep: Sequence[str] = (),
-        seed: int | None = None,
-        force: bool = False,
-        sets: bool = False,
+        self, values: Any, *, output: str | Path | None = None, keep: Sequence[str] = (),
+        seed: int | None = None, force: bool = False, sets: bool = False,
         **options: Unpack[ReleaseOptions],
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Release values: an array for an array, a dataframe for a dataframe, a file for a file.
 
         An array and a series keep their length. A dataframe loses the rows without a public value
@@ -383,8 +359,8 @@ class Plan(Guarantee):
         Parameters
         ----------
         released : array-like, dataframe, or path
-            What was released: a table, or an array of sets or of labels. Estimates come from the
-            column ``NAME (set)``, and from labels where there is none.
+            What was released: a table, or an array. Where sets are published, estimates come from
+            these (the column ``NAME (set)``), or with ``labels_only`` from the labels.
         column : str, optional
             The released column of a table; by default the plan's.
         quantiles : sequence of numbers

@@ -145,13 +145,11 @@ def facts_of(data: Any) -> dict[str, Any]:
     if file.weights and (len(file.weights) != support.size or not any(file.weights)):
         raise InputError("its weights must be numbers from 0 to 1, one for each value, not all 0")
     facts = msgspec.structs.asdict(file) | {
-        "epsilon_exact": parse_epsilon(file.epsilon_exact),
-        "applied": applied,
-        "labels": labels,
+        "epsilon_exact": parse_epsilon(file.epsilon_exact), "applied": applied, "labels": labels,
         "support": support,
         "coding": file.coding and Coding(support=support, **msgspec.structs.asdict(file.coding)),
         "regions": tuple(each and _rule(each) for each in file.regions),
-    }
+    }  # fmt: skip
     facts |= {name: _claim(facts[name], kind) for name, kind in _CLAIMS.items()}
     if file.composition is not None and facts["composition"] is None:
         raise InputError("its composition (the other releases that epsilon is for) makes no sense")

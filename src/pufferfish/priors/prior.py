@@ -186,13 +186,10 @@ class Prior:
 
     @classmethod
     def from_mapping(
-        cls,
-        secrets: Mapping[Any, Mapping[Any, Number]],
-        *,
-        order: Sequence[Any] | str | None = None,
-        step: Number | None = None,
+        cls, secrets: Mapping[Any, Mapping[Any, Number]], *,
+        order: Sequence[Any] | str | None = None, step: Number | None = None,
         tv_radius: Number | None = None,
-    ) -> "Prior":
+    ) -> "Prior":  # fmt: skip
         """Read a prior from ``{secret: {value: probability}}``.
 
         Parameters
@@ -220,15 +217,12 @@ class Prior:
 
     @classmethod
     def from_counts(
-        cls,
-        counts: Mapping[Any, Sequence[Any] | npt.NDArray[Any]],
-        *,
+        cls, counts: Mapping[Any, Sequence[Any] | npt.NDArray[Any]], *,
         support: Sequence[Any] | npt.NDArray[Any] | Mapping[str, Sequence[Any]],
         order: Sequence[Any] | str | Mapping[str, Any] | None = None,
-        step: Number | Mapping[str, Number] | None = None,
-        confidence: Number | None = None,
+        step: Number | Mapping[str, Number] | None = None, confidence: Number | None = None,
         tv_radius: Number | None = None,
-    ) -> "Prior":
+    ) -> "Prior":  # fmt: skip
         """Read a prior from integer counts, one list or array per secret.
 
         Parameters
@@ -251,24 +245,16 @@ class Prior:
 
     @classmethod
     def from_table(
-        cls,
-        table: str | Path | Any,
-        *,
-        secret: str,
-        public: str | Sequence[str],
+        cls, table: str | Path | Any, *, secret: str, public: str | Sequence[str],
         order: Sequence[Any] | str | Mapping[str, Any] | None = None,
         levels: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
         missing: Iterable[str] | Mapping[str, Iterable[str]] = (),
-        exclude_secrets: Iterable[str] = (),
-        step: Number | Mapping[str, Number] | None = None,
+        exclude_secrets: Iterable[str] = (), step: Number | Mapping[str, Number] | None = None,
         support: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
-        missing_as_level: bool | Mapping[str, bool] = False,
-        unit: str | None = None,
-        decimal: str = ".",
-        delimiter: str | None = None,
-        confidence: Number | None = None,
+        missing_as_level: bool | Mapping[str, bool] = False, unit: str | None = None,
+        decimal: str = ".", delimiter: str | None = None, confidence: Number | None = None,
         tv_radius: Number | None = None,
-    ) -> "Prior":
+    ) -> "Prior":  # fmt: skip
         """Learn a prior from a file or a dataframe: the counts of ``public`` for each ``secret``.
 
         Parameters
@@ -321,18 +307,10 @@ class Prior:
         """
         rule = region_rule(confidence, tv_radius)
         rules = make_rules(
-            secret=secret,
-            public=public,
-            order=order,
-            levels=levels,
-            missing=missing,
-            exclude_secrets=exclude_secrets,
-            step=step,
-            support=support,
-            missing_as_level=missing_as_level,
-            unit=unit,
-            decimal=decimal,
-        )
+            secret=secret, public=public, order=order, levels=levels, missing=missing,
+            exclude_secrets=exclude_secrets, step=step, support=support,
+            missing_as_level=missing_as_level, unit=unit, decimal=decimal,
+        )  # fmt: skip
         from pufferfish.tables.count import count_table  # slow to import, and only this needs it
 
         counts = count_table(table, rules, delimiter=delimiter)
@@ -348,15 +326,10 @@ class Prior:
     def from_counted(cls, counts: Any, rules: Rules) -> "Prior":
         """Return the prior of the RowCounts of a table that was counted under some rules."""
         return cls.from_numerators(
-            counts.product,
-            dict(zip(counts.secrets, counts.counts, strict=True)),
-            from_rows=True,
-            notes=counts.report.notes,
-            rules=rules,
-            codings=counts.codings,
-            strata=counts.strata,
+            counts.product, dict(zip(counts.secrets, counts.counts, strict=True)), from_rows=True,
+            notes=counts.report.notes, rules=rules, codings=counts.codings, strata=counts.strata,
             report=counts.report,
-        )
+        )  # fmt: skip
 
     @classmethod
     def from_numerators(

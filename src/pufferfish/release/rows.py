@@ -124,11 +124,9 @@ class Reader:
         self.written = tuple(written)
 
     def read(
-        self,
-        batches: Iterable[pa.RecordBatch] | None = None,
-        progress: Progress | None = None,
+        self, batches: Iterable[pa.RecordBatch] | None = None, progress: Progress | None = None,
         total: int | None = None,
-    ) -> Iterator[tuple[pa.RecordBatch, IntArray, BoolArray]]:
+    ) -> Iterator[tuple[pa.RecordBatch, IntArray, BoolArray]]:  # fmt: skip
         """Yield each batch with the atoms of its usable rows, and which these are.
 
         The batches are those of the table by default, with the kept columns behind the others.

@@ -172,12 +172,10 @@ class ParquetSink:
 
 #: What the name of an output may end in, and what writes it.
 SINKS: dict[str, Callable[..., TextSink | ParquetSink]] = {
-    ".csv": TextSink,
-    ".tsv": partial(TextSink, separator="\t"),
+    ".csv": TextSink, ".tsv": partial(TextSink, separator="\t"),
     ".csv.gz": partial(TextSink, compress=True),
-    ".tsv.gz": partial(TextSink, separator="\t", compress=True),
-    ".parquet": ParquetSink,
-}
+    ".tsv.gz": partial(TextSink, separator="\t", compress=True), ".parquet": ParquetSink,
+}  # fmt: skip
 
 
 def sink_for(output: str | Path) -> Callable[..., TextSink | ParquetSink]:

@@ -78,18 +78,13 @@ def count_table(
     strata = _people(table, rules, codings, totals) if rules.unit else ()
     secret.note_marks("secret", secrets)
     report = TableReport(
-        source=table.name,
-        rules=rules,
-        rows_read=int(rows.sum()),
-        rows_used=sum(totals.values()),
-        set_aside=aside,
-        secrets=tuple(totals.items()),
-        missing=_missing(secret, public, rules),
+        source=table.name, rules=rules, rows_read=int(rows.sum()), rows_used=sum(totals.values()),
+        set_aside=aside, secrets=tuple(totals.items()), missing=_missing(secret, public, rules),
         rows_missing=tuple(int(rows[found.atoms < 0].sum()) for found in public),
         people=tuple((s.rows, int(s.counts.sum())) for s in strata) if rules.unit else None,
         notes=(*(note for f in (*public, secret) for note in f.notes), *_note_strata(strata)),
         warnings=tuple(warnings),
-    )
+    )  # fmt: skip
     for warning in warnings if warn else ():
         warn_user(warning, PriorWarning)
     return RowCounts(product, secrets, matrix, codings, strata, report)

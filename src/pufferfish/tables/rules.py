@@ -115,19 +115,11 @@ def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[tuple[int, in
 
 
 def make_rules(
-    *,
-    secret: str | None,
-    public: str | Sequence[str],
-    order: Any = None,
-    levels: Any = None,
-    missing: Any = (),
-    exclude_secrets: Iterable[Any] | None = (),
-    step: Any = None,
-    support: Any = None,
-    missing_as_level: bool | Mapping[str, bool] = False,
-    unit: str | None = None,
-    decimal: str = ".",
-) -> Rules:
+    *, secret: str | None, public: str | Sequence[str], order: Any = None, levels: Any = None,
+    missing: Any = (), exclude_secrets: Iterable[Any] | None = (), step: Any = None,
+    support: Any = None, missing_as_level: bool | Mapping[str, bool] = False,
+    unit: str | None = None, decimal: str = ".",
+) -> Rules:  # fmt: skip
     """Return checked rules; options of several columns are mappings ``{column: option}``.
 
     ``missing`` (texts) and ``missing_as_level`` may also be given for all columns, the former for

@@ -56,15 +56,9 @@ class FileTable(Table):
     """
 
     def __init__(
-        self,
-        path: Path,
-        scan: str,
-        names: Sequence[str],
-        fields: Sequence[str],
-        *,
-        header: Header | None = None,
-        decode: Callable[[pa.Array, str], pa.Array] | None = None,
-    ) -> None:
+        self, path: Path, scan: str, names: Sequence[str], fields: Sequence[str], *,
+        header: Header | None = None, decode: Callable[[pa.Array, str], pa.Array] | None = None,
+    ) -> None:  # fmt: skip
         self.name = _name(path)
         self.path = None if self.name == _STDIN else path
         self.columns = column_names(names, self.name)
