@@ -15,7 +15,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -64,6 +64,9 @@ def judge(
     atoms = atoms_of(plan["support"])
     check_missing(plan, atoms)
     check_labels(plan, atoms)
+    if plan.get("noisy") is not None:
+        with mpmath.workdps(DIGITS):
+            return from_noisy_counts(plan, atoms)
     if table is not None:
         believed = [from_table(plan, atoms, table)]
     else:
@@ -302,6 +305,40 @@ def loss_of(
     return largest
 
 
+def from_noisy_counts(plan: dict[str, Any], atoms: Sequence[Fraction | str]) -> mpmath.mpf:
+    """Return the loss of a plan together with the noisy counts that it holds."""
+    noisy = plan["noisy"]
+    counts = dict(zip(noisy["secrets"], noisy["noisy_counts"], strict=True))
+    named = {secret for pair in plan["pairs"] for secret in pair}
+    if set(counts) != named or any(len(own) != len(atoms) for own in counts.values()):
+        raise Refused("the noisy counts are not of the secrets and values of the plan")
+    spent, alpha = Fraction(noisy["epsilon1"]), 1 - Fraction(noisy["confidence"])
+    left = {**plan, "epsilon": str(Fraction(str(plan["epsilon"])) - spent)}
+    size, a = 1 + math.ceil(math.log2(math.sqrt(noisy["rows"]))), math.exp(-float(spent) / 2)
+    bets = [15 / 16, *(2.0**-k for k in range(1, size + 1))]
+    if plan["channel"] is None:
+        needed = 2 / float(alpha)
+        found = walk_of(left, atoms, lambda s, h: mean_bound(counts[s], h, bets, needed, a))
+    else:
+        needed, boxes = 2 * len(atoms) * len(named) / float(alpha), {}
+        for s in named:
+            ends = []
+            for x in range(len(atoms)):
+                h = [float(x == other) for other in range(len(atoms))]
+                low = 1 - mean_bound(counts[s], [1 - own for own in h], bets, needed, a)
+                ends.append((low, mean_bound(counts[s], h, bets, needed, a)))
+            boxes[s] = [low for low, _ in ends], [high - low for low, high in ends], mpmath.mpf(0)
+        found = max(
+            log_ratio(greatest(boxes[i], k), -greatest(boxes[j], [-v for v in k]))
+            for k in kernel_of(plan, atoms)
+            for pair in plan["pairs"]
+            for i, j in (pair, pair[::-1])
+        )
+        # Doubles: their last digits may exceed epsilon.
+        found *= 1 - mpmath.mpf(10) ** -9
+    return found + mpmath.mpf(spent.numerator) / spent.denominator
+
+
 def kernel_of(plan: Mapping[str, Any], atoms: Sequence[Fraction | str]) -> list[list[mpmath.mpf]]:
     """Return for each output that matters the likelihood of it at every atom."""
     if plan.get("channel") is None:
@@ -409,15 +446,24 @@ def walked(
     plan: Mapping[str, Any], atoms: Sequence[Fraction | str], adversary: Believed, level: Fraction
 ) -> mpmath.mpf:
     """Return the bound of the loss where a walk down to the plan's scale ends; inf: not there."""
-    at = places(plan, atoms)
     named = {secret for pair in plan["pairs"] for secret in pair}
     counts = {
-        s: [int(adversary.masses[0][s].get((x,), 0) * adversary.rows[s]) for x in range(len(at))]
+        s: [int(adversary.masses[0][s].get((x,), 0) * adversary.rows[s]) for x in range(len(atoms))]
         for s in named
     }
     needed = 2 / float(1 - level)
     size = 1 + math.ceil(math.log2(math.sqrt(sum(map(sum, counts.values())))))
     bets = [15 / 16, *(2.0**-k for k in range(1, size + 1))]
+    return walk_of(plan, atoms, lambda s, h: mean_bound(counts[s], h, bets, needed))
+
+
+def walk_of(
+    plan: Mapping[str, Any], atoms: Sequence[Fraction | str],
+    mean: Callable[[str, Sequence[float]], float],
+) -> mpmath.mpf:  # fmt: skip
+    """Return the same, given the bound of the mean of a function under a secret."""
+    at = places(plan, atoms)
+    named = {secret for pair in plan["pairs"] for secret in pair}
     epsilon, step = Fraction(str(plan["epsilon"])), Fraction(plan["support"].get("step", 1))
     pairs = [(i, j) for pair in plan["pairs"] for i, j in (pair, pair[::-1])]
     theta, bound = (at[-1] - at[0]) / epsilon, float(epsilon)
@@ -430,8 +476,8 @@ def walked(
             h = [(own - low) / (1 - low) for own in k]
             upper, lower = {}, {}
             for s in named:
-                upper[s] = low + (1 - low) * mean_bound(counts[s], h, bets, needed)
-                mirrored = mean_bound(counts[s], [1 - x for x in h], bets, needed)
+                upper[s] = low + (1 - low) * mean(s, h)
+                mirrored = mean(s, [1 - x for x in h])
                 lower[s] = low + (1 - low) * (1 - mirrored)
             bound = max([bound, *(math.log(upper[i] / lower[j]) for i, j in pairs)])
         if bound > float(epsilon) * (1 + 1e-9):
@@ -441,26 +487,51 @@ def walked(
 
 
 def mean_bound(
-    counts: Sequence[int], h: Sequence[float], bets: Sequence[float], needed: float
+    counts: Sequence[int], h: Sequence[float], bets: Sequence[float], needed: float, a: float = 0
 ) -> float:
-    """Return the least mean of h at which the wealth of all bets together is as large as needed."""
+    """Return the least mean of h at which the wealth of all bets together is as large as needed.
+
+    Noise on the counts has P(z) in proportion to a^|z|.
+    """
     total = sum(counts)
-    if len(counts) == 2:
+    if len(counts) == 2 and not a:
         count = counts[0] if h[0] > h[1] else counts[1]
         return float(clopper_pearson(count, total, mpmath.mpf(1 / needed))[1])
+    number = len(bets)
+    if a:
+        bets = [b for b in bets if (1 - b) / a > 1 and rises(total, h, b, a)]
+    if not bets:
+        return 1.0
     gains = [sum(n * math.log1p(-b * x) for n, x in zip(counts, h, strict=True)) for b in bets]
 
     def enough(m: float) -> bool:
-        logs = [g - total * math.log1p(-b * m) for b, g in zip(bets, gains, strict=True)]
+        logs = [
+            g - total * math.log1p(-b * m) - (sum(log_moment(b, x, m, a) for x in h) if a else 0)
+            for b, g in zip(bets, gains, strict=True)
+        ]
         top = max(logs)
-        wealth = top + math.log(sum(math.exp(own - top) for own in logs) / len(bets))
+        wealth = top + math.log(sum(math.exp(own - top) for own in logs) / number)
         return wealth >= math.log(needed)
 
+    if not enough(1.0):
+        return 1.0
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def log_moment(b: float, x: float, m: float, a: float) -> float:
+    """Return ln E e^(g Z) of the noise, g = ln((1 - b x) / (1 - b m))."""
+    ratio = (1 - b * x) / (1 - b * m)
+    return 2 * math.log1p(-a) - math.log1p(-a * ratio) - math.log1p(-a / ratio)
+
+
+def rises(total: int, h: Sequence[float], b: float, a: float) -> bool:
+    """Whether the wealth of a bet rises with the mean up to 1."""
+    ratios = [(1 - b * x) / (1 - b) for x in h]
+    return total >= sum(a * r / (1 - a * r) - a / r / (1 - a / r) for r in ratios)
 
 
 def clopper_pearson(count: int, rows: int, tail: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:

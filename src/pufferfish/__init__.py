@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pufferfish.calibration.calibrate import calibrate, calibrate_together
+    from pufferfish.calibration.noisy_counts import noisy_counts
     from pufferfish.errors import CheckFailed, InputError, PufferfishError
     from pufferfish.ledger.ledger import Ledger
     from pufferfish.loss.certificate import Certificate
@@ -42,13 +43,14 @@ _HOMES = {
     "calibrate_together": "pufferfish.calibration.calibrate",
     "certify": "pufferfish.loss.proof",
     "joint_loss": "pufferfish.loss.composition",
+    "noisy_counts": "pufferfish.calibration.noisy_counts",
     "privacy_loss": "pufferfish.loss.proof",
 }
 
 __all__ = [
     "Certificate", "Channel", "CheckFailed", "DiscreteLaplace", "InputError", "Ledger", "Plan",
     "Prior", "PufferfishError", "Rules", "Scenario", "__version__", "calibrate",
-    "calibrate_together", "certify", "joint_loss", "privacy_loss",
+    "calibrate_together", "certify", "joint_loss", "noisy_counts", "privacy_loss",
 ]  # fmt: skip
 
 

@@ -19,6 +19,8 @@ _BUFFER = 1 << 20
 ANY_NEW_FILE = 0o666
 #: Readable and writable by its owner only.
 PRIVATE = 0o600
+#: Readable by everybody.
+PUBLIC = 0o644
 #: A JSON file of more bytes is refused before it is read.
 MOST_BYTES = 1 << 28
 

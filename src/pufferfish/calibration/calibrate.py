@@ -23,7 +23,7 @@ from pufferfish.loss.composition import Composition, Item, gather
 from pufferfish.loss.proof import prove
 from pufferfish.loss.walk import LEAST_STEPS, RATIO, claims_of, walked
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
+from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -60,7 +60,7 @@ def calibrate(
         one person are known (``unit``), for all of them together.
     epsilon : number
         Above 0: int, float, Decimal, Fraction, or a string such as "0.1" or "1/3"; floats are
-        read as the decimal they print as.
+        read as the decimal they print as. It includes that of noisy counts (:func:`noisy_counts`).
     mechanism : str, optional
         ``l1``, ``wasserstein``, ``relaxed``, ``one-sided``, ``exact`` or ``channel``. By default
         ``exact``, or ``channel`` for levels without an order and with an option of channels.
@@ -115,6 +115,8 @@ def calibrate(
     before = gather(scenario, () if already is None else already)
     budget = parse_epsilon(epsilon)
     own = before.scenario.of_column(column)
+    if own.noisy is not None:
+        budget = _beside_counts(budget, own.noisy.epsilon)
     asked = {"best_for": best_for, "cost": cost, "outputs": outputs, "invariant": invariant,
              "unbiased": unbiased, "min_keep": min_keep, "weights": weights}  # fmt: skip
     if mechanism is None:
@@ -137,6 +139,16 @@ def calibrate(
     else:
         found = method.calibrate(own, budget, **options)
     return _plan(own, method.name, budget, found)
+
+
+def _beside_counts(epsilon: Fraction, spent: Fraction) -> Fraction:
+    """Return what noisy counts leave of epsilon to the release."""
+    if epsilon <= spent:
+        raise InputError(
+            f"epsilon includes the {show(spent)} of the noisy counts and must be above it, but "
+            f"{show(epsilon)} was given"
+        )
+    return epsilon - spent
 
 
 def calibrate_together(
@@ -239,6 +251,7 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
         step = scenario.lattice.step
         last = 0 < least <= RATIO * LEAST_STEPS * step
         told = ("the walk reached its last scale: such noise changes hardly a value",) * last
+        told += _better_without(scenario, epsilon, least)
         reached = Proposal(DiscreteLaplace(least, step), notes=told)
         return _plan(scenario, method.name, epsilon, reached, walk)
     noise = method.calibrate(scenario, epsilon)
@@ -257,6 +270,20 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
         notes.append(f"the scale was raised by {scale / needed - 1:.1e} of itself to be proved")
     found = Proposal(DiscreteLaplace(scale, noise.step), notes=tuple(notes))
     return _plan(scenario, method.name, epsilon, found, certificate)
+
+
+def _better_without(scenario: Scenario, epsilon: Fraction, scale: float) -> tuple[str, ...]:
+    """Return a note where noise for all of epsilon, which needs no counts, is no larger."""
+    if scenario.noisy is None:
+        return ()
+    whole = epsilon + scenario.noisy.epsilon
+    enough = scenario.lattice.step * int(scenario.lattice.index[-1]) / whole
+    if scale < enough:
+        return ()
+    return (
+        f"the range over epsilon, {show_short(enough)}, is a scale that needs no counts and no "
+        "confidence (mechanism l1): it is the better plan for a table as small as this one",
+    )
 
 
 def _plan(

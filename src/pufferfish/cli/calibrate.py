@@ -23,6 +23,7 @@ from pufferfish.cli.options import (
     PRIOR,
     channel_arguments,
     check_one,
+    check_publishable,
     epsilons,
     mechanisms,
     options,
@@ -50,6 +51,7 @@ _SOURCE = f"""
     text needs one; levels without one go through a channel.
 --levels V1,...  Levels of the public column, also those that no row has, and also where they look
     like numbers.
+--range LO HI  Numbers that may occur: from LO to HI in steps of --step, or else of 1.
 --missing TEXT ...  Text that means a missing value, besides the empty cell; may be repeated.
 --missing-as-level  Make missing a level of the public column, released like any other. By default
     its rows are left out.
@@ -62,6 +64,9 @@ _SOURCE = f"""
     together; by default each row is a person of its own.
 --confidence C  Calibrate for every prior that the rows of TABLE leave possible with this
     confidence, such as 0.95; for 'exact' and 'channel'.
+--publishable EPS1  Calibrate from noisy counts alone, which cost EPS1 of --epsilon: then the plan
+    may be published. Needs --pair and --levels or --range, declared beforehand; with --confidence
+    0.95 unless another one is given.
 --tv-radius R  Calibrate for every prior within this distance in total variation, such as 0.01;
     for 'exact' and 'channel'.
 """
@@ -142,6 +147,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     (texts, hint), names = epsilons(epsilon), mechanisms(given)
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
+    if given["publishable"] is not None:
+        check_one(texts, hint, names)
+        check_publishable(given, texts[0])
     if save is not None:
         check_one(texts, hint, names)
         files = (given[name] for name in ("ledger", "cost", "best_for"))
@@ -160,7 +168,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
         process.check()
         plan.save(save, force=force)
-        messages.note(f"the plan is saved as {save}{'; it is private' if plan.from_rows else ''}")
+        may = "; it is private" if plan.from_rows else "; it may be published" if plan.noisy else ""
+        messages.note(f"the plan is saved as {save}{may}")
     if hint:
         messages.note(hint)
     for line in sentences.left_out_lines({**left_out, **failed}):
@@ -227,9 +236,10 @@ def compare(
                 failed[label] = error
                 continue
             joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
-            if not joint:
+            if not joint and scenario.noisy is None:
                 plan = plan.with_sensitivity(scenario)
             rows = 0 if report is None else report.rows_used
+            rows = rows if scenario.noisy is None else scenario.noisy.rows
             own = None if joint else distance
             results.append(Result(label, epsilon, plan, rows, frequencies, own, joint))
     if not results:

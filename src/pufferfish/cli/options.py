@@ -4,20 +4,22 @@
 import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pufferfish.calibration import registry
+from pufferfish.calibration.noisy_counts import noisy_counts
 from pufferfish.calibration.registry import applicable, default_for, method_named, why_not
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
-from pufferfish.numbers import parse_epsilon
+from pufferfish.numbers import parse_epsilon, parse_number
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.prior_file import read_prior_file
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import NAMED_ORDERS
+from pufferfish.support import MOST_CELLS, NAMED_ORDERS
 
 #: A usage, two blanks, and a meaning that goes on in the indented lines that follow.
 _ENTRY = re.compile(r"^(-.*?)  (.*\n(?:  .*\n)*)", re.MULTILINE)
@@ -32,7 +34,10 @@ FORCE = "--force  Replace files that exist.\n"
 #: Options of a table, and of a prior whose plan is for a table; options of a table alone; options
 #: of a channel.
 OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
-_OF_TABLES = ("exclude_secret", "levels", "unit", "delimiter", "decimal", "confidence")
+_OF_TABLES = ("exclude_secret", "levels", "range", "unit", "delimiter", "decimal", "confidence",
+              "publishable")  # fmt: skip
+#: Options that noisy counts cannot have.
+_OF_ROWS = ("exclude_secret", "unit", "tv_radius", "prior", "ledger")
 _OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
 
 
@@ -80,9 +85,17 @@ def scenario_of(table: Any, options: Mapping[str, Any]) -> Scenario:
         raise InputError(f"{' and '.join(lacking)} must be given with a TABLE")
     if not files:
         given = {name: options[name] for name in (*OF_BOTH, *_OF_TABLES, "tv_radius")}
+        epsilon, ends = given.pop("publishable"), given.pop("range")
+        if ends is not None:
+            given["support"] = _numbers(ends, options["step"] or "1")
         levels = None if options["levels"] is None else _levels(options["levels"], "--levels")
         given |= {"order": order, "levels": levels, "decimal": options["decimal"] or "."}
         given["exclude_secrets"] = given.pop("exclude_secret")
+        if epsilon is not None:
+            for name in ("exclude_secrets", "unit", "tv_radius"):
+                del given[name]
+            given["confidence"] = given["confidence"] or "0.95"
+            return noisy_counts(table, epsilon, pairs=pairs, **given)
         return Scenario(Prior.from_table(table, **given), pairs=pairs or "all")
     wrong = [name for name in _OF_TABLES if options[name] not in (None, ())]
     if wrong:
@@ -125,6 +138,23 @@ def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
     if len(epsilons) > 1 or len(names) > 1 or "all" in names:
         given = f"{listed((*epsilons, *names))} were given{f'; {hint}' if hint else ''}"
         raise InputError(f"--save takes exactly one epsilon and one mechanism, but {given}")
+
+
+def check_publishable(options: Mapping[str, Any], epsilon: str) -> None:
+    """Refuse, before any noise is drawn, what a plan from noisy counts cannot have."""
+    wrong = [name for name in _OF_ROWS if options[name] not in (None, ())]
+    if wrong:
+        raise InputError(f"{listed(map(_option, wrong))}: not with --publishable")
+    if options["save"] is None:
+        raise InputError(
+            "--publishable needs --save FILE: the noisy counts are drawn once, and stand in the "
+            "plan alone"
+        )
+    if parse_epsilon(epsilon) <= parse_epsilon(options["publishable"]):
+        raise InputError(
+            f"--epsilon {epsilon} includes what --publishable takes, and must be above "
+            f"{options['publishable']}"
+        )
 
 
 def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -175,6 +205,14 @@ def _option(name: str) -> str:
 
 def _parts(texts: Iterable[str]) -> list[str]:
     return [part.strip() for text in texts for part in text.split(",")]
+
+
+def _numbers(ends: tuple[str, str], step: str) -> list[Fraction]:
+    """Return the numbers from LO to HI in steps."""
+    first, last, each = (parse_number(text, "--range and --step") for text in (*ends, step))
+    if not first < last or each <= 0 or (last - first) / each > MOST_CELLS:
+        raise InputError(f"--range takes LO HI, such as 0 20, but {' '.join(ends)} was given")
+    return [first + k * each for k in range(int((last - first) / each) + 1)]
 
 
 def _levels(text: str, option: str) -> list[str]:

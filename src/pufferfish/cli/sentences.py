@@ -16,7 +16,7 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import rounded_up, show, show_short
 from pufferfish.plans.plan import Plan
-from pufferfish.priors.ambiguity import Confidence, Rule
+from pufferfish.priors.ambiguity import Rule, TVBall
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.spec import ReleaseReport
 from pufferfish.support import Levels, Support
@@ -48,9 +48,9 @@ def region_words(rules: Sequence[Rule | None]) -> str:
     names = [
         "an exact prior"
         if rule is None
-        else f"{show(rule.level * 100)} % confidence"
-        if isinstance(rule, Confidence)
         else f"a distance of {show(rule.radius)} in total variation"
+        if isinstance(rule, TVBall)
+        else f"{show(rule.level * 100)} % confidence"
         for rule in rules
     ]
     return "; ".join(dict.fromkeys(names)) if any(rules) else ""
@@ -78,7 +78,10 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
     secrets, pairs, rows, more = listed(scenario.protected), "every pair", "a given prior", []
     if not scenario.is_all_pairs:
         pairs = f"pairs {listed_pairs(scenario.pairs, 8)}"
-    if report is not None:
+    if scenario.noisy is not None:
+        rows = f"{counted(scenario.noisy.rows, 'row')} to release, counted with noise at epsilon "
+        rows += f"{show(scenario.noisy.epsilon)}; the counts without noise are private"
+    elif report is not None:
         counts = dict(report.secrets)
         named = joined(f"{quoted(name)}: {counts[name]}" for name in scenario.protected)
         secrets = f"{quoted(report.rules.secret or '')}, rows {named}"
@@ -137,6 +140,13 @@ def assumption_words(plan: Plan) -> str:
     if plan.unit is not None:
         who = f"all rows of a person (by {quoted(plan.unit)}) together"
     private = " Keep the plan private: it depends on every row." if plan.from_rows else ""
+    if plan.noisy is not None:
+        level = show(100 * plan.noisy.level)
+        return (
+            f"Holds with {level} % confidence against those who know of the other rows only what "
+            f"is independent of a row, {who}; what is released and the plan together are within "
+            "epsilon. The plan may be published."
+        )
     return (
         f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
         f"{private}"
@@ -168,6 +178,7 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
         lines.append(f"no certificate: {listed(report.keep)} may give the secret away")
     else:
         words = f"{plan_file} {'TABLE' if plan.from_rows else '--prior FILE'}"
+        words = plan_file if plan.noisy else words
         lines.append(f"to prove it again: pufferfish verify {words}")
     return [*lines, assumption_words(plan)]
 
@@ -176,6 +187,16 @@ def verified_lines(
     path: str, plan: Plan, scenario: Scenario, certificate: Certificate
 ) -> list[str]:
     """Return what was proved of a plan, in at most six lines."""
+    if plan.noisy is not None:
+        spent, left = plan.noisy.epsilon, plan.epsilon_exact - plan.noisy.epsilon
+        return [
+            f"{path}: verified from the noisy counts in it",
+            f"{mechanism_words(plan.applied, plan.labels)}: loss at most "
+            f"{at_most(certificate.loss, left)}, within epsilon {show_short(left)}; with the noisy "
+            f"counts ({show_short(spent)}) {show_short(plan.epsilon_exact)}",
+            certificate_words(certificate),
+            assumption_words(plan),
+        ]
     same, region = plan.is_for(scenario), region_words(plan.regions)
     walk = certificate.method == "walk"
     under = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
@@ -231,6 +252,11 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
     lines += [f"Channel (kept) has the least {cost} cost (see --cost)." for cost in costs]
     if any(r.plan.from_rows for r in results):
         lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
+    if scenario.noisy is not None:
+        lines.append(
+            "The plan may be published. Another run draws new noise and costs "
+            f"{show(scenario.noisy.epsilon)} again."
+        )
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
 
 

@@ -8,7 +8,7 @@ from pufferfish.cli.options import DELIMITER, PRIOR, options
 from pufferfish.cli.output import print_lines
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
-from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
+from pufferfish.plans.verify import scenario_of_counts, scenario_of_priors, scenario_of_table
 
 _OTHER = "--other-prior  Judge the plan under a prior that is not the one it was computed from.\n"
 
@@ -22,6 +22,8 @@ def verify(
 ) -> None:
     """Recompute the loss of PLAN under the prior of TABLE, or of prior files.
 
+    A plan from noisy counts (calibrate --publishable) needs neither.
+
     The loss and the certificate in the plan file are ignored; cleaning, coding, pairs and the
     region of the prior are taken from it. Whether the mechanism is the best is not checked. Exit
     status 1 says that the plan does not keep within epsilon, that the prior is another one than the
@@ -33,10 +35,14 @@ def verify(
       pufferfish verify plan.json --prior prior.json
       pufferfish verify plan.json other.csv --other-prior
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    if (table is None) == (not prior):
-        raise InputError("verify needs the prior: a TABLE or --prior FILE, and not both")
     loaded = Plan.load(plan)
-    if table is None:
+    if loaded.noisy is not None and (table or prior):
+        raise InputError(f"{plan} is verified from its own noisy counts; give it alone")
+    if loaded.noisy is None and (table is None) == (not prior):
+        raise InputError("verify needs the prior: a TABLE or --prior FILE, and not both")
+    if loaded.noisy is not None:
+        scenario = scenario_of_counts(loaded)
+    elif table is None:
         scenario = scenario_of_priors(loaded, prior)
     else:
         scenario = scenario_of_table(loaded, table, delimiter=delimiter)

@@ -269,6 +269,8 @@ class Subject:
                 "a ledger needs a plan that names its columns, the secret's too; give them with "
                 "plan.with_columns(public, secret=...)"
             )
+        if plan.noisy is not None:
+            raise InputError("a ledger charges no noisy counts yet; its plan is from some")
         spec, table = plan.spec(**options), open_table(source)
         in_force = replace(plan, applied=Postprocess(spec).mechanism)
         counted = Counted(table, table.column(plan.secret))

@@ -247,6 +247,10 @@ def _read(
             f"release {number} must be a plan, or (column, mechanism), but a "
             f"{type(item).__name__} was given"
         )
+    if getattr(item, "noisy", None) is not None:
+        raise InputError(
+            f"the plan of release {number} is from noisy counts, which no joint loss includes"
+        )
     if item.unit is not None and item.unit != unit:
         about = "is about single rows" if unit is None else f"has the unit {unit!r}"
         raise InputError(

@@ -21,7 +21,8 @@ from pufferfish.loss.betting_balls import log_ratio_bound
 from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.rounding import UNIT
 from pufferfish.numbers import FloatArray, IntArray, float_up, precision
-from pufferfish.priors.ambiguity import Confidence, Counted
+from pufferfish.priors.ambiguity import Confidence, Counted, NoisyCounts, Rule
+from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Lattice
 
@@ -57,8 +58,7 @@ class Walked(NamedTuple):
 
 def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     """Return what a walk has to show, for each adversary; nothing where boxes take its place."""
-    rules = [rule for rule in scenario.rules if isinstance(rule, Confidence) and not rule.box]
-    if len(rules) < len(scenario.priors) or scenario.support.size > MOST_ATOMS:
+    if not all(map(_walks, scenario.rules)) or scenario.support.size > MOST_ATOMS:
         return []
     if not scenario.support.ordered or math.isinf(next(scales(scenario.lattice, epsilon))):
         return []
@@ -66,13 +66,26 @@ def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
     claims = []
     for prior in scenario.priors:
-        at = [prior.row(secret) for secret in scenario.protected]
-        # Whose rows they are is given: the bets may depend on their number.
-        rows = sum(prior.totals[row] for row in at)
-        alpha = (1 - prior.rule.level) / 2 if isinstance(prior.rule, Confidence) else Fraction(0)
-        beliefs = tuple(Counted(tuple(prior.counts[row].tolist()), rows, alpha) for row in at)
+        beliefs = tuple(_beliefs(prior, scenario.protected))
         claims.append(Claim(beliefs, pairs, scenario.lattice, epsilon))
     return claims
+
+
+def _walks(rule: Rule | None) -> bool:
+    return isinstance(rule, NoisyCounts) or (isinstance(rule, Confidence) and not rule.box)
+
+
+def _beliefs(prior: Prior, secrets: Sequence[str]) -> Iterator[Counted]:
+    """Yield the counts of each secret, whose bounds fail with a chance alpha / 2."""
+    at = [prior.row(secret) for secret in secrets]
+    # Whose rows they are is given: the bets may depend on their number.
+    rows = sum(prior.totals[row] for row in at)
+    for secret, row in zip(secrets, at, strict=True):
+        match prior.rule:
+            case NoisyCounts() as noisy:
+                yield noisy.belief(secret)
+            case Confidence(level):
+                yield Counted(tuple(prior.counts[row].tolist()), rows, (1 - level) / 2)
 
 
 def walked(claims: Sequence[Claim], scale: float | None = None) -> tuple[float, Certificate]:

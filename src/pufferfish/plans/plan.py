@@ -2,6 +2,7 @@
 """Plan: a calibrated mechanism and all that ``release`` and ``verify`` need of it."""
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -9,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from pufferfish.errors import InputError, listed_pairs
-from pufferfish.files import PRIVATE, parse_strict, read_strict, write_json
+from pufferfish.files import PRIVATE, PUBLIC, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, parse_number, rounded_up, show
+from pufferfish.numbers import Number, float_up, parse_number, rounded_up, show
 from pufferfish.plans import schema
 from pufferfish.plans.distortion import OBJECTIVES, Distortion
 from pufferfish.plans.sensitivity import Sensitivity, sensitivity_of
@@ -52,8 +53,10 @@ class Plan(Guarantee):
         The column whose equal values mark the rows of one person, and how many one may have.
     pairs : tuple of (str, str)
         The protected pairs.
-    regions : tuple of (Confidence, TVBall or None)
+    regions : tuple of (Confidence, TVBall, NoisyCounts or None)
         How far each adversary's prior may be from the one given; empty where all are exact.
+    noisy : NoisyCounts or None
+        The noisy counts that the plan was computed from: it may be published.
     digest : str
         SHA-256 of the scenario; as private as the counts.
     certificate : Certificate
@@ -98,13 +101,17 @@ class Plan(Guarantee):
             }  # fmt: skip
         notes = dict.fromkeys(note for prior in scenario.priors for note in prior.notes)
         claims["notes"] = (*notes, *claims.get("notes", ()))
+        noisy = scenario.noisy
+        if noisy is not None:
+            epsilon, certificate = epsilon + noisy.epsilon, replace(certificate, witness=None)
         return cls(
             mechanism=mechanism, applied=applied, epsilon_exact=epsilon, certificate=certificate,
             support=scenario.support, unit=scenario.unit, pairs=scenario.pairs,
             rows_per_person=certificate.rows if scenario.unit else (),
             regions=scenario.rules if scenario.has_region else (),
-            digest=scenario.digest,
-            from_rows=any(prior.from_rows for prior in scenario.priors),
+            # Whoever has noisy counts has the scenario.
+            digest="" if noisy else scenario.digest,
+            from_rows=noisy is None and any(prior.from_rows for prior in scenario.priors),
             **claims,
         )  # fmt: skip
 
@@ -137,8 +144,14 @@ class Plan(Guarantee):
 
     @property
     def loss(self) -> float:
-        """The privacy loss of the certificate: an upper bound; inf where it claims none."""
-        return self.certificate.loss
+        """The privacy loss of the certificate: an upper bound; inf where it claims none.
+
+        That of noisy counts is included.
+        """
+        loss = self.certificate.loss
+        if self.noisy is None or math.isinf(loss):
+            return loss
+        return min(float_up(Fraction(loss) + self.noisy.epsilon), self.epsilon)
 
     @property
     def unchanged(self) -> bool:
@@ -168,6 +181,8 @@ class Plan(Guarantee):
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the plan as JSON, readable by its owner only (mode 0600).
 
+        A plan from noisy counts is public, and readable by everybody (mode 0644).
+
         Parameters
         ----------
         path : str or Path
@@ -175,7 +190,8 @@ class Plan(Guarantee):
         force : bool
             Whether an existing file may be replaced.
         """
-        write_json(path, schema.values(self), force=force, mode=PRIVATE)
+        mode = PRIVATE if self.noisy is None else PUBLIC
+        write_json(path, schema.values(self), force=force, mode=mode)
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
@@ -244,7 +260,9 @@ class Plan(Guarantee):
         )  # fmt: skip
         return replace(self, coding=coding, secret=rules.secret, secret_missing=rules.missing)
 
-    def verify(self, scenario: Scenario | Prior, *, other_prior: bool = False) -> Certificate:
+    def verify(
+        self, scenario: Scenario | Prior | None = None, *, other_prior: bool = False
+    ) -> Certificate:
         """Recompute the loss of the plan's mechanism from scratch, and return the certificate.
 
         The loss and the certificate of the plan are ignored; whether there is a better mechanism is
@@ -252,8 +270,9 @@ class Plan(Guarantee):
 
         Parameters
         ----------
-        scenario : Scenario or Prior
-            The scenario that the plan is for; a Prior is taken with the plan's pairs.
+        scenario : Scenario or Prior, optional
+            The scenario that the plan is for; a Prior is taken with the plan's pairs. A plan from
+            noisy counts holds them, and needs none.
         other_prior : bool
             Accept a scenario that is not the one the plan was computed from, and judge the plan
             under it.
@@ -280,6 +299,8 @@ class Plan(Guarantee):
             The scenario that the plan was computed from.
         """
         own = own_column(self, as_scenario(scenario))
+        if self.noisy is not None:
+            raise InputError("what errors of the prior do to a plan that is public is private")
         found = sensitivity_of(own, self.applied, self.epsilon_exact)
         return replace(self, sensitivity=found)
 
@@ -287,7 +308,9 @@ class Plan(Guarantee):
         """Return what releasing and estimating need of this plan; options as in :meth:`release`."""
         return ReleaseSpec(
             self.coding, self.support, self.applied, self.labels, self.weights,
-            secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
+            # How many rows have a protected secret is not counted where all else is public.
+            secret=None if self.noisy else self.secret, unit=self.unit,
+            rows_per_person=self.rows_per_person,
             unit_missing=self.secret_missing,
             protected=tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair)),
             **options,  # type: ignore[arg-type]  # numbers become exact there

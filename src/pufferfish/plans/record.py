@@ -18,7 +18,7 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import checked_flag, show, show_short
 from pufferfish.plans import schema
 from pufferfish.plans.plan import Plan
-from pufferfish.priors.ambiguity import Confidence, Rule
+from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec
 from pufferfish.support import Levels
@@ -193,6 +193,8 @@ def _assumptions(plan: Plan, published: bool) -> list[str]:
 
 def _described(rule: Rule, plan: Plan) -> str:
     around = "all priors in a region around it"
+    if isinstance(rule, NoisyCounts):
+        return f"what the rows were drawn from, with {show_short(rule.level * 100)} % confidence"
     if not isinstance(rule, Confidence):
         return f"{around} (total-variation balls of radius {show_short(rule.radius)})"
     sure = f"with {show_short(rule.level * 100)} % confidence"

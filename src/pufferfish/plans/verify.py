@@ -15,12 +15,17 @@ from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import checked_flag, rounded_up, show
-from pufferfish.priors.ambiguity import Confidence, Rule
+from pufferfish.priors.ambiguity import NoisyCounts, Rule, TVBall
+from pufferfish.priors.noisy import scenario_of_noise
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.prior_file import read_prior_file
 from pufferfish.priors.scenario import Pair, Scenario, as_scenario
-from pufferfish.support import Lattice, Levels, Support
+from pufferfish.support import Lattice, Levels, Product, Support
 from pufferfish.tables.rules import Coding, Rules
+
+_OTHER_COUNTS = (
+    "these are other noisy counts, pairs or values than the plan's; it is verified from its own"
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -65,6 +70,11 @@ class Guarantee:
         return self.applied.scale if isinstance(self.applied, DiscreteLaplace) else None
 
     @property
+    def noisy(self) -> NoisyCounts | None:
+        """The noisy counts that all of it was computed from, where it was."""
+        return next((rule for rule in self.regions if isinstance(rule, NoisyCounts)), None)
+
+    @property
     def epsilon(self) -> float:
         """Epsilon as a float; ``epsilon_exact`` is the number itself."""
         return float(self.epsilon_exact)
@@ -81,9 +91,17 @@ class Guarantee:
 
 
 def verify(
-    promise: Guarantee, scenario: Scenario | Prior, other_prior: bool = False
+    promise: Guarantee, scenario: Scenario | Prior | None, other_prior: bool = False
 ) -> Certificate:
-    """Return the certificate of a plan's mechanism under a scenario, or raise CheckFailed."""
+    """Return the certificate of a plan's mechanism under a scenario, or raise CheckFailed.
+
+    A plan from noisy counts is judged under these.
+    """
+    if promise.noisy is not None:
+        own = scenario_of_counts(promise)
+        if scenario is not None and as_scenario(scenario, promise.pairs).digest != own.digest:
+            raise CheckFailed(_OTHER_COUNTS)
+        return _proved(promise, own)
     scenario = own_column(promise, as_scenario(scenario, promise.pairs))
     promised = with_regions(promise, scenario)
     mine, theirs = (set(map(frozenset, own.pairs)) for own in (promise, scenario))
@@ -147,13 +165,15 @@ def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) ->
 
 
 def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
-    applied, limit = promise.applied, show(promise.epsilon_exact)
-    certificate = prove(scenario, {0: (applied,)}, promise.epsilon_exact)
+    applied, epsilon = promise.applied, promise.epsilon_exact
+    if promise.noisy is not None:
+        epsilon -= promise.noisy.epsilon
+    limit, certificate = show(epsilon), prove(scenario, {0: (applied,)}, epsilon)
     what = (
         f"at scale {applied.scale!r}" if isinstance(applied, DiscreteLaplace) else "of the channel"
     )
     if not certificate.holds and certificate.method == "walk":
-        levels = (show(100 * r.level) for r in scenario.rules if isinstance(r, Confidence))
+        levels = (show(100 * r.level) for r in scenario.rules if not isinstance(r, TVBall | None))
         raise CheckFailed(
             f"scale {promise.scale!r} is not reached by the walk with "
             f"{listed(dict.fromkeys(levels))} % confidence at epsilon {limit}"
@@ -171,6 +191,14 @@ def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
             "the prior knows nothing"
         )
     return certificate
+
+
+def scenario_of_counts(promise: Guarantee) -> Scenario:
+    """Return the scenario of the noisy counts that a plan holds."""
+    if promise.noisy is None:
+        raise InputError("the plan holds no noisy counts")
+    column = None if promise.coding is None else promise.coding.column
+    return scenario_of_noise(promise.noisy, Product((column,), (promise.support,)), promise.pairs)
 
 
 def scenario_of_table(promise: Guarantee, table: Any, *, delimiter: str | None = None) -> Scenario:

@@ -40,8 +40,45 @@ class TVBall:
     radius: Fraction  # tau, above 0 and at most 1 (nothing is known)
 
 
+@dataclass(frozen=True)
+class NoisyCounts:
+    """Rule: of the rows nothing is used but counts with discrete Laplace noise.
+
+    Anyone may have them: they are ``epsilon``-differentially private, and so is what is computed
+    from them (theory, section 5). As under a Confidence, a channel holds for a box, and a scale
+    by a walk.
+
+    Attributes
+    ----------
+    secrets : tuple of str
+        Those of the pairs, declared.
+    counts : tuple of tuples of int
+        By secret and atom; noise makes some negative.
+    rows : int
+        The number of rows to release, whatever their secret, which a release shows.
+    epsilon : Fraction
+        Replacing a row moves two counts by 1; their noise has a = e^(-epsilon / 2).
+    level : Fraction
+        1 - alpha, for the walk or the box.
+    """
+
+    secrets: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    rows: int
+    epsilon: Fraction
+    level: Fraction
+
+    def __str__(self) -> str:
+        return f"counts with noise (epsilon {show(self.epsilon)}, {self.rows} rows)"
+
+    def belief(self, secret: str, shares: int = 1) -> "Counted":
+        """Return the counts of a secret, for bounds that fail with a chance alpha / 2 / shares."""
+        alpha = (1 - self.level) / (2 * shares)
+        return Counted(self.counts[self.secrets.index(secret)], self.rows, alpha, self.epsilon)
+
+
 #: What a prior carries; no rule: it is exact.
-Rule = Confidence | TVBall
+Rule = Confidence | TVBall | NoisyCounts
 
 
 def region_rule(
@@ -56,19 +93,24 @@ def region_rule(
             f"({confidence} and {tv_radius})"
         )
     if confidence is not None:
-        level = parse_number(confidence, "the confidence")
-        if not 0 < level < 1:
-            hint = f"; {show(level)} % is {show(level / 100)}" if 1 < level < 100 else ""
-            raise InputError(
-                f"the confidence must be above 0 and below 1, but {confidence} was given{hint}"
-            )
-        return Confidence(level, region is not None)
+        return Confidence(parse_level(confidence), region is not None)
     radius = parse_number(0 if tv_radius is None else tv_radius, "the total-variation radius")
     if not 0 <= radius <= 1:
         raise InputError(
             f"the total-variation radius must be from 0 to 1, but {tv_radius} was given"
         )
     return TVBall(radius) if radius else None
+
+
+def parse_level(confidence: object) -> Fraction:
+    """Return a confidence as a fraction between 0 and 1."""
+    level = parse_number(confidence, "the confidence")
+    if not 0 < level < 1:
+        hint = f"; {show(level)} % is {show(level / 100)}" if 1 < level < 100 else ""
+        raise InputError(
+            f"the confidence must be above 0 and below 1, but {confidence} was given{hint}"
+        )
+    return level
 
 
 @dataclass(frozen=True, eq=False)

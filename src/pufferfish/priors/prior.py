@@ -39,7 +39,7 @@ class Prior:
         Whether ``counts`` are numbers of rows of a table (and not numerators of probabilities).
     notes : tuple of str
         What was done to the input (renormalised, rounded), to be shown to the user.
-    rule : Confidence, TVBall or None
+    rule : Confidence, TVBall, NoisyCounts or None
         How far the true distributions may be from this prior; None: it is exact.
     rules : Rules or None
         For a prior from a table: how it was read.
@@ -77,7 +77,7 @@ class Prior:
 
     def __repr__(self) -> str:
         source = counted(sum(self.totals), "row") if self.from_rows else "given probabilities"
-        known = "" if self.rule is None else f", known up to {self.rule!r}"
+        known = "" if self.rule is None else f", known up to {self.rule}"
         return (
             f"<Prior of {counted(len(self.secrets), 'secret')}: {listed(self.secrets)}\n"
             f"  on {self.product!r}\n  from {source}{known}>"

@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pufferfish.errors import InputError, counted, did_you_mean, listed, listed_pairs
-from pufferfish.numbers import CountArray, IntArray, text_of
+from pufferfish.errors import CheckFailed, InputError, counted, did_you_mean, listed, listed_pairs
+from pufferfish.numbers import CountArray, IntArray, show, text_of
 from pufferfish.priors.ambiguity import (
     AmbiguitySet,
     Confidence,
+    NoisyCounts,
     Point,
     Rule,
     TVBall,
@@ -175,6 +176,11 @@ class Scenario:
         return any(prior.rule is not None for prior in self.priors)
 
     @property
+    def noisy(self) -> NoisyCounts | None:
+        """The noisy counts that are all that is used of the rows, if it is so."""
+        return next((rule for rule in self.rules if isinstance(rule, NoisyCounts)), None)
+
+    @property
     def rules(self) -> tuple[Rule | None, ...]:
         """The rules of all adversaries' regions, in an order that does not depend on the given."""
         return tuple(self.priors[rho].rule for rho in self._order)
@@ -216,7 +222,8 @@ class Scenario:
         -----
         Theory, section 5. The level of each Clopper-Pearson interval is 1 - alpha / cells, and
         cells counts every atom of every protected secret, for all adversaries whose prior was
-        counted: together they hold with the stated confidence.
+        counted: together they hold with the stated confidence. Of noisy counts each end of an
+        interval is a betting bound of its own.
         """
         boxes = sum(isinstance(prior.rule, Confidence) for prior in self.priors)
         cells = self.product.size * len(self.protected) * boxes
@@ -228,6 +235,8 @@ class Scenario:
                     return box_of(counts.tolist(), total, (1 - level) / cells)
                 case TVBall(radius):
                     return ball_around(counts.tolist(), total, radius)
+                case NoisyCounts() as noisy:
+                    return _noisy_box(noisy, secret)
             return Point(counts.reshape(self.product.shape), total)
 
         return tuple(tuple(held(prior, s) for s in self.protected) for prior in self.priors)
@@ -285,6 +294,18 @@ def as_scenario(given: Any, pairs: Any = "all") -> Scenario:
     if not isinstance(given, Scenario):
         raise InputError(f"a Scenario or a Prior is needed, but a {type(given).__name__} was given")
     return given
+
+
+def _noisy_box(noisy: NoisyCounts, secret: str) -> AmbiguitySet:
+    from pufferfish.priors.betting import box_of_bounds  # slow to import
+
+    found = box_of_bounds(noisy.belief(secret, len(noisy.secrets) * len(noisy.counts[0])))
+    if found is None:
+        raise CheckFailed(
+            f"no distribution fits the noisy counts of {secret!r}: there is no plan, but their "
+            f"epsilon {show(noisy.epsilon)} is spent"
+        )
+    return found
 
 
 def _hash(numbers: CountArray) -> str:

@@ -44,9 +44,13 @@ class RowCounts:
 
 
 def count_table(
-    source: Any, rules: Rules, *, delimiter: str | None = None, warn: bool = True
-) -> RowCounts:
+    source: Any, rules: Rules, *, delimiter: str | None = None, warn: bool = True,
+    secrets: Sequence[str] = (),
+) -> RowCounts:  # fmt: skip
     """Return the counts of a table under some rules; warnings are given with ``warn`` only.
+
+    Declared ``secrets`` are counted and no others, none of which needs a row: whether they have
+    any shows in the counts alone.
 
     The axis of a column is the support of all its values, also of those in rows that are set aside
     for another reason: they are released like the others.
@@ -62,7 +66,7 @@ def count_table(
     secret, *public = (Found(table, n, groups.column(k), rows) for k, n in enumerate(names))
     codings = tuple(_place(f, c, rules.decimal) for f, c in zip(public, rules.columns, strict=True))
     product = Product(tuple(names[1:]), tuple(coding.support for coding in codings))
-    secrets, who, aside = _secrets(secret, public, rows, rules)
+    declared, (secrets, who, aside) = secrets, _secrets(secret, public, rows, rules, secrets)
     if len(secrets) * product.size > MOST_COUNTS:
         raise InputError(
             f"{len(secrets):,} secrets times {product.size:,} public values are too many to count; "
@@ -74,7 +78,7 @@ def count_table(
     np.add.at(matrix, (who[used], cells), rows[used])
     totals = dict(zip(secrets, matrix.sum(axis=1).tolist(), strict=True))
     warnings = [warning for found in public for warning in found.warnings]
-    warnings += _check_totals(totals, rules, table.name)
+    warnings += [] if declared else _check_totals(totals, rules, table.name)
     strata = _people(table, rules, codings, totals) if rules.unit else ()
     secret.note_marks("secret", secrets)
     report = TableReport(
@@ -111,7 +115,7 @@ def _place(found: Found, column: Column, decimal: str) -> Coding:
 
 
 def _secrets(
-    secret: Found, public: Sequence[Found], rows: IntArray, rules: Rules
+    secret: Found, public: Sequence[Found], rows: IntArray, rules: Rules, declared: Sequence[str]
 ) -> tuple[tuple[str, ...], IntArray, tuple[SetAside, ...]]:
     """Return the secrets, the one of every group of rows (-1: set aside), and what is set aside."""
     present = set(secret.texts).difference(("", *rules.missing))
@@ -121,7 +125,8 @@ def _secrets(
                 f"the excluded secret {name!r} does not occur in {secret.table.name}"
                 f"{did_you_mean(name, present)}; the secrets are {listed(sorted(present))}"
             )
-    secrets = tuple(sorted(present.difference(rules.exclude_secrets), key=_natural))
+    found = present.difference(rules.exclude_secrets)
+    secrets = tuple(declared) or tuple(sorted(found, key=_natural))
     if not secrets:
         raise InputError(f"no secret of {secret.table.name} is left in column {rules.secret!r}")
     where = {name: k for k, name in enumerate(secrets)}

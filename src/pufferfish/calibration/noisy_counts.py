@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noisy counts of a table, from which a plan that may be published is computed.
+
+Nothing else is taken from the table: secrets, values and cleaning are declared beforehand (theory,
+section 5). The counts of all cells of all secrets carry discrete Laplace noise, exactly drawn.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pufferfish.errors import InputError, SeededWarning, listed, warn_user
+from pufferfish.mechanisms.entropy import seeded_entropy
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import Number, parse_epsilon, text_of
+from pufferfish.priors.ambiguity import NoisyCounts, parse_level
+from pufferfish.priors.noisy import MOST_EPSILON, scenario_of_noise
+from pufferfish.priors.scenario import Pair, Scenario
+from pufferfish.tables.canonical import canonical
+from pufferfish.tables.rules import Rules, make_rules
+
+#: A secret whose noisy rows are fewer than so many standard deviations may have none.
+_FEW = 3
+
+
+def noisy_counts(
+    table: str | Path | Any, epsilon: Number, *, secret: str, public: str,
+    pairs: Iterable[Sequence[Any]], order: Sequence[Any] | str | None = None,
+    levels: Sequence[Any] | None = None, support: Iterable[Any] | None = None,
+    step: Number | None = None, missing: Iterable[str] = (), missing_as_level: bool = False,
+    decimal: str = ".", delimiter: str | None = None, confidence: Number = "0.95",
+    seed: int | None = None,
+) -> Scenario:  # fmt: skip
+    """Count a table with noise: what is computed from that may be published.
+
+    Every call draws new noise, and costs ``epsilon`` again.
+
+    Parameters
+    ----------
+    table : path or dataframe
+        Each row is one person's.
+    epsilon : number
+        What the noisy counts cost: replacing a row changes their chances by e^epsilon at most.
+    secret, public : str
+        The columns of the secret and of the value to be published.
+    pairs : sequence of (str, str)
+        The pairs of secrets, declared: those of the table are not used.
+    order, levels, support : optional
+        The values that may occur, declared as in :meth:`Prior.from_table`: a list of levels or
+        numbers. A value of the table that is none of them is an error.
+    step, missing, missing_as_level, decimal, delimiter : optional
+        As in :meth:`Prior.from_table`.
+    confidence : number
+        How sure it is that a plan holds for the distributions that the rows were drawn from.
+    seed : int, optional
+        For tests only; the noise is then not private, and a SeededWarning says so.
+
+    Returns
+    -------
+    Scenario
+        What :func:`calibrate` makes plans of, each for an epsilon that includes that of the counts.
+    """
+    spent = parse_epsilon(epsilon)
+    if spent > MOST_EPSILON:
+        raise InputError(f"noisy counts need an epsilon of at most {MOST_EPSILON}, not {epsilon}")
+    rules = _declared(
+        secret=secret, public=public, order=order, levels=levels, support=support, step=step,
+        missing=missing, missing_as_level=missing_as_level, decimal=decimal,
+    )  # fmt: skip
+    named = _pairs(pairs)
+    level = parse_level(confidence)
+    if seed is not None:
+        warn_user("counts with noise from a seed are for tests only", SeededWarning)
+    from pufferfish.tables.count import count_table  # slow to import
+
+    secrets = tuple(dict.fromkeys(name for pair in named for name in pair))
+    counted = count_table(table, rules, delimiter=delimiter, warn=False, secrets=secrets)
+    # Its a is e^(-epsilon / 2) exactly: it depends on the ratio of step and scale alone.
+    noise = DiscreteLaplace(2.0, spent)
+    drawn = noise.noise(counted.counts.size, None if seed is None else seeded_entropy(seed))
+    noisy = counted.counts + drawn.reshape(counted.counts.shape)
+    rows = counted.report.rows_read - counted.report.rows_missing[0]
+    cells = tuple(map(tuple, noisy.tolist()))
+    rule = NoisyCounts(secrets, cells, rows, spent, level)
+    few = _FEW * math.sqrt(noisy.shape[1]) * noise.std / float(spent)
+    lost = [name for name, own in zip(secrets, cells, strict=True) if sum(own) < few]
+    notes = (
+        [f"the noisy counts show hardly a row with {listed(lost)}; is it spelt so?"] if lost else []
+    )
+    return scenario_of_noise(
+        rule, counted.product, named, rules=rules, codings=counted.codings, notes=tuple(notes)
+    )
+
+
+def _declared(**given: Any) -> Rules:
+    """Return the rules of a table, or refuse what would be taken from it."""
+    if not isinstance(given["public"], str):
+        raise InputError("noisy counts are of one public column")
+    rules = make_rules(**given)
+    if given["order"] == "appearance" or rules.columns[0].order == "appearance":
+        raise InputError(
+            "the order of appearance is taken from the table; declare it with --order V1,V2,... "
+            "(order=[...])"
+        )
+    if rules.columns[0].support is None:
+        raise InputError(
+            "which values occur would be taken from the table; declare all that may occur with "
+            "--levels V1,V2,... or --range LO HI and --step G (levels=[...], support=[...])"
+        )
+    return rules
+
+
+def _pairs(pairs: Any) -> tuple[Pair, ...]:
+    """Return declared pairs, their names as in a table."""
+    if pairs is None or isinstance(pairs, str) or not list(pairs):
+        raise InputError(
+            "which secrets there are would be taken from the table; declare each pair with "
+            "--pair A B (pairs=[(A, B), ...])"
+        )
+    named = [tuple(canonical(text_of(name)) for name in pair) for pair in pairs]
+    wrong = [pair for pair in named if len(pair) != 2]
+    if wrong:
+        raise InputError(f"a pair names two secrets, but {wrong[0]!r} was given")
+    return tuple((first, second) for first, second in named)
