@@ -308,11 +308,11 @@ def loss_of(
 def from_noisy_counts(plan: dict[str, Any], atoms: Sequence[Fraction | str]) -> mpmath.mpf:
     """Return the loss of a plan together with the noisy counts that it holds."""
     noisy = plan["noisy"]
-    counts = dict(zip(noisy["secrets"], noisy["noisy_counts"], strict=True))
+    counts = dict(zip(noisy["secrets"], noisy["counts"], strict=True))
     named = {secret for pair in plan["pairs"] for secret in pair}
     if set(counts) != named or any(len(own) != len(atoms) for own in counts.values()):
         raise Refused("the noisy counts are not of the secrets and values of the plan")
-    spent, alpha = Fraction(noisy["epsilon1"]), 1 - Fraction(noisy["confidence"])
+    spent, alpha = Fraction(noisy["epsilon1"]), 1 - Fraction(noisy["level"])
     left = {**plan, "epsilon": str(Fraction(str(plan["epsilon"])) - spent)}
     size, a = 1 + math.ceil(math.log2(math.sqrt(noisy["rows"]))), math.exp(-float(spent) / 2)
     bets = [15 / 16, *(2.0**-k for k in range(1, size + 1))]

@@ -6,6 +6,7 @@ import json
 import math
 import stat
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ def test_options_of_the_command_line(tmp_path: Path) -> None:
         ([*own, *save, "--unit", "s2"], "--unit: not with --publishable"),
         ([*own, *save, "--exclude-secret", "b"], "--exclude-secret: not with --publishable"),
         ([*own, *save, "--tv-radius", ".1"], "--tv-radius: not with --publishable"),
-        ([*own[:-1], "3", *save], "must be above 3"),
+        ([*own[:-1], "3", *save], "must be above it"),
         ([*own, "--epsilon", "4", *save], "exactly one epsilon"),
         ([*own[:4], "3", "0", *own[6:], *save], "--range takes LO HI"),
     ]:
@@ -138,7 +139,7 @@ def test_a_plan_from_noisy_counts_is_public(tmp_path: Path) -> None:
     data = json.loads(path.read_text())
     assert data["notice"].startswith("PUBLIC.")
     assert data["noisy"]["epsilon1"] == "1"
-    assert data["noisy"]["confidence"] == "0.95"
+    assert data["noisy"]["level"] == "0.95"
     assert (data["epsilon"], data["loss"]) == (1.4, 1.4)
     assert (data["digest"], data["sensitivity"], data["regions"]) == ("", None, [])
     assert data["certificate"]["witness"] is None
@@ -156,6 +157,10 @@ def test_a_plan_from_noisy_counts_is_public(tmp_path: Path) -> None:
         pf.calibrate(pf.Prior.from_table(table(), secret="s", public="x"), 3, already=[plan])
     with pytest.raises(InputError, match="must be above it"):
         pf.calibrate(scenario, 1)
+    # What others are counted from would be neither paid for nor public.
+    for other in (seeded(table(seed=2)).priors[0], scenario.priors[0].with_region()):
+        with pytest.raises(InputError, match="no other prior"):
+            pf.calibrate(pf.Scenario([scenario.priors[0], other]), 3)
 
 
 @pytest.mark.parametrize("best_for", ["kept", "frequencies", "mean"])
@@ -171,13 +176,13 @@ def test_channels_from_noisy_counts(best_for: str, tmp_path: Path) -> None:
     [
         (lambda data: data.update(scale=data["scale"] * 0.98), CheckFailed),
         (lambda data: data["noisy"].update(epsilon1="1.1"), CheckFailed),
-        (lambda data: data["noisy"].update(confidence="0.999"), CheckFailed),
+        (lambda data: data["noisy"].update(level="0.999"), CheckFailed),
         (lambda data: data["noisy"].update(epsilon1="3"), InputError),
-        (lambda data: data["noisy"]["noisy_counts"].pop(), InputError),
-        (lambda data: data["noisy"]["noisy_counts"][0].pop(), InputError),
+        (lambda data: data["noisy"]["counts"].pop(), InputError),
+        (lambda data: data["noisy"]["counts"][0].pop(), InputError),
         (lambda data: data["noisy"].update(secrets=["a", "c"]), InputError),
         (lambda data: data["noisy"].update(secrets=["a", "a"]), InputError),
-        (lambda data: data["noisy"].update(confidence="1"), InputError),
+        (lambda data: data["noisy"].update(level="1"), InputError),
         (lambda data: data.update(regions=[{"confidence": "0.9"}]), InputError),
     ],
 )
@@ -195,14 +200,19 @@ REFERENCE = json.loads(
 
 @pytest.mark.parametrize("entry", [e for e in REFERENCE if e["epsilon1"]], ids=lambda e: e["name"])
 def test_scales_are_those_of_the_reference(entry: Any) -> None:
-    # Its grid has steps of 2 %; twice the alpha would make the scale smaller by more than one.
+    # Its grid has steps of 2 %. A bound at twice the alpha makes the scale smaller by more.
     spent, level = Fraction(entry["epsilon1"]), 1 - Fraction(entry["alpha"])
     counts = tuple(map(tuple, entry["noisy_counts"]))
     rule = NoisyCounts(("a", "b"), counts, entry["rows"], spent, level)
     support = make_lattice(map(Fraction, range(len(counts[0]))))
     scenario = scenario_of_noise(rule, Product((None,), (support,)), [("a", "b")])
-    plan = pf.calibrate(scenario, spent + Fraction(entry["epsilon2"]))
-    assert entry["scale"] / 1.02 < plan.scale <= entry["scale"] * 1.005
+    epsilon = spent + Fraction(entry["epsilon2"])
+    least, most = entry["scale"] / 1.02, entry["scale"] * 1.005
+    assert least < pf.calibrate(scenario, epsilon).scale <= most
+    twice = scenario_of_noise(
+        replace(rule, level=2 * level - 1), Product((None,), (support,)), [("a", "b")]
+    )
+    assert pf.calibrate(twice, epsilon).scale < least
 
 
 # What is told depends on noisy counts alone -------------------------------------------------------
@@ -213,7 +223,7 @@ def test_files_of_two_tables_differ_in_their_noisy_counts() -> None:
     second = first.copy()
     second.loc[0, ["s", "x"]] = ["b" if first.s[0] != "b" else "a", 3 - first.x[0]]
     one, two = (json.loads(pf.calibrate(seeded(t), 1.4).to_json()) for t in (first, second))
-    counts = [np.array(each["noisy"].pop("noisy_counts")) for each in (one, two)]
+    counts = [np.array(each["noisy"].pop("counts")) for each in (one, two)]
     assert np.abs(counts[0] - counts[1]).sum() in (1, 2)
     # The scale is computed from these.
     assert {name for name in one if one[name] != two[name]} <= {"scale"}
@@ -259,6 +269,13 @@ def test_released_verified_and_estimated_by_the_public_file(tmp_path: Path) -> N
     )  # fmt: skip
     assert released.status == 0, released.err
     assert "outside the promise" not in released.out  # which would tell how many rows are counted
+    pf.Ledger.create(tmp_path / "books").dataset("d", path["t.csv"], secret="s", budget=9)
+    charged = run(
+        "release", path["t.csv"], "--plan", path["p.json"], "-o", str(tmp_path / "r2.csv"),
+        "--ledger", str(tmp_path / "books"),
+    )  # fmt: skip
+    assert charged.status == 2
+    assert "charges no noisy counts yet" in charged.err
     (tmp_path / "t.csv").unlink()
     verified = run("verify", path["p.json"])
     assert verified.status == 0, verified.err
@@ -274,7 +291,8 @@ def test_a_secret_that_seems_to_be_misspelt_is_noted() -> None:
         scenario = pf.noisy_counts(
             table(), 1, **{**DECLARED, "pairs": [("a", "bb")]}, support=range(4), seed=1
         )
-    (note,) = scenario.priors[0].notes
+    note, seed = scenario.priors[0].notes
+    assert "NOT PRIVATE" in seed
     assert "hardly a row with bb" in note
 
 

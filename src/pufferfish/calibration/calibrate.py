@@ -21,9 +21,9 @@ from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.composition import Composition, Item, gather
 from pufferfish.loss.proof import prove
-from pufferfish.loss.walk import LEAST_STEPS, RATIO, claims_of, walked
+from pufferfish.loss.walk import LEAST_STEPS, RATIO, claims_of, scales, walked
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show, show_short
+from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -34,6 +34,11 @@ _UNNOTICED = 1e-9
 _NO_REGION = (
     "a region (confidence or tv_radius) and other releases cannot be had together: the joint loss "
     "is that of the priors themselves"
+)
+
+_NO_TABLE = (
+    "the range over epsilon is no larger, and a scale that needs no table and no confidence "
+    "(mechanism l1): the better plan for a table as small as this one"
 )
 
 #: Releases that are calibrated together at most.
@@ -116,7 +121,10 @@ def calibrate(
     budget = parse_epsilon(epsilon)
     own = before.scenario.of_column(column)
     if own.noisy is not None:
-        budget = _beside_counts(budget, own.noisy.epsilon)
+        budget -= own.noisy.epsilon1
+        if budget <= 0:
+            spent = show(own.noisy.epsilon1)
+            raise InputError(f"epsilon includes the {spent} of noisy counts and must be above it")
     asked = {"best_for": best_for, "cost": cost, "outputs": outputs, "invariant": invariant,
              "unbiased": unbiased, "min_keep": min_keep, "weights": weights}  # fmt: skip
     if mechanism is None:
@@ -139,16 +147,6 @@ def calibrate(
     else:
         found = method.calibrate(own, budget, **options)
     return _plan(own, method.name, budget, found)
-
-
-def _beside_counts(epsilon: Fraction, spent: Fraction) -> Fraction:
-    """Return what noisy counts leave of epsilon to the release."""
-    if epsilon <= spent:
-        raise InputError(
-            f"epsilon includes the {show(spent)} of the noisy counts and must be above it, but "
-            f"{show(epsilon)} was given"
-        )
-    return epsilon - spent
 
 
 def calibrate_together(
@@ -251,7 +249,9 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
         step = scenario.lattice.step
         last = 0 < least <= RATIO * LEAST_STEPS * step
         told = ("the walk reached its last scale: such noise changes hardly a value",) * last
-        told += _better_without(scenario, epsilon, least)
+        if scenario.noisy is not None:
+            range_ = epsilon * Fraction(next(scales(scenario.lattice, epsilon)))
+            told += (_NO_TABLE,) * (least * (epsilon + scenario.noisy.epsilon1) >= range_)
         reached = Proposal(DiscreteLaplace(least, step), notes=told)
         return _plan(scenario, method.name, epsilon, reached, walk)
     noise = method.calibrate(scenario, epsilon)
@@ -270,20 +270,6 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
         notes.append(f"the scale was raised by {scale / needed - 1:.1e} of itself to be proved")
     found = Proposal(DiscreteLaplace(scale, noise.step), notes=tuple(notes))
     return _plan(scenario, method.name, epsilon, found, certificate)
-
-
-def _better_without(scenario: Scenario, epsilon: Fraction, scale: float) -> tuple[str, ...]:
-    """Return a note where noise for all of epsilon, which needs no counts, is no larger."""
-    if scenario.noisy is None:
-        return ()
-    whole = epsilon + scenario.noisy.epsilon
-    enough = scenario.lattice.step * int(scenario.lattice.index[-1]) / whole
-    if scale < enough:
-        return ()
-    return (
-        f"the range over epsilon, {show_short(enough)}, is a scale that needs no counts and no "
-        "confidence (mechanism l1): it is the better plan for a table as small as this one",
-    )
 
 
 def _plan(

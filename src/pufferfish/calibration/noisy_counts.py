@@ -15,8 +15,8 @@ from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, parse_epsilon, text_of
 from pufferfish.priors.ambiguity import NoisyCounts, parse_level
-from pufferfish.priors.noisy import MOST_EPSILON, scenario_of_noise
-from pufferfish.priors.scenario import Pair, Scenario
+from pufferfish.priors.noisy import checked_noise, scenario_of_noise
+from pufferfish.priors.scenario import Scenario
 from pufferfish.tables.canonical import canonical
 from pufferfish.tables.rules import Rules, make_rules
 
@@ -41,7 +41,7 @@ def noisy_counts(
     table : path or dataframe
         Each row is one person's.
     epsilon : number
-        What the noisy counts cost: replacing a row changes their chances by e^epsilon at most.
+        Replacing a row changes the chances of the noisy counts by a factor of e^epsilon at most.
     secret, public : str
         The columns of the secret and of the value to be published.
     pairs : sequence of (str, str)
@@ -62,8 +62,6 @@ def noisy_counts(
         What :func:`calibrate` makes plans of, each for an epsilon that includes that of the counts.
     """
     spent = parse_epsilon(epsilon)
-    if spent > MOST_EPSILON:
-        raise InputError(f"noisy counts need an epsilon of at most {MOST_EPSILON}, not {epsilon}")
     rules = _declared(
         secret=secret, public=public, order=order, levels=levels, support=support, step=step,
         missing=missing, missing_as_level=missing_as_level, decimal=decimal,
@@ -81,15 +79,16 @@ def noisy_counts(
     drawn = noise.noise(counted.counts.size, None if seed is None else seeded_entropy(seed))
     noisy = counted.counts + drawn.reshape(counted.counts.shape)
     rows = counted.report.rows_read - counted.report.rows_missing[0]
-    cells = tuple(map(tuple, noisy.tolist()))
-    rule = NoisyCounts(secrets, cells, rows, spent, level)
+    rule = NoisyCounts(secrets, tuple(map(tuple, noisy.tolist())), rows, spent, level)
+    checked_noise(rule, named, counted.product.only)
     few = _FEW * math.sqrt(noisy.shape[1]) * noise.std / float(spent)
-    lost = [name for name, own in zip(secrets, cells, strict=True) if sum(own) < few]
-    notes = (
-        [f"the noisy counts show hardly a row with {listed(lost)}; is it spelt so?"] if lost else []
+    lost = listed(
+        secret for secret, own in zip(secrets, rule.counts, strict=True) if sum(own) < few
     )
+    notes = (f"the noisy counts show hardly a row with {lost}; is it spelt so?",) * bool(lost)
+    notes += ("the noise is from a seed, for tests only: THIS IS NOT PRIVATE",) * (seed is not None)
     return scenario_of_noise(
-        rule, counted.product, named, rules=rules, codings=counted.codings, notes=tuple(notes)
+        rule, counted.product, named, rules=rules, codings=counted.codings, notes=notes
     )
 
 
@@ -111,15 +110,11 @@ def _declared(**given: Any) -> Rules:
     return rules
 
 
-def _pairs(pairs: Any) -> tuple[Pair, ...]:
+def _pairs(pairs: Any) -> tuple[Any, ...]:
     """Return declared pairs, their names as in a table."""
     if pairs is None or isinstance(pairs, str) or not list(pairs):
         raise InputError(
             "which secrets there are would be taken from the table; declare each pair with "
             "--pair A B (pairs=[(A, B), ...])"
         )
-    named = [tuple(canonical(text_of(name)) for name in pair) for pair in pairs]
-    wrong = [pair for pair in named if len(pair) != 2]
-    if wrong:
-        raise InputError(f"a pair names two secrets, but {wrong[0]!r} was given")
-    return tuple((first, second) for first, second in named)
+    return tuple(tuple(canonical(text_of(name)) for name in pair) for pair in pairs)

@@ -149,7 +149,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if given["publishable"] is not None:
         check_one(texts, hint, names)
-        check_publishable(given, texts[0])
+        check_publishable(given)
     if save is not None:
         check_one(texts, hint, names)
         files = (given[name] for name in ("ledger", "cost", "best_for"))
@@ -168,8 +168,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
         process.check()
         plan.save(save, force=force)
-        may = "; it is private" if plan.from_rows else "; it may be published" if plan.noisy else ""
-        messages.note(f"the plan is saved as {save}{may}")
+        kept = "; it is private" if plan.from_rows else ""
+        kept += "; it may be published, and another run costs epsilon again" if plan.noisy else ""
+        messages.note(f"the plan is saved as {save}{kept}")
     if hint:
         messages.note(hint)
     for line in sentences.left_out_lines({**left_out, **failed}):

@@ -140,21 +140,13 @@ def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
         raise InputError(f"--save takes exactly one epsilon and one mechanism, but {given}")
 
 
-def check_publishable(options: Mapping[str, Any], epsilon: str) -> None:
+def check_publishable(options: Mapping[str, Any]) -> None:
     """Refuse, before any noise is drawn, what a plan from noisy counts cannot have."""
     wrong = [name for name in _OF_ROWS if options[name] not in (None, ())]
     if wrong:
         raise InputError(f"{listed(map(_option, wrong))}: not with --publishable")
     if options["save"] is None:
-        raise InputError(
-            "--publishable needs --save FILE: the noisy counts are drawn once, and stand in the "
-            "plan alone"
-        )
-    if parse_epsilon(epsilon) <= parse_epsilon(options["publishable"]):
-        raise InputError(
-            f"--epsilon {epsilon} includes what --publishable takes, and must be above "
-            f"{options['publishable']}"
-        )
+        raise InputError("--publishable needs --save FILE: the noisy counts stand there alone")
 
 
 def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:

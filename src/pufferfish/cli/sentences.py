@@ -80,7 +80,7 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
         pairs = f"pairs {listed_pairs(scenario.pairs, 8)}"
     if scenario.noisy is not None:
         rows = f"{counted(scenario.noisy.rows, 'row')} to release, counted with noise at epsilon "
-        rows += f"{show(scenario.noisy.epsilon)}; the counts without noise are private"
+        rows += f"{show(scenario.noisy.epsilon1)}; the counts without noise are private"
     elif report is not None:
         counts = dict(report.secrets)
         named = joined(f"{quoted(name)}: {counts[name]}" for name in scenario.protected)
@@ -141,11 +141,9 @@ def assumption_words(plan: Plan) -> str:
         who = f"all rows of a person (by {quoted(plan.unit)}) together"
     private = " Keep the plan private: it depends on every row." if plan.from_rows else ""
     if plan.noisy is not None:
-        level = show(100 * plan.noisy.level)
         return (
-            f"Holds with {level} % confidence against those who know of the other rows only what "
-            f"is independent of a row, {who}; what is released and the plan together are within "
-            "epsilon. The plan may be published."
+            f"Takes the rows as independent, {who}; with {region_words(plan.regions)} plan and "
+            "release together are within epsilon. The plan may be published."
         )
     return (
         f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
@@ -188,15 +186,13 @@ def verified_lines(
 ) -> list[str]:
     """Return what was proved of a plan, in at most six lines."""
     if plan.noisy is not None:
-        spent, left = plan.noisy.epsilon, plan.epsilon_exact - plan.noisy.epsilon
+        spent = plan.noisy.epsilon1
         return [
             f"{path}: verified from the noisy counts in it",
-            f"{mechanism_words(plan.applied, plan.labels)}: loss at most "
-            f"{at_most(certificate.loss, left)}, within epsilon {show_short(left)}; with the noisy "
-            f"counts ({show_short(spent)}) {show_short(plan.epsilon_exact)}",
-            certificate_words(certificate),
-            assumption_words(plan),
-        ]
+            f"{mechanism_words(plan.applied, plan.labels)}: with the noisy counts within epsilon "
+            f"{show_short(plan.epsilon_exact)}, of which these take {show_short(spent)}",
+            certificate_words(certificate), assumption_words(plan),
+        ]  # fmt: skip
     same, region = plan.is_for(scenario), region_words(plan.regions)
     walk = certificate.method == "walk"
     under = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
@@ -252,11 +248,6 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
     lines += [f"Channel (kept) has the least {cost} cost (see --cost)." for cost in costs]
     if any(r.plan.from_rows for r in results):
         lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
-    if scenario.noisy is not None:
-        lines.append(
-            "The plan may be published. Another run draws new noise and costs "
-            f"{show(scenario.noisy.epsilon)} again."
-        )
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
 
 

@@ -103,7 +103,7 @@ class Plan(Guarantee):
         claims["notes"] = (*notes, *claims.get("notes", ()))
         noisy = scenario.noisy
         if noisy is not None:
-            epsilon, certificate = epsilon + noisy.epsilon, replace(certificate, witness=None)
+            epsilon, certificate = epsilon + noisy.epsilon1, replace(certificate, witness=None)
         return cls(
             mechanism=mechanism, applied=applied, epsilon_exact=epsilon, certificate=certificate,
             support=scenario.support, unit=scenario.unit, pairs=scenario.pairs,
@@ -151,7 +151,7 @@ class Plan(Guarantee):
         loss = self.certificate.loss
         if self.noisy is None or math.isinf(loss):
             return loss
-        return min(float_up(Fraction(loss) + self.noisy.epsilon), self.epsilon)
+        return min(float_up(Fraction(loss) + self.noisy.epsilon1), self.epsilon)
 
     @property
     def unchanged(self) -> bool:
@@ -306,13 +306,13 @@ class Plan(Guarantee):
 
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
         """Return what releasing and estimating need of this plan; options as in :meth:`release`."""
+        protected = tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair))
         return ReleaseSpec(
             self.coding, self.support, self.applied, self.labels, self.weights,
-            # How many rows have a protected secret is not counted where all else is public.
-            secret=None if self.noisy else self.secret, unit=self.unit,
-            rows_per_person=self.rows_per_person,
+            secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,
             unit_missing=self.secret_missing,
-            protected=tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair)),
+            # How many rows have a protected secret is not told where all else is public.
+            protected=None if self.noisy else protected,
             **options,  # type: ignore[arg-type]  # numbers become exact there
         )  # fmt: skip
 

@@ -23,14 +23,7 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_epsilon, parse_number, show
 from pufferfish.plans.distortion import Distortion
 from pufferfish.plans.sensitivity import Sensitivity
-from pufferfish.priors.ambiguity import (
-    Confidence,
-    NoisyCounts,
-    Rule,
-    TVBall,
-    parse_level,
-    region_rule,
-)
+from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, TVBall, region_rule
 from pufferfish.priors.noisy import checked_noise
 from pufferfish.support import MAX_CELLS, MOST_CELLS, Lattice, Levels, Support
 from pufferfish.tables.rules import Coding
@@ -49,13 +42,11 @@ _FROM_GIVEN_PRIOR = (
 )
 _FROM_NOISY_COUNTS = (
     "PUBLIC. This plan was computed from the noisy counts in it and from what was declared "
-    "beforehand. It may be published with the released data; epsilon bounds what both tell "
-    "together. Anyone can compute it again (pufferfish verify) and estimate with it (pufferfish "
-    "estimate). What was computed from the table without noise stays private."
+    "beforehand. It may be published with the released data: epsilon is for both together. Anyone "
+    "can verify it and estimate with it. True counts, and what is computed from them, are private."
 )
 _T = TypeVar("_T")
 _Some = Annotated[tuple[_T, ...], msgspec.Meta(min_length=1)]
-_Count = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 _Position = Annotated[int, msgspec.Meta(ge=0)]
 _Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"\A0x[0-9a-f]{1,4096}\Z")]
 _Scale = Annotated[float, msgspec.Meta(ge=0.0, le=sys.float_info.max)]
@@ -100,16 +91,6 @@ class Region(_Entry, frozen=True, omit_defaults=True):
     region: Literal["box"] | None = None
 
 
-class Noisy(_Entry, frozen=True):
-    """Noisy counts by secret and value, and how they were made: see NoisyCounts."""
-
-    secrets: _Some[str]
-    counts: _Some[_Some[_Count]] = msgspec.field(name="noisy_counts")
-    rows: _Position
-    epsilon: Fraction = msgspec.field(name="epsilon1")
-    level: Fraction = msgspec.field(name="confidence")
-
-
 class Matrix(_Entry, frozen=True):
     """A channel: outputs, and for each input its entries [output, hexadecimal integer]."""
 
@@ -137,7 +118,7 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     rows_per_person: tuple[int, ...] = ()
     pairs: _Some[tuple[str, str]]
     regions: tuple[Region | None, ...] = ()
-    noisy: Noisy | None = None
+    noisy: NoisyCounts | None = None
     support: Numbers | LevelNames
     coding: Cleaning | None = msgspec.field(name="cleaning", default=None)
     digest: str
@@ -181,7 +162,10 @@ def facts_of(data: Any) -> dict[str, Any]:
         raise InputError("its composition (the other releases that epsilon is for) makes no sense")
     facts["certificate"] = facts["certificate"] or Certificate("none", math.inf, 0.0)
     if file.noisy is not None:
-        facts |= _noise_of(file, facts["epsilon_exact"], support)
+        checked_noise(file.noisy, file.pairs, support)
+        if facts["epsilon_exact"] <= file.noisy.epsilon1 or file.regions or file.unit is not None:
+            raise InputError("its epsilon must be above that of its noisy counts, without regions")
+        facts |= {"regions": (file.noisy,), "digest": "", "from_rows": False}
     for derived in ("notice", "format", "scale", "channel", "loss", "noisy"):
         del facts[derived]
     return facts
@@ -190,15 +174,14 @@ def facts_of(data: Any) -> dict[str, Any]:
 def values(plan: Any) -> dict[str, Any]:
     """Return a plan as JSON values, the scale under the key ``scale`` and nowhere else."""
     coding, epsilon = plan.coding, plan.epsilon_exact
+    notice = _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR
     own: dict[str, Any] = {name: getattr(plan, name, None) for name in PlanFile.__struct_fields__}
     own |= {
-        "notice": _notice(plan),
+        "notice": _FROM_NOISY_COUNTS if plan.noisy else notice,
         "format": FORMAT,
         "channel": plan.channel and channel_file(plan.channel),
         "labels": plan.labels and channel_file(plan.labels),
         "regions": () if plan.noisy else tuple(map(_rule_file, plan.regions)),
-        "noisy": plan.noisy
-        and Noisy(**{name: getattr(plan.noisy, name) for name in Noisy.__struct_fields__}),
         "support": support_file(plan.support),
         "coding": coding
         and Cleaning(**{name: getattr(coding, name) for name in Cleaning.__struct_fields__}),
@@ -207,22 +190,6 @@ def values(plan: Any) -> dict[str, Any]:
     if parse_epsilon(float(epsilon)) == epsilon:  # then a JSON number
         written["epsilon"] = float(epsilon)
     return written
-
-
-def _notice(plan: Any) -> str:
-    if plan.noisy is not None:
-        return _FROM_NOISY_COUNTS
-    return _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR
-
-
-def _noise_of(file: PlanFile, epsilon: Fraction, support: Support) -> dict[str, Any]:
-    """Return the fields of a plan from noisy counts that they decide."""
-    noisy = NoisyCounts(**msgspec.structs.asdict(file.noisy))  # type: ignore[arg-type]
-    checked_noise(noisy, file.pairs, support)
-    parse_level(noisy.level)
-    if epsilon <= noisy.epsilon or file.regions or file.unit is not None:
-        raise InputError("its epsilon must be above that of its noisy counts, without regions")
-    return {"regions": (noisy,), "digest": "", "from_rows": False}
 
 
 def converted(data: Any, kind: type[_T], strict: bool = True) -> _T:

@@ -23,10 +23,6 @@ from pufferfish.priors.scenario import Pair, Scenario, as_scenario
 from pufferfish.support import Lattice, Levels, Product, Support
 from pufferfish.tables.rules import Coding, Rules
 
-_OTHER_COUNTS = (
-    "these are other noisy counts, pairs or values than the plan's; it is verified from its own"
-)
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Guarantee:
@@ -100,7 +96,7 @@ def verify(
     if promise.noisy is not None:
         own = scenario_of_counts(promise)
         if scenario is not None and as_scenario(scenario, promise.pairs).digest != own.digest:
-            raise CheckFailed(_OTHER_COUNTS)
+            raise CheckFailed("these are other noisy counts, pairs or values than the plan's")
         return _proved(promise, own)
     scenario = own_column(promise, as_scenario(scenario, promise.pairs))
     promised = with_regions(promise, scenario)
@@ -167,7 +163,7 @@ def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) ->
 def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
     applied, epsilon = promise.applied, promise.epsilon_exact
     if promise.noisy is not None:
-        epsilon -= promise.noisy.epsilon
+        epsilon -= promise.noisy.epsilon1
     limit, certificate = show(epsilon), prove(scenario, {0: (applied,)}, epsilon)
     what = (
         f"at scale {applied.scale!r}" if isinstance(applied, DiscreteLaplace) else "of the channel"

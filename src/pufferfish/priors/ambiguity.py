@@ -44,37 +44,23 @@ class TVBall:
 class NoisyCounts:
     """Rule: of the rows nothing is used but counts with discrete Laplace noise.
 
-    Anyone may have them: they are ``epsilon``-differentially private, and so is what is computed
-    from them (theory, section 5). As under a Confidence, a channel holds for a box, and a scale
-    by a walk.
-
-    Attributes
-    ----------
-    secrets : tuple of str
-        Those of the pairs, declared.
-    counts : tuple of tuples of int
-        By secret and atom; noise makes some negative.
-    rows : int
-        The number of rows to release, whatever their secret, which a release shows.
-    epsilon : Fraction
-        Replacing a row moves two counts by 1; their noise has a = e^(-epsilon / 2).
-    level : Fraction
-        1 - alpha, for the walk or the box.
+    Anyone may have them, and what is computed from them (theory, section 7.8). As under a
+    Confidence, a channel holds for a box, and a scale by a walk.
     """
 
-    secrets: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-    rows: int
-    epsilon: Fraction
-    level: Fraction
+    secrets: tuple[str, ...]  # those of the pairs, declared
+    counts: tuple[tuple[int, ...], ...]  # by secret and atom; noise makes some negative
+    rows: int  # to be released, whatever their secret: a release shows how many
+    epsilon1: Fraction  # a row moves two counts by 1; their noise has a = e^(-epsilon1 / 2)
+    level: Fraction  # 1 - alpha, for the walk or the box
 
     def __str__(self) -> str:
-        return f"counts with noise (epsilon {show(self.epsilon)}, {self.rows} rows)"
+        return f"counts with noise (epsilon {show(self.epsilon1)}, {self.rows} rows)"
 
     def belief(self, secret: str, shares: int = 1) -> "Counted":
         """Return the counts of a secret, for bounds that fail with a chance alpha / 2 / shares."""
         alpha = (1 - self.level) / (2 * shares)
-        return Counted(self.counts[self.secrets.index(secret)], self.rows, alpha, self.epsilon)
+        return Counted(self.counts[self.secrets.index(secret)], self.rows, alpha, self.epsilon1)
 
 
 #: What a prior carries; no rule: it is exact.

@@ -27,18 +27,10 @@ def ball(number: Fraction) -> arb:
 
 
 def upper_mean(belief: Counted, h: Sequence[arb], start: float, times: Sequence[int] = ()) -> arb:
-    """Return a proven upper bound of the mean of h, at the precision in force.
+    """Return a proven upper bound of the mean of h in [0, 1], at the precision in force.
 
-    Parameters
-    ----------
-    belief : Counted
-        ``counts`` by value of h: of all cells where h has this value.
-    h : sequence of arb
-        Values in [0, 1].
-    start : float
-        A first guess in (0, 1).
-    times : sequence of int
-        The number of cells with each value of h; by default one.
+    The counts are those of ``times`` cells for each value of h, by default of one. ``start`` is a
+    first guess.
     """
     wealth = _Wealth(belief, h, times or (1,) * len(h))
     # It rises: Newton's method in a bracket, whose upper end is proved.

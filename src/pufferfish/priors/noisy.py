@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from pufferfish.errors import InputError
-from pufferfish.priors.ambiguity import NoisyCounts
+from pufferfish.priors.ambiguity import NoisyCounts, parse_level
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.support import Product, Support
 
-#: Less noise than this would hardly hide a row, and its bounds need doubles beyond their range.
-MOST_EPSILON = 100
+#: Less noise than this would hardly hide a row, and needs doubles beyond their range.
+_MOST_EPSILON, _MOST = 100, 2**62
 
 
 def scenario_of_noise(
@@ -28,12 +28,12 @@ def scenario_of_noise(
 
 
 def checked_noise(rule: NoisyCounts, pairs: Iterable[Pair], support: Support) -> None:
-    """Refuse noisy counts, from a file, that are not those of these pairs and values."""
-    known = {secret for pair in pairs for secret in pair}
-    if sorted(rule.secrets) != sorted(known):
-        raise InputError("its noisy counts must be of the secrets in its pairs")
-    sizes = [len(own) for own in rule.counts]
-    if sizes != [support.size] * len(rule.secrets):
-        raise InputError(f"its noisy counts must be {support.size} numbers for each secret")
-    if rule.rows < 0 or not 0 < rule.epsilon <= MOST_EPSILON:
-        raise InputError("its noisy counts need a number of rows, and an epsilon above 0")
+    """Refuse noisy counts that are not those of these pairs and values, or out of range."""
+    secrets = sorted({secret for pair in pairs for secret in pair})
+    if sorted(rule.secrets) != secrets or [*map(len, rule.counts)] != [support.size] * len(secrets):
+        raise InputError("noisy counts must be of each secret in the pairs, and of each value")
+    if not 0 <= rule.rows < _MOST or max(abs(n) for own in rule.counts for n in own) > _MOST:
+        raise InputError("noisy counts, and the number of rows, must be below 2**62")
+    if not 0 < rule.epsilon1 <= _MOST_EPSILON:
+        raise InputError(f"noisy counts need an epsilon above 0, and at most {_MOST_EPSILON}")
+    parse_level(rule.level)

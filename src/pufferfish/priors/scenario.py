@@ -178,7 +178,10 @@ class Scenario:
     @property
     def noisy(self) -> NoisyCounts | None:
         """The noisy counts that are all that is used of the rows, if it is so."""
-        return next((rule for rule in self.rules if isinstance(rule, NoisyCounts)), None)
+        found = [rule for rule in self.rules if isinstance(rule, NoisyCounts)]
+        if found and len(self.priors) > 1:
+            raise InputError("beside noisy counts there can be no other prior")
+        return found[0] if found else None
 
     @property
     def rules(self) -> tuple[Rule | None, ...]:
@@ -303,7 +306,7 @@ def _noisy_box(noisy: NoisyCounts, secret: str) -> AmbiguitySet:
     if found is None:
         raise CheckFailed(
             f"no distribution fits the noisy counts of {secret!r}: there is no plan, but their "
-            f"epsilon {show(noisy.epsilon)} is spent"
+            f"epsilon {show(noisy.epsilon1)} is spent"
         )
     return found
 
