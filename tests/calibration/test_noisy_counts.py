@@ -158,9 +158,12 @@ def test_a_plan_from_noisy_counts_is_public(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be above it"):
         pf.calibrate(scenario, 1)
     # What others are counted from would be neither paid for nor public.
-    for other in (seeded(table(seed=2)).priors[0], scenario.priors[0].with_region()):
+    counted = pf.Prior.from_table(table(), secret="s", public="x", exclude_secrets=["other"])
+    for other in (seeded(table(seed=2)).priors[0], counted):
         with pytest.raises(InputError, match="no other prior"):
             pf.calibrate(pf.Scenario([scenario.priors[0], other]), 3)
+    with pytest.raises(InputError, match="their confidence already"):
+        scenario.priors[0].with_region(confidence=0.9)
 
 
 @pytest.mark.parametrize("best_for", ["kept", "frequencies", "mean"])
@@ -303,12 +306,15 @@ ATOMS = 3
 LAW = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
 
 
-def likelihoods(scale: float, outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """k_y by value and output, but for its constant."""
-    return np.exp(-np.abs(np.arange(ATOMS)[:, None] - outputs) / scale)
+def likelihoods(plan: pf.Plan) -> npt.NDArray[np.float64]:
+    """k_y by value and output, but for a constant."""
+    if plan.channel is not None:
+        return plan.channel.matrix[:, plan.channel.matrix.any(axis=0)]
+    assert plan.scale is not None
+    return np.exp(-np.abs(np.arange(ATOMS)[:, None] - np.arange(-3, ATOMS + 3)) / plan.scale)
 
 
-def largest_ratio(factor: float) -> float:
+def largest_ratio(factor: float, mechanism: Any = "exact") -> float:
     """The largest |ln| of Pr(plan, y) under both secrets of a row, where the law is covered.
 
     All tables of 4 other rows, whose secrets and values are known; some noisy counts, each with the
@@ -317,7 +323,6 @@ def largest_ratio(factor: float) -> float:
     noise = DiscreteLaplace(2.0, EPSILON1)
     rate = factor * float(noise.step / Fraction(noise.scale))
     rng = np.random.default_rng(2)
-    outputs = np.arange(-3, ATOMS + 3)
     lattice, worst, plans = make_lattice(map(Fraction, range(ATOMS))), 0.0, 0
     cells = list(itertools.product(range(2), range(ATOMS)))
     tables = np.zeros((0, 2, ATOMS), dtype=int)
@@ -330,15 +335,14 @@ def largest_ratio(factor: float) -> float:
             ("a", "b"), tuple(map(tuple, noisy.tolist())), 5, EPSILON1, Fraction(1, 20)
         )
         scenario = scenario_of_noise(rule, Product((None,), (lattice,)), [("a", "b")])
-        scale = pf.calibrate(scenario, EPSILON1 + EPSILON2).scale
-        assert scale is not None
-        kernel = likelihoods(scale, outputs)
-        plans += scale < 2 / float(EPSILON2)
+        plan = pf.calibrate(scenario, EPSILON1 + EPSILON2, mechanism)
+        kernel = likelihoods(plan)
+        plans += (plan.scale or 0) < 2 / float(EPSILON2)
         if np.abs(np.log((LAW[0] @ kernel) / (LAW[1] @ kernel))).max() > float(EPSILON2):
             continue  # the law is not covered
         joint = []
         for s in range(2):
-            total = np.zeros((len(tables), len(outputs)))
+            total = np.zeros((len(tables), kernel.shape[1]))
             for x in range(ATOMS):
                 own = tables.copy()
                 own[:, s, x] += 1
@@ -352,6 +356,10 @@ def largest_ratio(factor: float) -> float:
 
 def test_plan_and_release_together_are_within_epsilon() -> None:
     assert float(EPSILON1) < largest_ratio(1) <= float(EPSILON1 + EPSILON2)
+
+
+def test_so_are_channels() -> None:
+    assert float(EPSILON1) < largest_ratio(1, "channel") <= float(EPSILON1 + EPSILON2)
 
 
 def test_noise_of_half_the_scale_is_caught() -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Number
-from pufferfish.priors.ambiguity import Confidence, Rule, region_rule
+from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, region_rule
 from pufferfish.priors.given import read_counts, read_mapping
 from pufferfish.support import Product, Support
 from pufferfish.tables.rules import Coding, Rules, Stratum, TableReport, make_rules
@@ -182,6 +182,8 @@ class Prior:
         -----
         Theory, section 5.
         """
+        if isinstance(self.rule, NoisyCounts):
+            raise InputError("noisy counts have their confidence already (noisy_counts)")
         return replace(self, rule=region_rule(confidence, tv_radius, region))
 
     @classmethod
