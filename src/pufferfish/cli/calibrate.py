@@ -287,7 +287,8 @@ def _command_for_a_sample(
 
 def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
     """Return a scenario as JSON values; the digest is private and not among them."""
-    report, support = scenario.priors[0].report, scenario.support
+    rules, report = scenario.priors[0].rules, scenario.priors[0].report
+    support = scenario.support
     where: dict[str, Any] = {"size": support.size}
     if not isinstance(support, Levels):
         ends = {"least": support.value(0), "greatest": support.value(support.size - 1)}
@@ -301,7 +302,7 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
         "by_secret": dict(report.secrets),
     }  # fmt: skip
     data = {
-        "source": source, "secret": report and report.rules.secret,
+        "source": source, "secret": rules and rules.secret,
         "public": scenario.product.columns[0], "unit": scenario.unit, "support": where,
         "secrets": scenario.priors[0].secrets, "pairs": scenario.pairs,
         "adversaries": len(scenario.priors),
