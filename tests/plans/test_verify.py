@@ -276,7 +276,7 @@ def test_prior_files_are_read_as_the_plan_was(plan: pf.Plan, tmp_path: Path) -> 
         with pytest.raises(CheckFailed, match="does not fit the plan: "):
             scenario_of_priors(own, [path])
     for own in (plan, ordered):
-        with pytest.raises(InputError, match="No such file"):
+        with pytest.raises(InputError, match="there is no file"):
             scenario_of_priors(own, [tmp_path / "other.json"])
 
 

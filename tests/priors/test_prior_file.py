@@ -48,5 +48,5 @@ def test_prior_files_that_are_none(tmp_path: Path, data: Any, message: str) -> N
     path.write_text(json.dumps(data))
     with pytest.raises(InputError, match=message):
         read_prior_file(path)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="there is no file"):
         read_prior_file(tmp_path / "other.json")
