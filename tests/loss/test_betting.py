@@ -72,6 +72,8 @@ def literal_upper(belief: Counted, h: Sequence[Any]) -> Any:
 
     if not kept or excess(one) < 0:
         return one
+    if excess(real(0)) >= 0:  # negative counts
+        return real(0)
     return rising_root(excess, real(0), one)
 
 
