@@ -21,10 +21,11 @@ from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.composition import Composition, Item, gather
 from pufferfish.loss.proof import prove
-from pufferfish.loss.walk import LEAST_STEPS, RATIO, claims_of, scales, walked
+from pufferfish.loss.walk import LEAST_STEPS, MOST_ATOMS, RATIO, claims_of, scales, walked
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
 from pufferfish.plans.plan import Plan
+from pufferfish.priors.ambiguity import Confidence
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.postprocess import check_releasable
@@ -258,6 +259,10 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
     needed, notes = noise.scale, []
     if scenario.unit is not None and not method.least:
         needed = max(needed, exact(scenario, epsilon).scale)
+    boxes = any(isinstance(rule, Confidence) and not rule.box for rule in scenario.rules)
+    if method.least and boxes and scenario.support.size > MOST_ATOMS:
+        notes.append(f"more than {MOST_ATOMS} values: a box takes the place of the walk, and needs "
+                     "more noise; fewer values (a coarser step) may need far less")  # fmt: skip
     if needed > noise.scale:
         notes.append("the scale is above what single rows need, for all rows of one person")
 

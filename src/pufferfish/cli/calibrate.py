@@ -62,8 +62,8 @@ _SOURCE = f"""
 {DELIMITER}
 --unit COL  Column whose equal values mark the rows of one person, who is protected in all of them
     together; by default each row is a person of its own.
---confidence C  Calibrate for every prior that the rows of TABLE leave possible with this
-    confidence, such as 0.95; for 'exact' and 'channel'.
+--confidence C  Make a plan that holds with this confidence, such as 0.95, for the distributions
+    that the rows of TABLE were drawn from; for 'exact' and 'channel'.
 --publishable EPS1  Calibrate from noisy counts alone, which cost EPS1 of --epsilon: then the plan
     may be published. Needs --pair and --levels or --range, declared beforehand; with --confidence
     0.95 unless another one is given.

@@ -269,9 +269,10 @@ def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     if len(scenario.priors) > 1:
         condition = ", if one of the given priors is the true one"
     if region:
-        walks = all(r.plan.certificate.method == "walk" for r in results)
+        walks = {r.epsilon for r in results if r.plan.certificate.method == "walk"}
         holds = f"with {region}" if walks else f"for every prior within {region}"
-        condition = f" {holds}{_if_no_other_value(scenario)}"
+        alone = " (for each epsilon alone, chosen beforehand)" if len(walks) > 1 else ""
+        condition = f" {holds}{alone}{_if_no_other_value(scenario)}"
     elif report is not None:
         condition = f", if these {report.rows_used} rows are all there is"
     every = "each loss" if len(results) > 1 else "the loss"

@@ -50,7 +50,8 @@ class Wealth:
 
     def __init__(self, beliefs: Sequence[Counted], h: FloatArray) -> None:
         one = beliefs[0]
-        self.needed = math.log(len(one.bets) * one.alpha.denominator / one.alpha.numerator)
+        needed = len(one.bets) * one.alpha.denominator
+        self.needed = math.log(needed) - math.log(one.alpha.numerator)
         counts = np.array([own.counts for own in beliefs], dtype=np.float64)
         bets, self.c, n = [float(b) for b in one.bets], 0.0, h.shape[1]
         if one.noise is not None:

@@ -30,8 +30,9 @@ from pufferfish.support import Lattice
 RATIO = Fraction(201, 200)
 #: The grid ends where noise is this small a part of the step: hardly a value is changed.
 LEAST_STEPS = Fraction(1, 32)
-#: Larger supports take longer than some ten seconds: the box takes the place of the walk.
-MOST_ATOMS = 300
+#: Larger supports would take minutes: the box takes the place of the walk. So it does where scales
+#: are so many steps that rates are too small for doubles to be that precise.
+MOST_ATOMS, _LARGEST_SCALE = 300, 1e290
 #: Balls decide where doubles exceed epsilon by less than this share of it.
 _NEAR = 1e-6
 #: Errors of ln(1 + gap) from two means that are proved: 60 u relative.
@@ -60,7 +61,8 @@ def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     """Return what a walk has to show, for each adversary; nothing where boxes take its place."""
     if not all(map(_walks, scenario.rules)) or scenario.support.size > MOST_ATOMS:
         return []
-    if not scenario.support.ordered or math.isinf(next(scales(scenario.lattice, epsilon))):
+    step = scenario.lattice.step if scenario.support.ordered else Fraction(0)
+    if not step or next(scales(scenario.lattice, epsilon)) > _LARGEST_SCALE * step:
         return []
     place = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
