@@ -113,11 +113,10 @@ def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
     return tuple(found.values()), hint
 
 
-def mechanisms(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Read the texts after ``--mechanism``; options of channels alone ask for a channel."""
-    texts = _parts(given["mechanism"])
-    names = tuple(name if name == "all" else method_named(name).name for name in texts)
-    return tuple(dict.fromkeys(names)) or ("channel",) * any(given[name] for name in _OF_CHANNELS)
+def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
+    """Read the texts after ``--mechanism``: names of the registry and 'all', each once."""
+    names = (name if name == "all" else method_named(name).name for name in _parts(given))
+    return tuple(dict.fromkeys(names))
 
 
 def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
@@ -127,7 +126,9 @@ def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
         raise InputError(f"--save takes exactly one epsilon and one mechanism, but {given}")
 
 
-def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
+def resolve(
+    names: Sequence[str], scenario: Scenario, given: Mapping[str, Any]
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the mechanisms for a scenario, and why 'all' leaves out each other one."""
     for name in names:
         reason = None if name == "all" else why_not(method_named(name), scenario)
@@ -135,7 +136,8 @@ def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], 
             raise InputError(reason)
     if "all" in names:
         return applicable(scenario)
-    return tuple(names) or (default_for(scenario),), {}
+    asked = {name: given[name] for name in _OF_CHANNELS}
+    return tuple(names) or (default_for(scenario, asked),), {}
 
 
 def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
