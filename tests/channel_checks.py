@@ -18,6 +18,7 @@ from scipy.optimize import linprog
 
 from definitions import ball_corners, box_corners
 from pufferfish.mechanisms.channel import Channel
+from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -57,6 +58,19 @@ def entries(channel: Channel) -> list[Distribution]:
     """M(y|x) in fractions."""
     rows, columns = channel.rows.shape
     return [[channel.probability(x, y) for y in range(columns)] for x in range(rows)]
+
+
+def channel_of(found: Any) -> Any:
+    """Return the channel of a plan or a proposal."""
+    made = found.applied if isinstance(found, Plan) else found.mechanism
+    assert isinstance(made, Channel)
+    return made
+
+
+def claims(found: Any) -> Any:
+    """Return what a plan or a proposal says of its channel."""
+    assert found.distortion is not None
+    return found.distortion
 
 
 def worst_ratio(scenario: Scenario, channel: Channel) -> Fraction | None:

@@ -75,9 +75,14 @@ def quoted(name: str) -> str:
 
     That is where it is empty, holds a comma, a quote or a blank at its edge, or does not print.
     """
-    text = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+    text = short_name(name)
     plain = text and text == text.strip() and text.isprintable() and not set(text) & set(",'\"")
     return text if plain else repr(text)
+
+
+def short_name(name: str, longest: int = _LONGEST_NAME) -> str:
+    """Return a name, or its beginning where it is longer."""
+    return name if len(name) <= longest else f"{name[: longest - 3]}..."
 
 
 def joined(phrases: Iterable[str], limit: int = 8) -> str:

@@ -16,7 +16,7 @@ import pytest
 from flint import fmpq, fmpq_mat
 from hypothesis import given, settings
 
-from channel_checks import entries, is_private, phi, scenarios
+from channel_checks import channel_of, claims, entries, is_private, phi, scenarios
 from pufferfish import Plan, calibrate, certify
 from pufferfish.calibration import best_for as module
 from pufferfish.calibration import channel_repair, design
@@ -40,7 +40,7 @@ def scenario_of(case: Any, **region: Any) -> Scenario:
 
 
 def least_kept(found: Proposal) -> Fraction:
-    both = found.mechanism.then(found.labels)  # type: ignore[union-attr, arg-type]
+    both = channel_of(found).then(found.labels)
     return min(both.probability(x, x) for x in range(both.inputs.size))
 
 
@@ -54,9 +54,9 @@ def test_reference(case: Any) -> None:
     found = best_for(
         scenario_of(case), Fraction(case["epsilon"]), what, weights=case.get("weights")
     )
-    bound = found.distortion.bound  # type: ignore[union-attr]
+    bound = claims(found).bound
     assert -1e-9 <= float(found.cost) / case["optimum"] - 1 <= 1e-6
-    assert 1 - 3e-6 <= bound / case["optimum"] <= 1  # type: ignore[operator]
+    assert 1 - 3e-6 <= bound / case["optimum"] <= 1
     assert certify(scenario_of(case), found.mechanism, case["epsilon"]).holds
 
 
@@ -73,7 +73,7 @@ def test_census_keeps_its_labels() -> None:
     assert least_kept(more) >= Fraction(64, 100)
     noise = float(more.cost - 1) / float(free.cost - 1)
     assert 1.01 < noise < 1.02
-    assert more.distortion.gap < 1e-5 * float(more.cost)  # type: ignore[union-attr]
+    assert claims(more).gap < 1e-5 * float(more.cost)
     with pytest.raises(InputError, match=r"at most min_keep=0\.64"):
         best_for(census, Fraction(1, 10), min_keep="0.645")
 
@@ -85,7 +85,7 @@ def test_census_for_all_priors_of_a_region(epsilon: str, most: float) -> None:
     assert found.cost - 1 <= most
     assert certify(region, found.mechanism, epsilon).holds
     point = best_for(scenario_of(REFERENCE[0]), Fraction(epsilon))
-    bound = found.distortion.bound  # type: ignore[union-attr]
+    bound = claims(found).bound
     assert bound == pytest.approx(float(point.cost), rel=1e-7)
     assert "region" in found.notes[0]
 
@@ -103,7 +103,7 @@ def check(scenario: Scenario, epsilon: Fraction) -> None:
     objective = float(found.cost)
     assert objective >= 1
     assert objective == pytest.approx(phi(entries(made), mu), rel=1e-6)
-    bound = found.distortion.bound  # type: ignore[union-attr]
+    bound = claims(found).bound
     assert bound is not None
     assert scenario.has_region or objective - bound <= 1e-6 * objective
     response = np.ones((n, n)) + math.expm1(epsilon) * np.eye(n)
@@ -201,7 +201,7 @@ def test_published_numbers_average_to_the_value(support: list[Any], epsilon: str
     made = found.mechanism
     assert isinstance(made, Channel)
     assert found.labels is None
-    values, outputs = scenario.lattice.values, made.outputs.values  # type: ignore[union-attr]
+    values, outputs = scenario.lattice.values, made.outputs.values
     for x, value in enumerate(values):
         mean = sum(made.probability(x, y) * g for y, g in enumerate(outputs))
         assert abs(mean - value) <= (values[-1] - values[0]) * Fraction(1, 10**9)
@@ -216,9 +216,9 @@ def test_numbers_of_large_values_fit_64_bits(origin: int, span: int) -> None:
     prior = Prior.from_table(pa.table(rows), secret="s", public="x", missing=[])
     made = calibrate(prior, HALF, "channel", best_for="mean").channel
     assert made is not None
-    step = made.outputs.step  # type: ignore[union-attr]
+    step = made.outputs.step
     for x, value in enumerate(values):
-        mean = sum(made.probability(x, y) * g for y, g in enumerate(made.outputs.values))  # type: ignore[union-attr]
+        mean = sum(made.probability(x, y) * g for y, g in enumerate(made.outputs.values))
         assert abs(mean - value) <= max(step, Fraction(span, 10**9))
     wide = Scenario(Prior.from_counts({"a": [5, 3], "b": [2, 3]}, support=[0, 10**15]))
     with pytest.raises(InputError, match=r"a coarser step \(--step\)"):
@@ -235,7 +235,7 @@ def test_the_objective_is_exact(epsilon: str, statistics: str) -> None:
         found = best_for(
             Scenario(Prior.from_counts(counts, support=range(n))), Fraction(epsilon), statistics
         )
-        m, mu = entries(found.mechanism), found.weights  # type: ignore[arg-type]
+        m, mu = entries(channel_of(found)), found.weights
         q = [sum(w * row[y] for w, row in zip(mu, m, strict=True)) for y in range(len(m[0]))]
         j = fmpq_mat([[fmpq(*sum(a * b / c for a, b, c in zip(left, right, q, strict=True))
                             .as_integer_ratio()) for right in m] for left in m])  # fmt: skip
@@ -245,7 +245,7 @@ def test_the_objective_is_exact(epsilon: str, statistics: str) -> None:
         exact = sum((f.transpose() * j.solve(f))[k, k] for k in range(f.ncols()))
         ratio = found.cost / Fraction(int(exact.p), int(exact.q))
         assert 1 <= ratio <= 1 + Fraction(1, 10**11)
-        assert found.distortion.bound < found.cost  # type: ignore[union-attr, operator]
+        assert claims(found).bound < found.cost
 
 
 def test_both_are_nearly_best() -> None:
@@ -265,7 +265,7 @@ def test_a_ray_without_a_direction_inwards(monkeypatch: pytest.MonkeyPatch) -> N
     rows = {f"s{k}": list(p) for k, p in enumerate(sorted(set(permutations((2, 1, 1)))))}
     scenario = Scenario(Prior.from_counts(rows, support=["x", "y", "z"]))
     found = best_for(scenario, Fraction("0.41"))
-    assert is_private(scenario, found.mechanism, Fraction("0.4054651081081644"))  # type: ignore[arg-type]
+    assert is_private(scenario, channel_of(found), Fraction("0.4054651081081644"))
 
 
 @pytest.mark.parametrize("epsilon", ["1e-6", "1e-4", "20", "21", "1e6"])
@@ -274,13 +274,13 @@ def test_any_epsilon(epsilon: str) -> None:
     scenario = Scenario(Prior.from_counts(counts, support=list("wxyz")))
     found = best_for(scenario, Fraction(epsilon))
     assert certify(scenario, found.mechanism, epsilon).holds
-    bound = found.distortion.bound  # type: ignore[union-attr]
+    bound = claims(found).bound
     if float(epsilon) > 20:
         assert bound is None
         assert "epsilon 20" in found.notes[0]
-        assert found.distortion.gap == math.inf  # type: ignore[union-attr]
+        assert claims(found).gap == math.inf
     else:
-        assert float(found.cost) <= bound * (1 + 1e-3)  # type: ignore[operator]
+        assert float(found.cost) <= bound * (1 + 1e-3)
     with pytest.raises(InputError, match="at least 1e-6"):
         best_for(scenario, Fraction("9e-7"))
 
@@ -290,7 +290,7 @@ def test_values_that_nobody_has_are_published_as_themselves() -> None:
     scenario = Scenario(Prior.from_counts(counts, support=list("wxyz")), [("a", "b")])
     plan = calibrate(scenario, HALF, "channel")
     assert plan.channel is not None
-    names = plan.channel.outputs.names  # type: ignore[union-attr]
+    names = channel_of(plan).outputs.names
     for x, name in ((1, "{x}"), (3, "{z}")):
         assert plan.channel.probability(x, names.index(name)) > 1 - Fraction(1, 10**9)
 
@@ -299,7 +299,7 @@ def test_a_column_of_a_region_that_no_ray_lies_within() -> None:
     counts = {"a": [1, 21, 3, 11, 19, 16], "b": [4, 0, 0, 1, 0, 9]}
     region = Scenario(Prior.from_counts(counts, support=range(6), confidence="0.95"))
     found = best_for(region, HALF)
-    assert is_private(region, found.mechanism, HALF)  # type: ignore[arg-type]
+    assert is_private(region, channel_of(found), HALF)
 
 
 def test_three_secrets_with_regions() -> None:
@@ -308,7 +308,7 @@ def test_three_secrets_with_regions() -> None:
         prior = Prior.from_counts(counts, support=[1, 2, 3]).with_region(**rule)
         for what in ("frequencies", "mean"):
             found = best_for(Scenario(prior), HALF, what)
-            assert is_private(Scenario(prior), found.mechanism, HALF)  # type: ignore[arg-type]
+            assert is_private(Scenario(prior), channel_of(found), HALF)
     one = Prior.from_counts({"a": [7], "b": [3]}, support=[5]).with_region(confidence="0.9")
     assert best_for(Scenario(one), HALF).cost == pytest.approx(1)
 
@@ -319,7 +319,7 @@ def test_alike_priors_and_single_values_need_no_channel() -> None:
     assert plan.keep_rate == 1
     assert plan.loss == 0
     assert plan.channel is not None
-    assert plan.channel.outputs.names == ("{x}", "{y}")  # type: ignore[union-attr]
+    assert channel_of(plan).outputs.names == ("{x}", "{y}")
     alike = Scenario(Prior.from_counts({"a": [5, 5], "b": [3, 3]}, support=[1, 2]))
     assert float(best_for(alike, HALF, "both").cost) == pytest.approx(3.5, rel=1e-6)
 
@@ -331,7 +331,7 @@ def test_outputs_with_one_set_have_names_of_their_own() -> None:
     pupils = scenario_of(REFERENCE[3])
     plan = calibrate(pupils, "0.1", "channel", best_for="frequencies")
     assert plan.channel is not None
-    assert plan.channel.outputs.names == ("{*}", "{*} 2", "{*} 3")  # type: ignore[union-attr]
+    assert channel_of(plan).outputs.names == ("{*}", "{*} 2", "{*} 3")
     counts = {"a": [5, 3, 1], "b": [1, 3, 5]}
     odd = Scenario(Prior.from_counts(counts, support=["{*}", "x", "y"]))
     with pytest.raises(InputError, match=r"the level '\{\*\}' has the name of a set"):
@@ -345,7 +345,7 @@ def test_min_keep_of_many_rays_is_met_by_some_of_them(monkeypatch: pytest.Monkey
     some = best_for(census, Fraction(1, 10), min_keep="0.64")
     assert least_kept(some) >= Fraction(64, 100)
     assert exact.cost < some.cost < exact.cost * Fraction("1.1")
-    assert some.distortion.bound <= exact.cost  # type: ignore[union-attr, operator]
+    assert claims(some).bound <= exact.cost
 
 
 def test_min_keep_with_regions_and_of_many_levels() -> None:
@@ -355,7 +355,7 @@ def test_min_keep_with_regions_and_of_many_levels() -> None:
     more = best_for(region, HALF, min_keep=wanted)
     assert least_kept(more) >= wanted
     assert free.cost < more.cost < free.cost * Fraction("1.1")
-    assert is_private(region, more.mechanism, HALF)  # type: ignore[arg-type]
+    assert is_private(region, channel_of(more), HALF)
     counts = {"a": [3 + x % 7 for x in range(36)], "b": [9 - x % 5 for x in range(36)]}
     levels = Scenario(Prior.from_counts(counts, support=[f"v{x}" for x in range(36)]))
     free = best_for(levels, HALF)
@@ -382,7 +382,7 @@ def test_what_a_refusal_advises_is_accepted(seeds: Sequence[int]) -> None:
             advised = str(error).split("at most min_keep=")[1].split()[0]
             found = best_for(scenario, epsilon, min_keep=advised)
             assert least_kept(found) >= Fraction(advised)
-            assert found.distortion.bound <= found.cost  # type: ignore[union-attr, operator]
+            assert claims(found).bound <= found.cost
 
 
 def test_defaults_and_options_that_clash() -> None:
@@ -414,7 +414,7 @@ def test_defaults_and_options_that_clash() -> None:
         ({"best_for": "cdf", "unbiased": True}, "for best_for='kept' only"),
     ):
         with pytest.raises(InputError, match=message):
-            calibrate(levels, HALF, "channel", **options)  # type: ignore[arg-type]
+            calibrate(levels, HALF, "channel", **options)
     with pytest.raises(InputError, match="best_for: for the mechanism channel only"):
         calibrate(numbers, HALF, "exact", best_for="mean")
     with pytest.raises(InputError, match="min_keep is about labels"):
@@ -428,7 +428,7 @@ def test_own_statistics_of_any_size(scale: str) -> None:
         best_for(levels, HALF, [[Fraction(scale) ** k * v] for v in (1, 2, 4)]) for k in (0, 1)
     )
     assert scaled.cost == plain.cost * Fraction(scale) ** 2
-    assert scaled.mechanism.rows.tolist() == plain.mechanism.rows.tolist()  # type: ignore[union-attr]
+    assert channel_of(scaled).rows.tolist() == channel_of(plain).rows.tolist()
 
 
 # --- Mutants ------------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def test_mutant_columns_that_are_not_inside(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "narrower", lambda cone, _: cone)
     monkeypatch.setattr(channel_repair, "needed_mixture", lambda _, columns: 0 * columns[0])
     careless = best_for(census, Fraction(1, 10)).mechanism
-    assert not is_private(census, careless, Fraction(1, 10))  # type: ignore[arg-type]
+    assert not is_private(census, careless, Fraction(1, 10))
 
 
 def test_mutant_a_wrong_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:

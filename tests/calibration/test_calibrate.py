@@ -193,7 +193,7 @@ def fails(check: Callable[[], None]) -> bool:
 def test_mutant_a_scale_rounded_to_the_nearest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = some_cases()
     module = getattr(pufferfish.calibration, name)
-    nearest = lambda scale, step, _: DiscreteLaplace(float(scale), step)  # noqa: E731
+    nearest = lambda scale, step, _: DiscreteLaplace(float(scale), step)  # noqa: E731  # one line is clearer
     monkeypatch.setattr(module, "noise_up", nearest)
     assert any(fails(lambda case=case: check_definitions(case)) for case in made)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from channel_checks import entries, phi
+from channel_checks import channel_of, claims, entries, phi
 from pufferfish.calibration import design as module
 from pufferfish.calibration.best_for import best_for
 from pufferfish.calibration.channel import cone_of, exponential_below
@@ -60,8 +60,8 @@ def test_no_random_private_channel_is_better(statistics: str, seed: int) -> None
     mu = np.array([float(w) for w in found.weights])
     f = {"frequencies": np.eye(n), "mean": np.arange(n)[:, None] * 1.0,
          "cdf": np.triu(np.ones((n, n)))}[statistics]  # fmt: skip
-    best = np.array(entries(found.mechanism), dtype=float)  # type: ignore[arg-type]
-    bound = found.distortion.bound  # type: ignore[union-attr]
+    best = np.array(entries(channel_of(found)), dtype=float)
+    bound = claims(found).bound
     assert phi(best, mu, f) == pytest.approx(float(found.cost), rel=1e-6)
     e = float(np.exp(float(epsilon)))
     for trial in range(700):

@@ -138,7 +138,7 @@ def test_several_columns_at_once() -> None:
 
         def loss(factor: float, scales: list[float] = scales) -> Any:
             items = [(c, noise(s * factor)) for c, s in zip("xyz", scales, strict=True)]
-            return pf.joint_loss(scenario, [*out, *items])  # noqa: B023
+            return pf.joint_loss(scenario, [*out, *items])  # noqa: B023  # called in this round
 
         assert loss(1.0).at_most(Fraction(1, 2))
         assert not loss(1 - 1e-9).at_most(Fraction(1, 2))

@@ -19,6 +19,7 @@ from pufferfish.calibration.channel import cone_of, exponential_below
 from pufferfish.calibration.channel_task import Cone
 from pufferfish.calibration.rays import rays_of
 from pufferfish.errors import InputError
+from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 
@@ -136,7 +137,7 @@ def test_more_constraints_than_bits_of_a_number(seed: int) -> None:
     shuffled = rays_of(replace(cone, pairs=[cone.pairs[k] for k in rng.permutation(14 * 13)]))
     assert len(rays) > 64
     assert {*map(tuple, rays.round(9))} == {*map(tuple, shuffled.round(9))}
-    p = np.array([own.masses / own.total for own in cone.sets[0]], dtype=float)  # type: ignore[union-attr]
+    p = np.array([own.masses / own.total for own in cone.sets[0] if isinstance(own, Point)])
     forms = np.vstack([-np.eye(5), *(p[i] - 1.5 * p[j] for i, j in cone.pairs)])
     values = rays @ forms.T
     assert values.max() < 1e-12

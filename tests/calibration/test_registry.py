@@ -57,9 +57,12 @@ def test_the_search_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_levels_without_an_order_have_a_channel_only() -> None:
-    assert (default_for(NUMBERS), default_for(LEVELS)) == ("exact", "channel")
+    assert (default_for(NUMBERS, {}), default_for(LEVELS, {})) == ("exact", "channel")
+    assert default_for(NUMBERS, {"cost": None, "invariant": False}) == "exact"
+    assert default_for(NUMBERS, {"invariant": True}) == "channel"
+    assert default_for(NUMBERS, {"cost": 0}) == "channel"
     ordered = Prior.from_mapping({"a": {"x": 1}, "b": {"y": 1}}, order=["x", "y"])
-    assert default_for(Scenario(ordered)) == "exact"
+    assert default_for(Scenario(ordered), {}) == "exact"
     assert applicable(NUMBERS) == (tuple(REGISTRY), {})
     names, left_out = applicable(LEVELS)
     assert names == ("channel",)

@@ -161,7 +161,7 @@ def test_json_holds_the_results_of_the_library():
         "student.csv", secret="higher", public="romantic", order=["no", "yes"]
     )
     expected = [
-        pf.calibrate(prior, e, m, best_for=best_for)  # type: ignore[arg-type]
+        pf.calibrate(prior, e, m, best_for=best_for)  # type: ignore[arg-type]  # any name
         for e in ("0.1", "0.5", "1/3")
         for m, best_for in (*((m, None) for m in MECHANISMS), ("channel", "both"))
     ]

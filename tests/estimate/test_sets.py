@@ -248,8 +248,9 @@ def test_weights_stay_in_the_plan(plan: pf.Plan, tmp_path: Path) -> None:
     for wrong in ([0.5, 0.5], [0, 0, 0], [0.5, 0.6, -0.1]):
         with pytest.raises(InputError, match=r"weights|>= 0\.0"):
             edited(plan, weights=wrong)
-    for options in ({}, {"labels_only": True}):
-        spec, out = plan.spec(**options), tmp_path / "o.csv"  # type: ignore[arg-type]
+    ways: tuple[Any, ...] = ({}, {"labels_only": True})
+    for options in ways:
+        spec, out = plan.spec(**options), tmp_path / "o.csv"
         report = release_file(MANY, out, spec, force=True)
         write_record(tmp_path / "r.json", plan, report, spec, publish=True, force=True)
         read = read_record(tmp_path / "r.json")

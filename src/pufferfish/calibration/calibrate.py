@@ -128,10 +128,7 @@ def calibrate(
             raise InputError(f"epsilon includes the {spent} of noisy counts and must be above it")
     asked = {"best_for": best_for, "cost": cost, "outputs": outputs, "invariant": invariant,
              "unbiased": unbiased, "min_keep": min_keep, "weights": weights}  # fmt: skip
-    if mechanism is None:
-        of_channel = any(value is not None and value is not False for value in asked.values())
-        mechanism = "channel" if of_channel else default_for(own)
-    method = method_named(mechanism)
+    method = method_named(default_for(own, asked) if mechanism is None else mechanism)
     reason = why_not(method, own)
     if reason is not None:
         raise InputError(reason)

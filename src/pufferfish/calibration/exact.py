@@ -10,7 +10,6 @@ from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.loss.passes import LARGEST_U
 from pufferfish.loss.problem import Releases
 from pufferfish.loss.proof import prove
-from pufferfish.loss.walk import claims_of, walked
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
@@ -29,11 +28,9 @@ def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     """Return noise of the least scale with loss(theta) <= epsilon; 0 where the column meets it.
 
     The loss is the largest over all priors of a region, and over all rows of one person where
-    these are known. Under a confidence it is where the walk ends. Theory, sections 2, 5 and 6.
+    these are known. Theory, sections 2, 5 and 6. (Plans under a confidence come from a walk.)
     """
-    step, claims = scenario.lattice.step, claims_of(scenario, epsilon)
-    if claims:
-        return DiscreteLaplace(walked(claims)[0], step)
+    step = scenario.lattice.step
 
     def private(noise: DiscreteLaplace) -> bool:
         return prove(scenario, {0: (noise,)}, epsilon).holds

@@ -121,9 +121,10 @@ def method_named(name: str) -> Method:
     return REGISTRY[key]
 
 
-def default_for(scenario: Scenario) -> MechanismName:
-    """Return the name of the mechanism that is used where nothing is asked for."""
-    return "exact" if scenario.support.ordered else "channel"
+def default_for(scenario: Scenario, options: Mapping[str, Any]) -> MechanismName:
+    """Return the mechanism that is used where none is named: an option of channels asks for one."""
+    of_channel = any(value is not None and value is not False for value in options.values())
+    return "exact" if scenario.support.ordered and not of_channel else "channel"
 
 
 def why_not(method: Method, scenario: Scenario) -> str | None:

@@ -144,7 +144,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
-    (texts, hint), names = epsilons(epsilon), mechanisms(given)
+    (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if given["publishable"] is not None:
@@ -157,7 +157,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
     scenario = scenario_of(source, given)
-    found, left_out = resolve(names, scenario)
+    found, left_out = resolve(names, scenario, given)
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
     results, failed = compare(scenario, texts, wanted, "all" in names, method)

@@ -13,7 +13,7 @@ from pufferfish.cli import sentences
 from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import brief, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError, listed, short_name
 from pufferfish.estimate.estimate import LEVEL, Estimate
 from pufferfish.estimate.released import estimate_released
 from pufferfish.files import checked_target, write_whole
@@ -106,8 +106,8 @@ def estimate(
 def _cells(line: Mapping[str, Any]) -> list[str]:
     """Return a row of the table, in digits that the error allows."""
     kind, label, *numbers = line.values()
-    label = label if label is None or len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
-    name = kind if label is None else f"{'quantile' if kind == 'quantile' else 'share of'} {label}"
+    what = "quantile" if kind == "quantile" else "share of"
+    name = kind if label is None else f"{what} {short_name(label, _LONGEST)}"
     error = numbers[1]
     places = 1 - math.floor(math.log10(error)) if error else 6
     value, _, low, high = (f"{round(number, places):.12g}" for number in numbers)

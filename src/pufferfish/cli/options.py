@@ -126,11 +126,10 @@ def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
     return tuple(found.values()), hint
 
 
-def mechanisms(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Read the texts after ``--mechanism``; options of channels alone ask for a channel."""
-    texts = _parts(given["mechanism"])
-    names = tuple(name if name == "all" else method_named(name).name for name in texts)
-    return tuple(dict.fromkeys(names)) or ("channel",) * any(given[name] for name in _OF_CHANNELS)
+def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
+    """Read the texts after ``--mechanism``: names of the registry and 'all', each once."""
+    names = (name if name == "all" else method_named(name).name for name in _parts(given))
+    return tuple(dict.fromkeys(names))
 
 
 def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
@@ -149,7 +148,9 @@ def check_publishable(options: Mapping[str, Any]) -> None:
         raise InputError("--publishable needs --save FILE: the noisy counts stand there alone")
 
 
-def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
+def resolve(
+    names: Sequence[str], scenario: Scenario, given: Mapping[str, Any]
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the mechanisms for a scenario, and why 'all' leaves out each other one."""
     for name in names:
         reason = None if name == "all" else why_not(method_named(name), scenario)
@@ -157,7 +158,8 @@ def resolve(names: Sequence[str], scenario: Scenario) -> tuple[tuple[str, ...], 
             raise InputError(reason)
     if "all" in names:
         return applicable(scenario)
-    return tuple(names) or (default_for(scenario),), {}
+    asked = {name: given[name] for name in _OF_CHANNELS}
+    return tuple(names) or (default_for(scenario, asked),), {}
 
 
 def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.files import home_expanded, named_path
+from pufferfish.errors import InputError, listed
+from pufferfish.files import home_expanded, named_path, no_file
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import (
@@ -158,8 +158,7 @@ def _check_file(path: Path) -> None:
             raise InputError(f"{path} is no regular file; - reads CSV from standard input")
         path.open("rb").close()
     except FileNotFoundError:
-        beside = [p.name for p in path.parent.glob("*") if p.is_file()]
-        raise InputError(f"there is no file {path}{did_you_mean(path.name, beside, 0.8)}") from None
+        raise InputError(no_file(path)) from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
