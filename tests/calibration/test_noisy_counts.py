@@ -62,12 +62,15 @@ def test_every_cell_gets_noise_of_half_epsilon(monkeypatch: pytest.MonkeyPatch) 
     ((law, size),) = drawn
     # exp(-step / scale) is what one row more or less in a cell costs; replacing one moves two.
     assert law.step / Fraction(law.scale) == Fraction("0.15")
-    assert size == 3 * 6
+    assert size == 4 * 6, "rows of other secrets are counted as well"
     noisy = scenario.noisy
     assert noisy is not None
     assert noisy.secrets == ("a", "b", "nobody")
     expected = np.r_[counts_of(frame, 6), np.zeros((1, 6), dtype=int)] - 7
     assert np.array_equal(noisy.counts, expected)
+    others = np.bincount(frame.x[~frame.s.isin(["a", "b"])].dropna().astype(int), minlength=6) - 7
+    assert np.array_equal(noisy.others, others)
+    assert sum(others) > -42
     assert noisy.rows == 595, "the rows to release, whatever their secret"
     assert scenario.priors[0].counts.min() == 0
     assert scenario.priors[0].report is None
@@ -117,7 +120,7 @@ def test_options_of_the_command_line(tmp_path: Path) -> None:
         ([*own, *save, "--unit", "s2"], "--unit: not with --publishable"),
         ([*own, *save, "--exclude-secret", "b"], "--exclude-secret: not with --publishable"),
         ([*own, *save, "--tv-radius", ".1"], "--tv-radius: not with --publishable"),
-        ([*own[:-1], "3", *save], "must be above it"),
+        ([*own[:-1], "3", *save], "must be above the"),
         ([*own, "--epsilon", "4", *save], "exactly one epsilon"),
         ([*own[:4], "3", "0", *own[6:], *save], "--range takes LO HI"),
     ]:
@@ -155,7 +158,7 @@ def test_a_plan_from_noisy_counts_is_public(tmp_path: Path) -> None:
         loaded.with_sensitivity(scenario)
     with pytest.raises(InputError, match="no joint loss includes"):
         pf.calibrate(pf.Prior.from_table(table(), secret="s", public="x"), 3, already=[plan])
-    with pytest.raises(InputError, match="must be above it"):
+    with pytest.raises(InputError, match="must be above the"):
         pf.calibrate(scenario, 1)
     # What others are counted from would be neither paid for nor public.
     counted = pf.Prior.from_table(table(), secret="s", public="x", exclude_secrets=["other"])
@@ -206,7 +209,7 @@ def test_scales_are_those_of_the_reference(entry: Any) -> None:
     # Its grid has steps of 2 %. A bound at twice the alpha makes the scale smaller by more.
     spent, level = Fraction(entry["epsilon1"]), 1 - Fraction(entry["alpha"])
     counts = tuple(map(tuple, entry["noisy_counts"]))
-    rule = NoisyCounts(("a", "b"), counts, entry["rows"], spent, level)
+    rule = NoisyCounts(("a", "b"), counts, (0,) * len(counts[0]), entry["rows"], spent, level)
     support = make_lattice(map(Fraction, range(len(counts[0]))))
     scenario = scenario_of_noise(rule, Product((None,), (support,)), [("a", "b")])
     epsilon = spent + Fraction(entry["epsilon2"])
@@ -226,8 +229,10 @@ def test_files_of_two_tables_differ_in_their_noisy_counts() -> None:
     second = first.copy()
     second.loc[0, ["s", "x"]] = ["b" if first.s[0] != "b" else "a", 3 - first.x[0]]
     one, two = (json.loads(pf.calibrate(seeded(t), 1.4).to_json()) for t in (first, second))
-    counts = [np.array(each["noisy"].pop("counts")) for each in (one, two)]
-    assert np.abs(counts[0] - counts[1]).sum() in (1, 2)
+    cells = [
+        np.array([*each["noisy"].pop("counts"), each["noisy"].pop("others")]) for each in (one, two)
+    ]
+    assert np.abs(cells[0] - cells[1]).sum() == 2
     # The scale is computed from these.
     assert {name for name in one if one[name] != two[name]} <= {"scale"}
 
@@ -244,7 +249,8 @@ def test_nothing_else_is_printed(
     for name in ("exact", "channel"):
         for frame in tables:
             wanted = np.array([[20, 30, 10, -3], [15, 20, 15, 4]])
-            noise = (wanted - counts_of(frame, 4)).ravel()
+            others = 7 - np.bincount(frame.x[~frame.s.isin(["a", "b"])], minlength=4)
+            noise = np.r_[(wanted - counts_of(frame, 4)).ravel(), others]
             monkeypatch.setattr(DiscreteLaplace, "noise", lambda *_, noise=noise: noise)
             frame.to_csv(tmp_path / "t.csv", index=False)
             with warnings.catch_warnings():
@@ -332,7 +338,12 @@ def largest_ratio(factor: float, mechanism: Any = "exact") -> float:
     for _ in range(15):
         noisy = rng.integers([[10], [0]], [[40], [5]], (2, ATOMS))
         rule = NoisyCounts(
-            ("a", "b"), tuple(map(tuple, noisy.tolist())), 5, EPSILON1, Fraction(1, 20)
+            ("a", "b"),
+            tuple(map(tuple, noisy.tolist())),
+            (0,) * ATOMS,
+            5,
+            EPSILON1,
+            Fraction(1, 20),
         )
         scenario = scenario_of_noise(rule, Product((None,), (lattice,)), [("a", "b")])
         plan = pf.calibrate(scenario, EPSILON1 + EPSILON2, mechanism)

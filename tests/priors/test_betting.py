@@ -33,7 +33,8 @@ def test_boxes_are_those_of_the_reference(entry: Any) -> None:
     boxes = [box_of_bounds(Counted(own, entry["rows"], alpha, noise)) for own in counts]
     if noise:  # the scenario shares alpha among the cells alike
         names = tuple(map(str, range(len(counts))))
-        rule = NoisyCounts(names, tuple(counts), entry["rows"], noise, 1 - Fraction(entry["alpha"]))
+        others, level = (0,) * len(counts[0]), 1 - Fraction(entry["alpha"])
+        rule = NoisyCounts(names, tuple(counts), others, entry["rows"], noise, level)
         levels = Levels(tuple(f"x{k:02}" for k in range(len(counts[0]))))
         scenario = scenario_of_noise(rule, Product((None,), (levels,)), [names])
         assert list(scenario.sets()[0]) == boxes
@@ -73,7 +74,7 @@ def test_a_box_that_noise_left_empty_makes_no_plan() -> None:
     low = box_of_bounds(Counted((2000, 2000, -1900), 2000, Fraction(1, 100), Fraction(2)))
     assert low is None
     rule = NoisyCounts(
-        ("a", "b"), ((2000, 2000, -1900), (1, 2, 3)), 2000, Fraction(2), Fraction(9, 10)
+        ("a", "b"), ((2000, 2000, -1900), (1, 2, 3)), (0, 0, 0), 2000, Fraction(2), Fraction(9, 10)
     )
     product = Product((None,), (Levels(("x", "y", "z")),))
     scenario = scenario_of_noise(rule, product, [("a", "b")])

@@ -122,10 +122,7 @@ def calibrate(
     budget = parse_epsilon(epsilon)
     own = before.scenario.of_column(column)
     if own.noisy is not None:
-        budget -= own.noisy.epsilon1
-        if budget <= 0:
-            spent = show(own.noisy.epsilon1)
-            raise InputError(f"epsilon includes the {spent} of noisy counts and must be above it")
+        budget = own.noisy.left(budget)
     asked = {"best_for": best_for, "cost": cost, "outputs": outputs, "invariant": invariant,
              "unbiased": unbiased, "min_keep": min_keep, "weights": weights}  # fmt: skip
     method = method_named(default_for(own, asked) if mechanism is None else mechanism)
@@ -249,7 +246,7 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
         told = ("the walk reached its last scale: such noise changes hardly a value",) * last
         if scenario.noisy is not None:
             range_ = epsilon * Fraction(next(scales(scenario.lattice, epsilon)))
-            told += (_NO_TABLE,) * (least * (epsilon + scenario.noisy.epsilon1) >= range_)
+            told += (_NO_TABLE,) * (least * scenario.noisy.total(epsilon) >= range_)
         reached = Proposal(DiscreteLaplace(least, step), notes=told)
         return _plan(scenario, method.name, epsilon, reached, walk)
     noise = method.calibrate(scenario, epsilon)

@@ -73,13 +73,16 @@ def noisy_counts(
     from pufferfish.tables.count import count_table  # slow to import
 
     secrets = tuple(dict.fromkeys(name for pair in named for name in pair))
-    counted = count_table(table, rules, delimiter=delimiter, warn=False, secrets=secrets)
+    # All rows are counted: no secret is called "", so the last ones are those of any other or none.
+    every = (*secrets, "")
+    counted = count_table(table, rules, delimiter=delimiter, warn=False, secrets=every)
     # Its a is e^(-epsilon / 2) exactly: it depends on the ratio of step and scale alone.
     noise = DiscreteLaplace(2.0, spent)
     drawn = noise.noise(counted.counts.size, None if seed is None else seeded_entropy(seed))
     noisy = counted.counts + drawn.reshape(counted.counts.shape)
     rows = counted.report.rows_read - counted.report.rows_missing[0]
-    rule = NoisyCounts(secrets, tuple(map(tuple, noisy.tolist())), rows, spent, level)
+    *counts, others = map(tuple, noisy.tolist())
+    rule = NoisyCounts(secrets, tuple(counts), others, rows, spent, level)
     checked_noise(rule, named, counted.product.only)
     few = _FEW * math.sqrt(noisy.shape[1]) * noise.std / float(spent)
     lost = listed(

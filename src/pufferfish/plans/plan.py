@@ -103,7 +103,7 @@ class Plan(Guarantee):
         claims["notes"] = (*notes, *claims.get("notes", ()))
         noisy = scenario.noisy
         if noisy is not None:
-            epsilon, certificate = epsilon + noisy.epsilon1, replace(certificate, witness=None)
+            epsilon, certificate = noisy.total(epsilon), replace(certificate, witness=None)
         return cls(
             mechanism=mechanism, applied=applied, epsilon_exact=epsilon, certificate=certificate,
             support=scenario.support, unit=scenario.unit, pairs=scenario.pairs,
@@ -151,7 +151,7 @@ class Plan(Guarantee):
         loss = self.certificate.loss
         if self.noisy is None or math.isinf(loss):
             return loss
-        return min(float_up(Fraction(loss) + self.noisy.epsilon1), self.epsilon)
+        return min(float_up(self.noisy.total(Fraction(loss))), self.epsilon)
 
     @property
     def unchanged(self) -> bool:

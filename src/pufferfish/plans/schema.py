@@ -163,8 +163,9 @@ def facts_of(data: Any) -> dict[str, Any]:
     facts["certificate"] = facts["certificate"] or Certificate("none", math.inf, 0.0)
     if file.noisy is not None:
         checked_noise(file.noisy, file.pairs, support)
-        if facts["epsilon_exact"] <= file.noisy.epsilon1 or file.regions or file.unit is not None:
-            raise InputError("its epsilon must be above that of its noisy counts, without regions")
+        file.noisy.left(facts["epsilon_exact"])
+        if file.regions or file.unit is not None:
+            raise InputError("noisy counts go with neither regions nor a unit")
         facts |= {"regions": (file.noisy,), "digest": "", "from_rows": False}
     for derived in ("notice", "format", "scale", "channel", "loss", "noisy"):
         del facts[derived]

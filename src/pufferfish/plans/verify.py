@@ -163,7 +163,7 @@ def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) ->
 def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
     applied, epsilon = promise.applied, promise.epsilon_exact
     if promise.noisy is not None:
-        epsilon -= promise.noisy.epsilon1
+        epsilon = promise.noisy.left(epsilon)
     limit, certificate = show(epsilon), prove(scenario, {0: (applied,)}, epsilon)
     what = (
         f"at scale {applied.scale!r}" if isinstance(applied, DiscreteLaplace) else "of the channel"

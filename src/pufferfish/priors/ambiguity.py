@@ -50,12 +50,26 @@ class NoisyCounts:
 
     secrets: tuple[str, ...]  # those of the pairs, declared
     counts: tuple[tuple[int, ...], ...]  # by secret and atom; noise makes some negative
-    rows: int  # to be released, whatever their secret: a release shows how many
+    others: tuple[int, ...]  # by atom, of all other rows: used by estimates alone
+    rows: int  # that were counted, whatever their secret: a release shows how many
     epsilon1: Fraction  # a row moves two counts by 1; their noise has a = e^(-epsilon1 / 2)
     level: Fraction  # 1 - alpha, for the walk or the box
+    held_out: bool = False  # whether these rows are not released, but others from the same law
 
     def __str__(self) -> str:
         return f"counts with noise (epsilon {show(self.epsilon1)}, {self.rows} rows)"
+
+    def total(self, own: Fraction) -> Fraction:
+        """Return what counts and release cost together: a row is in both, or in one of them."""
+        return max(own, self.epsilon1) if self.held_out else own + self.epsilon1
+
+    def left(self, total: Fraction) -> Fraction:
+        """Return what of an epsilon is left for the release."""
+        own = total if self.held_out else total - self.epsilon1
+        if own <= 0 or self.total(own) > total:
+            spent = show(self.epsilon1)
+            raise InputError(f"epsilon {show(total)} must be above the {spent} of noisy counts")
+        return own
 
     def belief(self, secret: str, shares: int = 1) -> "Counted":
         """Return the counts of a secret, for bounds that fail with a chance alpha / 2 / shares."""

@@ -30,9 +30,10 @@ def scenario_of_noise(
 def checked_noise(rule: NoisyCounts, pairs: Iterable[Pair], support: Support) -> None:
     """Refuse noisy counts that are not those of these pairs and values, or out of range."""
     secrets = sorted({secret for pair in pairs for secret in pair})
-    if sorted(rule.secrets) != secrets or [*map(len, rule.counts)] != [support.size] * len(secrets):
+    every = [*rule.counts, rule.others]
+    if sorted(rule.secrets) != secrets or [*map(len, every)] != [support.size] * (len(secrets) + 1):
         raise InputError("noisy counts must be of each secret in the pairs, and of each value")
-    if not 0 <= rule.rows < _MOST or max(abs(n) for own in rule.counts for n in own) > _MOST:
+    if not 0 <= rule.rows < _MOST or max(abs(n) for own in every for n in own) > _MOST:
         raise InputError("noisy counts, and the number of rows, must be below 2**62")
     if not 0 < rule.epsilon1 <= _MOST_EPSILON:
         raise InputError(f"noisy counts need an epsilon above 0, and at most {_MOST_EPSILON}")

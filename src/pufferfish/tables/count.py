@@ -50,7 +50,7 @@ def count_table(
     """Return the counts of a table under some rules; warnings are given with ``warn`` only.
 
     Declared ``secrets`` are counted and no others, none of which needs a row: whether they have
-    any shows in the counts alone.
+    any shows in the counts alone. One called "" has the rows of any other secret, or of none.
 
     The axis of a column is the support of all its values, also of those in rows that are set aside
     for another reason: they are released like the others.
@@ -108,7 +108,7 @@ def _place(found: Found, column: Column, decimal: str) -> Coding:
     if unseen:
         found.notes.append(
             f"{counted(len(unseen), 'declared value')} of {found.name!r} in no row, of probability "
-            f"0 but part of the support: {listed(map(coding.support.name, unseen))}"
+            f"0 but part of the support: {joined(unseen, text=lambda k: quoted(name(k)))}"
         )
     found.atoms = placed.atoms[found.places]
     return coding
@@ -130,7 +130,8 @@ def _secrets(
     if not secrets:
         raise InputError(f"no secret of {secret.table.name} is left in column {rules.secret!r}")
     where = {name: k for k, name in enumerate(secrets)}
-    who = np.array([where.get(text, -1) for text in secret.texts], dtype=np.int64)[secret.places]
+    rest = where.get("", -1)
+    who = np.array([where.get(text, rest) for text in secret.texts], dtype=np.int64)[secret.places]
     texts = np.array(secret.texts, dtype=object)[secret.places]
     reasons: list[tuple[Reason, str, Any]] = [
         *(("no public value", found.name, found.atoms < 0) for found in public),
