@@ -6,24 +6,26 @@ from itertools import groupby
 
 import click
 
-from pufferfish.cli.options import options
+from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.errors import CheckFailed
 from pufferfish.numbers import rounded_up, show
-from pufferfish.paper.figure import BINS, FigureOne, figure_one
+from pufferfish.paper.figure import BINS, Claim, FigureOne, figure_one
 from pufferfish.paper.table import Cell, Reproduction
 from pufferfish.paper.table import reproduce as reproduce_table
 
-_OPTIONS = """
+_OPTIONS = f"""
 --format table|json  Form of what is printed on standard output.
 --diabetes FILE  Pima Indians Diabetes table (columns Glucose and Age): also compute the first
     figure.
-"""
+--figures DIR  Draw the paper's figures that show results into this folder, as SVG (extra plots);
+    the first one needs --diabetes.
+{FORCE}"""
 
 
 @click.command()
 @options(_OPTIONS)
-def reproduce(format: str, diabetes: str | None) -> None:
+def reproduce(format: str, diabetes: str | None, figures: str | None, force: bool) -> None:
     """Compute all 150 cells of the paper's table, and the mechanisms that it does not have.
 
     Each printed value stands beside the computed scale. The package carries the counts behind the
@@ -32,19 +34,28 @@ def reproduce(format: str, diabetes: str | None) -> None:
     \b
     Examples:
       pufferfish reproduce
-      pufferfish reproduce --diabetes diabetes.csv
+      pufferfish reproduce --diabetes diabetes.csv --figures figures
     """  # noqa: D301  # \b keeps click from wrapping the examples
     # The file is read first: it is what can be wrong.
     figure = None if diabetes is None else figure_one(diabetes)
-    found = reproduce_table()
+    found, drawn = reproduce_table(), {}
+    if figures is not None:
+        from pufferfish.paper.drawings import draw  # slow to import, and needs an extra
+
+        drawn = draw(figures, found, figure, force=force)
     if format == "json":
-        print_json(vars(found) | ({} if figure is None else {"figure_one": figure}))
+        more = {"figure_one": figure} if figure else {}
+        print_json(vars(found) | more | ({"figures": drawn} if drawn else {}))
     else:
         _print(found)
         if figure is not None:
             print_lines(["", *_figure_lines(figure)])
-    claims = () if figure is None else figure.claims
-    failed = [f"a claim of the figure fails: {c.found}" for c in claims if not c.holds]
+        for path, claims in drawn.items():
+            print_lines(["", f"{path}:", *map(_claim_line, claims)])
+    claims = (*(figure.claims if figure else ()), *(c for own in drawn.values() for c in own))
+    failed = [
+        f"a claim of the figure fails: {c.found}" for c in dict.fromkeys(claims) if not c.holds
+    ]
     if failed:
         raise CheckFailed("; ".join(failed))
 
@@ -96,5 +107,9 @@ def _figure_lines(figure: FigureOne) -> list[str]:
         f"wasserstein scale {rounded_up(figure.strict.scale)}, relaxed scale "
         f"{rounded_up(figure.relaxed.scale)}; the sides given x' and x "
         f"need {rounded_up(figure.side_columns)} and {rounded_up(figure.side_rows)}",
-        *(f"{'holds' if c.holds else 'FAILS'}: {c.text} ({c.found})" for c in figure.claims),
+        *map(_claim_line, figure.claims),
     ]
+
+
+def _claim_line(claim: Claim) -> str:
+    return f"{'holds' if claim.holds else 'FAILS'}: {claim.text} ({claim.found})"

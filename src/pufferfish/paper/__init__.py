@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's numbers: its five ``blocks``, its ``table`` of results, and its first ``figure``."""
+"""The paper's numbers: its five ``blocks``, its ``table`` of results, and its first ``figure``.
+
+``drawings`` draws them, with the claims of the captions.
+"""
 
 from pufferfish.paper.blocks import Block, block, blocks, epsilons, write_table
 from pufferfish.paper.figure import FigureOne, figure_one

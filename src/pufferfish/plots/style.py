@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One style for all plots: readable in grey, on light and on dark ground, and with any names.
+
+Series differ in line, mark and hatch, not in colour alone. Each colour has a contrast of at least
+3 to 1 with white and with near black. Text and axes have one ink, which :func:`svg` leaves to the
+page. Names of levels are text, whatever is in them, and never mathematics or markup.
+"""
+
+import contextlib
+import io
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pufferfish.errors import InputError, short_name
+from pufferfish.support import Support
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+except ImportError as error:  # pragma: no cover  # the tests have it
+    raise InputError("plots need matplotlib: pip install 'pufferfish-privacy[plots]'") from error
+
+COLOURS = ("#2f7ebc", "#c8641b", "#2b8a5f", "#9a5fc0", "#8a7418", "#c2527e")
+LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+MARKS = ("o", "s", "^", "D", "v", "P")
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo")
+#: No ink of any plot is the same by chance, so that it can be replaced.
+INK = "#2a2b2c"
+_RC: dict[str, Any] = {
+    "text.parse_math": False, "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK,
+    "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.titlesize": "medium", "axes.titlelocation": "left", "figure.facecolor": "none",
+    "axes.facecolor": "none", "savefig.facecolor": "none", "legend.frameon": False,
+    "hatch.linewidth": 0.6, "font.family": "sans-serif", "svg.fonttype": "none",
+    "svg.hashsalt": "pufferfish", "figure.constrained_layout.use": True, "axes.grid": False,
+    "axes.unicode_minus": True,
+}  # fmt: skip
+#: Characters of a name on an axis, and ticks that fit.
+_LONGEST, _MOST_TICKS = 16, 24
+#: Height of a label beside a line, as a share of that of the axes.
+_LINE = 0.075
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """Return the context in which figures are made and written."""
+    with rc_context(_RC), warnings.catch_warnings():
+        # The page may have the letters that the font for measuring has not.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
+
+
+def new(title: str, panels: int = 1, width: float = 6.4, height: float = 3.6) -> tuple[Any, Any]:
+    """Return a figure with some panels in a row, and these panels."""
+    figure = Figure(figsize=(width, height))
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    axes[0].set_title(title)
+    return figure, axes if panels > 1 else axes[0]
+
+
+def named(name: str) -> str:
+    """Return a name as it is drawn: short, and without characters that do not show."""
+    shown = (c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in name[:400])
+    return short_name("".join(shown), _LONGEST)
+
+
+def name_ticks(axis: Any, names: Sequence[str]) -> None:
+    """Put names at 0, 1, 2, ... of an axis; of many only some are written."""
+    each = -(-len(names) // _MOST_TICKS)
+    places = range(0, len(names), each)
+    shown = [named(names[k]) for k in places]
+    axis.set_ticks(places, shown)
+    if axis.axis_name == "x" and sum(map(len, shown)) > 60:
+        axis.set_tick_params(labelrotation=90)
+
+
+def names_of(support: Support) -> list[str]:
+    """Return the names of all values."""
+    return [support.name(k) for k in range(support.size)]
+
+
+def legend(figure: Any, axes: Any, **options: Any) -> None:
+    """Put the legend of some axes below them, where it hides nothing."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=3, **options)
+
+
+def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Write (y, text, colour) at the right of the axes, beside where the lines end.
+
+    Lines that end in one place have one label; labels that would cover each other are moved apart.
+    The limits of the axes must be set.
+    """
+    # From the data to shares of the height.
+    height = axes.transLimits.transform(axes.transScale.transform([(1, y) for y, *_ in ends]))[:, 1]
+    labels: dict[float, tuple[str, str]] = {}
+    for (_, text, colour), place in zip(ends, height.round(2).tolist(), strict=True):
+        before, first = labels.get(place, ("", colour))
+        labels[place] = f"{before}, {text}" if before else text, first
+    lowest = -1.0
+    for place in sorted(labels):
+        text, colour = labels[place]
+        lowest = max(place, lowest + _LINE)
+        axes.annotate(text, (1.01, lowest), xycoords="axes fraction", color=colour, va="center")
+
+
+def svg(figure: Any, description: str, prefix: str = "plot") -> str:
+    """Return a figure as an SVG element of a page, whose ink it takes for text and axes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    description : str
+        What a reader who does not see it is told.
+    prefix : str
+        Of all identifiers in it, one for each figure of a page.
+    """
+    file = io.StringIO()
+    with style():
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :].replace(INK, "currentColor")
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
+    label = description.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
