@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 import pufferfish as pf
 from cli_runner import COMMAND, check_refused, rows, run, write
 from pufferfish.cli import output
-from pufferfish.cli.output import at_most, jsonable
+from pufferfish.cli.output import jsonable
 from pufferfish.numbers import rounded_up
+from pufferfish.report.digits import at_most
 
 MECHANISMS = ("l1", "wasserstein", "relaxed", "one-sided", "exact", "channel")
 

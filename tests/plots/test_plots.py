@@ -216,8 +216,9 @@ def test_hostile_names_are_text(levels: pf.Prior) -> None:
 
 
 def test_figures_ask_nothing_of_the_network_and_take_the_ink_of_the_page(hours: pf.Prior) -> None:
-    for figure in (plots.transport(hours), plots.belief(pf.calibrate(hours, 1))):
-        source = plots.svg(figure, "a figure", "p7")
+    plan = pf.calibrate(hours, 1)
+    for drawn in (lambda: plots.transport(hours), lambda: plots.belief(plan)):
+        source = plots.svg(drawn(), "a figure", "p7")
         addresses = set(re.findall(r"https?://[^\s\"<]+", source))
         assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
         assert style.INK not in source
@@ -227,7 +228,7 @@ def test_figures_ask_nothing_of_the_network_and_take_the_ink_of_the_page(hours: 
         assert all(name.startswith("p7-") for name in ids)
         used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', source))
         assert used <= set(ids)
-        assert source == plots.svg(figure, "a figure", "p7"), "the same bytes each time"
+        assert source == plots.svg(drawn(), "a figure", "p7"), "the same bytes each time"
 
 
 def test_series_differ_in_more_than_colour(hours: pf.Prior) -> None:

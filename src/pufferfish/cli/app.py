@@ -22,6 +22,7 @@ _COMMANDS = {
     "release": "Write the released table.",
     "verify": "Recompute the loss of a saved plan.",
     "estimate": "Estimate the original numbers from a released table.",
+    "report": "Write a report that explains a plan.",
     "ledger": "Account for all releases of a dataset.",
     "reproduce": "Compute the paper's table again.",
 }

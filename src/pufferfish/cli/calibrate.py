@@ -15,7 +15,7 @@ from pufferfish.calibration.calibrate import calibrate as calibrate_alone
 from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.registry import NOISE, REGISTRY
 from pufferfish.calibration.wasserstein import wasserstein
-from pufferfish.cli import process, sentences
+from pufferfish.cli import process
 from pufferfish.cli.options import (
     DELIMITER,
     FORCE,
@@ -33,12 +33,14 @@ from pufferfish.cli.options import (
 )
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
-from pufferfish.cli.results import Result, print_results
+from pufferfish.cli.results import print_results
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.files import checked_target
 from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
+from pufferfish.report import sentences
+from pufferfish.report.results import Result
 from pufferfish.support import Levels
 from pufferfish.tables.source import open_table
 

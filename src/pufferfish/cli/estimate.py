@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from pufferfish.cli import sentences
 from pufferfish.cli.options import FORCE, options
-from pufferfish.cli.output import brief, print_csv, print_json, print_lines, print_table
+from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, listed, short_name
 from pufferfish.estimate.estimate import LEVEL, Estimate
@@ -20,6 +19,8 @@ from pufferfish.files import checked_target, write_whole
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import read_record
 from pufferfish.release.postprocess import Postprocess
+from pufferfish.report import sentences
+from pufferfish.report.digits import brief
 
 #: Figures, and characters of a level, that are printed for people; JSON and CSV hold them all.
 _MOST_LINES, _LONGEST = 40, 30

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pufferfish.cli.options import CLAMP, DELIMITER, options
-from pufferfish.cli.output import at_most, print_json, print_lines, print_table
+from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import CheckFailed, counted, joined, quoted
 from pufferfish.files import home_expanded
@@ -21,6 +21,7 @@ from pufferfish.ledger.store import NOTICE
 from pufferfish.ledger.verify import Difference
 from pufferfish.numbers import float_down, float_up, show_short
 from pufferfish.plans.plan import Plan
+from pufferfish.report.digits import at_most
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
 

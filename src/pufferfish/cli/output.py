@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes to standard output: tables for people, strict JSON and CSV for programs.
-
-Digits are printed on the side that promises less: what is lost goes up, what is kept goes down.
-"""
+"""What goes to standard output: tables for people, strict JSON and CSV for programs."""
 
 import contextlib
 import csv
@@ -20,7 +17,7 @@ import click
 
 from pufferfish.cli.process import one_line, shown
 from pufferfish.errors import InputError
-from pufferfish.numbers import float_up, rounded_up, show
+from pufferfish.numbers import show
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -84,29 +81,6 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [jsonable(item) for item in value]
     return value
-
-
-def at_most(value: float | Fraction, limit: Fraction) -> str:
-    """Return a number rounded up; one within a limit is never shown above it.
-
-    The double nearest to the limit stands for the limit.
-    """
-    text = rounded_up(float_up(value) if isinstance(value, Fraction) else value, 8)
-    within = value <= limit or value == float(limit)
-    return show(limit) if within and Fraction(text) > limit else text
-
-
-def brief(value: float | None, digits: int = 3) -> str:
-    """Return a number to the nearest with so many digits."""
-    return "-" if value is None else f"{float(f'{value:.{digits}g}'):g}"
-
-
-def share(value: float | None) -> str:
-    """Return a share in per cent with one decimal, cut off: none but a whole one is 100 %."""
-    value = value or 0.0
-    if value == 1:
-        return "100 %"
-    return ">99.9 %" if value >= 0.999 else f"{math.floor(1000 * value + 1e-9) / 10:.1f} %"
 
 
 def _stdout() -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pufferfish.cli import process, sentences
+from pufferfish.cli import process
 from pufferfish.cli.ledger import price_words
 from pufferfish.cli.options import CLAMP, DELIMITER, FORCE, options
 from pufferfish.cli.output import after, print_lines
@@ -17,6 +17,7 @@ from pufferfish.ledger.ledger import Ledger
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import write_record
 from pufferfish.release.pipeline import Prepared
+from pufferfish.report import sentences
 from pufferfish.tables.source import open_table
 
 _OPTIONS = f"""

@@ -3,12 +3,13 @@
 
 import click
 
-from pufferfish.cli import process, sentences
+from pufferfish.cli import process
 from pufferfish.cli.options import DELIMITER, PRIOR, options
 from pufferfish.cli.output import print_lines
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_counts, scenario_of_priors, scenario_of_table
+from pufferfish.report import sentences
 
 _OTHER = "--other-prior  Judge the plan under a prior that is not the one it was computed from.\n"
 

@@ -227,6 +227,16 @@ class Expected:
         return self.noise / self.spread if self.spread else (math.inf if self.noise else 0.0)
 
 
+def solver_of(
+    support: Support, mechanism: DiscreteLaplace | Channel, weights: Sequence[float] = ()
+) -> LeastSquares:
+    """Return the equations of estimates from a mechanism; noise is cut where it tells no more."""
+    if isinstance(mechanism, Channel):
+        return LeastSquares(mechanism.matrix, weights)
+    atoms = lattice_of(support).index
+    return LeastSquares(_noise_matrix(_cuts(atoms.tolist()), atoms, mechanism), weights)
+
+
 def expected_errors(
     support: Support, mechanism: DiscreteLaplace | Channel, frequencies: FloatArray, rows: int,
     labels: Channel | None = None, weights: Sequence[float] = (),
@@ -249,12 +259,7 @@ def expected_errors(
         noise = math.sqrt(shown.mse(np.rint(p * 2**40).astype(int).tolist()))
     found: list[float | None] = [None]
     if rows and support.size <= _MOST_REFINED:
-        if isinstance(mechanism, Channel):
-            matrix = mechanism.matrix
-        else:
-            atoms = lattice_of(support).index
-            matrix = _noise_matrix(_cuts(atoms.tolist()), atoms, mechanism)
-        solve = LeastSquares(matrix, weights)
+        solve = solver_of(support, mechanism, weights)
         found = [solve.error(each, rows, p) for each in functionals]
     share, cdf, exact = (*found, None, None)[:3]
     return Expected(float(p.max()), spread, noise, mean if exact is None else exact, share, cdf)

@@ -81,8 +81,8 @@ def write_record(
             "statement": f"No certificate is claimed: {why_not}." if why_not else certified,
         },
         "promise": _PROMISE.format("person" if plan.unit else "row") if promised else None,
-        "assumptions": _assumptions(plan, publish) if promised else [],
-        "not_covered": _not_covered(plan, spec),
+        "assumptions": assumptions(plan, publish) if promised else [],
+        "not_covered": not_covered(plan, spec),
     }
     if checked_flag(publish, "publish"):
         told: dict[str, Any] = {"support": schema.support_file(plan.support)}
@@ -161,7 +161,7 @@ def _why_no_certificate(plan: Plan, report: ReleaseReport, spec: ReleaseSpec) ->
     return None
 
 
-def _assumptions(plan: Plan, published: bool) -> list[str]:
+def assumptions(plan: Plan, published: bool) -> list[str]:
     """Return under which assumptions the promise holds, regions first."""
     said = [
         f"The prior need not be exact: the promise holds for {_described(rule, plan)}, as long as "
@@ -203,7 +203,7 @@ def _described(rule: Rule, plan: Plan) -> str:
     return f"{around} (Clopper-Pearson intervals that hold together {sure})"
 
 
-def _not_covered(plan: Plan, spec: ReleaseSpec) -> list[str]:
+def not_covered(plan: Plan, spec: ReleaseSpec) -> list[str]:
     """Return what the promise does not cover."""
     missing_is_covered = plan.coding is not None and plan.coding.missing_as_level
     cases = (

@@ -17,7 +17,7 @@ from pufferfish.priors.scenario import Scenario, as_scenario
 
 _POINTS = 60
 #: Scales on both sides of that of the plan.
-_BELOW, _ABOVE = 8.0, 4.0
+_BELOW, _ABOVE = 8.0, 3.0
 BELIEFS = (0.01, 0.1, 0.5, 0.9)
 
 
@@ -88,7 +88,7 @@ def loss(scenario: Scenario | Prior, plan: Plan) -> Any:
     step = float(known.lattice.step)
     width = step * int(known.lattice.index[-1])
     middle = plan.scale or max(width, step) / 8
-    scales = np.geomspace(middle / _BELOW, middle * _ABOVE, _POINTS).tolist()
+    scales = np.linspace(middle / _BELOW, middle * _ABOVE, _POINTS).tolist()
     losses = [privacy_loss(known, scale) for scale in scales]
     own = plan.epsilon_exact if plan.noisy is None else plan.noisy.left(plan.epsilon_exact)
     with style.style():
@@ -98,8 +98,7 @@ def loss(scenario: Scenario | Prior, plan: Plan) -> Any:
         axes.plot([plan.scale], [float(own)], "o", color=style.INK)
         text = f"the plan: scale {plan.scale:.4g}"
         axes.annotate(text, (plan.scale, float(own)), (6, 6), textcoords="offset points")
-        axes.set_xscale("log" if plan.scale else "linear")
-        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlim(0, scales[-1])
         axes.set_ylim(0, max(3 * float(own), min(losses)))
         ends = [(losses[-1], "loss under\nthe prior", style.COLOURS[0]),
                 (float(own), f"epsilon {show_short(own)}", style.COLOURS[1])]  # fmt: skip

@@ -36,7 +36,7 @@ _RC: dict[str, Any] = {
     "axes.facecolor": "none", "savefig.facecolor": "none", "legend.frameon": False,
     "hatch.linewidth": 0.6, "font.family": "sans-serif", "svg.fonttype": "none",
     "svg.hashsalt": "pufferfish", "figure.constrained_layout.use": True, "axes.grid": False,
-    "axes.unicode_minus": True,
+    "axes.unicode_minus": True, "font.size": 9.0,
 }  # fmt: skip
 #: Characters of a name on an axis, and ticks that fit.
 _LONGEST, _MOST_TICKS = 16, 24
@@ -53,7 +53,7 @@ def style() -> Iterator[None]:
         yield
 
 
-def new(title: str, panels: int = 1, width: float = 6.4, height: float = 3.6) -> tuple[Any, Any]:
+def new(title: str, panels: int = 1, width: float = 4.8, height: float = 3.2) -> tuple[Any, Any]:
     """Return a figure with some panels in a row, and these panels."""
     figure = Figure(figsize=(width, height))
     axes = figure.subplots(1, panels, squeeze=False)[0]
@@ -63,8 +63,15 @@ def new(title: str, panels: int = 1, width: float = 6.4, height: float = 3.6) ->
 
 def named(name: str) -> str:
     """Return a name as it is drawn: short, and without characters that do not show."""
-    shown = (c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in name[:400])
-    return short_name("".join(shown), _LONGEST)
+    return short_name(visible(name[:400]), _LONGEST)
+
+
+def visible(text: Any) -> Any:
+    """Return text with an escape for each character that does not show; lines stay lines."""
+    if type(text) is not str:
+        return text
+    hidden = (c != "\n" and unicodedata.category(c)[0] == "C" for c in text)
+    return "".join(f"\\u{ord(c):04x}" if h else c for c, h in zip(text, hidden, strict=True))
 
 
 def name_ticks(axis: Any, names: Sequence[str]) -> None:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pufferfish.cli.output import at_most, brief, share
-from pufferfish.cli.results import Result
 from pufferfish.errors import counted, joined, listed, listed_pairs, quoted
 from pufferfish.estimate.matrix import LeastSquares
 from pufferfish.loss.certificate import Certificate
@@ -19,6 +17,8 @@ from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Rule, TVBall
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.spec import ReleaseReport
+from pufferfish.report.digits import at_most, brief, share
+from pufferfish.report.results import Result
 from pufferfish.support import Levels, Support
 from pufferfish.tables.rules import TableReport
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pufferfish report``: one HTML file that explains a plan."""
+
+import click
+
+from pufferfish.cli import process
+from pufferfish.cli.options import DELIMITER, FORCE, PRIOR, options
+from pufferfish.cli.process import Messages
+from pufferfish.errors import InputError
+from pufferfish.files import checked_target
+from pufferfish.plans.plan import Plan
+from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
+
+_OPTIONS = f"""
+-o --output FILE.html (required)  The file to write.
+--public  Write a report that may be published: it holds nothing that was computed from rows, but of
+    a plan from noisy counts (calibrate --publishable) everything.
+{PRIOR}{DELIMITER}{FORCE}"""
+
+
+@click.command()
+@click.argument("plan")
+@click.argument("table", required=False)
+@options(_OPTIONS)
+@click.pass_obj
+def report(
+    messages: Messages, /, plan: str, table: str | None, output: str, public: bool,
+    prior: tuple[str, ...], delimiter: str | None, force: bool,
+) -> None:  # fmt: skip
+    """Write a report of PLAN: what is hidden from whom, what is left, and how it was proved.
+
+    The report is one HTML file that opens without a network. It is private, and needs the TABLE or
+    prior that the plan was computed from, which is verified again; a public one takes none.
+
+    \b
+    Examples:
+      pufferfish report plan.json student.csv -o report.html
+      pufferfish report plan.json --public -o public.html
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    from pufferfish.report.page import write_report  # slow to import, and needs an extra
+
+    if not output.lower().endswith((".html", ".htm")):
+        raise InputError(f"cannot write {output}: a report is HTML, and its name ends in .html")
+    checked_target(output, force, [plan, table, *prior])
+    loaded = Plan.load(plan)
+    alone = public or loaded.noisy is not None
+    if alone and (table or prior):
+        raise InputError("a public report is of PLAN alone: leave out TABLE and --prior")
+    if not alone and (table is None) == (not prior):
+        raise InputError(
+            "report needs the prior: a TABLE or --prior FILE, and not both; or --public"
+        )
+    scenario = None
+    if not alone and table is None:
+        scenario = scenario_of_priors(loaded, prior)
+    elif table is not None:
+        scenario = scenario_of_table(loaded, table, delimiter=delimiter)
+    process.check()
+    source = table or "TABLE"
+    write_report(output, loaded, scenario, public=public, source=source, force=force)
+    kind = "public" if alone else "private"
+    messages.note(f"the report is saved as {output}; it is {kind}")

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command, and the Python, that make a plan again."""
+
+import shlex
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pufferfish.numbers import show
+from pufferfish.plans.plan import Plan
+from pufferfish.priors.ambiguity import Confidence, TVBall
+from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support
+
+#: Longer lists of values stand in Python as they are, and in a command only if a range names them.
+_MOST_NAMED = 200
+
+
+def command(plan: Plan, table: str | None = "TABLE") -> str:
+    """Return the command that makes a plan again; without a table, from a prior file.
+
+    Parameters
+    ----------
+    plan : Plan
+    table : str or None
+        How the table is called.
+    """
+    words = ["pufferfish", "calibrate", *(["--prior", "PRIOR"] if table is None else [table])]
+    for name, value in {**_reading(plan, table), **_asked(plan)}.items():
+        option = "--" + name.replace("_", "-")
+        for each in value if isinstance(value, list) else [value]:
+            if each is True:
+                words.append(option)
+            else:
+                words += [option, *(each if isinstance(each, tuple) else [str(each)])]
+    return shlex.join([*words, "--save", "plan.json"])
+
+
+def program(plan: Plan, table: str | None = "TABLE") -> str:
+    """Return the Python that makes a plan again, as :func:`command` does."""
+    given, asked = _reading(plan, table), _asked(plan)
+    pairs, counted = given.pop("pair"), given.pop("publishable", None)
+    given.pop("range", None)
+    exclude = given.pop("exclude_secret", None)
+    if isinstance(plan.support, Levels):
+        given |= {n: list(plan.support.names) for n in ("order", "levels") if n in given}
+    elif table is not None:
+        given |= _support(plan.support)
+    if exclude is not None:
+        given["exclude_secrets"] = exclude
+    epsilon, mechanism = asked.pop("epsilon"), asked.pop("mechanism")
+    made = _call("pf.calibrate", _Code("scenario"), epsilon, mechanism, **asked)
+    lines = ["import pufferfish as pf", ""]
+    if counted is not None:
+        lines.append("scenario = " + _call("pf.noisy_counts", table, counted, pairs=pairs, **given))
+    else:
+        read = _call("pf.Prior.from_table", table, **given)
+        if table is None:
+            lines.append("from pufferfish.priors.prior_file import read_prior_file")
+            read = "read_prior_file(PRIOR)[0]"
+            read += _call(".with_region", **given) if given else ""
+        lines.append("prior = " + read)
+        lines.append("scenario = " + _call("pf.Scenario", _Code("prior"), pairs=pairs))
+    return "\n".join([*lines, "plan = " + made])
+
+
+def _support(support: Lattice) -> dict[str, Any]:
+    """Return the values as an argument, where a few words say them."""
+    first, last, step = support.values[0], support.values[-1], support.step
+    if _in_a_row(support) and first.denominator == step.denominator == 1:
+        each = f", {step}" * (step != 1)
+        return {"support": _Code(f"range({first}, {last + 1}{each})")}
+    if support.size > _MOST_NAMED:
+        return {}
+    return {"support": [show(value) for value in support.values]}
+
+
+class _Code(str):
+    """Text that is Python and no string."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _call(function: str, *given: Any, **named: Any) -> str:
+    parts = [*map(repr, given), *(f"{name}={value!r}" for name, value in named.items())]
+    return f"{function}({', '.join(parts)})"
+
+
+def _reading(plan: Plan, table: str | None) -> dict[str, Any]:
+    """Return the options that say how a table is read, and which secrets are hidden."""
+    coding, found = plan.coding, {}
+    if table is not None and coding is not None:
+        found = {
+            "secret": plan.secret, "public": coding.column,
+            **_values(plan.support, coding.rounds),
+            "missing": sorted({*coding.missing, *plan.secret_missing}),
+            "missing_as_level": coding.missing_as_level, "decimal": coding.decimal,
+            "exclude_secret": list(plan.exclude_secrets), "unit": plan.unit,
+        }  # fmt: skip
+        if coding.decimal == ".":
+            del found["decimal"]
+    for rule in plan.regions:
+        if isinstance(rule, Confidence):
+            found["confidence"] = show(rule.level)
+        elif isinstance(rule, TVBall):
+            found["tv_radius"] = show(rule.radius)
+    if plan.noisy is not None:
+        found |= {"publishable": show(plan.noisy.epsilon1), "confidence": show(plan.noisy.level)}
+    found["pair"] = [tuple(pair) for pair in plan.pairs]
+    return {name: value for name, value in found.items() if value not in (None, False, [], ())}
+
+
+def _values(support: Support, rounds: bool) -> dict[str, Any]:
+    """Return the options that declare values, as far as they can be declared on a command line."""
+    if isinstance(support, Levels):
+        names = [name for name in support.names if support.ordered or name != MISSING_LEVEL]
+        if len(names) > _MOST_NAMED:
+            return {}
+        return {"order" if support.ordered else "levels": ",".join(map(_quoted, names))}
+    found: dict[str, Any] = {"step": show(support.step)} if rounds else {}
+    if _in_a_row(support) and (rounds or support.step == 1):
+        found["range"] = [(support.name(0), support.name(support.size - 1))]
+    return found
+
+
+def _in_a_row(support: Lattice) -> bool:
+    return support.size > 1 and bool((np.diff(support.index) == 1).all())
+
+
+def _quoted(name: str) -> str:
+    """Return a level as it stands in a list of them."""
+    plain = not any(c in name for c in ',"') and name == name.strip()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def _asked(plan: Plan) -> dict[str, Any]:
+    """Return epsilon, the mechanism, and what was asked of a channel."""
+    found: dict[str, Any] = {"epsilon": show(plan.epsilon_exact), "mechanism": plan.mechanism}
+    if plan.distortion is None or plan.channel is None:
+        return found
+    name = plan.distortion.cost_name
+    if plan.objective is not None:
+        found["best_for"] = "FILE" if name == "own statistics" else name
+    else:
+        found |= {"best_for": "kept", "cost": "FILE" if name == "own" else name}
+    for condition in plan.distortion.conditions:
+        key, _, value = condition.partition(" ")
+        found[key] = value or True
+    inputs, outputs = plan.channel.inputs, plan.channel.outputs
+    if plan.objective is None and "unbiased" not in found and isinstance(outputs, Lattice):
+        step = inputs.step if isinstance(inputs, Lattice) else Fraction(1)
+        if outputs.size != inputs.size:
+            found["outputs"] = f"fine:{int(step / outputs.step) - 1}"
+    return found

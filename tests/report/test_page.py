@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report: it holds what it should and nothing else, as text, and asks for nothing."""
+
+import os
+import re
+import stat
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import pufferfish as pf
+from cli_runner import run
+from pufferfish.errors import CheckFailed, InputError, SeededWarning
+from pufferfish.report.page import page, write_report
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</svg>",
+    "x" * 10_000,
+    "\u202eabc",
+    "=cmd",
+    "$x^2$",
+    "&amp;",
+]
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Reader(HTMLParser):
+    """Checks that elements are closed in order, and collects texts, identifiers and addresses."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.words: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(source)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("src", "href", "xlink:href", "action", "data"):
+                self.addresses.append(value)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def checked(source: str) -> Reader:
+    """Return what a report holds, after the checks that every report must pass."""
+    found = Reader(source)
+    assert len(found.ids) == len(set(found.ids))
+    assert all(a.startswith(("#", "data:image/png;base64,")) for a in found.addresses)
+    assert "script" not in found.tags
+    assert "http" not in source.replace("http-equiv", "").replace("http://www.w3.org/", "")
+    assert source.startswith("<!DOCTYPE html>")
+    assert '<html lang="en">' in source
+    assert source.count("<h1") == 1
+    for svg in re.findall(r"<svg.*?</svg>", source, flags=re.DOTALL):
+        assert ET.fromstring(svg).get("aria-label")
+    return found
+
+
+@pytest.fixture(scope="module")
+def prior() -> pf.Prior:
+    frame = pd.DataFrame({"s": ["a", "b"] * 150, "x": [0, 1, 2, 3, 3, 2] * 50})
+    return pf.Prior.from_table(frame, secret="s", public="x")
+
+
+def test_what_a_report_says(prior: pf.Prior) -> None:
+    plan = pf.calibrate(prior, "0.5")
+    words = " ".join(checked(page(plan, prior, source="my.csv")).words)
+    for text in (
+        "PRIVATE.", "x", "(s: a, b)", "1.65 times", "epsilon 0.5", "Proved: the loss is within",
+        "if these 300 rows are all there is", f"{plan.scale:.10g}"[:8], "37.8 %", "62.2 %",
+        "pufferfish calibrate my.csv --secret s --public x", "pf.Prior.from_table('my.csv'",
+        "Keep the plan with the table", "ball arithmetic", "numpy", "mean",
+    ):  # fmt: skip
+        assert text in words, text
+
+
+@pytest.mark.parametrize("options", [{"confidence": "0.9"}, {"tv_radius": "0.1"}, {}])
+def test_reports_of_all_kinds(options: dict[str, str]) -> None:
+    counts = {"a": [5, 9, 2], "b": [7, 3, 3], "c": [6, 6, 6]}
+    for support in (range(3), ["x", "y", "z"]):
+        known = pf.Prior.from_counts(counts, support=support, **options)
+        for given in ({}, {"best_for": "frequencies"}, {"best_for": "kept"}):
+            plan = pf.calibrate(known, 1, **given)
+            checked(page(plan, known))
+            checked(page(plan, public=True))
+
+
+def test_hostile_names_are_text() -> None:
+    frame = pd.DataFrame({"<b>s": ["a<i>", "b&"] * 70, "</p>": HOSTILE * 20})
+    known = pf.Prior.from_table(frame, secret="<b>s", public="</p>")
+    plan = pf.calibrate(known, 1)
+    source = page(plan, known, source="<u>.csv")
+    assert "<script" not in source
+    assert "\u202e" not in source
+    assert not checked(source).tags & {"b", "i", "u"}
+
+
+def test_a_public_report_depends_on_no_row(prior: pf.Prior) -> None:
+    rows = {"s": ["a", "b"] * 150, "x": [0, 1, 2, 3, 3, 2] * 50}
+    other = pd.DataFrame(rows)
+    other.loc[0, "x"] = 2
+    second = pf.Prior.from_table(other, secret="s", public="x")
+    plans = [pf.calibrate(known, "0.5") for known in (prior, second)]
+    assert plans[0].scale != plans[1].scale
+    sources = [page(plan, public=True) for plan in plans]
+    assert sources[0] == sources[1]
+    assert "PUBLIC." in sources[0]
+    assert not any(str(plan.scale)[:6] in sources[0] for plan in plans)
+    with pytest.raises(InputError, match="of the plan alone"):
+        page(plans[0], prior, public=True)
+    with pytest.raises(InputError, match="needs the TABLE or prior"):
+        page(plans[0])
+
+
+def test_a_plan_from_noisy_counts_is_reported_whole() -> None:
+    frame = pd.DataFrame({"s": ["a", "b"] * 1500, "x": [0, 1, 2, 3, 3, 2] * 500})
+    with pytest.warns(SeededWarning):
+        known = pf.noisy_counts(
+            frame, 1, secret="s", public="x", pairs=[("a", "b")], support=range(4), seed=1
+        )
+    plan = pf.calibrate(known, 2)
+    found = checked(page(plan, public=True))
+    words = " ".join(found.words)
+    for text in ("PUBLIC.", f"{plan.scale:.6g}"[:5], "--publishable 1", "--range 0 3", "verify"):
+        assert text in words, text
+    assert page(plan) == page(plan, public=True)
+
+
+def test_a_report_is_of_a_plan_that_holds(prior: pf.Prior) -> None:
+    plan = pf.calibrate(prior, "0.5")
+    other = pf.Prior.from_counts({"a": [9, 1, 1, 1], "b": [1, 1, 1, 9]}, support=range(4))
+    with pytest.raises(CheckFailed):
+        page(plan, other)
+
+
+def test_files(prior: pf.Prior, tmp_path: Path) -> None:
+    plan = pf.calibrate(prior, "0.5")
+    write_report(tmp_path / "r.html", plan, prior)
+    assert stat.S_IMODE(os.stat(tmp_path / "r.html").st_mode) == 0o600
+    write_report(tmp_path / "p.html", plan, public=True)
+    assert stat.S_IMODE(os.stat(tmp_path / "p.html").st_mode) & 0o044
+    with pytest.raises(InputError, match="exists"):
+        write_report(tmp_path / "p.html", plan, public=True)
+
+
+def test_by_the_command_line(tmp_path: Path) -> None:
+    table, plan, out = (str(tmp_path / name) for name in ("t.csv", "p.json", "r.html"))
+    pd.DataFrame({"s": ["a", "b"] * 150, "x": [0, 1, 2, 3, 3, 2] * 50}).to_csv(table, index=False)
+    made = run("calibrate", table, "--secret", "s", "--public", "x", "--epsilon", 1, "--save", plan)
+    assert made.status == 0
+    assert run("report", plan, table, "-o", out).err.endswith("it is private\n")
+    checked(Path(out).read_text())
+    for words, message in (
+        ((table, "-o", out), "exists"),
+        (("-o", out, "--force"), "a TABLE or --prior FILE"),
+        ((table, "-o", out, "--force", "--public"), "of PLAN alone"),
+        ((table, "-o", str(tmp_path / "r.txt")), "its name ends in .html"),
+    ):
+        done = run("report", plan, *words)
+        assert done.status == 2
+        assert message in done.err
+    done = run("report", plan, "--public", "-o", out, "--force")
+    assert done.err.endswith("it is public\n")
