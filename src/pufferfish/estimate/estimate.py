@@ -20,6 +20,7 @@ from pufferfish.errors import InputError, listed
 from pufferfish.estimate.bins import offered_bins, read_bins
 from pufferfish.estimate.matrix import LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.notebooks import html_table
 from pufferfish.numbers import FloatArray, Number, checked_flag, parse_number, show
 from pufferfish.support import Lattice, Support, lattice_of
 
@@ -108,6 +109,14 @@ class Estimate:
         named = {"mean": self.mean, "variance": self.variance, **self.frequencies}
         parts = [f"{name} {figure}" for name, figure in named.items() if figure is not None]
         return f"Estimate({self.rows} rows: {listed(parts)})"
+
+    def _repr_html_(self) -> str:
+        headers = ["", "estimate", "standard error", "95 % from", "to"]
+        rows = (
+            [" ".join(filter(None, (row["kind"], row["label"]))), *list(row.values())[2:]]
+            for row in self.to_dicts()
+        )
+        return html_table(f"Estimates from {self.rows} rows", headers, rows)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each figure, mean and variance first.

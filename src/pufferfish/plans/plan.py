@@ -14,6 +14,7 @@ from pufferfish.files import PRIVATE, PUBLIC, parse_strict, read_strict, write_j
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.notebooks import html_table
 from pufferfish.numbers import Number, float_up, parse_number, rounded_up, show
 from pufferfish.plans import schema
 from pufferfish.plans.distortion import OBJECTIVES, Distortion
@@ -177,6 +178,19 @@ class Plan(Guarantee):
             f"  loss at most {loss} ({state})\n"
             f"  pairs {listed_pairs(self.pairs)}>"
         )
+
+    def _repr_html_(self) -> str:
+        proved = "proved" if self.certificate.holds else "not proved"
+        size = ["scale of the noise", self.scale]
+        if self.channel is not None:
+            size = ["values kept", f"{100 * (self.keep_rate or 0):.4g} %"]
+        column = None if self.coding is None else self.coding.column
+        rows = [
+            ["mechanism", self.mechanism], ["epsilon", show(self.epsilon_exact)], size,
+            ["loss at most", f"{self.loss:.6g} ({proved})"], ["column", column],
+            ["pairs", listed_pairs(self.pairs)],
+        ]  # fmt: skip
+        return html_table("Plan", ["", "this plan"], rows)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the plan as JSON, readable by its owner only (mode 0600).

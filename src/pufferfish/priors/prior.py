@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
+from pufferfish.notebooks import html_table
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Number
 from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, region_rule
 from pufferfish.priors.given import read_counts, read_mapping
@@ -82,6 +83,12 @@ class Prior:
             f"<Prior of {counted(len(self.secrets), 'secret')}: {listed(self.secrets)}\n"
             f"  on {self.product!r}\n  from {source}{known}>"
         )
+
+    def _repr_html_(self) -> str:
+        names = ["value", *self.secrets]
+        shares = zip(*self.probabilities.tolist(), strict=True)
+        rows = ([self.product.name(k), *row] for k, row in enumerate(shares))
+        return html_table("P(X|S): share of each value, by secret", names, rows)
 
     @property
     def support(self) -> Support:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables for notebooks: what ``_repr_html_`` of priors, plans and estimates returns."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import islice
+
+#: Rows that are shown, and characters of a cell.
+_MOST, _LONGEST = 40, 60
+
+
+def html_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table as HTML; the first cell of a row is its head, and cells are text.
+
+    Parameters
+    ----------
+    title : str
+    headers : sequence of str
+    rows : iterable of sequences
+        The first 40 are shown.
+    """
+    shown = list(islice(rows, _MOST + 1))
+    more = f"<caption>{escape(title)}</caption>"
+    heads = "".join(f'<th scope="col">{_cell(head)}</th>' for head in headers)
+    lines = [
+        f'<tr><th scope="row">{_cell(row[0])}</th>'
+        + "".join(f"<td>{_cell(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in shown[:_MOST]
+    ]
+    if len(shown) > _MOST:
+        lines.append(f'<tr><th scope="row">...</th>{"<td></td>" * (len(headers) - 1)}</tr>')
+    return f"<table>{more}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = "-" if value is None else str(value)
+    return escape(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")
