@@ -53,6 +53,29 @@ def test_a_given_step_rounds_to_the_nearest_multiple_ties_to_even() -> None:
     assert make_lattice(values, Fraction(1)).values == (0, 2)
 
 
+@given(
+    st.sampled_from([0, 2**53, 2**61, -(2**62), 2**63 - 41, 40 - 2**63]),
+    st.lists(st.integers(-40, 40), min_size=1, max_size=20),
+    st.sampled_from([None, "1", "1/2", "3", "7/3", "1/4611686018427387904", "9223372036854775807"]),
+)
+def test_arrays_of_integers_and_fractions_make_the_lattice_of_the_definition(
+    base: int, gaps: list[int], step_text: str | None
+) -> None:
+    """In 64 bits or, where these might overflow, as Python integers."""
+    step, values = Fraction(step_text or 1), [base + gap for gap in gaps]
+    units = sorted({round(value / step) for value in values})
+    given_step = step if step_text else None
+    for numbers in (np.array(values, dtype=np.int64), list(map(Fraction, values))):
+        if units[-1] - units[0] > 2**53:
+            with pytest.raises(InputError, match=re.escape("more than 2**53 steps")):
+                make_lattice(numbers, given_step)
+            continue
+        lattice = make_lattice(numbers, given_step)
+        assert (lattice.step, lattice.origin) == (step, units[0])
+        assert lattice.index.tolist() == [unit - units[0] for unit in units]
+        assert lattice.index.dtype == np.int64
+
+
 @pytest.mark.parametrize(
     "values", [[0, Fraction(1, 10**9), 10**9], [0, Fraction(1, 3**40), Fraction(1, 7)]]
 )

@@ -7,8 +7,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -94,6 +94,15 @@ def parse_number(value: object, what: str) -> Fraction:
             f"{what} must be a number such as 0.5, 1e-3 or 1/3, but {value!r} was given"
         )
     return parsed
+
+
+def parse_numbers(values: Iterable[object], what: str) -> list[Fraction] | IntArray:
+    """Return the exact values of many numbers, in 64 bits where all are integers that fit."""
+    items = list(values)
+    if {*map(type, items)} <= {int, np.int64}:
+        with suppress(OverflowError):
+            return np.array(items, dtype=np.int64)
+    return [parse_number(item, what) for item in items]
 
 
 def _rational(value: Rational, what: str) -> Fraction:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
-from pufferfish.numbers import IntArray, show, show_short, text_of
+from pufferfish.numbers import INT64_SAFE, IntArray, show, show_short, text_of
 
 #: The level that stands for a missing value (``missing_as_level``).
 MISSING_LEVEL = "(missing)"
@@ -198,37 +198,45 @@ def lattice_of(support: Support, what: str = "noise, unlike the mechanism channe
     return Lattice(Fraction(1), 0, np.arange(support.size, dtype=np.int64))
 
 
-def nearest_unit(numerator: int, denominator: int) -> int:
+def nearest_unit(numerator: Any, denominator: Any) -> Any:
     """Return the integer nearest to ``numerator / denominator`` (ties to the even one).
 
     This is ``round`` of a fraction, without making one: what is calibrated is what is released.
+    Both are integers, or arrays of them.
     """
-    down, rest = divmod(numerator, denominator)
-    return down + (2 * rest > denominator or (2 * rest == denominator and down % 2 == 1))
+    down = numerator // denominator
+    rest = numerator - down * denominator
+    return down + ((2 * rest > denominator) | (2 * rest == denominator) & (down % 2 == 1))
 
 
-def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> Lattice:
+def make_lattice(values: Iterable[Fraction] | IntArray, step: Fraction | None = None) -> Lattice:
     """Return the lattice that holds the values, rounded to ``step`` where one is given.
 
     Without a step it is the largest number that divides 1 and every value.
     """
-    distinct = list(values)
-    if not distinct:
+    tops, bottoms = values, np.ones(1, dtype=np.int64)
+    if not isinstance(tops, np.ndarray):
+        parts = [(value.numerator, value.denominator) for value in tops]
+        tops, bottoms = np.array(parts, dtype=object).reshape(-1, 2).T
+    if not tops.size:
         raise InputError("the support is empty: no usable public value was given")
     if step is not None and step <= 0:
         raise InputError(f"the step of the lattice must be above 0, but {show(step)} was given")
-    if step is None:
-        step = Fraction(1, math.lcm(*{value.denominator for value in distinct}))
+    step = step or Fraction(1, math.lcm(*set(bottoms.tolist())))
     up, down = step.denominator, step.numerator
-    units = sorted({nearest_unit(v.numerator * up, v.denominator * down) for v in distinct})
-    origin, cells = units[0], units[-1] - units[0]
+    # In 64 bits where nothing can overflow, else as Python integers.
+    most = max(int(tops.max()), -int(tops.min()), 1) * up + int(bottoms.max()) * down
+    kind = np.int64 if most < INT64_SAFE else object
+    units = np.sort(nearest_unit(tops.astype(kind) * up, bottoms.astype(kind) * down))
+    units = units[np.diff(units, prepend=units[0] - 1) > 0]  # np.unique is slow
+    origin, cells = int(units[0]), int(units[-1]) - int(units[0])
     if cells > MAX_CELLS:
-        ends = " to ".join(show_short(step * unit) for unit in (origin, units[-1]))
+        ends = " to ".join(show_short(step * unit) for unit in (origin, origin + cells))
         raise InputError(
             f"from {ends} there are more than 2**53 steps of {show_short(step)}; give a coarser "
             "step (--step), to which values are rounded"
         )
-    return Lattice(step, origin, np.array([unit - origin for unit in units], dtype=np.int64))
+    return Lattice(step, origin, (units - origin).astype(np.int64))
 
 
 def read_order(order: object) -> Order:

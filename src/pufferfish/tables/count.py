@@ -104,13 +104,14 @@ def _place(found: Found, column: Column, decimal: str) -> Coding:
             f"the support that was given lacks {len(lost)} of the distinct values of "
             f"{found.what}, the first of them in {found.first_row(lost)}"
         )
-    unseen = np.setdiff1d(np.arange(coding.support.size), placed.atoms).tolist()
+    found.atoms = placed.atoms[found.places]
+    seen = np.bincount(placed.atoms + 1, minlength=coding.support.size + 1)[1:]  # -1: no atom
+    unseen = np.flatnonzero(seen == 0).tolist()
     if unseen:
         found.notes.append(
             f"{counted(len(unseen), 'declared value')} of {found.name!r} in no row, of probability "
-            f"0 but part of the support: {joined(unseen, text=lambda k: quoted(name(k)))}"
+            f"0 but part of the support: {listed(unseen, name=coding.support.name)}"
         )
-    found.atoms = placed.atoms[found.places]
     return coding
 
 

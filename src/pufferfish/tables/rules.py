@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
-from pufferfish.numbers import IntArray, checked_flag, parse_number, show, text_of
+from pufferfish.numbers import IntArray, checked_flag, parse_number, parse_numbers, show, text_of
 from pufferfish.support import (
     MISSING_LEVEL,
     Lattice,
@@ -196,8 +196,7 @@ def _column(
         raise InputError(f"the support must be a list of numbers, but {support!r} was given")
     if stated is not None:
         raise InputError("a support is for numbers, but order or levels make the column levels")
-    values = {parse_number(value, "a value of the support") for value in support}
-    lattice = make_lattice(values, step)
+    lattice = make_lattice(parse_numbers(support, "a value of the support"), step)
     return Column(name, lattice, missing, step, order, as_level)
 
 
