@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.release.decimals import rounded, to_doubles
-from pufferfish.release.postprocess import Postprocess, check_releasable
+from pufferfish.release.postprocess import Postprocess, check_releasable, rounded, to_doubles
 from pufferfish.release.sinks import released_text
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Levels, make_lattice
