@@ -25,7 +25,7 @@ from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted,
 from pufferfish.ledger import records
 from pufferfish.ledger.records import Dataset, ReleaseRecord
 from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.composition import Other, compose, incomplete_rows, worst_sum
+from pufferfish.loss.composition import Composition, Term, incomplete_rows, worst_sum
 from pufferfish.loss.proof import prove
 from pufferfish.loss.worst_case import rank
 from pufferfish.plans.plan import Plan
@@ -66,9 +66,9 @@ class Release:
         return cls(plan, plan.coding, record.own)
 
     @property
-    def worst(self) -> Other:
+    def worst(self) -> Term:
         """The release as one that counts with its worst case."""
-        return Other(self.coding.column, self.plan.applied, self.plan.support)
+        return Term(self.coding.column, self.plan.applied, self.plan.support)
 
 
 class Counted:
@@ -134,7 +134,7 @@ def bound_of(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, 
             if proof.method == "walk" and proof.holds:
                 bound = LossBound(plan.epsilon_exact, Fraction(0), method="walk", within=(column,))
                 return bound, 0, rows
-        return compose(single, {0: [releases[0].plan.applied]}), 0, rows
+        return Composition(single, {0: [releases[0].plan.applied]}).bound(), 0, rows
     if (
         rows == 1
         and all(release.own and not release.plan.regions for release in releases)
@@ -163,7 +163,8 @@ def _joint(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, in
         return worst_of(releases), 0
     known = {at: [own.plan.applied for own in columns[name]] for at, name in enumerate(names)}
     others = [release.worst for release in releases if release.coding.column not in names]
-    bounds, incomplete = [compose(scenario, known, others)], incomplete_rows(prior)
+    bounds = [Composition(scenario, known, others).bound()]
+    incomplete = incomplete_rows(prior)
     if incomplete:  # such a row lacks at least the value of one of these columns
         bounds += [worst_of(r for r in releases if r.coding.column != name) for name in names]
     return max(bounds, key=_rank), incomplete
