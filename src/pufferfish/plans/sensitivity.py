@@ -9,7 +9,7 @@ from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.proof import loss_bound, prove
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.priors.ambiguity import Confidence, Rule, TVBall
+from pufferfish.priors.ambiguity import Confidence, TVBall
 from pufferfish.priors.scenario import Scenario
 
 #: The confidence of ``loss_at_95``.
@@ -48,7 +48,8 @@ def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) 
     work = scenario.cells * (mechanism.outputs.size if isinstance(mechanism, Channel) else 1)
     loss_at_95 = None
     if all(prior.from_rows for prior in scenario.priors) and work <= _MOST_FOR_LOSS:
-        loss_at_95 = loss_bound(_within(scenario, CONFIDENCE), {0: (mechanism,)}).value
+        sampled = scenario.with_rules([CONFIDENCE] * len(scenario.priors))
+        loss_at_95 = loss_bound(sampled, {0: (mechanism,)}).value
     if work > _MOST_FOR_RADIUS:
         return Sensitivity(loss_at_95, None, None)
     radii = [robustness_radius(scenario, mechanism, limit) for limit in (epsilon, 2 * epsilon)]
@@ -63,7 +64,7 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
     """
 
     def within(radius: float) -> Scenario:
-        return _within(scenario, TVBall(Fraction(radius)))
+        return scenario.with_rules([TVBall(Fraction(radius))] * len(scenario.priors))
 
     def loss(radius: float) -> float:
         return RateLoss(within(radius), {}, {0: (mechanism,)}).worst(1.0)[0]
@@ -80,7 +81,3 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
         low, high = (middle, high) if loss(math.exp2(middle)) <= limit else (low, middle)
     radius = math.exp2(low - _NEAR)
     return radius if low > _LEAST and holds(radius) else 0.0
-
-
-def _within(scenario: Scenario, rule: Rule) -> Scenario:
-    return scenario.with_rules([rule] * len(scenario.priors))

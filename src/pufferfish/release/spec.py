@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypedDict
 
-from pufferfish.errors import InputError, PufferfishError, did_you_mean
+from pufferfish.errors import InputError, did_you_mean
 from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, float_up, parse_number, parse_text, show
@@ -147,13 +147,6 @@ class ReleaseReport:
     seeded: bool = False
     unchanged: bool = False
     set_column: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.rows_read != self.rows_released + self.set_aside:
-            raise PufferfishError(
-                f"rows were lost in {self.source}: {self.rows_read} read, {self.rows_released} "
-                f"released, {self.set_aside} set aside; please report this"
-            )
 
 
 def _checked_bounds(bounds: Any, support: Support) -> tuple[Fraction, Fraction]:

@@ -224,8 +224,7 @@ def _open_json(path: Path, packed: bool) -> FileTable:
 def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
     """Return the rows of a small query about a file."""
     with _query(path, f"SELECT {what} FROM {scan}") as relation:
-        rows: list[Any] = relation.fetchall()
-        return rows
+        return list(relation.fetchall())
 
 
 @contextmanager
