@@ -118,13 +118,12 @@ class Prior:
 
     def row(self, secret: str) -> int:
         """Return the row of a secret, or raise an InputError that names a near match."""
-        try:
-            return self._rows[secret]
-        except KeyError:
+        if secret not in self._rows:
             raise InputError(
                 f"there is no secret {secret!r}{did_you_mean(secret, self.secrets)}; "
                 f"the secrets are {listed(self.secrets)}"
-            ) from None
+            )
+        return self._rows[secret]
 
     def marginal(self, column: str | None) -> "Prior":
         """Return the prior of one column, summed over all others.

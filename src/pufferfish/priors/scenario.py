@@ -214,19 +214,12 @@ class Scenario:
         return sorted(range(len(keys)), key=keys.__getitem__)
 
     def sets(self) -> tuple[tuple[AmbiguitySet, ...], ...]:
-        """Return what each adversary holds possible under each protected secret.
+        """Return what each adversary holds possible under each protected secret (theory, 5).
 
-        Returns
-        -------
-        tuple of tuples of Point or Region
-            By adversary, then by protected secret, over the whole support.
-
-        Notes
-        -----
-        Theory, section 5. The level of each Clopper-Pearson interval is 1 - alpha / cells, and
-        cells counts every atom of every protected secret, for all adversaries whose prior was
-        counted: together they hold with the stated confidence. Of noisy counts each end of an
-        interval is a betting bound of its own.
+        The level of each Clopper-Pearson interval is 1 - alpha / cells, and cells counts every atom
+        of every protected secret, for all adversaries whose prior was counted: together they hold
+        with the stated confidence. Of noisy counts each end of an interval is a betting bound of
+        its own.
         """
         boxes = sum(isinstance(prior.rule, Confidence) for prior in self.priors)
         cells = self.product.size * len(self.protected) * boxes

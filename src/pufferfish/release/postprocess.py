@@ -33,6 +33,8 @@ _EXACT_DOUBLE = 2**53
 class Postprocess:
     """Draws for the atoms of a spec, and turns the draws into what is published.
 
+    Options or results that no table could be released with are refused.
+
     ``mechanism`` is the one in force: noise with its scale raised to ``min_scale``, or the channel.
     ``step`` and ``bounds`` are of the released numbers, in steps. ``levels`` are those that are
     published, by a channel or where ``round`` and bounds inside the codes turn codes back. Where
@@ -150,11 +152,6 @@ def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) ->
     """Apply an exact, slow function once to every distinct value."""
     distinct, place = np.unique(units, return_inverse=True)
     return np.array([function(u) for u in distinct.tolist()], dtype=dtype)[place]
-
-
-def check_releasable(spec: ReleaseSpec) -> None:
-    """Refuse options or results that no table could be released with."""
-    Postprocess(spec)
 
 
 def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:
