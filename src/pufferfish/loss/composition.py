@@ -144,7 +144,14 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
     scenario = as_scenario(scenario)
     if isinstance(items, str) or hasattr(items, "applied") or not isinstance(items, Iterable):
         raise InputError("a list of plans, or of (column, mechanism), is needed")
-    _warn_of_incomplete_rows(scenario)
+    lost = max(map(incomplete_rows, scenario.priors))
+    if lost:
+        warn_user(
+            f"{counted(lost, 'row')} of the table without a value in one of the columns: the "
+            "joint loss is that of the other rows, and says nothing of these; count missing values "
+            "as a level (missing_as_level), or leave these rows out before anything is released",
+            OutsidePromiseWarning,
+        )
     columns = list(scenario.product.columns)
     releases: dict[int, tuple[Mechanism, ...]] = {}
     others, rows = [], set[int]()
@@ -277,15 +284,3 @@ def incomplete_rows(prior: Prior) -> int:
     every = zip(report.rules.columns, report.rows_missing, strict=True)
     each = {0 if column.missing_as_level else rows for column, rows in every}
     return 0 if each == {lacking} else lacking
-
-
-def _warn_of_incomplete_rows(scenario: Scenario) -> None:
-    """Warn of rows without a value in one of several columns: the joint loss is not theirs."""
-    lost = max(map(incomplete_rows, scenario.priors))
-    if lost:
-        warn_user(
-            f"{counted(lost, 'row')} of the table without a value in one of the columns: the "
-            "joint loss is that of the other rows, and says nothing of these; count missing values "
-            "as a level (missing_as_level), or leave these rows out before anything is released",
-            OutsidePromiseWarning,
-        )

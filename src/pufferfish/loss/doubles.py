@@ -105,17 +105,20 @@ class _Part:
         """Return the rates as doubles."""
         return [float(min(base + factor * Fraction(u), _LARGE)) for base, factor in self.rates]
 
-    def worst(self, u: float) -> tuple[float, Where]:
-        """Return the loss and its witness."""
+    def worst(self, u: float, bits: int) -> tuple[float, Where]:
+        """Return the loss and its witness, by balls if these have bits."""
+        if bits:
+            ball, where = enclose(self.at_rate(u), bits)
+            return (float(ball.log().mid()) if ball.is_finite() else math.inf), where
         rates, found, comparisons = self.in_steps(u), [], self.problem.comparisons
         if self.plain is not None:
             for start, piece in self.plain.pieces(rates[0]):
                 for sides in comparisons:
                     ratio, where = largest(piece, piece, sides, np.divide)
                     found.append((math.log(ratio), where._replace(cell=start + where.cell)))
-            first = max(found, key=itemgetter(0))
-            if first[0] <= _LARGE_LOSS:
-                return first
+            worst = max(found, key=itemgetter(0))
+            if worst[0] <= _LARGE_LOSS:
+                return worst
         each = range(len(self.problem.secrets))
         tops = np.stack([self._logs(k, 0, rates) for k in each])
         bottoms = tops
@@ -236,7 +239,7 @@ class RateLoss:
         found: list[tuple[float, Attained | None]] = []
         for number, part in enumerate(self._parts):
             with np.errstate(all="ignore"):
-                value, where = _in_balls(part.at_rate(u), self.bits) if self.bits else part.worst(u)
+                value, where = part.worst(u, self.bits)
             found.append((value, Attained(number, where)))
         return max(found, key=itemgetter(0), default=(0.0, None))
 
@@ -281,9 +284,3 @@ class RateLoss:
             other._parts = list(parts)
             found.append(other)
         return found
-
-
-def _in_balls(problem: Problem, bits: int) -> tuple[float, Where]:
-    """Return the loss of a problem and its witness, by balls."""
-    ratio, where = enclose(problem, bits)
-    return (float(ratio.log().mid()) if ratio.is_finite() else math.inf), where
