@@ -98,8 +98,8 @@ def share_of_bad_plans(tables: int, alpha: Fraction, noisy: bool, mutant: bool =
                 beliefs = tuple(replace(own, alpha=Fraction(len(own.bets))) for own in beliefs)
             claim = Claim(beliefs, ((0, 1),), lattice, epsilon)
             # Passing there is necessary; only then the whole walk is made.
-            passes = _Test(claim).bound(first) <= epsilon
-            bad += passes and (mutant or walk([claim]).scale <= first)
+            passes = _Test(claim).holds(first)
+            bad += passes and (mutant or walk([claim]) <= first)
             done += 1
     return bad / done
 

@@ -11,16 +11,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
-from flint import arb, fmpq
 
 from pufferfish.loss.betting import Wealth, rescaled
-from pufferfish.loss.betting_balls import log_ratio_bound
 from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.rounding import UNIT
-from pufferfish.numbers import FloatArray, IntArray, float_up, precision
+from pufferfish.numbers import FloatArray, IntArray, float_up
 from pufferfish.priors.ambiguity import Confidence, Counted, NoisyCounts, Rule
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -33,11 +30,8 @@ LEAST_STEPS = Fraction(1, 32)
 #: Larger supports would take minutes: the box takes the place of the walk. So it does where scales
 #: are so many steps that rates are too small for doubles to be that precise.
 MOST_ATOMS, _LARGEST_SCALE = 300, 1e290
-#: Balls decide where doubles exceed epsilon by less than this share of it.
-_NEAR = 1e-6
-#: Errors of ln(1 + gap) from two means that are proved: 60 u relative.
+#: Errors of ln(1 + gap) from two means that are proved: 60 u relative; and of epsilon in doubles.
 _ERROR = 100 * UNIT
-_BITS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +42,6 @@ class Claim:
     pairs: tuple[tuple[int, int], ...]
     lattice: Lattice
     epsilon: Fraction
-
-
-class Walked(NamedTuple):
-    """Where a walk ended: the number of steps, and the scale."""
-
-    steps: int
-    scale: float
 
 
 def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
@@ -96,10 +83,10 @@ def walked(claims: Sequence[Claim], scale: float | None = None) -> tuple[float, 
     A scale is private where the walk reaches it or a smaller one of the grid.
     """
     epsilon, found = claims[0].epsilon, walk(claims, until=scale or 0.0)
-    holds = scale is None or found.scale <= scale
+    holds = scale is None or found <= scale
     # Epsilon is what it promises: a bound at a scale that the rows chose would not hold as surely.
     loss = float(epsilon) if holds else math.inf
-    return found.scale, Certificate("walk", loss, 0.0, epsilon, holds, decided=True)
+    return found, Certificate("walk", loss, 0.0, epsilon, holds, decided=True)
 
 
 def scales(lattice: Lattice, epsilon: Fraction, ratio: Fraction = RATIO) -> Iterator[float]:
@@ -111,19 +98,19 @@ def scales(lattice: Lattice, epsilon: Fraction, ratio: Fraction = RATIO) -> Iter
         yield float_up(scale)
 
 
-def walk(claims: Sequence[Claim], ratio: Fraction = RATIO, until: float = 0.0) -> Walked:
+def walk(claims: Sequence[Claim], ratio: Fraction = RATIO, until: float = 0.0) -> float:
     """Walk down until a test fails for some adversary, or to the first scale not above ``until``.
 
     All claims are about one lattice and one epsilon.
     """
     lattice, epsilon = claims[0].lattice, claims[0].epsilon
     tests = [_Test(claim) for claim in claims]
-    found = Walked(0, 0.0)
-    for steps, scale in enumerate(scales(lattice, epsilon, ratio)):
+    found = 0.0
+    for scale in scales(lattice, epsilon, ratio):
         # The first one needs no test.
-        if steps and any(test.bound(scale) > float(epsilon) for test in tests):
+        if found and not all(test.holds(scale) for test in tests):
             break
-        found = Walked(steps, scale)
+        found = scale
         if scale <= until:
             break
     return found
@@ -146,19 +133,17 @@ class _Test:
             upper = np.array([[float_up(end) for end in row] for row in ends])
             self.means = np.stack([upper, upper[::-1]])
 
-    def bound(self, scale: float) -> float:
-        """Return a proven bound of the loss at a scale, in a hurry where it is below epsilon."""
-        epsilon = float(self.claim.epsilon)
-        rate = self.claim.lattice.step / Fraction(scale)
-        losses = self._losses(float(rate), self.outputs, close=False)
-        open_ = np.flatnonzero((losses > epsilon * (1 - _ERROR)).any(axis=1))
-        if len(open_):
-            losses[open_] = self._losses(float(rate), open_, close=True)
-        if losses.max() > epsilon * (1 + _NEAR):
-            return float(losses.max())
-        for y, pair in np.argwhere(losses > epsilon * (1 - _ERROR)).tolist():
-            losses[y, pair] = self._by_balls(rate, y, self.firsts[pair], self.seconds[pair])
-        return max(0.0, float(losses.max()))
+    def holds(self, scale: float) -> bool:
+        """Return whether the loss at a scale is proved to be at most epsilon, in a hurry if so."""
+        most = float(self.claim.epsilon) * (1 - _ERROR)
+        rate = float(self.claim.lattice.step / Fraction(scale))
+        open_ = self.outputs
+        for close in (False, True):
+            losses = self._losses(rate, open_, close)
+            open_ = open_[(losses > most).any(axis=1)]
+            if not len(open_):
+                return True
+        return False
 
     def _losses(self, rate: float, outputs: IntArray, close: bool) -> FloatArray:
         """Return bounds of ln <P_i, k_y> / <P_j, k_y> by output and pair."""
@@ -180,13 +165,3 @@ class _Test:
             below = np.exp(farthest) - np.expm1(farthest) * lower[:, self.seconds]
             losses = np.log1p(-np.expm1(farthest) * gap / below) * (1 + _ERROR)
         return np.where(np.isnan(losses), np.inf, losses)
-
-    def _by_balls(self, rate: Fraction, y: int, first: int, second: int) -> float:
-        """Return the same bound for one of them; at most epsilon only where that is proved."""
-        starts = float(self.means[0, y, first]), float(self.means[1, y, second])
-        beliefs, epsilon = self.claim.beliefs, self.claim.epsilon
-        bound = log_ratio_bound(beliefs[first], beliefs[second], self.places, rate, y, starts)
-        with precision(_BITS):
-            if bound <= arb(fmpq(epsilon.numerator, epsilon.denominator)):
-                return min(float(bound.upper()), float(epsilon))
-        return float(np.nextafter(max(float(bound.upper()), float(epsilon)), np.inf))
