@@ -7,9 +7,11 @@ section 5). The counts of all cells of all secrets carry discrete Laplace noise,
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from pufferfish.calibration.split import HeldOut
 from pufferfish.errors import InputError, SeededWarning, listed, warn_user
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -22,6 +24,7 @@ from pufferfish.tables.rules import Rules, make_rules
 
 #: A secret whose noisy rows are fewer than so many standard deviations may have none.
 _FEW = 3
+_HELD_OUT = "release the other rows alone; the held-out rows must be in no other output"
 
 
 def noisy_counts(
@@ -30,6 +33,7 @@ def noisy_counts(
     levels: Sequence[Any] | None = None, support: Iterable[Any] | None = None,
     step: Number | None = None, missing: Iterable[str] = (), missing_as_level: bool = False,
     decimal: str = ".", delimiter: str | None = None, confidence: Number = "0.95",
+    hold_out: Number | None = None, rest: str | Path | None = None, force: bool = False,
     seed: int | None = None,
 ) -> Scenario:  # fmt: skip
     """Count a table with noise: what is computed from that may be published.
@@ -53,6 +57,9 @@ def noisy_counts(
         As in :meth:`Prior.from_table`.
     confidence : number
         How sure it is that a plan holds for the distributions that the rows were drawn from.
+    hold_out, rest, force : number, path and bool, optional
+        Count this share of the rows, drawn at random, and write all others to the file ``rest``,
+        to be released alone: epsilon is then the larger of both, and not their sum.
     seed : int, optional
         For tests only; the noise is then not private, and a SeededWarning says so.
 
@@ -68,6 +75,9 @@ def noisy_counts(
     )  # fmt: skip
     named = _pairs(pairs)
     level = parse_level(confidence)
+    held = table if isinstance(table, HeldOut) else None
+    if hold_out is not None or rest is not None:
+        table = held = HeldOut(table, (hold_out, rest), force, delimiter)
     if seed is not None:
         warn_user("counts with noise from a seed are for tests only", SeededWarning)
     from pufferfish.tables.count import count_table  # slow to import
@@ -82,7 +92,7 @@ def noisy_counts(
     noisy = counted.counts + drawn.reshape(counted.counts.shape)
     rows = counted.report.rows_read - counted.report.rows_missing[0]
     *counts, others = map(tuple, noisy.tolist())
-    rule = NoisyCounts(secrets, tuple(counts), others, rows, spent, level)
+    rule = NoisyCounts(secrets, tuple(counts), others, rows, spent, level, held is not None)
     checked_noise(rule, named, counted.product.only)
     few = _FEW * math.sqrt(noisy.shape[1]) * noise.std / float(spent)
     lost = listed(
@@ -90,9 +100,11 @@ def noisy_counts(
     )
     notes = (f"the noisy counts show hardly a row with {lost}; is it spelt so?",) * bool(lost)
     notes += ("the noise is from a seed, for tests only: THIS IS NOT PRIVATE",) * (seed is not None)
-    return scenario_of_noise(
-        rule, counted.product, named, rules=rules, codings=counted.codings, notes=notes
-    )
+    notes += (_HELD_OUT,) * (held is not None)
+    with nullcontext() if held is None or rest is None else held.written():
+        return scenario_of_noise(
+            rule, counted.product, named, rules=rules, codings=counted.codings, notes=notes
+        )
 
 
 def _declared(**given: Any) -> Rules:

@@ -3,6 +3,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -14,6 +15,7 @@ import numpy as np
 from pufferfish.calibration.calibrate import calibrate as calibrate_alone
 from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.registry import NOISE, REGISTRY
+from pufferfish.calibration.split import HeldOut
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import process, sentences
 from pufferfish.cli.options import (
@@ -67,6 +69,8 @@ _SOURCE = f"""
 --publishable EPS1  Calibrate from noisy counts alone, which cost EPS1 of --epsilon: then the plan
     may be published. Needs --pair and --levels or --range, declared beforehand; with --confidence
     0.95 unless another one is given.
+--hold-out SHARE REST  Count this share of the rows, drawn at random, and write the others to REST,
+    to be released alone: then --epsilon is the larger of EPS1 and the loss of that, not the sum.
 --tv-radius R  Calibrate for every prior within this distance in total variation, such as 0.01;
     for 'exact' and 'channel'.
 """
@@ -138,7 +142,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     method: Callable[..., Plan] = calibrate_alone
     epsilon, priors, save, force = (given[n] for n in ("epsilon", "prior", "save", "force"))
     channels, form = given["show_channel"], given["format"]
-    budget, source = None, table
+    budget, source, held = None, table, None
+    if given["publishable"] is not None or given["hold_out"] is not None:
+        check_publishable(given)
     if given["ledger"] is not None:
         method, budget, source = _beside(table, **given)
         epsilon = epsilon or (budget,)
@@ -147,29 +153,32 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
-    if given["publishable"] is not None:
-        check_one(texts, hint, names)
-        check_publishable(given)
     if save is not None:
         check_one(texts, hint, names)
         files = (given[name] for name in ("ledger", "cost", "best_for"))
         checked_target(save, force, [table, *priors, *files])
+        if given["hold_out"] is not None and table is not None:
+            held = HeldOut(table, given["hold_out"], force, given["delimiter"])
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
-    scenario = scenario_of(source, given)
+    scenario = scenario_of(held or source, given)
     found, left_out = resolve(names, scenario, given)
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
     results, failed = compare(scenario, texts, wanted, "all" in names, method)
+    if held is not None:
+        results = [replace(result, rows=len(held.left)) for result in results]
     forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     if save is not None:
         plan = results[0].plan
         if priors and given["public"] is not None:
             plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
         process.check()
-        plan.save(save, force=force)
+        with nullcontext() if held is None else held.written():
+            plan.save(save, force=force)
         kept = "; it is private" if plan.from_rows else ""
         kept += "; it may be published, and another run costs epsilon again" if plan.noisy else ""
+        kept += f"; release {given['hold_out'][1]}, never the held-out rows" if held else ""
         messages.note(f"the plan is saved as {save}{kept}")
     if hint:
         messages.note(hint)

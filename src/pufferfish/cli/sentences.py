@@ -79,7 +79,8 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
     if not scenario.is_all_pairs:
         pairs = f"pairs {listed_pairs(scenario.pairs, 8)}"
     if scenario.noisy is not None:
-        rows = f"{counted(scenario.noisy.rows, 'row')} to release, counted with noise at epsilon "
+        which = "held out, and" if scenario.noisy.held_out else "to release,"
+        rows = f"{counted(scenario.noisy.rows, 'row')} {which} counted with noise at epsilon "
         rows += f"{show(scenario.noisy.epsilon1)}; the counts without noise are private"
     elif report is not None:
         counts = dict(report.secrets)
@@ -141,9 +142,10 @@ def assumption_words(plan: Plan) -> str:
         who = f"all rows of a person (by {quoted(plan.unit)}) together"
     private = " Keep the plan private: it depends on every row." if plan.from_rows else ""
     if plan.noisy is not None:
+        both = "each, being of different rows," if plan.noisy.held_out else "together"
         return (
             f"Takes the rows as independent, {who}; with {region_words(plan.regions)} plan and "
-            "release together are within epsilon. The plan may be published."
+            f"release are {both} within epsilon. The plan may be published."
         )
     return (
         f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
@@ -186,11 +188,11 @@ def verified_lines(
 ) -> list[str]:
     """Return what was proved of a plan, in at most six lines."""
     if plan.noisy is not None:
-        spent = plan.noisy.epsilon1
+        spent, both = plan.noisy.epsilon1, "apart from" if plan.noisy.held_out else "together with"
         return [
             f"{path}: verified from the noisy counts in it",
-            f"{mechanism_words(plan.applied, plan.labels)}: with the noisy counts within epsilon "
-            f"{show_short(plan.epsilon_exact)}, of which these take {show_short(spent)}",
+            f"{mechanism_words(plan.applied, plan.labels)}: within epsilon "
+            f"{show_short(plan.epsilon_exact)}, {both} the {show_short(spent)} of noisy counts",
             certificate_words(certificate), assumption_words(plan),
         ]  # fmt: skip
     same, region = plan.is_for(scenario), region_words(plan.regions)

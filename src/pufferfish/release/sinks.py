@@ -64,12 +64,12 @@ def unguarded(text: str) -> str:
     return bare if guarded(texts([bare]))[0].as_py() == text else text
 
 
-def as_text(column: pa.Array) -> pa.LargeStringArray:
+def as_text(column: pa.Array, guards: bool = True) -> pa.LargeStringArray:
     """Return a kept column as text, not yet quoted; what was text before is guarded."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     cells = as_strings(column).cast(pa.large_string())
-    return guarded(cells) if is_text(column.type) else cells
+    return guarded(cells) if guards and is_text(column.type) else cells
 
 
 def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> pa.Buffer:
@@ -111,8 +111,8 @@ class TextSink:
 
     file: Any
     columns: Sequence[str]
-    public: str
-    post: Postprocess
+    public: str = ""
+    post: Postprocess | None = None  # None: nothing is released, and no text is guarded
     separator: str = ","
     compress: bool = False
 
@@ -120,16 +120,18 @@ class TextSink:
         if self.compress:
             # Neither the temporary name nor the time of day belongs in the output.
             self.file = gzip.GzipFile("", "wb", compresslevel=6, fileobj=self.file, mtime=0)
-        self.file.write(lines([guarded(texts([name])) for name in self.columns], self.separator))
+        names = [as_text(texts([name]), self.post is not None) for name in self.columns]
+        self.file.write(lines(names, self.separator))
 
-    def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
+    def write(self, kept: Mapping[str, pa.Array], values: IntArray | None = None) -> None:
         """Write a batch of rows: the kept columns by name, and the released values."""
-        if self.post.levels is None:
-            released = released_text(values, self.post.step)
-        else:
-            released = guarded(texts(self.post.levels.names)).take(arrow(values))
-        cells = [released if c == self.public else as_text(kept[c]) for c in self.columns]
-        self.file.write(lines(cells, self.separator))
+        post, cells = self.post, {c: as_text(kept[c], self.post is not None) for c in kept}
+        if post is not None and values is not None:
+            if post.levels is None:
+                cells[self.public] = released_text(values, post.step)
+            else:
+                cells[self.public] = guarded(texts(post.levels.names)).take(arrow(values))
+        self.file.write(lines([cells[c] for c in self.columns], self.separator))
 
     def close(self) -> None:
         """Write the end of a compressed file; the file itself stays open."""
@@ -143,19 +145,21 @@ class ParquetSink:
 
     file: Any
     columns: Sequence[str]
-    public: str
-    post: Postprocess
+    public: str = ""
+    post: Postprocess | None = None
     writer: Any = None
 
-    def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
+    def write(self, kept: Mapping[str, pa.Array], values: IntArray | None = None) -> None:
         """Write a batch of rows as a row group."""
         import pyarrow.parquet as pq  # slow to import
 
-        if self.post.levels is None:
-            released = arrow(self.post.numpy(values))
-        else:
-            released = strings(self.post.levels.names).take(arrow(values))
-        batch = pa.table({c: released if c == self.public else kept[c] for c in self.columns})
+        post, cells = self.post, dict(kept)
+        if post is not None and values is not None:
+            if post.levels is None:
+                cells[self.public] = arrow(post.numpy(values))
+            else:
+                cells[self.public] = strings(post.levels.names).take(arrow(values))
+        batch = pa.table({c: cells[c] for c in self.columns})
         self.writer = self.writer or pq.ParquetWriter(self.file, batch.schema)
         self.writer.write_table(batch.cast(self.writer.schema))
 
