@@ -43,7 +43,7 @@ def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) 
     Only the priors count, not their regions. Of a prior that knows the rows of people, or of
     several columns, nothing is known.
     """
-    if any(scenario.strata) or len(scenario.product.axes) > 1:
+    if scenario.row_numbers or len(scenario.product.axes) > 1:
         return Sensitivity(None, None, None)
     work = scenario.cells * (mechanism.outputs.size if isinstance(mechanism, Channel) else 1)
     loss_at_95 = None

@@ -27,7 +27,7 @@ from pufferfish.priors.ambiguity import (
 from pufferfish.priors.given import support_of
 from pufferfish.priors.prior import Prior, sealed
 from pufferfish.support import Lattice, Product, Support, lattice_of
-from pufferfish.tables.rules import Coding, Rules, Stratum
+from pufferfish.tables.rules import Coding, Rules
 
 Pair = tuple[str, str]
 #: With more secrets than this the pairs have to be named.
@@ -110,14 +110,9 @@ class Scenario:
         return next((prior.unit for prior in self.priors if prior.unit is not None), None)
 
     @property
-    def strata(self) -> tuple[tuple[Stratum, ...], ...]:
-        """For each adversary the people by their number of rows."""
-        return tuple(prior.strata for prior in self.priors)
-
-    @property
     def row_numbers(self) -> tuple[int, ...]:
         """How many rows one person may have, increasing; empty where each row is a person."""
-        return tuple(sorted({stratum.rows for strata in self.strata for stratum in strata}))
+        return tuple(sorted({s.rows for prior in self.priors for s in prior.strata}))
 
     def common_reading(self) -> tuple[Rules | None, Coding | None]:
         """Return how the tables of all priors were read; nothing where one was given."""

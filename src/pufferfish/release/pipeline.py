@@ -149,14 +149,11 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     names = dict(zip(table.columns, eager.columns, strict=True))
     columns = [names[reader.public], reader.set_column]
     answers = [_series(*each, eager) for each in zip(columns, released, strict=False)]
-    wide = answers[0].to_frame()
-    if reader.keep:
-        kept = eager.select(nw.col(*(names[name] for name in reader.keep)))
-        if not usable.all():
-            kept = kept.filter(usable.tolist())
-        wide = nw.maybe_reset_index(kept)
+    kept = eager.select(nw.col(*(names[name] for name in (reader.public, *reader.keep))))
+    if not usable.all():
+        kept = kept.filter(usable.tolist())
     order = [nw.col(names.get(name, name)) for name in reader.written]
-    answer = wide.with_columns(*answers).select(order)
+    answer = nw.maybe_reset_index(kept).with_columns(*answers).select(order)
     if isinstance(frame, nw.LazyFrame):
         answer = answer.lazy(backend=frame.implementation)
     return answer.to_native()
