@@ -2,7 +2,6 @@
 """Numbers are read as they print, refused where they are none, and rounded up once."""
 
 import math
-import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -19,7 +18,6 @@ from pufferfish.numbers import (
     float_up,
     parse_epsilon,
     parse_number,
-    parse_numbers,
     parse_text,
     precision,
     rounded_up,
@@ -96,26 +94,6 @@ def test_every_kind_of_number_is_read_as_it_prints(value: Any) -> None:
 def test_what_is_no_number_is_refused_by_name(value: Any) -> None:
     with pytest.raises(InputError, match=r"the step (must be a|has more than 3000)"):
         parse_number(value, "the step")
-
-
-@given(
-    st.lists(
-        st.integers()
-        | st.integers(-(2**63), 2**63 - 1)
-        | st.integers(-(2**63), 2**63 - 1).map(np.int64)
-        | st.sampled_from([True, np.bool_(False), 10**4000, "7", 0.5, Fraction(1, 3), None])
-    )
-)
-def test_many_numbers_are_read_as_each_of_them(values: list[Any]) -> None:
-    try:
-        one_by_one = [parse_number(value, "a value") for value in values]
-    except InputError as error:
-        with pytest.raises(InputError, match=re.escape(str(error))):
-            parse_numbers(values, "a value")
-        return
-    found = parse_numbers(iter(values), "a value")
-    assert [Fraction(int(v)) if isinstance(v, np.int64) else v for v in found] == one_by_one
-    assert isinstance(parse_numbers(range(2**63 - 2, 2**63), "a value"), np.ndarray)
 
 
 @pytest.mark.parametrize(

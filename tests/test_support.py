@@ -54,26 +54,24 @@ def test_a_given_step_rounds_to_the_nearest_multiple_ties_to_even() -> None:
 
 
 @given(
-    st.sampled_from([0, 2**53, 2**61, -(2**62), 2**63 - 41, 40 - 2**63]),
+    st.sampled_from([0, -7, 2**53, 2**61, -(2**62), 2**63, 10**30]),
     st.lists(st.integers(-40, 40), min_size=1, max_size=20),
-    st.sampled_from([None, "1", "1/2", "3", "7/3", "1/4611686018427387904", "9223372036854775807"]),
+    st.sampled_from([None, "1", "1/2", "3", "7/3", "1/4611686018427387904"]),
 )
-def test_arrays_of_integers_and_fractions_make_the_lattice_of_the_definition(
-    base: int, gaps: list[int], step_text: str | None
+def test_integers_make_the_lattice_of_the_same_fractions(
+    base: int, gaps: list[int], text: str | None
 ) -> None:
-    """In 64 bits or, where these might overflow, as Python integers."""
-    step, values = Fraction(step_text or 1), [base + gap for gap in gaps]
-    units = sorted({round(value / step) for value in values})
-    given_step = step if step_text else None
-    for numbers in (np.array(values, dtype=np.int64), list(map(Fraction, values))):
+    values, step = [base + gap for gap in gaps], None if text is None else Fraction(text)
+    units = sorted({round(value / (step or Fraction(1))) for value in values})
+    some = [Fraction(value) if k % 2 else value for k, value in enumerate(values)]
+    for numbers in (values, list(map(Fraction, values)), some):
         if units[-1] - units[0] > 2**53:
             with pytest.raises(InputError, match=re.escape("more than 2**53 steps")):
-                make_lattice(numbers, given_step)
+                make_lattice(numbers, step)
             continue
-        lattice = make_lattice(numbers, given_step)
-        assert (lattice.step, lattice.origin) == (step, units[0])
+        lattice = make_lattice(numbers, step)
+        assert (lattice.step, lattice.origin) == (step or 1, units[0])
         assert lattice.index.tolist() == [unit - units[0] for unit in units]
-        assert lattice.index.dtype == np.int64
 
 
 @pytest.mark.parametrize(

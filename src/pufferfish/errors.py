@@ -6,7 +6,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 #: The folder of the package; its frames are nobody's own code.
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -86,14 +85,14 @@ def short_name(name: str, longest: int = _LONGEST_NAME) -> str:
     return name if len(name) <= longest else f"{name[: longest - 3]}..."
 
 
-def joined(items: Iterable[Any], limit: int = 8, text: Callable[[Any], str] = str) -> str:
+def joined(items: Iterable[object], limit: int = 8, text: Callable[..., str] = str) -> str:
     """Return the ``text`` of each item joined by commas; ``and 240 more`` beyond ``limit``."""
     every = list(items)
     shown = ", ".join(map(text, every[:limit]))
     return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
 
 
-def listed(items: Iterable[Any], limit: int = 8, name: Callable[[Any], str] = str) -> str:
+def listed(items: Iterable[object], limit: int = 8, name: Callable[..., str] = str) -> str:
     """Return the names of items, each :func:`quoted`, joined as :func:`joined` does."""
     return joined(items, limit, lambda item: quoted(name(item)))
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
-from pufferfish.numbers import INT64_SAFE, IntArray, show, show_short, text_of
+from pufferfish.numbers import IntArray, show, show_short, text_of
 
 #: The level that stands for a missing value (``missing_as_level``).
 MISSING_LEVEL = "(missing)"
@@ -198,45 +198,38 @@ def lattice_of(support: Support, what: str = "noise, unlike the mechanism channe
     return Lattice(Fraction(1), 0, np.arange(support.size, dtype=np.int64))
 
 
-def nearest_unit(numerator: Any, denominator: Any) -> Any:
+def nearest_unit(numerator: int, denominator: int) -> int:
     """Return the integer nearest to ``numerator / denominator`` (ties to the even one).
 
     This is ``round`` of a fraction, without making one: what is calibrated is what is released.
-    Both are integers, or arrays of them.
     """
-    down = numerator // denominator
-    rest = numerator - down * denominator
-    return down + ((2 * rest > denominator) | (2 * rest == denominator) & (down % 2 == 1))
+    down, rest = divmod(numerator, denominator)
+    return down + (2 * rest > denominator or (2 * rest == denominator and down % 2 == 1))
 
 
-def make_lattice(values: Iterable[Fraction] | IntArray, step: Fraction | None = None) -> Lattice:
+def make_lattice(values: Iterable[Fraction | int], step: Fraction | None = None) -> Lattice:
     """Return the lattice that holds the values, rounded to ``step`` where one is given.
 
     Without a step it is the largest number that divides 1 and every value.
     """
-    tops, bottoms = values, np.ones(1, dtype=np.int64)
-    if not isinstance(tops, np.ndarray):
-        parts = [(value.numerator, value.denominator) for value in tops]
-        tops, bottoms = np.array(parts, dtype=object).reshape(-1, 2).T
-    if not tops.size:
+    distinct = list(values)
+    if not distinct:
         raise InputError("the support is empty: no usable public value was given")
     if step is not None and step <= 0:
         raise InputError(f"the step of the lattice must be above 0, but {show(step)} was given")
-    step = step or Fraction(1, math.lcm(*set(bottoms.tolist())))
+    step = step or Fraction(1, math.lcm(*{value.denominator for value in distinct}))
     up, down = step.denominator, step.numerator
-    # In 64 bits where nothing can overflow, else as Python integers.
-    most = max(int(tops.max()), -int(tops.min()), 1) * up + int(bottoms.max()) * down
-    kind = np.int64 if most < INT64_SAFE else object
-    units = np.sort(nearest_unit(tops.astype(kind) * up, bottoms.astype(kind) * down))
-    units = units[np.diff(units, prepend=units[0] - 1) > 0]  # np.unique is slow
-    origin, cells = int(units[0]), int(units[-1]) - int(units[0])
+    whole = up == down == 1 and {*map(type, distinct)} == {int}  # as they are, which is quick
+    near = (nearest_unit(v.numerator * up, v.denominator * down) for v in distinct)
+    units = sorted({*(distinct if whole else near)})
+    origin, cells = units[0], units[-1] - units[0]
     if cells > MAX_CELLS:
-        ends = " to ".join(show_short(step * unit) for unit in (origin, origin + cells))
+        ends = " to ".join(show_short(step * unit) for unit in (origin, units[-1]))
         raise InputError(
             f"from {ends} there are more than 2**53 steps of {show_short(step)}; give a coarser "
             "step (--step), to which values are rounded"
         )
-    return Lattice(step, origin, (units - origin).astype(np.int64))
+    return Lattice(step, origin, np.array([unit - origin for unit in units], dtype=np.int64))
 
 
 def read_order(order: object) -> Order:
@@ -247,14 +240,11 @@ def read_order(order: object) -> Order:
     """
     if order is None:
         return None
-    items: list[object] = []
-    if isinstance(order, str):
-        for known in NAMED_ORDERS:
-            if order.strip().lower() == known:
-                return known
-        items.extend(order.split(",") if "," in order else ())
-    elif isinstance(order, Iterable):
-        items.extend(order)  # += would add to an array
+    for known in NAMED_ORDERS:
+        if isinstance(order, str) and order.strip().lower() == known:
+            return known
+    given = order.split(",") if isinstance(order, str) and "," in order else order
+    items = [] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not items:
         raise InputError(
             "order must be a list of levels (at least one), 'appearance' or 'alphabetical', but "
@@ -270,10 +260,9 @@ def make_levels(names: Iterable[str], order: Sequence[Any] | str | None = None) 
     """
     present = dict.fromkeys(names)
     stated = read_order(order)
-    if stated == "appearance":
-        return Levels(tuple(present), ordered=True)
-    if stated is None or stated == "alphabetical":
-        return Levels(tuple(sorted(present)), ordered=stated is not None)
+    if not isinstance(stated, tuple):
+        names = present if stated == "appearance" else sorted(present)
+        return Levels(tuple(names), ordered=stated is not None)
     lost = sorted(set(present) - set(stated))
     if lost:
         unused = listed(name for name in stated if name not in present)
