@@ -187,24 +187,22 @@ def verified_lines(
     path: str, plan: Plan, scenario: Scenario, certificate: Certificate
 ) -> list[str]:
     """Return what was proved of a plan, in at most six lines."""
+    within = f"within epsilon {show_short(plan.epsilon_exact)}"
     if plan.noisy is not None:
-        spent, both = plan.noisy.epsilon1, "apart from" if plan.noisy.held_out else "together with"
-        return [
-            f"{path}: verified from the noisy counts in it",
-            f"{mechanism_words(plan.applied, plan.labels)}: within epsilon "
-            f"{show_short(plan.epsilon_exact)}, {both} the {show_short(spent)} of noisy counts",
-            certificate_words(certificate), assumption_words(plan),
-        ]  # fmt: skip
-    same, region = plan.is_for(scenario), region_words(plan.regions)
-    walk = certificate.method == "walk"
-    under = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
-    if region:
-        under = f"{under}, with {region}" if walk else f"every prior within {region} of {under}"
-    loss, epsilon = at_most(certificate.loss, plan.epsilon_exact), show_short(plan.epsilon_exact)
+        both = "apart from" if plan.noisy.held_out else "together with"
+        by = "from the noisy counts in it"
+        within = f"{within}, {both} the {show_short(plan.noisy.epsilon1)} of noisy counts"
+    else:
+        same, region = plan.is_for(scenario), region_words(plan.regions)
+        by = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
+        if region:
+            walk = certificate.method == "walk"
+            by = f"{by}, with {region}" if walk else f"every prior within {region} of {by}"
+        by = f"under {by}"
+        within = f"loss at most {at_most(certificate.loss, plan.epsilon_exact)}, {within}"
     lines = [
-        f"{path}: verified under {under}",
-        f"{mechanism_words(plan.applied, plan.labels)}: loss at most {loss}, within epsilon "
-        f"{epsilon}",
+        f"{path}: verified {by}",
+        f"{mechanism_words(plan.applied, plan.labels)}: {within}",
         certificate_words(certificate),
     ]
     if plan.composition is not None:

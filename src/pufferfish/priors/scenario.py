@@ -385,11 +385,9 @@ def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
     union, at = support_of(values, step=step if lattices else None)
     product = Product(first.product.columns, (union,))
     places = np.split(at, np.cumsum([support.size for support in supports])[:-1])
-    return tuple(_moved(prior, product, own) for prior, own in zip(priors, places, strict=True))
-
-
-def _moved(prior: Prior, product: Product, place: IntArray) -> Prior:
-    """Return a prior of one column on a larger product, its atoms at the places given."""
-    counts = np.zeros((len(prior.secrets), product.size), dtype=prior.counts.dtype)
-    counts[:, place] = prior.counts
-    return replace(prior, product=product, counts=sealed(counts))
+    moved = []
+    for prior, place in zip(priors, places, strict=True):
+        counts = np.zeros((len(prior.secrets), product.size), dtype=prior.counts.dtype)
+        counts[:, place] = prior.counts
+        moved.append(replace(prior, product=product, counts=sealed(counts)))
+    return tuple(moved)

@@ -95,7 +95,14 @@ class ReleaseSpec:
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _checked_bounds(self.bounds, self.support))
         if self.min_scale is not None:
-            object.__setattr__(self, "min_scale", _checked_min_scale(self.min_scale))
+            exact = parse_number(self.min_scale, "the least scale (--min-scale)")
+            scale = float_up(exact)  # at least what was asked for
+            if exact <= 0 or not math.isfinite(scale):
+                raise InputError(
+                    "the least scale (--min-scale) must be above 0 and within the range of a "
+                    f"double, but {self.min_scale} was given"
+                )
+            object.__setattr__(self, "min_scale", scale)
 
     @property
     def sets(self) -> Levels | None:
@@ -169,14 +176,3 @@ def _checked_bounds(bounds: Any, support: Support) -> tuple[Fraction, Fraction]:
             "were given"
         )
     return lower, upper
-
-
-def _checked_min_scale(given: Any) -> float:
-    exact = parse_number(given, "the least scale (--min-scale)")
-    scale = float_up(exact)  # at least what was asked for
-    if exact <= 0 or not math.isfinite(scale):
-        raise InputError(
-            "the least scale (--min-scale) must be above 0 and within the range of a double, but "
-            f"{given} was given"
-        )
-    return scale
