@@ -132,7 +132,7 @@ def largest_ratio(noise: Noise, rows: int, mechanism: Any, best_for: Any, plans:
 
 
 @pytest.mark.parametrize(
-    "rows", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 4, 5))]
+    "rows", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3, 4, 5))]
 )
 @pytest.mark.parametrize(
     "mechanism, best_for",
@@ -141,7 +141,7 @@ def largest_ratio(noise: Noise, rows: int, mechanism: Any, best_for: Any, plans:
 def test_plan_and_release_together_are_within_epsilon(
     noise: Noise, rows: int, mechanism: str, best_for: str | None
 ) -> None:
-    plans = 4 if best_for in ("frequencies", "mean") else 12
+    plans = 4 if best_for in ("frequencies", "mean") else 8
     worst = largest_ratio(noise, rows, mechanism, best_for, plans)
     # Neither of them alone is all that both together tell.
     assert float(SPENT) < worst <= float(SPENT + LEFT) * (1 + 1e-12)
