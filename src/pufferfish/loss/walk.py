@@ -53,11 +53,10 @@ def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
         return []
     place = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
-    claims = []
-    for prior in scenario.priors:
-        beliefs = tuple(_beliefs(prior, scenario.protected))
-        claims.append(Claim(beliefs, pairs, scenario.lattice, epsilon))
-    return claims
+    return [
+        Claim(tuple(_beliefs(prior, scenario.protected)), pairs, scenario.lattice, epsilon)
+        for prior in scenario.priors
+    ]
 
 
 def _walks(rule: Rule | None) -> bool:

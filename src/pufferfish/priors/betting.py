@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The betting bound of one mean under counted rows, in ball arithmetic (theory, section 5).
+"""The betting bound of a share of counted rows, in ball arithmetic (theory, section 5).
 
 Every ball holds its number, so a mean whose wealth is a ball at or above what is needed is proved.
 Comparisons that balls leave open count against the bound: a bet is left out, a mean is not enough.
@@ -26,13 +26,12 @@ def ball(number: Fraction) -> arb:
     return arb(fmpq(number.numerator, number.denominator))
 
 
-def upper_mean(belief: Counted, h: Sequence[arb], start: float, times: Sequence[int] = ()) -> arb:
+def _upper_mean(belief: Counted, h: Sequence[arb], start: float, times: Sequence[int]) -> arb:
     """Return a proven upper bound of the mean of h in [0, 1], at the precision in force.
 
-    The counts are those of ``times`` cells for each value of h, by default of one. ``start`` is a
-    first guess.
+    The counts are those of ``times`` cells for each value of h. ``start`` is a first guess.
     """
-    wealth = _Wealth(belief, h, times or (1,) * len(h))
+    wealth = _Wealth(belief, h, times)
     # It rises: Newton's method in a bracket, whose upper end is proved.
     low, high, m, step = arb(0), arb(1), arb(start), arb((1, -_NEAR))
     if not wealth.missing(high) <= 0:
@@ -51,14 +50,16 @@ def upper_mean(belief: Counted, h: Sequence[arb], start: float, times: Sequence[
 
 
 @lru_cache(maxsize=4096)
-def _share(count: int, cells: int, of_others: Counted) -> tuple[int, int]:
-    """Return the ends of a share, rounded outwards, times 2**160; each fails with chance alpha."""
-    rest, zero, one = of_others.counts[0], arb(0), arb(1)
-    near = min(max(count, 1) / max(count + rest, 2), 0.99)
-    own, ends = replace(of_others, counts=(count, rest)), []
+def _share(own: Counted, cells: int) -> tuple[int, int]:
+    """Return the ends of the share of one cell, whose count is beside that of all others.
+
+    They are rounded outwards, times 2**160; each fails with the chance ``alpha``.
+    """
+    (count, rest), zero, one = own.counts, arb(0), arb(1)
+    near, ends = min(max(count, 1) / max(count + rest, 2), 0.99), []
     with precision(_BITS):
         for h, start in (((one, zero), near), ((zero, one), 1 - near)):
-            end: Any = upper_mean(own, h, start, (1, cells - 1)) * UNIT
+            end: Any = _upper_mean(own, h, start, (1, cells - 1)) * UNIT
             ends.append(int(end.ceil().unique_fmpz()))
     return UNIT - ends[1], ends[0]
 
@@ -69,7 +70,7 @@ def box_of_bounds(belief: Counted) -> Region | None:
     None where it holds no distribution, as noise may have it.
     """
     total, cells = sum(belief.counts), len(belief.counts)
-    ends = [_share(n, cells, replace(belief, counts=(total - n,))) for n in belief.counts]
+    ends = [_share(replace(belief, counts=(n, total - n)), cells) for n in belief.counts]
     least, most = map(tuple, zip(*ends, strict=True))
     if any(low > high for low, high in ends) or not sum(least) <= UNIT <= sum(most):
         return None
