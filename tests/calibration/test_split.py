@@ -19,8 +19,8 @@ from scipy.stats import chisquare
 
 import pufferfish as pf
 from cli_runner import run
-from pufferfish.calibration import split as module
-from pufferfish.calibration.split import HeldOut
+from pufferfish.calibration import noisy_counts as module
+from pufferfish.calibration.noisy_counts import HeldOut
 from pufferfish.errors import CheckFailed, InputError
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.source import open_table
@@ -243,7 +243,7 @@ def test_epsilon_is_the_larger_of_both(spent: str, mechanism: str, tmp_path: Pat
     loaded = Plan.load(path)
     assert loaded.noisy == scenario.noisy
     assert loaded.verify().holds
-    assert any("the held-out rows must be in no other output" in note for note in loaded.notes)
+    assert any("those held out must be in no output" in note for note in loaded.notes)
     data = json.loads(path.read_text())
     assert data["noisy"]["held_out"] is True
     assert "for each, if the counted rows are held out" in data["notice"]
@@ -297,7 +297,7 @@ def test_round_trip(form: str, tmp_path: Path) -> None:
     assert done.status == 0, done.err
     assert f"release {rest}, never the held-out rows" in done.err
     if form != "csv":
-        assert "the held-out rows must be in no other output" in done.out
+        assert "those held out must be in no output" in done.out
     if form == "table":
         assert "300 rows held out, and counted with noise at epsilon 1" in done.out
     if form == "json":

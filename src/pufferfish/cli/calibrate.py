@@ -14,8 +14,8 @@ import numpy as np
 
 from pufferfish.calibration.calibrate import calibrate as calibrate_alone
 from pufferfish.calibration.channel_options import read_weights
+from pufferfish.calibration.noisy_counts import HeldOut
 from pufferfish.calibration.registry import NOISE, REGISTRY
-from pufferfish.calibration.split import HeldOut
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import process, sentences
 from pufferfish.cli.options import (

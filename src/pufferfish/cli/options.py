@@ -142,9 +142,7 @@ def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
 def check_publishable(options: Mapping[str, Any]) -> None:
     """Refuse, before any noise is drawn, what a plan from noisy counts cannot have."""
     if options["publishable"] is None:
-        raise InputError(
-            "--hold-out needs --publishable EPS1: a private plan costs nothing that it would save"
-        )
+        raise InputError("--hold-out needs --publishable EPS1: a private plan has no EPS1 to save")
     if options["hold_out"] is not None and options["ledger"] is not None:
         raise InputError("--ledger: not with --hold-out, as REST is a dataset of its own")
     wrong = [name for name in _OF_ROWS if options[name] not in (None, ())]

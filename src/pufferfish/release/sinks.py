@@ -123,14 +123,13 @@ class TextSink:
         names = [as_text(texts([name]), self.post is not None) for name in self.columns]
         self.file.write(lines(names, self.separator))
 
-    def write(self, kept: Mapping[str, pa.Array], values: IntArray | None = None) -> None:
+    def write(self, kept: Mapping[str, pa.Array], values: Any = None) -> None:
         """Write a batch of rows: the kept columns by name, and the released values."""
-        post, cells = self.post, {c: as_text(kept[c], self.post is not None) for c in kept}
-        if post is not None and values is not None:
-            if post.levels is None:
-                cells[self.public] = released_text(values, post.step)
-            else:
-                cells[self.public] = guarded(texts(post.levels.names)).take(arrow(values))
+        cells = {c: as_text(kept[c], self.post is not None) for c in kept}
+        if self.post and self.post.levels:
+            cells[self.public] = guarded(texts(self.post.levels.names)).take(arrow(values))
+        elif self.post:
+            cells[self.public] = released_text(values, self.post.step)
         self.file.write(lines([cells[c] for c in self.columns], self.separator))
 
     def close(self) -> None:
@@ -149,16 +148,15 @@ class ParquetSink:
     post: Postprocess | None = None
     writer: Any = None
 
-    def write(self, kept: Mapping[str, pa.Array], values: IntArray | None = None) -> None:
+    def write(self, kept: Mapping[str, pa.Array], values: Any = None) -> None:
         """Write a batch of rows as a row group."""
         import pyarrow.parquet as pq  # slow to import
 
-        post, cells = self.post, dict(kept)
-        if post is not None and values is not None:
-            if post.levels is None:
-                cells[self.public] = arrow(post.numpy(values))
-            else:
-                cells[self.public] = strings(post.levels.names).take(arrow(values))
+        cells = dict(kept)
+        if self.post and self.post.levels:
+            cells[self.public] = strings(self.post.levels.names).take(arrow(values))
+        elif self.post:
+            cells[self.public] = arrow(self.post.numpy(values))
         batch = pa.table({c: cells[c] for c in self.columns})
         self.writer = self.writer or pq.ParquetWriter(self.file, batch.schema)
         self.writer.write_table(batch.cast(self.writer.schema))
