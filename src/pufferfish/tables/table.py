@@ -135,7 +135,8 @@ def numbered(column: pa.Array, known: dict[str, int], gone: set[str]) -> npt.NDA
     """Return a number for every raw cell: equal cells have equal ones, missing ones -1."""
     values, places = distinct(column)
     own = [-1 if t in gone else known.setdefault(t, len(known)) for t in texts_of(values)]
-    return np.array(own, dtype=np.int64)[places]
+    found: npt.NDArray[Any] = np.array(own, dtype=np.int64)[places]
+    return found
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
