@@ -37,7 +37,7 @@ OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
 _OF_TABLES = ("exclude_secret", "levels", "range", "unit", "delimiter", "decimal", "confidence",
               "publishable")  # fmt: skip
 #: Options that noisy counts cannot have.
-_OF_ROWS = ("exclude_secret", "unit", "tv_radius", "prior", "ledger")
+_OF_ROWS = ("exclude_secret", "unit", "tv_radius", "prior")
 _OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
 
 

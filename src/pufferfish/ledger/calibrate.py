@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calibrate beside what a ledger has charged: everything together stays within its budget."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -9,6 +10,7 @@ from pufferfish.calibration.further import per_release_epsilon
 from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import CheckFailed, InputError, counted
 from pufferfish.ledger import store
+from pufferfish.ledger.counts import COUNTS, plan_of_counts
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Release, State, Subject, pairs_of
 from pufferfish.loss.composition import incomplete_rows
@@ -30,7 +32,9 @@ def calibrate_beside(
     the joint loss is charged the plan is calibrated for it, else for the largest epsilon of its
     own that fits. What all releases together cost is at most ``epsilon``, and the budget.
     """
-    first = calibrate(scenario, epsilon, mechanism, **options)
+    noisy = scenario.noisy
+    drawn = noisy and plan_of_counts(scenario)
+    first = drawn or calibrate(scenario, epsilon, mechanism, **options)
     subject = Subject.of(table, first, {"allow_unchanged": True})
     with store.reading(ledger.path) as connection:
         state = subject.state(connection)
@@ -45,7 +49,9 @@ def calibrate_beside(
     joint = _jointly(subject, state, limit, mechanism, options)
     if joint is not None and fitting(joint) is not None:
         return joint
-    best = per_release_epsilon(limit, attempt, _TRIES)
+    # A walk from noisy counts is made once, for what other counts leave.
+    others = max(Fraction(0), state.before - noisy.epsilon1) if noisy else 0
+    best = per_release_epsilon(limit - others, attempt, _TRIES)
     if best is None:
         why = subject.price(state).why
         budget = "the budget " if limit == state.dataset.budget else ""
@@ -76,3 +82,26 @@ def _jointly(
         return calibrate(scenario, limit, mechanism, already=before, column=column, **options)
     except (InputError, CheckFailed):
         return None  # too many combinations of values, or nothing fits
+
+
+def draw_counts(
+    ledger: Ledger, table: Any, secret: str, spent: Number, limit: Number,
+    draw: Callable[[], Scenario],
+) -> Scenario:  # fmt: skip
+    """Draw noisy counts of a table, charged before anything that is computed from them is seen.
+
+    Beside a release the worst case of a plan from them would be charged, which is that of noise
+    that needs no counts.
+    """
+    dataset, charged = ledger.account(table, secret)
+    before = charged[-1].bound if charged else Fraction(0)
+    after = before + parse_epsilon(spent)
+    if after >= parse_epsilon(limit) or any(record.kind != COUNTS for record in charged):
+        raise CheckFailed(
+            f"refused: noisy counts must come before any release and leave something of {limit}, "
+            f"but {show_short(before)} is charged to {dataset.name!r} "
+            f"({counted(len(charged), 'charge')}), and they take {spent}; nothing was drawn"
+        )
+    scenario = draw()
+    ledger.charge(table, plan_of_counts(scenario))
+    return scenario

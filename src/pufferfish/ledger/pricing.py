@@ -10,7 +10,8 @@ It holds for everybody who knows the joint counts of the table, and is the large
 The sum of all worst cases, which holds for every prior, is charged where a plan was made for other
 counts than those of this table, and where a plan for a region of priors is not the only release.
 A single release of such a plan costs what its own proof says, and so does a single one of all rows
-of a person. Only whole sets are bounded: nothing is added to the bound of an earlier set.
+of a person. Only whole sets are bounded: nothing is added to the bound of an earlier set. Noisy
+counts are paid for beside all that (``counts``); a plan from them is one for a region of priors.
 """
 
 import math
@@ -23,13 +24,14 @@ from typing import Any
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted, listed, quoted
 from pufferfish.ledger import records
+from pufferfish.ledger.counts import COUNTS, is_draw, is_of, with_counts
 from pufferfish.ledger.records import Dataset, ReleaseRecord
 from pufferfish.loss.certificate import LossBound
 from pufferfish.loss.composition import Composition, Term, incomplete_rows, worst_sum
 from pufferfish.loss.proof import prove
 from pufferfish.loss.worst_case import rank
 from pufferfish.plans.plan import Plan
-from pufferfish.plans.verify import with_regions
+from pufferfish.plans.verify import scenario_of_counts, with_regions
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.release.postprocess import Postprocess
@@ -88,6 +90,8 @@ class Counted:
         """Return the scenario that a plan was calibrated for, if that is of this very table."""
         if plan.rules is None:
             return None
+        if plan.noisy is not None:
+            return scenario_of_counts(plan) if is_of(plan, self.table) else None
         try:
             scenario = with_regions(plan, Scenario(self._prior(plan.rules), plan.pairs))
         except (InputError, CheckFailed):  # a value is moved (clamped), a secret has no rows
@@ -125,23 +129,31 @@ def bound_of(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, 
     Also how many rows lack a value in some of the columns, but not in all, if that was asked; and
     how many rows one person may have, 1 where no plan says whose they are.
     """
-    rows = _rows_of_a_person(counted, releases)
+    rows, plans = _rows_of_a_person(counted, releases), [own.plan for own in releases]
+    releases = [own for own in releases if not is_draw(own.plan)]
+    bound, incomplete = worst_of(releases, rows), 0
     single = counted.own(releases[0].plan) if len(releases) == 1 and releases[0].own else None
     if single is not None:
-        plan, column = releases[0].plan, releases[0].coding.column
-        if plan.regions and plan.channel is None:
-            proof = prove(single, {0: [plan.applied]}, plan.epsilon_exact)
-            if proof.method == "walk" and proof.holds:
-                bound = LossBound(plan.epsilon_exact, Fraction(0), method="walk", within=(column,))
-                return bound, 0, rows
-        return Composition(single, {0: [releases[0].plan.applied]}).bound(), 0, rows
-    if (
+        bound = _alone(single, releases[0])
+    elif (
         rows == 1
         and all(release.own and not release.plan.regions for release in releases)
         and len({release.coding.decimal for release in releases}) == 1
     ):
-        return *_joint(counted, releases), rows
-    return worst_of(releases, rows), 0, rows
+        bound, incomplete = _joint(counted, releases)
+    return with_counts(bound, plans, rows), incomplete, rows
+
+
+def _alone(scenario: Scenario, release: Release) -> LossBound:
+    """Return what a single release costs by the proof of its plan."""
+    plan, column = release.plan, release.coding.column
+    if plan.regions and plan.channel is None:
+        epsilon = plan.noisy.left(plan.epsilon_exact) if plan.noisy else plan.epsilon_exact
+        proof = prove(scenario, {0: [plan.applied]}, epsilon)
+        if proof.method == "walk" and proof.holds:
+            bound = LossBound(epsilon, Fraction(0), method="walk", within=(column,))
+            return min(bound, worst_of([release]), key=_rank)
+    return Composition(scenario, {0: [plan.applied]}).bound()
 
 
 def _joint(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, int]:
@@ -176,10 +188,7 @@ def _rows_of_a_person(counted: Counted, releases: Sequence[Release]) -> int:
     if not units:
         return 1
     if len(units) > 1:
-        raise InputError(
-            f"the plans name the units {listed(units)}, but whose rows they are must be known in "
-            "one way"
-        )
+        raise InputError(f"the plans name the units {listed(units)}, but people have one")
     rows = [1]
     for release in releases:
         rows += release.plan.rows_per_person
@@ -198,7 +207,8 @@ class Price:
     ``before`` is the bound of the ``releases`` that are charged already, ``bound`` that of all of
     them and this one. ``own``: whether the plan is for what the counts of this very table say, or
     else worst cases are charged. ``incomplete``: rows without a value in some of the released
-    columns, charged worst cases. ``rows``: how many one person may have.
+    columns, charged worst cases. ``rows``: how many one person may have. ``plans``: how many
+    are charged that are from the noisy counts of this one.
     """
 
     dataset: Dataset
@@ -209,11 +219,17 @@ class Price:
     own: bool
     incomplete: int
     rows: int
+    plans: int
 
     @property
     def loss(self) -> float:
         """The joint loss of everything with this release, rounded up; may be infinite."""
         return self.bound.value
+
+    @property
+    def kind(self) -> str:
+        """The kind of the bound, and the number of the plan among those from its noisy counts."""
+        return f"{self.bound.kind}{f'; plan {self.plans} from {COUNTS}' if self.plans else ''}"
 
     @property
     def fits(self) -> bool:
@@ -270,8 +286,6 @@ class Subject:
                 "a ledger needs a plan that names its columns, the secret's too; give them with "
                 "plan.with_columns(public, secret=...)"
             )
-        if plan.noisy is not None:
-            raise InputError("a ledger charges no noisy counts yet; its plan is from some")
         spec, table = plan.spec(**options), open_table(source)
         in_force = replace(plan, applied=Postprocess(spec).mechanism)
         counted = Counted(table, table.column(plan.secret))
@@ -289,12 +303,11 @@ class Subject:
         dataset = dataset_of(connection, self.table, secret, digest)
         charged = records.releases(connection, dataset.name)
         releases = tuple(map(Release.of, charged))
-        for release in releases:
+        for release in (own for own in releases if not is_draw(own.plan)):
             if release.coding.column == self.coding.column and release.coding != self.coding:
                 raise InputError(
                     f"the plan reads the column {self.coding.column!r} otherwise than the releases "
-                    f"charged to the dataset {dataset.name!r} (other values, levels, missing "
-                    "texts or rounding); all releases of a column must read it alike"
+                    f"charged to the dataset {dataset.name!r}: values, missing texts or rounding"
                 )
         return State(dataset, charged[-1].bound if charged else Fraction(0), releases)
 
@@ -303,9 +316,13 @@ class Subject:
         plan = plan or self.plan
         own = self.counted.own(plan) is not None
         this = Release(plan, self.coding, own)
-        bound, incomplete, rows = bound_of(self.counted, [*state.releases, this])
-        charged = len(state.releases), state.before
-        return Price(state.dataset, self.coding.column, *charged, bound, own, incomplete, rows)
+        every = [*state.releases, this]
+        bound, incomplete, rows = bound_of(self.counted, every)
+        alike = [r for r in every if plan.noisy == r.plan.noisy is not None and not is_draw(r.plan)]
+        return Price(
+            state.dataset, self.coding.column, len(state.releases), state.before, bound, own,
+            incomplete, rows, len(alike),
+        )  # fmt: skip
 
     def check_unchanged(self) -> None:
         """Refuse a file that was written to since its identity was taken."""
@@ -330,8 +347,7 @@ def dataset_of(connection: sqlite3.Connection, table: Table, secret: str, digest
     if about:
         raise InputError(
             f"{table.name} is not the table of the dataset {listed(d.name for d in about)} about "
-            f"{secret!r}: a cell was edited, a row or column added, or it is about other people; "
-            "release from the table that was opened, or open a dataset of its own for other people "
+            f"{secret!r}: release that one as it was, or open a dataset for other people "
             "(--other-people)"
         )
     raise InputError(

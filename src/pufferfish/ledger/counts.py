@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noisy counts in a ledger: what they cost beside releases, and whether they are those of a table.
+
+A set costs its epsilon for each row of a person, whatever else is out (theory, section 7.8). It
+stands in the ledger as a plan that publishes one constant.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from pufferfish.errors import InputError
+from pufferfish.loss.certificate import Certificate, LossBound
+from pufferfish.loss.worst_case import added
+from pufferfish.mechanisms.channel import Channel
+from pufferfish.plans.plan import Plan
+from pufferfish.priors.scenario import Scenario
+from pufferfish.support import Levels
+from pufferfish.tables.count import count_table
+from pufferfish.tables.table import Table
+
+#: How a ledger calls them.
+COUNTS = "noisy counts"
+
+
+def plan_of_counts(scenario: Scenario) -> Plan:
+    """Return noisy counts as a plan that publishes one constant."""
+    if scenario.noisy is None or scenario.noisy.held_out:
+        raise InputError("a ledger charges noisy counts of the rows of its dataset, not of others")
+    support, spent = scenario.support, scenario.noisy.epsilon1
+    constant = Channel(support, Levels(("(nothing)",), False), np.ones((support.size, 1), int))
+    return Plan.of(scenario, "noisy-counts", constant, spent, Certificate("none", math.inf, 0.0))
+
+
+def is_draw(plan: Plan) -> bool:
+    """Whether a plan stands for noisy counts: whatever its file says, it tells nothing else."""
+    return plan.noisy is not None and plan.channel is not None and plan.channel.outputs.size == 1
+
+
+def with_counts(bound: LossBound, plans: Iterable[Plan], rows: int = 1) -> LossBound:
+    """Return the bound of releases together with the noisy counts of their plans.
+
+    A set is known by its column and its counts. Plans from one set pay for it once; who draws
+    twice pays twice, even if both are alike.
+    """
+    paid = Counter(
+        (plan.coding and plan.coding.column, plan.noisy, is_draw(plan))
+        for plan in plans
+        if plan.noisy is not None and not plan.noisy.held_out
+    )
+    sets = dict.fromkeys((column, noisy) for column, noisy, _ in paid)
+    often = [noisy for own in sets for noisy in [own[1]] * max(1, paid[*own, True])]
+    terms = tuple((COUNTS, rows * noisy.epsilon1) for noisy in often)
+    kind = "joint loss + worst cases" if terms and bound.kind == "joint loss" else bound.kind
+    upper = added([bound.upper, *(term for _, term in terms)])
+    return replace(bound, upper=upper, kind=kind, terms=bound.terms + terms)
+
+
+def is_of(plan: Plan, table: Table) -> bool:
+    """Whether the noisy counts of a plan may be those of a table, of which it has no digest.
+
+    They must be of as many rows, and no count farther from the table's own than all noise but one
+    set in a million is; else worst cases are charged, which hold for whatever counts. What passes
+    by mistake or by an edit has counts like these. Of rows that are held out nothing is known: such
+    a plan is believed.
+    """
+    if plan.noisy is None or plan.rules is None or plan.noisy.held_out:
+        return plan.noisy is not None
+    try:
+        secrets = (*plan.noisy.secrets, "")
+        own = count_table(table, plan.rules, warn=False, secrets=secrets).counts
+    except InputError:  # a value is moved (clamped)
+        return False
+    apart = np.abs(own - np.array([*plan.noisy.counts, plan.noisy.others])).max()
+    far = 2 * math.log(2 * own.size * 10**6) / float(plan.noisy.epsilon1)
+    return bool(own.sum() == plan.noisy.rows and apart <= far)
