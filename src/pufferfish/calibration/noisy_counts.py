@@ -75,13 +75,11 @@ def noisy_counts(
     Scenario
         What :func:`calibrate` makes plans of, each for an epsilon that includes that of the counts.
     """
-    spent = parse_epsilon(epsilon)
     rules = _declared(
         secret=secret, public=public, order=order, levels=levels, support=support, step=step,
         missing=missing, missing_as_level=missing_as_level, decimal=decimal,
     )  # fmt: skip
-    named = _pairs(pairs)
-    level = parse_level(confidence)
+    spent, named, level = parse_epsilon(epsilon), _pairs(pairs), parse_level(confidence)
     held = table if isinstance(table, HeldOut) else None
     if hold_out is not None or rest is not None:
         table = held = HeldOut(table, (hold_out, rest), force, delimiter)
@@ -101,9 +99,7 @@ def noisy_counts(
     rule = NoisyCounts(secrets, tuple(counts), others, rows, spent, level, held is not None)
     checked_noise(rule, named, found.product.only)
     few = _FEW * math.sqrt(noisy.shape[1]) * noise.std / float(spent)
-    lost = listed(
-        secret for secret, own in zip(secrets, rule.counts, strict=True) if sum(own) < few
-    )
+    lost = listed(name for name, own in zip(secrets, counts, strict=True) if sum(own) < few)
     notes = (f"the noisy counts show hardly a row with {lost}; is it spelt so?",) * bool(lost)
     notes += ("the noise is from a seed, for tests only: THIS IS NOT PRIVATE",) * (seed is not None)
     notes += ("release the other rows alone; those held out must be in no output",) * bool(held)
@@ -114,10 +110,7 @@ def noisy_counts(
 
 
 class HeldOut(FrameTable):
-    """A share of the rows of a table, to be counted; all others, ``left``, are to be released.
-
-    Which rows is drawn from their number alone, and they are read once: none is on both sides.
-    """
+    """Random rows of a table, to be counted; all others, ``left``, are to be released."""
 
     def __init__(self, source: Any, split: Any, force: bool, delimiter: str | None) -> None:
         (share, rest), table = split, open_table(source, delimiter=delimiter)
@@ -130,6 +123,7 @@ class HeldOut(FrameTable):
                 f"a share between 0 and 1 of two rows or more can be held out, in columns that all "
                 f"have names, but {share} of {counted(rows, 'row')} of {table.name} was asked for"
             )
+        # Their number alone decides; they were read once, so that none is on both sides.
         own = np.zeros(rows, dtype=np.int8)
         own[SystemRandom().sample(range(rows), min(max(round(part * rows), 1), rows - 1))] = 1
         whole = pa.Table.from_batches(batches)

@@ -323,8 +323,7 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
             f"LITTLE OR NOTHING OF THE COLUMN IS LEFT: {_left(least)}. A larger epsilon keeps more."
         )
     elif lost:
-        names = listed(r.name for r in lost)
-        lines.append(f"Little or nothing is left with {names}.")
+        lines.append(f"Little or nothing is left with {listed(r.name for r in lost)}.")
     same = [r for r in results if r.plan.unchanged]
     if same:
         needed = "release needs --allow-unchanged"
