@@ -211,7 +211,7 @@ def column_name(value: object, what: str) -> str:
 
 
 def _utf8(text: str, what: str) -> str:
-    if any("\ud800" <= c <= "\udfff" for c in text):
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         raise InputError(f"{what} must be UTF-8 text, but {text!a} was given")
     return text
 
