@@ -117,7 +117,7 @@ def show_books(messages: Messages, /, books: str, format: str) -> None:
     """Show the datasets of BOOKS and all releases.
 
     "released" means that the output was in place; "charged" that the command did not come so far,
-    or was ended: it counts all the same.
+    or was ended: it counts all the same. Noisy counts are charged when they are drawn.
     """
     found = Ledger.open(books).show()
     # Releases are in the order of their charges: the last bound is of them all.
