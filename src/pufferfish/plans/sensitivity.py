@@ -75,9 +75,13 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
     # A loss that reaches the limit exactly may stay there, whatever the prior.
     if loss(1.0) <= limit * (1 + _SLACK) and holds(1.0):
         return 1.0
-    low, high = _LEAST, 0.0  # powers of two
-    while high - low > _NEAR:
-        middle = (low + high) / 2
-        low, high = (middle, high) if loss(math.exp2(middle)) <= limit else (low, middle)
-    radius = math.exp2(low - _NEAR)
-    return radius if low > _LEAST and holds(radius) else 0.0
+    # Where the loss comes to rest at the limit only proofs tell how far it is below.
+    for enough in (lambda radius: loss(radius) <= limit, holds):
+        low, high = _LEAST, 0.0  # powers of two
+        while high - low > _NEAR:
+            middle = (low + high) / 2
+            low, high = (middle, high) if enough(math.exp2(middle)) else (low, middle)
+        radius = math.exp2(low - _NEAR)
+        if low == _LEAST or holds(radius):
+            return radius * (low > _LEAST)
+    return 0.0
