@@ -38,6 +38,8 @@ from pufferfish.cli.process import Messages
 from pufferfish.cli.results import Result, print_results
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.files import checked_target
+from pufferfish.ledger.calibrate import calibrate_beside, draw_counts
+from pufferfish.ledger.ledger import Ledger
 from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
@@ -161,7 +163,12 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             held = HeldOut(table, given["hold_out"], force, given["delimiter"])
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
-    scenario = scenario_of(held or source, given)
+    draw = partial(scenario_of, held or source, given)
+    if budget is not None and given["publishable"] is not None:
+        books, spent = Ledger.open(given["ledger"]), given["publishable"]
+        scenario = draw_counts(books, source, given["secret"], spent, texts[0], draw)
+    else:
+        scenario = draw()
     found, left_out = resolve(names, scenario, given)
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
@@ -211,13 +218,11 @@ def _beside(
     table: str | None, ledger: str, secret: str | None, delimiter: str | None, **_: Any
 ) -> tuple[Callable[..., Plan], str, Any]:
     """Return how to calibrate beside all that is charged to a table; its budget, and the table."""
-    from pufferfish.ledger.calibrate import calibrate_beside
-    from pufferfish.ledger.ledger import Ledger
-
     if table is None or secret is None:
         raise InputError("--ledger is about tables: give a TABLE with --secret COL")
     books, source = Ledger.open(ledger), open_table(table, delimiter=delimiter)
-    return partial(calibrate_beside, books, source), show(books.budget(source, secret)), source
+    dataset = books.account(source, secret)[0]
+    return partial(calibrate_beside, books, source), show(dataset.budget), source
 
 
 def compare(
