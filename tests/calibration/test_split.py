@@ -280,6 +280,37 @@ def test_neither_loss_is_above_epsilon(tmp_path: Path) -> None:
     assert max(losses) < 0.6
 
 
+def largest(released: bool, held: bool, epsilon: float = 1) -> float:
+    """The largest |ln| of Pr(counts, output) under both secrets of a row, over tiny tables.
+
+    The row is released, held out and counted, or (which is what must not be) both. The other
+    counted rows are known, and the output is of noise at which the law loses less than epsilon.
+    """
+    law, y = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), np.arange(3)
+    kernel = np.exp(-np.abs(y[:, None] - y) * epsilon)
+    rng, worst = np.random.default_rng(4), 0.0
+    for _ in range(200):
+        others, noisy = rng.integers(0, 3, (2, 3)), rng.integers(-3, 6, (2, 3))
+        joint = []
+        for s in range(2):
+            total = np.zeros(3)
+            for x in range(3):
+                table = others.copy()
+                table[s, x] += held
+                # Their law, with a = e^(-epsilon / 2).
+                chance = np.exp(-epsilon / 2 * np.abs(noisy - table).sum())
+                total += law[s, x] * chance * (kernel[x] if released else 1)
+            joint.append(total)
+        worst = max(worst, float(np.abs(np.log(joint[0] / joint[1])).max()))
+    return worst
+
+
+def test_a_row_is_in_one_of_two_outputs() -> None:
+    assert largest(released=True, held=False) <= 1
+    assert largest(released=False, held=True) <= 1
+    assert largest(released=True, held=True) > 1, "a held-out row that is released as well"
+
+
 # The command line ---------------------------------------------------------------------------------
 
 
