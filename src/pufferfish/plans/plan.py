@@ -399,11 +399,12 @@ class Plan(Guarantee):
         Returns
         -------
         Estimate
-            Mean, variance, quantiles and frequencies, each with its standard error.
+            Mean, variance, quantiles and frequencies, each with its standard error. Noisy counts
+            of the same rows that the plan holds are combined with these.
         """
         from pufferfish.estimate.released import estimate_released  # slow to import
 
         return estimate_released(
-            released, self.spec(**options), column=column, quantiles=quantiles, bins=bins,
-            simplex=simplex,
+            released, self.spec(**options), self.noisy, column=column, quantiles=quantiles,
+            bins=bins, simplex=simplex,
         )  # fmt: skip
