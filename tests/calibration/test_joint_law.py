@@ -9,6 +9,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -187,3 +188,23 @@ def test_files_depend_on_the_noisy_counts_alone(noise: Noise, options: dict[str,
         told.add((plan.to_json(), repr(plan), repr(scenario), notes, *map(str, caught)))
     assert len(told) == 1
     assert np.ravel(json.loads(next(iter(told))[0])["noisy"]["counts"]).tolist() == seen[:6]
+
+
+def test_what_is_odd_in_the_rows_is_not_told(noise: Noise, tmp_path: Path) -> None:
+    """A text of one number that another text has, a value far from all others: no warning."""
+    told = set()
+    for texts in (["0", "1", "1.0", "2", "1000"], ["0", "0", "1", "1", "2"]):
+        path = tmp_path / "t.csv"
+        path.write_text("s,x\n" + "".join(f"a,{x}\nb,{x}\n" for x in texts))
+        noise.drawn = 0
+        for _ in range(2):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                scenario = pf.noisy_counts(
+                    path, SPENT, secret="s", public="x", pairs=[("a", "b")],
+                    support=[0, 1, 2, 1000],
+                )  # fmt: skip
+            noise.drawn = np.repeat([20, 30, 0], 4) - cells_of(scenario)
+        plan = pf.calibrate(scenario, SPENT + LEFT)
+        told.add((plan.to_json(), repr(plan), repr(scenario), scenario.priors[0].notes, plan.notes))
+    assert len(told) == 1
