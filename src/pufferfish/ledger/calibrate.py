@@ -32,8 +32,7 @@ def calibrate_beside(
     the joint loss is charged the plan is calibrated for it, else for the largest epsilon of its
     own that fits. What all releases together cost is at most ``epsilon``, and the budget.
     """
-    noisy = scenario.noisy
-    drawn = noisy and plan_of_counts(scenario)
+    drawn = scenario.noisy and plan_of_counts(scenario)
     first = drawn or calibrate(scenario, epsilon, mechanism, **options)
     subject = Subject.of(table, first, {"allow_unchanged": True})
     with store.reading(ledger.path) as connection:
@@ -49,9 +48,9 @@ def calibrate_beside(
     joint = _jointly(subject, state, limit, mechanism, options)
     if joint is not None and fitting(joint) is not None:
         return joint
-    # A walk from noisy counts is made once, for what other counts leave.
-    others = max(Fraction(0), state.before - noisy.epsilon1) if noisy else 0
-    best = per_release_epsilon(limit - others, attempt, _TRIES)
+    # A walk from noisy counts, which are charged, is made once: for what other counts leave.
+    mine = scenario.noisy.epsilon1 if scenario.noisy else state.before
+    best = per_release_epsilon(limit - max(Fraction(0), state.before - mine), attempt, _TRIES)
     if best is None:
         why = subject.price(state).why
         budget = "the budget " if limit == state.dataset.budget else ""
@@ -88,19 +87,15 @@ def draw_counts(
     ledger: Ledger, table: Any, secret: str, spent: Number, limit: Number,
     draw: Callable[[], Scenario],
 ) -> Scenario:  # fmt: skip
-    """Draw noisy counts of a table, charged before anything that is computed from them is seen.
-
-    Beside a release the worst case of a plan from them would be charged, which is that of noise
-    that needs no counts.
-    """
+    """Draw noisy counts of a table, charged before anything that is computed from them is seen."""
     dataset, charged = ledger.account(table, secret)
     before = charged[-1].bound if charged else Fraction(0)
-    after = before + parse_epsilon(spent)
-    if after >= parse_epsilon(limit) or any(record.kind != COUNTS for record in charged):
+    leave = parse_epsilon(limit) - before - parse_epsilon(spent)
+    # Beside a release a plan from them costs its worst case, as noise that needs no counts does.
+    if leave <= 0 or any(record.kind != COUNTS for record in charged):
         raise CheckFailed(
             f"refused: noisy counts must come before any release and leave something of {limit}, "
-            f"but {show_short(before)} is charged to {dataset.name!r} "
-            f"({counted(len(charged), 'charge')}), and they take {spent}; nothing was drawn"
+            f"but {show_short(before)} is charged to {dataset.name!r}; nothing was drawn"
         )
     scenario = draw()
     ledger.charge(table, plan_of_counts(scenario))

@@ -6,7 +6,6 @@ stands in the ledger as a plan that publishes one constant.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -17,9 +16,11 @@ from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.worst_case import added
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.plans.plan import Plan
+from pufferfish.priors.ambiguity import NoisyCounts
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
 from pufferfish.tables.count import count_table
+from pufferfish.tables.rules import Coding
 from pufferfish.tables.table import Table
 
 #: How a ledger calls them.
@@ -43,17 +44,15 @@ def is_draw(plan: Plan) -> bool:
 def with_counts(bound: LossBound, plans: Iterable[Plan], rows: int = 1) -> LossBound:
     """Return the bound of releases together with the noisy counts of their plans.
 
-    A set is known by its column and its counts. Plans from one set pay for it once; who draws
-    twice pays twice, even if both are alike.
+    A draw is paid for, and a plan if its set, known by column and counts, was not before. Who draws
+    twice pays twice, even if both come out alike.
     """
-    paid = Counter(
-        (plan.coding and plan.coding.column, plan.noisy, is_draw(plan))
-        for plan in plans
-        if plan.noisy is not None and not plan.noisy.held_out
-    )
-    sets = dict.fromkeys((column, noisy) for column, noisy, _ in paid)
-    often = [noisy for own in sets for noisy in [own[1]] * max(1, paid[*own, True])]
-    terms = tuple((COUNTS, rows * noisy.epsilon1) for noisy in often)
+    paid: list[tuple[Coding | None, NoisyCounts]] = []
+    for plan in plans:
+        noisy = plan.noisy
+        if noisy and not noisy.held_out and (is_draw(plan) or (plan.coding, noisy) not in paid):
+            paid.append((plan.coding, noisy))
+    terms = tuple((COUNTS, rows * noisy.epsilon1) for _, noisy in paid)
     kind = "joint loss + worst cases" if terms and bound.kind == "joint loss" else bound.kind
     upper = added([bound.upper, *(term for _, term in terms)])
     return replace(bound, upper=upper, kind=kind, terms=bound.terms + terms)
@@ -64,8 +63,7 @@ def is_of(plan: Plan, table: Table) -> bool:
 
     They must be of as many rows, and no count farther from the table's own than all noise but one
     set in a million is; else worst cases are charged, which hold for whatever counts. What passes
-    by mistake or by an edit has counts like these. Of rows that are held out nothing is known: such
-    a plan is believed.
+    by mistake or by an edit has counts like these. Of held-out rows nothing is known: all passes.
     """
     if plan.noisy is None or plan.rules is None or plan.noisy.held_out:
         return plan.noisy is not None

@@ -162,8 +162,7 @@ class Ledger:
                 raise InputError(
                     f"{self.path} has a dataset about {column!r} already "
                     f"({listed(known.name for known in about)}): if the people of {opened.name} "
-                    "are the same, release from that table; if they are others, say so with "
-                    "--other-people (other_people=True)"
+                    "are others, say so with --other-people (other_people=True)"
                 )
             records.add_dataset(connection, made)
         return made

@@ -10,8 +10,8 @@ It holds for everybody who knows the joint counts of the table, and is the large
 The sum of all worst cases, which holds for every prior, is charged where a plan was made for other
 counts than those of this table, and where a plan for a region of priors is not the only release.
 A single release of such a plan costs what its own proof says, and so does a single one of all rows
-of a person. Only whole sets are bounded: nothing is added to the bound of an earlier set. Noisy
-counts are paid for beside all that (``counts``); a plan from them is one for a region of priors.
+of a person. Only whole sets are bounded: nothing is added to the bound of an earlier set.
+Beside all that noisy counts are paid for; a plan from them is one for a region of priors.
 """
 
 import math
@@ -20,7 +20,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted, listed, quoted
 from pufferfish.ledger import records
@@ -135,10 +135,8 @@ def bound_of(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, 
     single = counted.own(releases[0].plan) if len(releases) == 1 and releases[0].own else None
     if single is not None:
         bound = _alone(single, releases[0])
-    elif (
-        rows == 1
-        and all(release.own and not release.plan.regions for release in releases)
-        and len({release.coding.decimal for release in releases}) == 1
+    elif rows == len({own.coding.decimal for own in releases}) == 1 and all(
+        release.own and not release.plan.regions for release in releases
     ):
         bound, incomplete = _joint(counted, releases)
     return with_counts(bound, plans, rows), incomplete, rows
@@ -146,12 +144,12 @@ def bound_of(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, 
 
 def _alone(scenario: Scenario, release: Release) -> LossBound:
     """Return what a single release costs by the proof of its plan."""
-    plan, column = release.plan, release.coding.column
+    plan, within = release.plan, (release.coding.column,)
     if plan.regions and plan.channel is None:
         epsilon = plan.noisy.left(plan.epsilon_exact) if plan.noisy else plan.epsilon_exact
         proof = prove(scenario, {0: [plan.applied]}, epsilon)
         if proof.method == "walk" and proof.holds:
-            bound = LossBound(epsilon, Fraction(0), method="walk", within=(column,))
+            bound = LossBound(epsilon, Fraction(0), method="walk", within=within)
             return min(bound, worst_of([release]), key=_rank)
     return Composition(scenario, {0: [plan.applied]}).bound()
 
@@ -207,8 +205,7 @@ class Price:
     ``before`` is the bound of the ``releases`` that are charged already, ``bound`` that of all of
     them and this one. ``own``: whether the plan is for what the counts of this very table say, or
     else worst cases are charged. ``incomplete``: rows without a value in some of the released
-    columns, charged worst cases. ``rows``: how many one person may have. ``plans``: how many
-    are charged that are from the noisy counts of this one.
+    columns, charged worst cases. ``rows``: how many one person may have. ``plans`` from its counts.
     """
 
     dataset: Dataset
@@ -255,8 +252,7 @@ class Price:
         return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
-@dataclass(frozen=True, eq=False)
-class State:
+class State(NamedTuple):
     """A dataset, and what is charged to it; ``before``: the bound of that."""
 
     dataset: Dataset
@@ -317,12 +313,10 @@ class Subject:
         own = self.counted.own(plan) is not None
         this = Release(plan, self.coding, own)
         every = [*state.releases, this]
-        bound, incomplete, rows = bound_of(self.counted, every)
-        alike = [r for r in every if plan.noisy == r.plan.noisy is not None and not is_draw(r.plan)]
-        return Price(
-            state.dataset, self.coding.column, len(state.releases), state.before, bound, own,
-            incomplete, rows, len(alike),
-        )  # fmt: skip
+        from_counts = [r for r in every if r.plan.noisy and not is_draw(r.plan)]
+        plans = sum(own.plan.noisy == plan.noisy for own in from_counts)
+        charged, found = (len(state.releases), state.before), bound_of(self.counted, every)
+        return Price(state.dataset, self.coding.column, *charged, found[0], own, *found[1:], plans)
 
     def check_unchanged(self) -> None:
         """Refuse a file that was written to since its identity was taken."""
