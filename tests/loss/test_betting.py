@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from definitions import M, real, rising_root
 from pufferfish.loss.betting import Wealth, rescaled
-from pufferfish.loss.walk import RATIO, Claim, scales, walk
+from pufferfish.loss.betting_balls import confirmed
+from pufferfish.loss.walk import RATIO, Claim, _Test, scales, walk
 from pufferfish.priors.ambiguity import Counted
 from pufferfish.support import Lattice
 
@@ -114,6 +115,29 @@ def test_bounds_and_walks_are_those_of_the_reference(entry: Any) -> None:
     claim = Claim(beliefs, ((0, 1),), lattice, epsilon)
     assert walk([claim], ratio) == grid[entry["step_r"]]
     assert walk([claim]) <= entry["scale"] * float(RATIO)
+
+
+@pytest.mark.parametrize("entry", REFERENCE, ids=NAMES)
+def test_balls_confirm_what_doubles_passed_and_nothing_more(entry: Any) -> None:
+    """Means that are a little too small, and losses a little too large, are not confirmed."""
+    beliefs, epsilon = beliefs_of(entry), Fraction(entry["epsilon2"])
+    places = np.arange(len(entry["noisy_counts"][0]))
+    test = _Test(Claim(beliefs, ((0, 1),), Lattice(Fraction(1), 0, places), epsilon))
+    scale = next(s for s in scales(test.claim.lattice, epsilon) if s <= entry["scale"] * 1.01)
+    assert test.holds(scale)
+    assert test.passed is not None
+    assert test.confirmed(scale)
+    given = beliefs, [(0, 1), (1, 0)], places, 1 / Fraction(scale)
+    losses = test._losses(1 / scale, places, close=True)
+    largest = Fraction(float(losses.max()))
+    assert confirmed(*given, largest + Fraction(1, 10**9), test.means)
+    assert not confirmed(*given, largest - Fraction(1, 10**9), test.means)
+    for at in ((0, 0, 0), (1, len(places) - 1, 1)):
+        smaller = test.means.copy()
+        if smaller[at] == 1:
+            continue
+        smaller[at] *= 1 - 1e-7
+        assert not confirmed(*given, largest + 1, smaller)
 
 
 def test_mutants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

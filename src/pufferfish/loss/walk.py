@@ -14,7 +14,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from pufferfish.errors import PufferfishError
 from pufferfish.loss.betting import Wealth, rescaled
+from pufferfish.loss.betting_balls import confirmed
 from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.rounding import UNIT
 from pufferfish.numbers import FloatArray, IntArray, float_up
@@ -112,6 +114,8 @@ def walk(claims: Sequence[Claim], ratio: Fraction = RATIO, until: float = 0.0) -
         found = scale
         if scale <= until:
             break
+    if not all(test.confirmed(found) for test in tests):
+        raise PufferfishError("balls do not prove what doubles proved of a scale; please report it")
     return found
 
 
@@ -124,6 +128,7 @@ class _Test:
         # Of h and of 1 - h, by output and secret.
         self.means = np.full((2, len(self.outputs), len(claim.beliefs)), 0.5)
         self.before = self.means
+        self.passed: FloatArray | None = None
         both = [*claim.pairs, *((j, i) for i, j in claim.pairs)]
         self.firsts, self.seconds = map(list, zip(*both, strict=True))
         self.shares = claim.beliefs[0].is_share
@@ -141,8 +146,17 @@ class _Test:
             losses = self._losses(rate, open_, close)
             open_ = open_[(losses > most).any(axis=1)]
             if not len(open_):
+                self.passed = self.means.copy()
                 return True
         return False
+
+    def confirmed(self, scale: float) -> bool:
+        """Return whether balls prove the last test that was passed; the first scale has none."""
+        if self.passed is None:
+            return True
+        claim, pairs = self.claim, list(zip(self.firsts, self.seconds, strict=True))
+        rate = claim.lattice.step / Fraction(scale)
+        return confirmed(claim.beliefs, pairs, self.places, rate, claim.epsilon, self.passed)
 
     def _losses(self, rate: float, outputs: IntArray, close: bool) -> FloatArray:
         """Return bounds of ln <P_i, k_y> / <P_j, k_y> by output and pair."""

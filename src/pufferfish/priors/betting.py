@@ -5,12 +5,14 @@ Every ball holds its number, so a mean whose wealth is a ball at or above what i
 Comparisons that balls leave open count against the bound: a bet is left out, a mean is not enough.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from flint import arb, fmpq
 
 from pufferfish.numbers import precision
@@ -19,6 +21,8 @@ from pufferfish.priors.ambiguity import UNIT, Counted, Region
 _BITS = 192
 #: Bounds are within 2**-_NEAR of the least; Newton's method needs some ten rounds.
 _ROUNDS, _NEAR = 110, 100
+#: So many bets are tried before all of them are.
+_FEW = 4
 
 
 def ball(number: Fraction) -> arb:
@@ -47,6 +51,21 @@ def _upper_mean(belief: Counted, h: Sequence[arb], start: float, times: Sequence
         if not low < m < high:
             m = ((low + high) / 2).mid()
     return high
+
+
+def is_bound(belief: Counted, h: Sequence[arb], m: float) -> bool:
+    """Return whether m is proved to bound the mean of h from above; h has a value for each cell."""
+    b, x = np.array(belief.bets, dtype=np.float64)[:, None], np.array(h, dtype=np.float64)
+    w, v, noise = 1 - b * x, 1 - b * m, 0.0
+    if belief.noise is not None:
+        a = math.exp(-float(belief.noise) / 2)
+        with np.errstate(all="ignore"):
+            noise = np.log((1 - a * w / v) * (1 - a * v / w)).sum(axis=1)
+    worth = np.log(w / v) @ np.array(belief.counts, dtype=np.float64) + noise
+    # Bets that are left out count as 0; mostly the best ones are enough.
+    best = [belief.bets[k] for k in np.argsort(-np.nan_to_num(worth, nan=-np.inf))]
+    tried = (_Wealth(belief, h, (1,) * len(h), bets) for bets in (best[:_FEW], best))
+    return any(wealth.missing(arb(m)) <= 0 for wealth in tried)
 
 
 @lru_cache(maxsize=4096)
@@ -81,14 +100,17 @@ def box_of_bounds(belief: Counted) -> Region | None:
 class _Wealth:
     """Wealth of all bets on one function h under the counts of one secret."""
 
-    def __init__(self, belief: Counted, h: Sequence[arb], times: Sequence[int]) -> None:
+    def __init__(
+        self, belief: Counted, h: Sequence[arb], times: Sequence[int],
+        bets: Sequence[Fraction] | None = None,
+    ) -> None:  # fmt: skip
         self.counts, self.total = belief.counts, sum(belief.counts)
         self.times, self.cells = times, sum(times)
         self.needed = (len(belief.bets) / ball(belief.alpha)).log()
         self.noisy, self.half = belief.noise is not None, ball((belief.noise or Fraction(0)) / 2)
         self.a = (-self.half).exp()
         self.bets = []
-        for bet in map(ball, belief.bets):
+        for bet in map(ball, belief.bets if bets is None else bets):
             w = [1 - bet * own for own in h]
             if not self.noisy or self._rises(bet, w):
                 gain = sum((n * x.log() for n, x in zip(self.counts, w, strict=True)), arb(0))
