@@ -69,8 +69,7 @@ def _jointly(
     """Return a plan for the joint loss with what is charged, where that is known."""
     column, before = subject.coding.column, [release.plan for release in state.releases]
     releases = [*state.releases, Release(subject.plan, subject.coding, True)]
-    regions_or_units = any(r.plan.regions or r.plan.unit for r in releases)
-    if not before or regions_or_units or not all(release.own for release in releases):
+    if not before or any(not r.own or r.plan.regions or r.plan.unit for r in releases):
         return None
     codings = {release.coding.column: release.coding for release in releases}
     try:

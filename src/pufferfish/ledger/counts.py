@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noisy counts in a ledger: what they cost beside releases, and whether they are those of a table.
+"""Noisy counts in a ledger: what they cost beside releases, and whether they may be a table's.
 
 A set costs its epsilon for each row of a person, whatever else is out (theory, section 7.8). It
 stands in the ledger as a plan that publishes one constant.
@@ -17,11 +17,10 @@ from pufferfish.loss.worst_case import added
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import NoisyCounts
+from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
-from pufferfish.tables.count import count_table
 from pufferfish.tables.rules import Coding
-from pufferfish.tables.table import Table
 
 #: How a ledger calls them.
 COUNTS = "noisy counts"
@@ -58,20 +57,14 @@ def with_counts(bound: LossBound, plans: Iterable[Plan], rows: int = 1) -> LossB
     return replace(bound, upper=upper, kind=kind, terms=bound.terms + terms)
 
 
-def is_of(plan: Plan, table: Table) -> bool:
-    """Whether the noisy counts of a plan may be those of a table, of which it has no digest.
+def may_be_of(noisy: NoisyCounts, prior: Prior) -> bool:
+    """Whether noisy counts may be those of a table, whose digest a plan from them does not hold.
 
     They must be of as many rows, and no count farther from the table's own than all noise but one
     set in a million is; else worst cases are charged, which hold for whatever counts. What passes
-    by mistake or by an edit has counts like these. Of held-out rows nothing is known: all passes.
+    by mistake or by an edit has counts like these.
     """
-    if plan.noisy is None or plan.rules is None or plan.noisy.held_out:
-        return plan.noisy is not None
-    try:
-        secrets = (*plan.noisy.secrets, "")
-        own = count_table(table, plan.rules, warn=False, secrets=secrets).counts
-    except InputError:  # a value is moved (clamped)
-        return False
-    apart = np.abs(own - np.array([*plan.noisy.counts, plan.noisy.others])).max()
-    far = 2 * math.log(2 * own.size * 10**6) / float(plan.noisy.epsilon1)
-    return bool(own.sum() == plan.noisy.rows and apart <= far)
+    counts, report = prior.counts[[*map(prior.row, noisy.secrets)]], prior.report
+    far = 2 * math.log(2 * counts.size * 10**6) / float(noisy.epsilon1)
+    near = bool(np.abs(counts - np.array(noisy.counts)).max() <= far)
+    return near and report is not None and report.rows_read - report.rows_missing[0] == noisy.rows

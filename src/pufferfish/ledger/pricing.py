@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted, listed, quoted
 from pufferfish.ledger import records
-from pufferfish.ledger.counts import COUNTS, is_draw, is_of, with_counts
+from pufferfish.ledger.counts import COUNTS, is_draw, may_be_of, with_counts
 from pufferfish.ledger.records import Dataset, ReleaseRecord
 from pufferfish.loss.certificate import LossBound
 from pufferfish.loss.composition import Composition, Term, incomplete_rows, worst_sum
@@ -90,9 +90,10 @@ class Counted:
         """Return the scenario that a plan was calibrated for, if that is of this very table."""
         if plan.rules is None:
             return None
-        if plan.noisy is not None:
-            return scenario_of_counts(plan) if is_of(plan, self.table) else None
         try:
+            if plan.noisy:  # counts of held-out rows are of no row of this table: they are believed
+                own = plan.noisy.held_out or may_be_of(plan.noisy, self._prior(plan.rules))
+                return scenario_of_counts(plan) if own else None
             scenario = with_regions(plan, Scenario(self._prior(plan.rules), plan.pairs))
         except (InputError, CheckFailed):  # a value is moved (clamped), a secret has no rows
             return None
@@ -311,8 +312,7 @@ class Subject:
         """Return the price beside what is charged, of the plan or of another for its column."""
         plan = plan or self.plan
         own = self.counted.own(plan) is not None
-        this = Release(plan, self.coding, own)
-        every = [*state.releases, this]
+        every = [*state.releases, Release(plan, self.coding, own)]
         from_counts = [r for r in every if r.plan.noisy and not is_draw(r.plan)]
         plans = sum(own.plan.noisy == plan.noisy for own in from_counts)
         charged, found = (len(state.releases), state.before), bound_of(self.counted, every)
