@@ -313,7 +313,8 @@ def from_noisy_counts(plan: dict[str, Any], atoms: Sequence[Fraction | str]) -> 
     if set(counts) != named or any(len(own) != len(atoms) for own in counts.values()):
         raise Refused("the noisy counts are not of the secrets and values of the plan")
     spent, alpha = Fraction(noisy["epsilon1"]), 1 - Fraction(noisy["level"])
-    left = {**plan, "epsilon": str(Fraction(str(plan["epsilon"])) - spent)}
+    held_out, total = noisy.get("held_out", False), Fraction(str(plan["epsilon"]))
+    left = {**plan, "epsilon": str(total if held_out else total - spent)}
     size, a = 1 + math.ceil(math.log2(math.sqrt(noisy["rows"]))), math.exp(-float(spent) / 2)
     bets = [15 / 16, *(2.0**-k for k in range(1, size + 1))]
     if plan["channel"] is None:
@@ -336,7 +337,8 @@ def from_noisy_counts(plan: dict[str, Any], atoms: Sequence[Fraction | str]) -> 
         )
         # Doubles: their last digits may exceed epsilon.
         found *= 1 - mpmath.mpf(10) ** -9
-    return found + mpmath.mpf(spent.numerator) / spent.denominator
+    own = mpmath.mpf(spent.numerator) / spent.denominator
+    return max(found, own) if held_out else found + own
 
 
 def kernel_of(plan: Mapping[str, Any], atoms: Sequence[Fraction | str]) -> list[list[mpmath.mpf]]:

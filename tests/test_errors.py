@@ -8,7 +8,9 @@ from pufferfish.errors import (
     InputError,
     counted,
     did_you_mean,
+    joined,
     listed,
+    listed_pairs,
     quoted,
 )
 
@@ -36,6 +38,19 @@ def test_long_lists_are_cut() -> None:
     assert listed(names) == "n0, n1, n2, n3, n4, n5, n6, n7 and 240 more"
     assert listed(names[:8]) == "n0, n1, n2, n3, n4, n5, n6, n7"
     assert (listed(iter("abc"), limit=2), listed([])) == ("a, b and 1 more", "")
+
+
+def test_only_what_is_shown_of_a_list_is_named() -> None:
+    named: list[int] = []
+
+    def name(k: int) -> str:
+        named.append(k)
+        return f"n {k},"
+
+    assert listed(range(500_000), limit=2, name=name) == "'n 0,', 'n 1,' and 499998 more"
+    assert joined(iter(range(9)), limit=1, text=name) == "n 0, and 8 more"
+    assert named == [0, 1, 0]
+    assert listed_pairs([("a", "b"), ("a, c", "d")], limit=1) == "(a, b) and 1 more"
 
 
 def test_near_matches_and_plurals() -> None:

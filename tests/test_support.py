@@ -53,6 +53,27 @@ def test_a_given_step_rounds_to_the_nearest_multiple_ties_to_even() -> None:
     assert make_lattice(values, Fraction(1)).values == (0, 2)
 
 
+@given(
+    st.sampled_from([0, -7, 2**53, 2**61, -(2**62), 2**63, 10**30]),
+    st.lists(st.integers(-40, 40), min_size=1, max_size=20),
+    st.sampled_from([None, "1", "1/2", "3", "7/3", "1/4611686018427387904"]),
+)
+def test_integers_make_the_lattice_of_the_same_fractions(
+    base: int, gaps: list[int], text: str | None
+) -> None:
+    values, step = [base + gap for gap in gaps], None if text is None else Fraction(text)
+    units = sorted({round(value / (step or Fraction(1))) for value in values})
+    some = [Fraction(value) if k % 2 else value for k, value in enumerate(values)]
+    for numbers in (values, list(map(Fraction, values)), some):
+        if units[-1] - units[0] > 2**53:
+            with pytest.raises(InputError, match=re.escape("more than 2**53 steps")):
+                make_lattice(numbers, step)
+            continue
+        lattice = make_lattice(numbers, step)
+        assert (lattice.step, lattice.origin) == (step or 1, units[0])
+        assert lattice.index.tolist() == [unit - units[0] for unit in units]
+
+
 @pytest.mark.parametrize(
     "values", [[0, Fraction(1, 10**9), 10**9], [0, Fraction(1, 3**40), Fraction(1, 7)]]
 )

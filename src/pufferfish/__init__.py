@@ -9,10 +9,11 @@ proves the loss again.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from pufferfish.errors import CheckFailed, InputError, PufferfishError
+
 if TYPE_CHECKING:
     from pufferfish.calibration.calibrate import calibrate, calibrate_together
     from pufferfish.calibration.noisy_counts import noisy_counts
-    from pufferfish.errors import CheckFailed, InputError, PufferfishError
     from pufferfish.ledger.ledger import Ledger
     from pufferfish.loss.certificate import Certificate
     from pufferfish.loss.composition import joint_loss
@@ -30,13 +31,10 @@ __version__ = "0.2.0"
 _HOMES = {
     "Certificate": "pufferfish.loss.certificate",
     "Channel": "pufferfish.mechanisms.channel",
-    "CheckFailed": "pufferfish.errors",
     "DiscreteLaplace": "pufferfish.mechanisms.laplace",
-    "InputError": "pufferfish.errors",
     "Ledger": "pufferfish.ledger.ledger",
     "Plan": "pufferfish.plans.plan",
     "Prior": "pufferfish.priors.prior",
-    "PufferfishError": "pufferfish.errors",
     "Rules": "pufferfish.tables.rules",
     "Scenario": "pufferfish.priors.scenario",
     "calibrate": "pufferfish.calibration.calibrate",

@@ -5,7 +5,7 @@ import difflib
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 #: The folder of the package; its frames are nobody's own code.
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -85,21 +85,21 @@ def short_name(name: str, longest: int = _LONGEST_NAME) -> str:
     return name if len(name) <= longest else f"{name[: longest - 3]}..."
 
 
-def joined(phrases: Iterable[str], limit: int = 8) -> str:
-    """Return phrases joined by commas; ``and 240 more`` beyond ``limit``."""
-    items = list(phrases)
-    text = ", ".join(items[:limit])
-    return text if len(items) <= limit else f"{text} and {len(items) - limit} more"
+def joined(items: Iterable[object], limit: int = 8, text: Callable[..., str] = str) -> str:
+    """Return the ``text`` of each item joined by commas; ``and 240 more`` beyond ``limit``."""
+    every = list(items)
+    shown = ", ".join(map(text, every[:limit]))
+    return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
 
 
-def listed(names: Iterable[str], limit: int = 8) -> str:
-    """Return names joined by commas, each :func:`quoted`; ``and 240 more`` beyond ``limit``."""
-    return joined(map(quoted, names), limit)
+def listed(items: Iterable[object], limit: int = 8, name: Callable[..., str] = str) -> str:
+    """Return the names of items, each :func:`quoted`, joined as :func:`joined` does."""
+    return joined(items, limit, lambda item: quoted(name(item)))
 
 
 def listed_pairs(pairs: Sequence[Sequence[str]], limit: int = 4) -> str:
     """Return pairs of names joined by commas: ``(a, b), (a, c) and 3 more``."""
-    return joined((f"({listed(pair)})" for pair in pairs), limit)
+    return joined(pairs, limit, lambda pair: f"({listed(pair)})")
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,12 +34,10 @@ def checked_target(
     unless ``force`` is set.
     """
     checked_flag(force, "force")
-    try:
+    with writing(output):
         target = Path(os.path.realpath(named_path(output)))
         taken = target.exists()
         fault = _fault(target, [path for path in inputs if path is not None])
-    except OSError as error:
-        raise cannot_write(output, error) from None
     if fault or str(output) == "-":
         raise InputError(f"cannot write {output}: {fault or 'give the name of a file'}")
     if taken and not force:
@@ -91,10 +89,8 @@ class PendingFile:
     def __enter__(self) -> "PendingFile":
         name = f".{self.target.name[:40]}.{secrets.token_hex(8)}.part"
         self._temporary = self.target.with_name(name)
-        try:
+        with writing(self.target):
             self.file = self._new(self._temporary)
-        except OSError as error:
-            raise cannot_write(self.target, error) from None
         return self
 
     def publish(self) -> None:
@@ -124,9 +120,7 @@ class PendingFile:
             try:
                 os.link(self._temporary, self.target)
                 return
-            except FileExistsError:
-                raise
-            except OSError:
+            except OSError:  # without links, or the name is taken
                 self._new(self.target).close()
         try:
             os.replace(self._temporary, self.target)
@@ -146,9 +140,14 @@ class PendingFile:
             self._temporary.unlink()
 
 
-def cannot_write(output: str | Path, error: OSError) -> InputError:
-    """Return the one line that says why an output cannot be written."""
-    return InputError(f"cannot write {output}: {error.strerror or error}; nothing was written")
+@contextlib.contextmanager
+def writing(output: str | Path) -> Iterator[None]:
+    """Turn a failure of the disk into one line."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"cannot write {output}: {why}; nothing was written") from None
 
 
 def _exists(output: str | Path) -> InputError:
@@ -162,12 +161,9 @@ def write_whole(
 ) -> None:
     """Write a file that fits into memory; an existing one is replaced only with ``force``."""
     target = checked_target(output, force)
-    try:
-        with PendingFile(target, force, mode) as pending:
-            pending.file.write(data)
-            pending.publish()
-    except OSError as error:
-        raise cannot_write(output, error) from None
+    with writing(output), PendingFile(target, force, mode) as pending:
+        pending.file.write(data)
+        pending.publish()
 
 
 def write_json(

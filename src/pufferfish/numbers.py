@@ -82,7 +82,10 @@ def parse_number(value: object, what: str) -> Fraction:
     or a fraction; ``what`` says what it is, for the InputError where it is no finite number.
     """
     if isinstance(value, Rational) and not isinstance(value, bool):  # NumPy integers too
-        return _rational(value, what)
+        numerator, denominator = int(value.numerator), int(value.denominator)
+        if max(numerator.bit_length(), denominator.bit_length()) > _MAX_BITS:
+            raise InputError(f"{what} has more than {MOST_DIGITS} digits")
+        return Fraction(numerator, denominator)
     parsed = None
     if not isinstance(value, bool | np.bool_):
         try:
@@ -94,13 +97,6 @@ def parse_number(value: object, what: str) -> Fraction:
             f"{what} must be a number such as 0.5, 1e-3 or 1/3, but {value!r} was given"
         )
     return parsed
-
-
-def _rational(value: Rational, what: str) -> Fraction:
-    numerator, denominator = int(value.numerator), int(value.denominator)
-    if max(numerator.bit_length(), denominator.bit_length()) > _MAX_BITS:
-        raise InputError(f"{what} has more than {MOST_DIGITS} digits")
-    return Fraction(numerator, denominator)
 
 
 def parse_epsilon(value: object) -> Fraction:
@@ -175,7 +171,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, Rational):
-        return show(_rational(value, "a number that was found"))
+        return show(parse_number(value, "a number that was found"))
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < 400:
         return show(Fraction(value))
     # A float that is whole is written as the integer, so that 1.0 and 1 are one level.

@@ -207,7 +207,7 @@ def nearest_unit(numerator: int, denominator: int) -> int:
     return down + (2 * rest > denominator or (2 * rest == denominator and down % 2 == 1))
 
 
-def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> Lattice:
+def make_lattice(values: Iterable[Fraction | int], step: Fraction | None = None) -> Lattice:
     """Return the lattice that holds the values, rounded to ``step`` where one is given.
 
     Without a step it is the largest number that divides 1 and every value.
@@ -217,10 +217,11 @@ def make_lattice(values: Iterable[Fraction], step: Fraction | None = None) -> La
         raise InputError("the support is empty: no usable public value was given")
     if step is not None and step <= 0:
         raise InputError(f"the step of the lattice must be above 0, but {show(step)} was given")
-    if step is None:
-        step = Fraction(1, math.lcm(*{value.denominator for value in distinct}))
+    step = step or Fraction(1, math.lcm(*{value.denominator for value in distinct}))
     up, down = step.denominator, step.numerator
-    units = sorted({nearest_unit(v.numerator * up, v.denominator * down) for v in distinct})
+    whole = up == down == 1 and {*map(type, distinct)} == {int}  # as they are, which is quick
+    near = (nearest_unit(v.numerator * up, v.denominator * down) for v in distinct)
+    units = sorted({*(distinct if whole else near)})
     origin, cells = units[0], units[-1] - units[0]
     if cells > MAX_CELLS:
         ends = " to ".join(show_short(step * unit) for unit in (origin, units[-1]))
@@ -239,14 +240,11 @@ def read_order(order: object) -> Order:
     """
     if order is None:
         return None
-    items: list[object] = []
-    if isinstance(order, str):
-        for known in NAMED_ORDERS:
-            if order.strip().lower() == known:
-                return known
-        items.extend(order.split(",") if "," in order else ())
-    elif isinstance(order, Iterable):
-        items.extend(order)  # += would add to an array
+    for known in NAMED_ORDERS:
+        if isinstance(order, str) and order.strip().lower() == known:
+            return known
+    given = order.split(",") if isinstance(order, str) and "," in order else order
+    items = [] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not items:
         raise InputError(
             "order must be a list of levels (at least one), 'appearance' or 'alphabetical', but "
@@ -262,10 +260,9 @@ def make_levels(names: Iterable[str], order: Sequence[Any] | str | None = None) 
     """
     present = dict.fromkeys(names)
     stated = read_order(order)
-    if stated == "appearance":
-        return Levels(tuple(present), ordered=True)
-    if stated is None or stated == "alphabetical":
-        return Levels(tuple(sorted(present)), ordered=stated is not None)
+    if not isinstance(stated, tuple):
+        names = present if stated == "appearance" else sorted(present)
+        return Levels(tuple(names), ordered=stated is not None)
     lost = sorted(set(present) - set(stated))
     if lost:
         unused = listed(name for name in stated if name not in present)

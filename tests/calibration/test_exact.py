@@ -124,7 +124,7 @@ def test_mutant_one_direction_is_dropped(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def one_way(self: RateLoss, u: float) -> Any:
         ways = [Attained(0, Where(cell, 1, 0)) for cell in range(self.size)]
-        return max((self.at(way, u)[0], [way]) for way in ways)
+        return max((self.at(way, u)[0], way) for way in ways)
 
     monkeypatch.setattr(RateLoss, "worst", one_way)
     monkeypatch.setattr(module, "_COARSE", ((10**6, 1.0),))

@@ -18,9 +18,9 @@ class Known:
     root: float
     calls: int = 0
 
-    def worst(self, u: float) -> tuple[float, list[int]]:
+    def worst(self, u: float) -> tuple[float, int]:
         self.calls += 1
-        return self.at(0, u)[0], [0]
+        return self.at(0, u)[0], 0
 
     def at(self, witness: int, u: float) -> tuple[float, float]:
         return u / self.root, 1 / self.root
@@ -33,10 +33,10 @@ class Hinges:
     roots: tuple[float, ...]
     calls: int = 0
 
-    def worst(self, u: float) -> tuple[float, list[int]]:
+    def worst(self, u: float) -> tuple[float, int]:
         self.calls += 1
-        order = sorted(range(len(self.roots)), key=lambda k: -self.at(k, u)[0])
-        return self.at(order[0], u)[0], order[:8]
+        worst = max(range(len(self.roots)), key=lambda k: self.at(k, u)[0])
+        return self.at(worst, u)[0], worst
 
     def at(self, witness: int, u: float) -> tuple[float, float]:
         root = self.roots[witness]

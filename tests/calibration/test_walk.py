@@ -62,8 +62,8 @@ def test_verify_repeats_the_walk() -> None:
     scenario = pf.Scenario(prior_of(PLAIN[0]["noisy_counts"], confidence=0.95))
     plan = pf.calibrate(scenario, 1)
     claims = claims_of(scenario, Fraction(1))
-    steps = walk(claims).steps
     grid = list(scales(scenario.lattice, Fraction(1)))
+    steps = grid.index(walk(claims))
     assert plan.scale == grid[steps]
     for scale in (grid[steps - 1], grid[steps] * 1.001, 1e9):
         assert with_scale(plan, scale).verify(scenario).holds

@@ -225,6 +225,33 @@ def test_bins_stand_in_for_shares_that_are_lost_in_noise(folder: Path):
     assert kinds.count("frequency") == 40
 
 
+def test_noisy_counts_of_the_plan_are_combined_with_the_rows(folder: Path):
+    lines = [f"{s},{x}" for s, shift in (("a", 0), ("b", 1)) for x in range(shift, shift + 4)] * 100
+    write(folder, "big.csv", rows(*lines))
+    write(folder, "few.csv", rows(*lines[:240]))
+    declared = (*COLUMNS, "--pair", "a", "b", "--range", 0, 4, "--epsilon", 2)
+    done = run("calibrate", "big.csv", *declared, "--publishable", ".5", "--save", "public.json")
+    assert done.status == 0, done.err
+    for name in ("big", "few"):
+        done = run("release", f"{name}.csv", "--plan", "public.json", "-o", f"{name}-out.csv")
+        assert done.status == 0, done.err
+    data = run("estimate", "big-out.csv", "--plan", "public.json", "--format", "json").data
+    note = next(note for note in data["notes"] if "noisy counts in the plan" in note)
+    better, of = map(int, re.findall(r"better source for (\d+) of (\d+) figures", note)[0])
+    assert 0 <= better <= of == 10
+    mean = data["figures"][0]
+    assert abs(mean["estimate"] - 2) < 6 * mean["standard_error"]
+    assert list(mean) == ["kind", "label", "estimate", "standard_error", "low", "high"]
+    assert f"note: {note}" in run("estimate", "big-out.csv", "--plan", "public.json").out
+    few = run("estimate", "few-out.csv", "--plan", "public.json").out
+    assert "of 800 rows other than these 240, and are not used" in few
+    held = json.loads(Path("public.json").read_text())
+    held["noisy"]["held_out"] = True
+    Path("held.json").write_text(json.dumps(held))
+    other = run("estimate", "big-out.csv", "--plan", "held.json")
+    assert "are of 800 rows other than these 800, and are not used" in other.out, other.err
+
+
 @pytest.mark.usefixtures("released")
 def test_a_record_estimates_as_the_plan_does():
     options = ("--round", "--bounds", "0", "4")

@@ -421,7 +421,7 @@ def test_copies_of_a_table_are_that_table(books: Ledger, tmp_path: Path) -> None
     for number, copy in enumerate(["renamed.csv", "other.parquet"]):
         assert books.price(tmp_path / copy, PLAN).releases == number
         spend(books, tmp_path / copy, PLAN)
-    assert books.budget(TABLE, "s") == 100
+    assert books.account(TABLE, "s")[0].budget == 100
 
 
 def test_a_file_that_changes_is_refused(

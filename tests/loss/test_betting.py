@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from definitions import M, real, rising_root
 from pufferfish.loss.betting import Wealth, rescaled
-from pufferfish.loss.betting_balls import log_ratio_bound
-from pufferfish.loss.walk import RATIO, Claim, scales, walk
+from pufferfish.loss.betting_balls import confirmed
+from pufferfish.loss.walk import RATIO, Claim, _Test, scales, walk
 from pufferfish.priors.ambiguity import Counted
 from pufferfish.support import Lattice
 
@@ -83,22 +83,15 @@ def bounds(beliefs: Sequence[Counted], h: Any) -> list[Any]:
     return [Wealth(beliefs, own).upper(start, close=True) for own in (h, 1 - h)]
 
 
-def both_bounds(beliefs: Sequence[Counted], theta: float) -> tuple[float, float]:
-    """The same in doubles and in balls, for all outputs."""
+def loss_bound(beliefs: Sequence[Counted], theta: float) -> float:
+    """The bound of the loss that follows from them, the largest of all outputs."""
     n = len(beliefs[0].counts)
-    places, rate = np.arange(n), 1 / Fraction(theta)
-    h = rescaled(places, float(rate), places)
+    places = np.arange(n)
+    h = rescaled(places, 1 / theta, places)
     upper, other = bounds(beliefs, h)
     low = np.exp(-np.maximum(places, n - 1 - places) / theta)[:, None]
     tops, bottoms = low + (1 - low) * upper, low + (1 - low) * (1 - other)
-    proved = (
-        log_ratio_bound(
-            beliefs[i], beliefs[1 - i], places, rate, y, (upper[y, i], other[y, 1 - i])
-        ).upper()
-        for y in range(n)
-        for i in (0, 1)
-    )
-    return float(np.log(tops[:, [0, 1]] / bottoms[:, [1, 0]]).max()), max(map(float, proved))
+    return float(np.log(tops / bottoms[:, ::-1]).max())
 
 
 @pytest.fixture
@@ -117,13 +110,34 @@ def test_bounds_and_walks_are_those_of_the_reference(entry: Any) -> None:
     assert grid[entry["step_r"]] == pytest.approx(entry["scale"], rel=1e-14)
     for step, key in ((0, "bound_at_scale_mp"), (1, "bound_at_next_mp")):
         scale, expected = grid[entry["step_r"] + step], float(entry[key])
-        found, proved = both_bounds(beliefs, scale)
-        assert expected - 1e-15 <= found <= expected + 1e-9  # errors are on the safe side
-        assert proved == pytest.approx(expected, abs=1e-13)
-    found_walk = walk([Claim(beliefs, ((0, 1),), lattice, epsilon)], ratio)
-    assert (found_walk.steps, found_walk.scale) == (entry["step_r"], grid[entry["step_r"]])
-    finer = walk([Claim(beliefs, ((0, 1),), lattice, epsilon)])
-    assert finer.scale <= entry["scale"] * float(RATIO)
+        # Errors are on the safe side.
+        assert expected - 1e-15 <= loss_bound(beliefs, scale) <= expected + 1e-9
+    claim = Claim(beliefs, ((0, 1),), lattice, epsilon)
+    assert walk([claim], ratio) == grid[entry["step_r"]]
+    assert walk([claim]) <= entry["scale"] * float(RATIO)
+
+
+@pytest.mark.parametrize("entry", REFERENCE, ids=NAMES)
+def test_balls_confirm_what_doubles_passed_and_nothing_more(entry: Any) -> None:
+    """Means that are a little too small, and losses a little too large, are not confirmed."""
+    beliefs, epsilon = beliefs_of(entry), Fraction(entry["epsilon2"])
+    places = np.arange(len(entry["noisy_counts"][0]))
+    test = _Test(Claim(beliefs, ((0, 1),), Lattice(Fraction(1), 0, places), epsilon))
+    scale = next(s for s in scales(test.claim.lattice, epsilon) if s <= entry["scale"] * 1.01)
+    assert test.holds(scale)
+    assert test.passed is not None
+    assert test.confirmed(scale)
+    given = beliefs, [(0, 1), (1, 0)], places, 1 / Fraction(scale)
+    losses = test._losses(1 / scale, places, close=True)
+    largest = Fraction(float(losses.max()))
+    assert confirmed(*given, largest + Fraction(1, 10**9), test.means)
+    assert not confirmed(*given, largest - Fraction(1, 10**9), test.means)
+    for at in ((0, 0, 0), (1, len(places) - 1, 1)):
+        smaller = test.means.copy()
+        if smaller[at] == 1:
+            continue
+        smaller[at] *= 1 - 1e-7
+        assert not confirmed(*given, largest + 1, smaller)
 
 
 def test_mutants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,9 +151,9 @@ def test_mutants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     beliefs = beliefs_of(entry)
     looser = [replace(own, alpha=2 * own.alpha) for own in beliefs]
-    assert both_bounds(looser, entry["scale"])[0] < expected - 1e-3
+    assert loss_bound(looser, entry["scale"]) < expected - 1e-3
     monkeypatch.setattr(Wealth, "__init__", kept_only)
-    assert both_bounds(beliefs, entry["scale"])[0] < expected - 1e-3
+    assert loss_bound(beliefs, entry["scale"]) < expected - 1e-3
 
 
 @given(

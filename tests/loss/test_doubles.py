@@ -29,15 +29,15 @@ RATES = st.sampled_from([1e-9, 1e-3, 0.1, 0.7, 1.0, 3.0, 50.0, 1e4, 1e6])
 def check(scenario: Scenario, u: float) -> None:
     """The loss is that of balls, and its worst witness attains it."""
     loss = RateLoss(scenario, {0: ONE})
-    value, witnesses = loss.worst(u)
+    value, witness = loss.worst(u)
     scale = float(scenario.lattice.step / Fraction(u))
     truth = loss_bound(scenario, {0: [DiscreteLaplace(scale, scenario.lattice.step)]})
     # The double of the scale is not u itself.
     assert value == pytest.approx(truth.value, rel=1e-13, abs=loss.error)
-    if witnesses:
-        again, slope = loss.at(witnesses[0], u)
+    if witness:
+        again, slope = loss.at(witness, u)
         assert again == pytest.approx(value, rel=1e-12, abs=1e-13)
-        near = loss.at(witnesses[0], u * (1 + 1e-6))[0]
+        near = loss.at(witness, u * (1 + 1e-6))[0]
         assert near - again == pytest.approx(slope * u * 1e-6, rel=1e-2, abs=1e-11)
 
 
@@ -57,12 +57,12 @@ def test_balls_for_tiny_losses(case: Case, u: float) -> None:
     scenario = scenario_of_case(case)
     plain = RateLoss(scenario, {0: ONE})
     precise = plain.in_balls(200)
-    value, witnesses = precise.worst(u)
+    value, witness = precise.worst(u)
     assert value == pytest.approx(plain.worst(u)[0], rel=1e-12, abs=1e-13)
-    if witnesses:
-        again, slope = precise.at(witnesses[0], u)
+    if witness:
+        again, slope = precise.at(witness, u)
         assert again == pytest.approx(value, rel=1e-14)
-        assert slope == pytest.approx(plain.at(witnesses[0], u)[1], rel=1e-5, abs=1e-9)
+        assert slope == pytest.approx(plain.at(witness, u)[1], rel=1e-5, abs=1e-9)
 
 
 def test_a_loss_that_doubles_cannot_see() -> None:
@@ -86,11 +86,11 @@ def test_further_noise_beside_what_is_out() -> None:
             0: [*out[0], DiscreteLaplace(1 / u, ONE)],
             1: [*out[1], DiscreteLaplace(1 / (1.5 * u), ONE)],
         }
-        value, witnesses = loss.worst(u)
+        value, witness = loss.worst(u)
         assert value == pytest.approx(loss_bound(scenario, both).value, rel=1e-12)
-        again, slope = loss.at(witnesses[0], u)
+        again, slope = loss.at(witness, u)
         assert again == pytest.approx(value, rel=1e-12)
-        near = loss.at(witnesses[0], u * (1 + 1e-6))[0]
+        near = loss.at(witness, u * (1 + 1e-6))[0]
         assert (near - again) / (u * 1e-6) == pytest.approx(slope, rel=1e-3, abs=1e-8)
     # Nothing further: the loss of what is out, at any u.
     assert RateLoss(scenario, {}, out).worst(1.0)[0] == pytest.approx(
@@ -100,7 +100,7 @@ def test_further_noise_beside_what_is_out() -> None:
 
 def test_what_does_not_differ_loses_nothing() -> None:
     scenario = Scenario(Prior.from_counts({"a": [1, 2], "b": [2, 4]}, support=[0, 1]))
-    assert RateLoss(scenario, {0: ONE}).worst(1.0) == (0.0, [])
+    assert RateLoss(scenario, {0: ONE}).worst(1.0) == (0.0, None)
     assert RateLoss(scenario, {0: ONE}).worst(1e300)[0] == math.inf  # beyond what doubles hold
 
 

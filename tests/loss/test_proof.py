@@ -388,10 +388,10 @@ def check_region(case: Robust, scale: float | list[list[int]]) -> None:
     assert_encloses(found.loss_at_least, found.loss, truth)
     assert found.loss - found.loss_at_least <= 1e-15 * found.loss + 1e-30 or truth == M.inf
     loss = RateLoss(scenario, {}, {0: [mechanism]})
-    value, witnesses = loss.worst(1.0)
+    value, witness = loss.worst(1.0)
     assert value == pytest.approx(float(truth), rel=1e-11, abs=1e-12)
-    if witnesses and math.isfinite(value):
-        assert loss.at(witnesses[0], 1.0)[0] == pytest.approx(value, rel=1e-10, abs=1e-12)
+    if witness and math.isfinite(value):
+        assert loss.at(witness, 1.0)[0] == pytest.approx(value, rel=1e-10, abs=1e-12)
 
 
 ROW = st.tuples(st.sampled_from([1, 5]), *[st.sampled_from([0, 1, 4, 30])] * 2).map(list)

@@ -238,7 +238,7 @@ def people(rows: list[tuple[str, str, int]]) -> Scenario:
 def test_whose_rows_are_whose_is_part_of_the_scenario() -> None:
     scenario = people(PEOPLE)
     assert scenario.unit == "id"
-    assert [stratum.rows for stratum in scenario.strata[0]] == [1, 2]
+    assert scenario.row_numbers == (1, 2)
     digests = {scenario.digest}
     for other in (
         [PEOPLE[1], PEOPLE[0], *PEOPLE[2:]],  # another order of one person's rows

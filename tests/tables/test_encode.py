@@ -171,6 +171,36 @@ def test_the_encoder_agrees_with_the_definition(
         assert state == (OK if support.value(nearest) == value else OUTSIDE)
 
 
+@given(
+    st.sampled_from([0, -5, 10**9, 2**62 - 9, -(2**62), 2**63 - 20, 20 - 2**63, 2**64]),
+    st.sets(st.integers(0, 15), min_size=1),
+    st.lists(st.integers(-3, 18) | st.sampled_from([-(2**62), 2**62, 2**63, None]), min_size=1),
+    st.sampled_from(["1", "1", "1/2", "3"]),
+    st.booleans(),
+)
+def test_integers_are_encoded_as_their_texts(
+    base: int, index: set[int], offsets: list[int | None], step: str, rounds: bool
+) -> None:
+    """All at once where all are in the support, else one by one."""
+    support = make_lattice([(base + k) * Fraction(step) for k in index], Fraction(step))
+    missing = str(int((base + 16) * Fraction(step)))
+    cells = [None if k is None else int((base + k) * Fraction(step)) for k in offsets]
+    for chosen in (cells, [c for c in cells if c is None or c / Fraction(step) - base in index]):
+        fit = [c for c in chosen if c is None or abs(c) < 2**63]
+        texts = pa.array([None if c is None else str(c) for c in fit], pa.string())
+        own = {"missing": (missing,), "rounds": rounds}
+        assert codes(support, pa.array(fit, pa.int64()), **own) == codes(support, texts, **own)
+        small = pa.array([c for c in fit if c is not None and abs(c) < 128], pa.int8())
+        assert codes(support, small, **own) == codes(support, small.cast(pa.string()), **own)
+
+
+def test_integers_are_no_numbers_of_steps_and_never_wrap() -> None:
+    """The least and the largest of 64 bits are 1 - 2**64 steps apart, which is 1 in 64 bits."""
+    assert codes(make_lattice([0, 3, 9], Fraction(3)), [0, 3]) == [(0, OK), (1, OK)]
+    support = make_lattice([Fraction(2**63 - 1 + k) for k in range(3)])
+    assert codes(support, pa.array([-(2**63)])) == [(0, OUTSIDE)]
+
+
 def test_levels() -> None:
     support = Levels(("low", "high"), ordered=True)
     assert codes(support, ["high", " low", "Low", None]) == [

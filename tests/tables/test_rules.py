@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules and codings: what contradicts itself is refused, in Python and in a plan file alike."""
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -9,8 +10,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pufferfish.errors import InputError
+from pufferfish.numbers import parse_number
 from pufferfish.support import Lattice, Levels, Support, make_lattice
 from pufferfish.tables.rules import Coding, Column, Rules, make_rules
 
@@ -98,6 +102,42 @@ def test_options_of_one_column_and_of_several() -> None:
     assert own.columns[0].support == Levels(("(missing)", "a"), ordered=True)
     listed = make_rules(secret="s", public="x", levels=["a"], missing_as_level=True)
     assert listed.columns[0].support == Levels(("a", "(missing)"))
+
+
+@given(
+    st.lists(
+        st.integers(-9, 9)
+        | st.sampled_from([2**62, -(2**62), True, 10**4000, "7", 0.5, Fraction(1, 3), None])
+        | st.integers(-9, 9).map(np.int64)
+    )
+)
+def test_each_value_of_a_support_is_read_as_a_number(values: list[Any]) -> None:
+    """Also the integers, which are not made fractions first."""
+
+    def lattice(given: Any) -> Any:
+        return make_rules(secret="s", public="x", support=given).columns[0].support
+
+    try:
+        expected = make_lattice([parse_number(v, "a value of the support") for v in values])
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            lattice(values)
+        return
+    assert lattice(iter(values)) == expected
+
+
+def test_a_support_of_integers_may_be_of_many_kinds() -> None:
+    expected = make_lattice(range(-2, 5))
+    numbers = list(range(-2, 5))
+    for given_ in (range(-2, 5), numbers, set(numbers), np.arange(-2, 5),
+                   np.arange(-2, 5, dtype=np.int8), np.arange(-2, 5, dtype=np.float32),
+                   pd.Series(numbers), pl.Series(numbers), pa.array(numbers)):  # fmt: skip
+        assert make_rules(secret="s", public="x", support=given_).columns[0].support == expected
+    for ends in ([2**63 - 2, 2**63 - 1], [-(2**63), 3 - 2**63]):
+        wide = make_rules(secret="s", public="x", support=np.array(ends)).columns[0].support
+        assert wide == make_lattice(ends)
+    with pytest.raises(InputError, match="must be a number such as"):
+        make_rules(secret="s", public="x", support=np.arange(3).reshape(3, 1))
 
 
 NUMBERS = make_lattice([Fraction(v) for v in (0, 1, 2, 10)])

@@ -28,7 +28,7 @@ from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Confidence
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.release.postprocess import check_releasable
+from pufferfish.release.postprocess import Postprocess
 
 #: A rise of the scale beyond what its method found, by more than this share, is noted.
 _UNNOTICED = 1e-9
@@ -291,5 +291,5 @@ def _plan(
         composition=composition, notes=found.notes,
     )  # fmt: skip
     if plan.coding is not None:
-        check_releasable(plan.spec(allow_unchanged=True))
+        Postprocess(plan.spec(allow_unchanged=True))  # refuses what no table could be released by
     return plan

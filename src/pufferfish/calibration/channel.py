@@ -70,12 +70,12 @@ def channel(
     average = Average.of(task)
     program = build(average.task_of_others())
     try:
-        optimum = solve(program.lp)
+        values, duals = solve(program.lp)
     except Infeasible:
         raise InputError(_why_infeasible(scenario, conditions, used, whole)) from None
-    table = repaired(program.task, optimum.values)
+    table = repaired(program.task, values)
     rows = average.with_rows(table)
-    least = Fraction(least_cost(program, optimum.duals, private=used == epsilon)) * program.unit
+    least = Fraction(least_cost(program, duals, private=used == epsilon)) * program.unit
     gap = float_up(max(Fraction(0), program.task.cost(table) - least))
     made, spent = Channel(inputs, alphabet, rows), task.cost(rows)
     mu = tuple(Fraction(weight, sum(whole)) for weight in whole)

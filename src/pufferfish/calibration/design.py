@@ -200,7 +200,7 @@ def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None)
         equal=np.arange(len(matrix)) < len(sums),
     )  # fmt: skip
     labels = np.zeros(rays.shape)
-    labels[rows, level] = solve_program(program).values[:-1].clip(0, 1) * most
+    labels[rows, level] = solve_program(program)[0][:-1].clip(0, 1) * most
     return labels
 
 

@@ -116,9 +116,10 @@ def further_release(
 
 def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list[Proposal]:
     """Return noises of the least scales in given ratios that fit beside previous releases."""
-    left = _left(before, epsilon)
-    if _judged(before, wanted, epsilon, 0.0)[1]:
-        return _proved(before, wanted, epsilon, Fraction(0))
+    left, judge = _left(before, epsilon), partial(_judged, before, wanted, epsilon)
+    unchanged, fits, _ = judge(0.0)
+    if fits:
+        return unchanged
     if not left:
         raise _nothing_fits(before, epsilon)
     rates: dict[int, Fraction] = {}
@@ -128,7 +129,7 @@ def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list
     known = epsilon - (worst_sum(before.others, most_rows(before)).upper or 0)
     unknown = unknown_rows(before.scenario, before.rows)
     factor = least_factor(before.scenario, rates, before.releases, known, left, unknown)
-    return _proved(before, wanted, epsilon, factor)
+    return raised(noise_up(factor, Fraction(1), epsilon).scale, epsilon, judge)[1]
 
 
 def most_rows(before: Composition) -> int:
@@ -151,14 +152,6 @@ def _judged(
     bound = everything.bound()
     proposals = [Proposal(noise, bound) for noise in noises]
     return proposals, bound.at_most(epsilon), bound.value
-
-
-def _proved(
-    before: Composition, wanted: Wanted, epsilon: Fraction, factor: Fraction
-) -> list[Proposal]:
-    """Return noises at or above a factor that are proved to fit, with the bound of everything."""
-    start = noise_up(factor, Fraction(1), epsilon).scale
-    return raised(start, epsilon, partial(_judged, before, wanted, epsilon))[1]
 
 
 def _posteriors(before: Composition, at: int) -> tuple[tuple[Point, ...], ...]:

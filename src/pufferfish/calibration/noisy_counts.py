@@ -6,19 +6,29 @@ section 5). The counts of all cells of all secrets carry discrete Laplace noise,
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
-from pufferfish.errors import InputError, SeededWarning, listed, warn_user
+import numpy as np
+import pyarrow as pa
+
+from pufferfish.errors import InputError, SeededWarning, counted, listed, warn_user
+from pufferfish.files import PRIVATE, PendingFile, checked_target, writing
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, parse_epsilon, text_of
+from pufferfish.numbers import Number, parse_epsilon, parse_number, text_of
 from pufferfish.priors.ambiguity import NoisyCounts, parse_level
 from pufferfish.priors.noisy import checked_noise, scenario_of_noise
 from pufferfish.priors.scenario import Scenario
+from pufferfish.release.sinks import sink_for
 from pufferfish.tables.canonical import canonical
+from pufferfish.tables.frames import FrameTable, known
 from pufferfish.tables.rules import Rules, make_rules
+from pufferfish.tables.source import open_table
+from pufferfish.tables.table import arrow, one_array
 
 #: A secret whose noisy rows are fewer than so many standard deviations may have none.
 _FEW = 3
@@ -30,6 +40,7 @@ def noisy_counts(
     levels: Sequence[Any] | None = None, support: Iterable[Any] | None = None,
     step: Number | None = None, missing: Iterable[str] = (), missing_as_level: bool = False,
     decimal: str = ".", delimiter: str | None = None, confidence: Number = "0.95",
+    hold_out: Number | None = None, rest: str | Path | None = None, force: bool = False,
     seed: int | None = None,
 ) -> Scenario:  # fmt: skip
     """Count a table with noise: what is computed from that may be published.
@@ -53,6 +64,9 @@ def noisy_counts(
         As in :meth:`Prior.from_table`.
     confidence : number
         How sure it is that a plan holds for the distributions that the rows were drawn from.
+    hold_out, rest, force : number, path and bool, optional
+        Count this share of the rows, drawn at random, and write all others to the file ``rest``,
+        to be released alone: epsilon is then the larger of both, and not their sum.
     seed : int, optional
         For tests only; the noise is then not private, and a SeededWarning says so.
 
@@ -61,38 +75,74 @@ def noisy_counts(
     Scenario
         What :func:`calibrate` makes plans of, each for an epsilon that includes that of the counts.
     """
-    spent = parse_epsilon(epsilon)
     rules = _declared(
         secret=secret, public=public, order=order, levels=levels, support=support, step=step,
         missing=missing, missing_as_level=missing_as_level, decimal=decimal,
     )  # fmt: skip
-    named = _pairs(pairs)
-    level = parse_level(confidence)
+    spent, named, level = parse_epsilon(epsilon), _pairs(pairs), parse_level(confidence)
+    held = table if isinstance(table, HeldOut) else None
+    if hold_out is not None or rest is not None:
+        table = held = HeldOut(table, (hold_out, rest), force, delimiter)
     if seed is not None:
         warn_user("counts with noise from a seed are for tests only", SeededWarning)
     from pufferfish.tables.count import count_table  # slow to import
 
     secrets = tuple(dict.fromkeys(name for pair in named for name in pair))
     # All rows are counted: no secret is called "", so the last ones are those of any other or none.
-    every = (*secrets, "")
-    counted = count_table(table, rules, delimiter=delimiter, warn=False, secrets=every)
+    found = count_table(table, rules, delimiter=delimiter, warn=False, secrets=(*secrets, ""))
     # Its a is e^(-epsilon / 2) exactly: it depends on the ratio of step and scale alone.
     noise = DiscreteLaplace(2.0, spent)
-    drawn = noise.noise(counted.counts.size, None if seed is None else seeded_entropy(seed))
-    noisy = counted.counts + drawn.reshape(counted.counts.shape)
-    rows = counted.report.rows_read - counted.report.rows_missing[0]
+    drawn = noise.noise(found.counts.size, None if seed is None else seeded_entropy(seed))
+    noisy = found.counts + drawn.reshape(found.counts.shape)
+    rows = found.report.rows_read - found.report.rows_missing[0]
     *counts, others = map(tuple, noisy.tolist())
-    rule = NoisyCounts(secrets, tuple(counts), others, rows, spent, level)
-    checked_noise(rule, named, counted.product.only)
+    rule = NoisyCounts(secrets, tuple(counts), others, rows, spent, level, held is not None)
+    checked_noise(rule, named, found.product.only)
     few = _FEW * math.sqrt(noisy.shape[1]) * noise.std / float(spent)
-    lost = listed(
-        secret for secret, own in zip(secrets, rule.counts, strict=True) if sum(own) < few
-    )
+    lost = listed(name for name, own in zip(secrets, counts, strict=True) if sum(own) < few)
     notes = (f"the noisy counts show hardly a row with {lost}; is it spelt so?",) * bool(lost)
     notes += ("the noise is from a seed, for tests only: THIS IS NOT PRIVATE",) * (seed is not None)
-    return scenario_of_noise(
-        rule, counted.product, named, rules=rules, codings=counted.codings, notes=notes
-    )
+    notes += ("release the other rows alone; those held out must be in no output",) * bool(held)
+    with nullcontext() if held is None or rest is None else held.written():
+        return scenario_of_noise(
+            rule, found.product, named, rules=rules, codings=found.codings, notes=notes
+        )
+
+
+class HeldOut(FrameTable):
+    """Random rows of a table, to be counted; all others, ``left``, are to be released."""
+
+    def __init__(self, source: Any, split: Any, force: bool, delimiter: str | None) -> None:
+        (share, rest), table = split, open_table(source, delimiter=delimiter)
+        part, self._sink = parse_number(share, "the share to hold out"), sink_for(rest)
+        self._file = PendingFile(checked_target(rest, force, [table.path]), force, PRIVATE)
+        batches = list(table.batches(table.columns))
+        rows = sum(map(len, batches))
+        if not 0 < part < 1 or rows < 2 or len({*table.columns}) < len(table.columns):
+            raise InputError(
+                f"a share between 0 and 1 of two rows or more can be held out, in columns that all "
+                f"have names, but {share} of {counted(rows, 'row')} of {table.name} was asked for"
+            )
+        # Their number alone decides; they were read once, so that none is on both sides.
+        own = np.zeros(rows, dtype=np.int8)
+        own[SystemRandom().sample(range(rows), min(max(round(part * rows), 1), rows - 1))] = 1
+        whole = pa.Table.from_batches(batches)
+        held, self.left = (whole.filter(arrow(x).cast(pa.bool_())) for x in (own, 1 - own))
+        super().__init__(known(held), "")
+        self.name, self.textual = f"the held-out rows of {table.name}", table.textual
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """Write the rows to release as they are; whatever fails then removes the file."""
+        with self._file as file, writing(file.target):
+            with closing(self._sink(file.file, self.left.column_names)) as sink:
+                sink.write({name: one_array(self.left[name]) for name in sink.columns})
+            file.publish()
+        try:
+            yield
+        except BaseException:
+            file.target.unlink()
+            raise
 
 
 def _declared(**given: Any) -> Rules:

@@ -47,7 +47,7 @@ def best_of_region(cone: Cone, points: Design) -> tuple[Design, Solution]:
     def most(slope: FloatArray) -> FloatArray:
         """Return the column m, summing to 1, with the largest slope.m."""
         cost = builder.padded(-slope / (np.abs(slope).max() or 1.0))
-        m = solve_program(replace(program, cost=cost)).values[:n]
+        m = solve_program(replace(program, cost=cost))[0][:n]
         m[m < _RESIDUE * m.max()] = 0
         return np.asarray(m / m.sum())
 

@@ -81,13 +81,13 @@ class Side:
         rate, _ = find_root(self, self.epsilon, low, low, _TOLERANCE, _TOLERANCE)
         return float_up(self.step / Fraction(rate * (1 - _MARGIN)))
 
-    def worst(self, u: float) -> tuple[float, list[int]]:
+    def worst(self, u: float) -> tuple[float, int]:
         """Return the largest h, and the line that has it."""
         with np.errstate(all="ignore"):
             du = self.distance * u
             terms = np.exp(du + self.exponents) * -np.expm1(-du)
             line = int(np.argmax(np.add.reduceat(terms, self.starts)))
-        return self.at(line, u)[0], [line]
+        return self.at(line, u)[0], line
 
     def at(self, line: int, u: float) -> tuple[float, float]:
         """Return h of one line, and its slope E[d exp(d u)] / E[exp(d u)]."""

@@ -9,7 +9,7 @@ at most. From the other side Newton steps lead back (theory, section 2).
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Protocol, TypeVar
@@ -30,8 +30,8 @@ T = TypeVar("T")
 class Loss(Protocol):
     """What the search needs to know of a loss as a function of u."""
 
-    def worst(self, u: float) -> tuple[float, Sequence[Any]]:
-        """Return the loss at u, and the witnesses where it is largest, worst first."""
+    def worst(self, u: float) -> tuple[float, Any]:
+        """Return the loss at u, and a witness where it is attained; None: there is none."""
 
     def at(self, witness: Any, u: float) -> tuple[float, float]:
         """Return the loss at one witness, and its slope in u."""
@@ -84,11 +84,11 @@ def find_root(
     """
     u, high = max(start, low), math.inf
     for _ in range(_MAX_ROUNDS):
-        value, witnesses = loss.worst(u)
+        value, witness = loss.worst(u)
         excess = value / epsilon - 1
-        if math.isnan(excess) or not witnesses:
+        if math.isnan(excess) or witness is None:
             break
-        at = cache(partial(loss.at, witnesses[0]))
+        at = cache(partial(loss.at, witness))
         slope = max(at(u)[1] * u / epsilon, 1e-300)
         if abs(excess) <= max(error, tolerance * min(slope, 1.0)):
             return u * (1 - min(max(excess, 0.0) / slope, 0.5)), slope

@@ -43,16 +43,11 @@ class LinearProgram:
     equal: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Optimum:
-    """An optimal solution to the solver's tolerance, with a multiplier for each row."""
+def solve(program: LinearProgram) -> tuple[FloatArray, FloatArray]:
+    """Return an optimal solution to the solver's tolerance, and a multiplier for each row.
 
-    values: FloatArray
-    duals: FloatArray
-
-
-def solve(program: LinearProgram) -> Optimum:
-    """Return an optimal solution; raise Infeasible, or PufferfishError where none is found."""
+    Infeasible is raised where there is none, or PufferfishError where none is found.
+    """
     import highspy  # slow to import
 
     lp = highspy.HighsLp()
@@ -79,7 +74,7 @@ def solve(program: LinearProgram) -> Optimum:
         status = highs.getModelStatus()
         if status == highspy.HighsModelStatus.kOptimal:
             found = highs.getSolution()
-            return Optimum(np.array(found.col_value), np.array(found.row_dual))
+            return np.array(found.col_value), np.array(found.row_dual)
     # The presolver alone may err; the second try goes without.
     if status == highspy.HighsModelStatus.kInfeasible:
         raise Infeasible("the linear program has no solution")

@@ -14,18 +14,10 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command ``pufferfish`` and return its exit status.
+    """Run the command ``pufferfish``, by default with the arguments of the process.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        What follows the command's name; by default the arguments of the process.
-
-    Returns
-    -------
-    int
-        0, 1 for a failed check, 2 for wrong input, 130 for Ctrl-C, 143 for SIGTERM, 70 for a
-        fault of the package.
+    The exit status is 0, 1 for a failed check, 2 for wrong input, 130 for Ctrl-C, 143 for SIGTERM,
+    and 70 for a fault of the package.
     """
     if arguments is None:  # matrices are small: threads cost more than they save
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

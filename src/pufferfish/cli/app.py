@@ -101,9 +101,8 @@ def run(arguments: list[str], last: bool = False) -> int:
 def _explain(error: BaseException) -> tuple[int, str]:
     """Return the exit status of an error, and what it is in one line."""
     # After a signal, what a library said of it is not what happened.
-    number = process.received()
-    if number is not None or not isinstance(error, Exception):
-        return _ENDINGS[signal.Signals(number or signal.SIGINT)]
+    if process.received or not isinstance(error, Exception):
+        return _ENDINGS[signal.Signals([*process.received, signal.SIGINT][0])]
     if isinstance(error, PufferfishError):
         return error.exit_status, str(error)
     if isinstance(error, click.ClickException):

@@ -3,6 +3,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -13,6 +14,7 @@ import numpy as np
 
 from pufferfish.calibration.calibrate import calibrate as calibrate_alone
 from pufferfish.calibration.channel_options import read_weights
+from pufferfish.calibration.noisy_counts import HeldOut
 from pufferfish.calibration.registry import NOISE, REGISTRY
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.cli import process
@@ -36,6 +38,8 @@ from pufferfish.cli.process import Messages
 from pufferfish.cli.results import print_results
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.files import checked_target
+from pufferfish.ledger.calibrate import calibrate_beside, draw_counts
+from pufferfish.ledger.ledger import Ledger
 from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
@@ -69,6 +73,8 @@ _SOURCE = f"""
 --publishable EPS1  Calibrate from noisy counts alone, which cost EPS1 of --epsilon: then the plan
     may be published. Needs --pair and --levels or --range, declared beforehand; with --confidence
     0.95 unless another one is given.
+--hold-out SHARE REST  Count this share of the rows, drawn at random, and write the others to REST,
+    to be released alone: then --epsilon is the larger of EPS1 and the loss of that, not the sum.
 --tv-radius R  Calibrate for every prior within this distance in total variation, such as 0.01;
     for 'exact' and 'channel'.
 """
@@ -140,7 +146,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     method: Callable[..., Plan] = calibrate_alone
     epsilon, priors, save, force = (given[n] for n in ("epsilon", "prior", "save", "force"))
     channels, form = given["show_channel"], given["format"]
-    budget, source = None, table
+    budget, source, held = None, table, None
+    if given["publishable"] is not None or given["hold_out"] is not None:
+        check_publishable(given)
     if given["ledger"] is not None:
         method, budget, source = _beside(table, **given)
         epsilon = epsilon or (budget,)
@@ -149,29 +157,36 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
-    if given["publishable"] is not None:
-        check_one(texts, hint, names)
-        check_publishable(given)
     if save is not None:
         check_one(texts, hint, names)
         files = (given[name] for name in ("ledger", "cost", "best_for"))
         checked_target(save, force, [table, *priors, *files])
+        if given["hold_out"] is not None and table is not None:
+            held = HeldOut(table, given["hold_out"], force, given["delimiter"])
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
-    scenario = scenario_of(source, given)
+    draw = partial(scenario_of, held or source, given)
+    if budget is not None and given["publishable"] is not None:
+        books, spent = Ledger.open(given["ledger"]), given["publishable"]
+        scenario = draw_counts(books, source, given["secret"], spent, texts[0], draw)
+    else:
+        scenario = draw()
     found, left_out = resolve(names, scenario, given)
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
     results, failed = compare(scenario, texts, wanted, "all" in names, method)
+    results = [replace(r, rows=len(held.left)) for r in results] if held else results
     forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     if save is not None:
         plan = results[0].plan
         if priors and given["public"] is not None:
             plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
         process.check()
-        plan.save(save, force=force)
+        with nullcontext() if held is None else held.written():
+            plan.save(save, force=force)
         kept = "; it is private" if plan.from_rows else ""
         kept += "; it may be published, and another run costs epsilon again" if plan.noisy else ""
+        kept += f"; release {given['hold_out'][1]}, never the held-out rows" if held else ""
         messages.note(f"the plan is saved as {save}{kept}")
     if hint:
         messages.note(hint)
@@ -205,13 +220,11 @@ def _beside(
     table: str | None, ledger: str, secret: str | None, delimiter: str | None, **_: Any
 ) -> tuple[Callable[..., Plan], str, Any]:
     """Return how to calibrate beside all that is charged to a table; its budget, and the table."""
-    from pufferfish.ledger.calibrate import calibrate_beside
-    from pufferfish.ledger.ledger import Ledger
-
     if table is None or secret is None:
         raise InputError("--ledger is about tables: give a TABLE with --secret COL")
     books, source = Ledger.open(ledger), open_table(table, delimiter=delimiter)
-    return partial(calibrate_beside, books, source), show(books.budget(source, secret)), source
+    dataset = books.account(source, secret)[0]
+    return partial(calibrate_beside, books, source), show(dataset.budget), source
 
 
 def compare(
@@ -241,8 +254,7 @@ def compare(
             joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
             if not joint and scenario.noisy is None:
                 plan = plan.with_sensitivity(scenario)
-            rows = 0 if report is None else report.rows_used
-            rows = rows if scenario.noisy is None else scenario.noisy.rows
+            rows = scenario.noisy.rows if scenario.noisy else report.rows_used if report else 0
             own = None if joint else distance
             results.append(Result(label, epsilon, plan, rows, frequencies, own, joint))
     if not results:

@@ -18,6 +18,7 @@ from pufferfish.estimate.released import estimate_released
 from pufferfish.files import checked_target, write_whole
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import read_record
+from pufferfish.priors.ambiguity import NoisyCounts
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.report import sentences
 from pufferfish.report.digits import brief
@@ -66,8 +67,9 @@ def estimate(
     by = plan or record
     if by is None or (plan and record):
         raise InputError("give what it was released by with --plan FILE or --record FILE")
-    if plan:
-        spec = Plan.load(plan).spec(allow_unchanged=True, **stated)
+    loaded = Plan.load(plan) if plan else None
+    if loaded:
+        spec = loaded.spec(allow_unchanged=True, **stated)
     elif any(stated.values()):
         raise InputError("--bounds, --round and --min-scale stand in the record; leave them out")
     else:
@@ -77,8 +79,9 @@ def estimate(
         if not output.lower().endswith(".csv"):
             raise InputError(f"cannot write {output}: estimates are CSV, and the name ends in .csv")
         checked_target(output, force, [released, by])
-    found = estimate_released(released, spec, column=column, bins=bins, simplex=simplex)
-    lines, notes = found.to_dicts(), _notes(found, bins is None, simplex)
+    noisy = loaded.noisy if loaded else None
+    found = estimate_released(released, spec, noisy, column=column, bins=bins, simplex=simplex)
+    lines, notes = found.to_dicts(), _notes(found, bins is None, simplex, noisy)
     if output is not None:
         text = io.StringIO()
         print_csv(lines, text)
@@ -117,10 +120,17 @@ def _cells(line: Mapping[str, Any]) -> list[str]:
     return [name, value, brief(error, 2), interval]
 
 
-def _notes(found: Estimate, offered: bool, simplex: bool) -> list[str]:
+def _notes(found: Estimate, offered: bool, simplex: bool, noisy: NoisyCounts | None) -> list[str]:
     """Return what is to be known of some estimates; ``offered``: nobody asked for bins."""
     notes = ["these are estimates for the released rows before the release; errors and intervals "
              "are about its randomness alone"]  # fmt: skip
+    if found.noisy_better is not None:
+        better, of = found.noisy_better
+        notes.append("the noisy counts in the plan are combined with the rows; alone they would be "
+                     f"the better source for {better} of {of} figures")  # fmt: skip
+    elif noisy is not None and not found.too_many_values:
+        notes.append(f"the noisy counts in the plan are of {noisy.rows} rows other than these "
+                     f"{found.rows}, and are not used")  # fmt: skip
     if simplex:
         notes.append("shares are moved to the nearest ones that are not negative, and so biased; "
                      "errors, intervals, mean and variance are those without this")  # fmt: skip

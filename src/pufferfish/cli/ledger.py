@@ -14,6 +14,7 @@ from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import CheckFailed, counted, joined, quoted
 from pufferfish.files import home_expanded
+from pufferfish.ledger.counts import COUNTS
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Price
 from pufferfish.ledger.records import Dataset, parse_budget, parse_name
@@ -25,6 +26,7 @@ from pufferfish.report.digits import at_most
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
 
+_CHANCES = "each scale from noisy counts has its own chance to fail, channels from them share one"
 _FORMAT = "--format table|json  Form of what is printed on standard output.\n"
 _OPEN = f"""
 --dataset NAME (required)  Name of the dataset.
@@ -116,7 +118,7 @@ def show_books(messages: Messages, /, books: str, format: str) -> None:
     """Show the datasets of BOOKS and all releases.
 
     "released" means that the output was in place; "charged" that the command did not come so far,
-    or was ended: it counts all the same.
+    or was ended: it counts all the same. Noisy counts are charged when they are drawn.
     """
     found = Ledger.open(books).show()
     # Releases are in the order of their charges: the last bound is of them all.
@@ -138,7 +140,8 @@ def show_books(messages: Messages, /, books: str, format: str) -> None:
         headers = ["id", "time", "column", "joint loss", "bound", "state"]
         if cells:
             print_table(headers, cells, [0, 1, 2, 4, 5])
-    print_lines(["", NOTICE])
+    counts = [_CHANCES] if any(COUNTS in r.kind for r in found.releases) else []
+    print_lines([*counts, "", NOTICE])
 
 
 @ledger.command("verify")
@@ -179,7 +182,8 @@ def price_words(price: Price) -> str:
     upper = math.inf if price.bound.upper is None else price.bound.upper
     return (
         f"joint loss of {quoted(price.dataset.name)} with this release of {quoted(price.column)}: "
-        f"at most {at_most(upper, price.dataset.budget)} ({price.bound.kind})"
+        f"at most {at_most(upper, price.dataset.budget)} ({price.kind})"
+        f"{f'; {_CHANCES}' if price.plans else ''}"
     )
 
 

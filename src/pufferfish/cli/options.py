@@ -37,7 +37,7 @@ OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
 _OF_TABLES = ("exclude_secret", "levels", "range", "unit", "delimiter", "decimal", "confidence",
               "publishable")  # fmt: skip
 #: Options that noisy counts cannot have.
-_OF_ROWS = ("exclude_secret", "unit", "tv_radius", "prior", "ledger")
+_OF_ROWS = ("exclude_secret", "unit", "tv_radius", "prior")
 _OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
 
 
@@ -141,6 +141,10 @@ def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
 
 def check_publishable(options: Mapping[str, Any]) -> None:
     """Refuse, before any noise is drawn, what a plan from noisy counts cannot have."""
+    if options["publishable"] is None:
+        raise InputError("--hold-out needs --publishable EPS1: a private plan has no EPS1 to save")
+    if options["hold_out"] is not None and options["ledger"] is not None:
+        raise InputError("--ledger: not with --hold-out, as REST is a dataset of its own")
     wrong = [name for name in _OF_ROWS if options[name] not in (None, ())]
     if wrong:
         raise InputError(f"{listed(map(_option, wrong))}: not with --publishable")

@@ -20,28 +20,23 @@ from typing import Any
 from pufferfish.errors import PufferfishWarning
 
 #: The signals that arrived while the command ran; a process has only one place for them.
-_received: list[int] = []
+received: list[int] = []
 
 
 class Stopped(BaseException):
     """The process was asked to end: files in progress are removed on the way out."""
 
 
-def received() -> int | None:
-    """Return the first signal that arrived while the command ran, or None."""
-    return _received[0] if _received else None
-
-
 def check() -> None:
     """Stop here if a signal arrived."""
-    if _received:
+    if received:
         raise Stopped
 
 
 @contextlib.contextmanager
 def listening(last: bool) -> Iterator[None]:
     """Listen while a command runs; ``last``: the process ends afterwards, and hears no more."""
-    _received.clear()
+    received.clear()
     # A signal that the parent told us to ignore stays ignored.
     before = [
         (number, signal.signal(number, _handle))
@@ -65,7 +60,7 @@ def listening(last: bool) -> Iterator[None]:
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
-    _received.append(number)
+    received.append(number)
     raise Stopped
 
 

@@ -81,6 +81,7 @@ def release(
     source = open_table(table, delimiter=delimiter)
     prepared = Prepared(source, output, spec, keep, force=force, seed=seed, inputs=inputs)
     charged: list[str] = []
+    plans = 0
     if ledger is None:
         if loaded.composition is not None:
             messages.warning(
@@ -94,10 +95,10 @@ def release(
         process.check()
         with books.charge(source, loaded, **chosen) as done:
             report = prepared.write(process.progress())
-        charged.append(price_words(done.price))
+        charged, plans = [price_words(done.price)], done.price.plans
     with after(output):
         if record is not None:
-            write_record(record, loaded, report, spec, force=force, publish=publish)
+            write_record(record, loaded, report, spec, force=force, publish=publish, plans=plans)
             messages.note(f"the public record is saved as {record}")
             if publish and loaded.from_rows:
                 what = "channel" if publish_channel else "scale"

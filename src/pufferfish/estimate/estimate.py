@@ -3,7 +3,8 @@
 
 Row r of the table holds x_r and shows Y_r. An estimate is the mean of w(Y_r) over the rows, where
 E w(Y) = a(x) for a row that holds x. Only the release is random, so its variance is
-sum_x p(x) (E[w(Y)^2 | x] - a(x)^2) / n, taken at the estimated frequencies p, none below 0.
+sum_x p(x) (E[w(Y)^2 | x] - a(x)^2) / n, taken at the estimated frequencies p, none below 0. Noisy
+counts of the rows are further outputs, whose noise is random as well.
 """
 
 import math
@@ -37,6 +38,8 @@ _ROUNDING = 1e-6
 _NO_VARIANCE = 1e-12
 #: A distribution function may miss a quantile by this.
 _TIE = 1e-9
+#: Frequencies from noisy counts, and the variance of each.
+Noisy = tuple[FloatArray, float]
 _COLUMNS = ("kind", "label", "estimate", "standard_error", "low", "high")
 
 
@@ -45,7 +48,7 @@ class Figure:
     """One estimated number; unbiased, so that it may lie outside the range of what it estimates."""
 
     estimate: float
-    #: For the randomness of the release alone.
+    #: For the randomness of the release, and of noisy counts, alone.
     standard_error: float
     #: The ends of the 95 % interval; without them 1.96 standard errors on each side.
     ends: tuple[float, float] | None = None
@@ -89,6 +92,8 @@ class Estimate:
         Shares by first and last value; unasked, where most frequencies are below their errors.
     too_many_values : bool
         There are too many values for frequencies.
+    noisy_better : (int, int) or None
+        Where noisy counts are combined: for how many of how many linear figures they are better.
 
     Notes
     -----
@@ -104,6 +109,7 @@ class Estimate:
     quantiles: Mapping[str, Figure] = field(default_factory=dict)
     bins: Mapping[str, Figure] = field(default_factory=dict)
     too_many_values: bool = False
+    noisy_better: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         named = {"mean": self.mean, "variance": self.variance, **self.frequencies}
@@ -150,26 +156,45 @@ class Estimate:
 class _Sample:
     """Rows by output, of which means of w(Y) are taken; ``simplex`` moves the shares."""
 
-    def __init__(self, solve: LeastSquares, counts: FloatArray, simplex: bool) -> None:
-        self.solve, self.rows, self.simplex = solve, float(counts.sum()), simplex
-        self.outputs = counts / self.rows
-        self.unbiased: FloatArray = self.outputs @ solve.single[0]
+    def __init__(self, solve: LeastSquares, outputs: FloatArray, rows: int, simplex: bool) -> None:
+        self.solve, self.outputs, self.rows, self.simplex = solve, outputs, rows, simplex
+        self.jump = 1 / rows  # how far one row moves a mean of weights 1, or noise beside the rows
+        self.unbiased: FloatArray = outputs @ solve.single[0]
         positive = np.maximum(self.unbiased, 0.0)
-        self.p = positive / positive.sum()
+        self.p: FloatArray = positive / positive.sum()
+
+    def beside(self, noisy: Noisy, p: FloatArray) -> "_Sample":
+        """Return the same with noisy frequencies as further outputs, best at frequencies p."""
+        solve = self.solve.combined(p, self.rows, noisy[1])
+        both = _Sample(solve, np.append(self.outputs, noisy[0]), self.rows, self.simplex)
+        both.jump += math.sqrt(noisy[1])
+        return both
+
+    def better(self, noisy: Noisy, p: FloatArray, sets: FloatArray) -> tuple[int, int] | None:
+        """Return for how many sums noisy frequencies are the better source; None: of other rows."""
+        weights, usable = self.solve.weights(sets)
+        own = (p @ self.solve.varied(weights)).clip(0.0) / self.rows
+        other = noisy[1] * len(sets) * sets.var(axis=0)  # frequencies sum to 1
+        gap = np.abs(self.outputs @ weights - noisy[0] @ sets)
+        # Twice as far, because the noise of counts has longer tails.
+        if (gap > 2 * _IMPOSSIBLE * np.sqrt(own + other) + _ROUNDING)[usable].any():
+            return None
+        return int((~usable | (other < own)).sum()), len(usable)
 
     @cached_property
     def nearest(self) -> FloatArray:
         """The nearest frequencies that are not negative."""
-        return self.p if self.unbiased.min() > -_TIE else self.solve.on_simplex(self.outputs)
+        possible = self.unbiased.min() > -_TIE
+        return self.p if possible else self.solve.on_simplex(self.unbiased @ self.solve.matrix)
 
-    def errors(self, weights: FloatArray, known: Any) -> Any:
+    def errors(self, weights: FloatArray, known: Any = None) -> Any:
         """Return the standard errors of means; ``known`` of E w(Y)^2 is not random."""
-        squares = self.p @ self.solve.matrix @ weights**2
-        rest = np.asarray(squares - known)
+        squares = self.p @ self.solve.second @ weights**2
+        rest = squares - (self.p @ (self.solve.first @ weights) ** 2 if known is None else known)
         return np.sqrt(np.where(rest > _NO_VARIANCE * squares, rest, 0.0) / self.rows)
 
-    def figures(self, weights: FloatArray, target: FloatArray, known: Any) -> list[Figure]:
-        """Return the means of w(Y), which estimate those of ``target``, with score intervals.
+    def figures(self, weights: FloatArray, known: Any = None) -> list[Figure]:
+        """Return the means of w(Y) with score intervals.
 
         The variance errs with the estimate, by c for each 1. So the truth lies where
         (truth - estimate)^2 <= z^2 (variance + c (truth - estimate)) (theory, section 4).
@@ -177,9 +202,9 @@ class _Sample:
         errors, single = self.errors(weights, known), self.solve.single
         lean = np.zeros_like(errors)
         if single[1].all():
-            matrix, scaled = self.solve.matrix, (self.p @ self.solve.matrix)[:, None] * weights
-            together = single[0].T @ scaled - self.p[:, None] * target
-            varied = ((matrix @ weights**2 - target**2) * together).sum(axis=0)
+            first, scaled = self.solve.first, (self.p @ self.solve.second)[:, None] * weights
+            known = (first @ single[0]).T @ (self.p[:, None] * (first @ weights))
+            varied = (self.solve.varied(weights) * (single[0].T @ scaled - known)).sum(axis=0)
             np.divide(varied, (errors * self.rows) ** 2, out=lean, where=errors > 0)
         middle = REACH**2 * lean / 2
         half = np.sqrt((REACH * errors) ** 2 + middle**2)
@@ -189,14 +214,11 @@ class _Sample:
 
     def shares(self, names: Sequence[str], sets: FloatArray) -> dict[str, Figure]:
         """Return the shares of sets of values that can be estimated: their indicators, (n_x, k)."""
-        single, usable = self.solve.single
-        weights, usable = single @ sets, np.full(len(names), usable.all())
-        if not usable.all():
-            weights, usable = self.solve.weights(sets)
-        figures, found = self.figures(weights, sets, self.p @ sets), {}
+        weights, usable = self.solve.weights(sets)
+        figures, found = self.figures(weights), {}
         for k in np.flatnonzero(usable).tolist():
             share = figures[k]
-            largest = float(np.abs(weights[:, k]).max()) / self.rows
+            largest = float(np.abs(weights[:, k]).max()) * self.jump
             check_possible(share, 0.0, 1.0, largest, len(names))
             if self.simplex:
                 share = replace(share, estimate=float(self.nearest @ sets[:, k]))
@@ -207,57 +229,68 @@ class _Sample:
 def by_matrix(
     counts: FloatArray, solve: LeastSquares, support: Support,
     quantiles: Sequence[Number] = QUARTILES, bins: Any = None, simplex: bool = False,
+    noisy: Noisy | None = None,
 ) -> Estimate:  # fmt: skip
     """Return estimates by weighted least squares, given rows by output of a finite channel."""
     if bins is not None and not support.ordered:
         raise InputError("bins are for numbers and for levels with an order")
-    sample = _Sample(*solve.crossed(counts), checked_flag(simplex, "simplex"))
-    rows, names = int(sample.rows), [support.name(x) for x in range(support.size)]
-    shares = sample.shares(names, np.eye(support.size))
+    solve, counts = solve.crossed(counts)
+    rows, sums = int(counts.sum()), np.eye(support.size)
+    sample = _Sample(solve, counts / rows, rows, checked_flag(simplex, "simplex"))
+    names, better = [support.name(x) for x in range(support.size)], None
+    shares = sample.shares(names, sums)  # refuses what no release wrote, whatever noisy counts say
+    if noisy is not None:
+        # Frequencies from both tell next to nothing of how far the two are from each other.
+        both = sample.beside(noisy, sample.beside(noisy, solve.mu).p)
+        if support.ordered:
+            sums = np.c_[sums, np.cumsum(sums, axis=1)[:, :-1], lattice_of(support).index]
+        better = sample.better(noisy, both.p, sums / np.maximum(sums.max(axis=0), 1))
+        if better is not None:
+            sample, shares = both, both.shares(names, np.eye(support.size))
     lost = tuple(name for name in names if name not in shares)
     if not support.ordered:
-        return Estimate(rows, shares, lost, None, None)
+        return Estimate(rows, shares, lost, None, None, noisy_better=better)
     lattice, clear = lattice_of(support), [f.estimate >= f.standard_error for f in shares.values()]
     sets = np.zeros((support.size, 0))
     if bins is not None:
         sets = read_bins(support, bins)
     elif sum(clear) < support.size / 2:
-        sets = offered_bins(support, solve, sample.rows)
+        sets = offered_bins(support, sample.solve, rows)
     parts = [np.flatnonzero(column) for column in sets.T]
     labels = [names[p[0]] + f" to {names[p[-1]]}" * (len(p) > 1) for p in parts]
     return Estimate(
         rows, shares, lost, *_moments(sample, not lost, lattice),
         cdf=sample.shares(names, np.triu(np.ones((support.size, support.size)))),
         quantiles={} if lost else _quantiles(sample, lattice, quantiles),
-        bins=sample.shares(labels, sets),
+        bins=sample.shares(labels, sets), noisy_better=better,
     )  # fmt: skip
 
 
 def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | None, Figure | None]:
     """Return mean and variance, where they can be estimated; ``exact``: the frequencies, too."""
-    last, rows, p = int(lattice.index[-1]), sample.rows, sample.p
+    last, jump = int(lattice.index[-1]), sample.jump
     unit = float(lattice.step * Fraction(max(last, 1), 2))
     # From the middle in half ranges, so that squares lose no digits.
     t = (2 * lattice.index.astype(np.float64) - last) / max(last, 1)
-    weights, usable = sample.solve.weights(np.c_[t, t**2])
+    weights, usable = sample.solve.weights(np.c_[t, t**2, t**0])
     if not usable[0]:
         return None, None
-    first, second = weights.T
-    of_t, of_square = (sample.outputs @ weights).tolist()
-    known = float(p @ t**2) if exact else of_t**2
-    (mean,) = sample.figures(weights[:, :1], t[:, None], known)
-    largest = float(np.abs(first).max()) / rows
+    first, second, one = weights.T
+    of_t, of_square, _ = (sample.outputs @ weights).tolist()
+    (mean,) = sample.figures(weights[:, :1], None if exact else of_t**2)
+    largest = float(np.abs(first).max()) * jump
     check_possible(mean, -1.0, 1.0, largest)
     variance = None
     if usable[1]:
         # E[of_t^2] is the square of the mean and the variance of of_t, which is added again.
-        spread, own = of_square - of_t**2, (sample.outputs @ first**2 - of_square) / rows
-        known = float(p @ (t - of_t) ** 4) if exact else max(spread, 0.0) ** 2
-        around = float(sample.errors(second - 2 * of_t * first + of_t**2, known))
+        spread, own = of_square - of_t**2, sample.outputs @ first**2 - of_square
+        own = (sample.unbiased @ sample.solve.varied(first) if exact else own) / sample.rows
+        known = None if exact else max(spread, 0.0) ** 2
+        around = float(sample.errors(second - 2 * of_t * first + of_t**2 * one, known))
         variance = Figure(
             float(spread + own), math.hypot(around, math.sqrt(2) * mean.standard_error**2)
         )
-        check_possible(variance, 0.0, 1.0, 2 * (largest + float(np.abs(second).max()) / rows))
+        check_possible(variance, 0.0, 1.0, 2 * (largest + float(np.abs(second).max()) * jump))
     middle = lattice.step * (lattice.origin + Fraction(last, 2))
     return _in_units(mean, unit, float(middle)), variance and _in_units(variance, unit**2)
 
@@ -265,8 +298,7 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
 def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> dict[str, Figure]:
     """Return quantiles: the least values up to which the share F of rows is at least q."""
     weights = np.cumsum(sample.solve.single[0], axis=1)
-    sets = np.triu(np.ones((len(sample.p), len(sample.p))))
-    upto = sample.figures(weights, sets, np.cumsum(sample.p))
+    upto = sample.figures(weights)
     low, high = np.array([figure.interval for figure in upto]).T
     surely = np.minimum.accumulate(low[::-1])[::-1]
     found = {}

@@ -121,6 +121,7 @@ class LeastSquares:
 
     def __init__(self, matrix: FloatArray, weights: Sequence[float] = ()) -> None:
         self.matrix, self.given = matrix, len(weights) > 0
+        self.first = self.second = matrix  # moments of w(Y): E w(Y) and E w(Y)^2 for each value
         mu = np.array(weights if self.given else np.ones(len(matrix)), dtype=np.float64)
         # None is 0: every output that any value can have has its weight.
         mu = np.maximum(mu / mu.sum(), max(mu[mu > 0].min() / mu.sum() / 2, _LEAST_WEIGHT))
@@ -149,9 +150,28 @@ class LeastSquares:
             solved.append(LeastSquares(self.matrix, np.maximum(found, 0.5).tolist()))
         both = LeastSquares.__new__(LeastSquares)
         both.matrix, both.given, both.mu = np.hstack([self.matrix / 2] * 2), True, self.mu
+        both.first = both.second = both.matrix
         both._scale = np.tile(math.sqrt(2) * self._scale, 2)
         both._inverse = np.vstack([each._inverse for each in solved])
         return both, np.concatenate(halves)
+
+    def combined(self, p: FloatArray, rows: float, variance: float) -> "LeastSquares":
+        """Return weights beside noisy frequencies, which estimate a - M w; best at shares p."""
+        both, one, own = LeastSquares.__new__(LeastSquares), np.eye(len(p)), rows * variance
+        basis = self._scale[:, None] * np.linalg.qr((self.matrix * self._scale).T)[0]
+        image, p = self.matrix @ basis, (p + _LEAST_WEIGHT * self.mu) / (1 + _LEAST_WEIGHT)
+        spread = (basis.T * (p @ self.matrix)) @ basis - (image.T * p) @ image
+        w = basis @ np.linalg.solve(own * image.T @ image + spread, own * image.T)
+        both.matrix, both.mu, both.given = np.hstack([self.matrix, one]), self.mu, True
+        both.first = np.hstack([self.matrix, 0 * one])  # noise is the same whatever a row holds
+        both.second = np.hstack([self.matrix, np.full_like(one, own)])
+        both._inverse = np.vstack([w, one - self.matrix @ w])
+        both._scale = np.append(self._scale, np.full(len(p), 1 / math.sqrt(own)))
+        return both
+
+    def varied(self, w: FloatArray) -> FloatArray:
+        """Return the variance of w(Y) for each value."""
+        return np.asarray(self.second @ w**2 - (self.first @ w) ** 2)
 
     def weights(self, functionals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return w with M w = a for a of shape (n_x, k), and where that is solved and of use."""
@@ -171,8 +191,7 @@ class LeastSquares:
     def error(self, functionals: FloatArray, rows: float, p: FloatArray) -> float | None:
         """Return the root mean square standard error at frequencies p, where all are of use."""
         w, usable = self.weights(functionals)
-        variances = p @ (self.matrix @ w**2 - functionals**2)
-        return math.sqrt(variances.clip(0.0).mean() / rows) if usable.all() else None
+        return math.sqrt((p @ self.varied(w)).clip(0.0).mean() / rows) if usable.all() else None
 
     def on_simplex(self, shares: FloatArray) -> FloatArray:
         """Return the frequencies f >= 0 of sum 1 whose f M is nearest to the shares of outputs.

@@ -17,7 +17,8 @@ from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import Estimate, by_matrix, by_moments
 from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import NotFinite, parse_text, show
+from pufferfish.numbers import FloatArray, NotFinite, parse_text, show
+from pufferfish.priors.ambiguity import NoisyCounts
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec, set_column
@@ -33,12 +34,13 @@ _OTHER = "; was the column released by this plan, with these options?"
 
 
 def estimate_released(
-    released: Any, spec: ReleaseSpec, *, column: str | None = None, **options: Any
-) -> Estimate:
+    released: Any, spec: ReleaseSpec, noisy: NoisyCounts | None = None, *,
+    column: str | None = None, **options: Any,
+) -> Estimate:  # fmt: skip
     """Return estimates of the original column from a released one.
 
     They are of the rows that were released. Estimating only looks at what was published and how,
-    so it costs no privacy. Source: theory, sections 1 and 4.
+    so it costs no privacy. Noisy counts of these rows are used. Source: theory, sections 1, 4.
 
     ``released`` is an array, list, series, dataframe, or the path of a file; ``spec`` the release
     with its bounds, rounding and least scale; ``column`` the released column of a table, where its
@@ -49,7 +51,11 @@ def estimate_released(
     rows = _decoded(*_read(released, spec, column), post)
     if support.size <= MOST_VALUES:
         channel = FiniteChannel(post, support)
-        solve = LeastSquares(channel.matrix, spec.weights)
+        weights = spec.weights
+        if noisy is not None and noisy.rows == sum(rows.values()) and not noisy.held_out:
+            options["noisy"] = shares, _ = _frequencies(noisy)
+            weights = weights or tuple(shares.clip(0.0))  # no released row has a part in them
+        solve = LeastSquares(channel.matrix, weights)
         return by_matrix(channel.counts(rows), solve, support, **options)
     if options.get("bins") is not None or options.get("simplex"):
         raise InputError(
@@ -60,6 +66,14 @@ def estimate_released(
     if isinstance(noise, DiscreteLaplace) and post.bounds is None and post.step == noise.step:
         return by_moments(rows, noise, lattice_of(support))
     return Estimate(sum(rows.values()), {}, (), None, None, too_many_values=True)
+
+
+def _frequencies(noisy: NoisyCounts) -> tuple[FloatArray, float]:
+    """Return unbiased frequencies in all counted rows, of sum 1, and the variance of each."""
+    cells = np.array([*noisy.counts, noisy.others], dtype=np.float64)
+    shares: FloatArray = cells.sum(axis=0) / noisy.rows
+    variance = DiscreteLaplace(2.0, noisy.epsilon1).mse / float(noisy.epsilon1) ** 2
+    return shares + (1 - shares.sum()) / len(shares), len(cells) * variance / noisy.rows**2
 
 
 def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, _Rows]:

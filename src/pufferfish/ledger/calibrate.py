@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calibrate beside what a ledger has charged: everything together stays within its budget."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -9,6 +10,7 @@ from pufferfish.calibration.further import per_release_epsilon
 from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import CheckFailed, InputError, counted
 from pufferfish.ledger import store
+from pufferfish.ledger.counts import COUNTS, plan_of_counts
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.ledger.pricing import Release, State, Subject, pairs_of
 from pufferfish.loss.composition import incomplete_rows
@@ -30,7 +32,8 @@ def calibrate_beside(
     the joint loss is charged the plan is calibrated for it, else for the largest epsilon of its
     own that fits. What all releases together cost is at most ``epsilon``, and the budget.
     """
-    first = calibrate(scenario, epsilon, mechanism, **options)
+    drawn = scenario.noisy and plan_of_counts(scenario)
+    first = drawn or calibrate(scenario, epsilon, mechanism, **options)
     subject = Subject.of(table, first, {"allow_unchanged": True})
     with store.reading(ledger.path) as connection:
         state = subject.state(connection)
@@ -45,7 +48,9 @@ def calibrate_beside(
     joint = _jointly(subject, state, limit, mechanism, options)
     if joint is not None and fitting(joint) is not None:
         return joint
-    best = per_release_epsilon(limit, attempt, _TRIES)
+    # A walk from noisy counts, which are charged, is made once: for what other counts leave.
+    mine = scenario.noisy.epsilon1 if scenario.noisy else state.before
+    best = per_release_epsilon(limit - max(Fraction(0), state.before - mine), attempt, _TRIES)
     if best is None:
         why = subject.price(state).why
         budget = "the budget " if limit == state.dataset.budget else ""
@@ -64,8 +69,7 @@ def _jointly(
     """Return a plan for the joint loss with what is charged, where that is known."""
     column, before = subject.coding.column, [release.plan for release in state.releases]
     releases = [*state.releases, Release(subject.plan, subject.coding, True)]
-    regions_or_units = any(r.plan.regions or r.plan.unit for r in releases)
-    if not before or regions_or_units or not all(release.own for release in releases):
+    if not before or any(not r.own or r.plan.regions or r.plan.unit for r in releases):
         return None
     codings = {release.coding.column: release.coding for release in releases}
     try:
@@ -76,3 +80,22 @@ def _jointly(
         return calibrate(scenario, limit, mechanism, already=before, column=column, **options)
     except (InputError, CheckFailed):
         return None  # too many combinations of values, or nothing fits
+
+
+def draw_counts(
+    ledger: Ledger, table: Any, secret: str, spent: Number, limit: Number,
+    draw: Callable[[], Scenario],
+) -> Scenario:  # fmt: skip
+    """Draw noisy counts of a table, charged before anything that is computed from them is seen."""
+    dataset, charged = ledger.account(table, secret)
+    before = charged[-1].bound if charged else Fraction(0)
+    leave = parse_epsilon(limit) - before - parse_epsilon(spent)
+    # Beside a release a plan from them costs its worst case, as noise that needs no counts does.
+    if leave <= 0 or any(record.kind != COUNTS for record in charged):
+        raise CheckFailed(
+            f"refused: noisy counts must come before any release and leave something of {limit}, "
+            f"but {show_short(before)} is charged to {dataset.name!r}; nothing was drawn"
+        )
+    scenario = draw()
+    ledger.charge(table, plan_of_counts(scenario))
+    return scenario

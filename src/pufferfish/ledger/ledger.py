@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pufferfish.errors import CheckFailed, InputError, PufferfishWarning, listed, warn_user
 from pufferfish.files import home_expanded, named_path
 from pufferfish.ledger import records, store
+from pufferfish.ledger.counts import COUNTS, is_draw
 from pufferfish.ledger.pricing import Price, State, Subject, dataset_of
 from pufferfish.ledger.records import Dataset, ReleaseRecord, parse_budget, parse_name
 from pufferfish.ledger.verify import Verified, verify_ledger
@@ -161,8 +162,7 @@ class Ledger:
                 raise InputError(
                     f"{self.path} has a dataset about {column!r} already "
                     f"({listed(known.name for known in about)}): if the people of {opened.name} "
-                    "are the same, release from that table; if they are others, say so with "
-                    "--other-people (other_people=True)"
+                    "are others, say so with --other-people (other_people=True)"
                 )
             records.add_dataset(connection, made)
         return made
@@ -225,13 +225,13 @@ class Ledger:
             subject.check_unchanged()
             record = ReleaseRecord(
                 price.dataset.name, price.column, subject.plan.to_json(), price.own, bound,
-                price.bound.kind,
+                COUNTS if is_draw(plan) else price.kind,
             )  # fmt: skip
             records.add_release(connection, record)
         return Charged(record.id, price, self.path)
 
-    def budget(self, table: Any, secret: str) -> Fraction:
-        """Return the budget of a dataset.
+    def account(self, table: Any, secret: str) -> tuple[Dataset, list[ReleaseRecord]]:
+        """Return the dataset of a table, and what is charged to it.
 
         Parameters
         ----------
@@ -243,7 +243,8 @@ class Ledger:
         opened = open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
         with store.reading(self.path) as connection:
-            return dataset_of(connection, opened, column, identity.digest).budget
+            dataset = dataset_of(connection, opened, column, identity.digest)
+            return dataset, records.releases(connection, dataset.name)
 
     def show(self) -> Books:
         """Return all datasets and releases."""

@@ -11,6 +11,7 @@ The sum of all worst cases, which holds for every prior, is charged where a plan
 counts than those of this table, and where a plan for a region of priors is not the only release.
 A single release of such a plan costs what its own proof says, and so does a single one of all rows
 of a person. Only whole sets are bounded: nothing is added to the bound of an earlier set.
+Beside all that noisy counts are paid for; a plan from them is one for a region of priors.
 """
 
 import math
@@ -19,17 +20,18 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted, listed, quoted
 from pufferfish.ledger import records
+from pufferfish.ledger.counts import COUNTS, is_draw, may_be_of, with_counts
 from pufferfish.ledger.records import Dataset, ReleaseRecord
 from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.composition import Other, compose, incomplete_rows, worst_sum
+from pufferfish.loss.composition import Composition, Term, incomplete_rows, worst_sum
 from pufferfish.loss.proof import prove
 from pufferfish.loss.worst_case import rank
 from pufferfish.plans.plan import Plan
-from pufferfish.plans.verify import with_regions
+from pufferfish.plans.verify import scenario_of_counts, with_regions
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.release.postprocess import Postprocess
@@ -66,9 +68,9 @@ class Release:
         return cls(plan, plan.coding, record.own)
 
     @property
-    def worst(self) -> Other:
+    def worst(self) -> Term:
         """The release as one that counts with its worst case."""
-        return Other(self.coding.column, self.plan.applied, self.plan.support)
+        return Term(self.coding.column, self.plan.applied, self.plan.support)
 
 
 class Counted:
@@ -89,6 +91,9 @@ class Counted:
         if plan.rules is None:
             return None
         try:
+            if plan.noisy:  # counts of held-out rows are of no row of this table: they are believed
+                own = plan.noisy.held_out or may_be_of(plan.noisy, self._prior(plan.rules))
+                return scenario_of_counts(plan) if own else None
             scenario = with_regions(plan, Scenario(self._prior(plan.rules), plan.pairs))
         except (InputError, CheckFailed):  # a value is moved (clamped), a secret has no rows
             return None
@@ -125,23 +130,29 @@ def bound_of(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, 
     Also how many rows lack a value in some of the columns, but not in all, if that was asked; and
     how many rows one person may have, 1 where no plan says whose they are.
     """
-    rows = _rows_of_a_person(counted, releases)
+    rows, plans = _rows_of_a_person(counted, releases), [own.plan for own in releases]
+    releases = [own for own in releases if not is_draw(own.plan)]
+    bound, incomplete = worst_of(releases, rows), 0
     single = counted.own(releases[0].plan) if len(releases) == 1 and releases[0].own else None
     if single is not None:
-        plan, column = releases[0].plan, releases[0].coding.column
-        if plan.regions and plan.channel is None:
-            proof = prove(single, {0: [plan.applied]}, plan.epsilon_exact)
-            if proof.method == "walk" and proof.holds:
-                bound = LossBound(plan.epsilon_exact, Fraction(0), method="walk", within=(column,))
-                return bound, 0, rows
-        return compose(single, {0: [releases[0].plan.applied]}), 0, rows
-    if (
-        rows == 1
-        and all(release.own and not release.plan.regions for release in releases)
-        and len({release.coding.decimal for release in releases}) == 1
+        bound = _alone(single, releases[0])
+    elif rows == len({own.coding.decimal for own in releases}) == 1 and all(
+        release.own and not release.plan.regions for release in releases
     ):
-        return *_joint(counted, releases), rows
-    return worst_of(releases, rows), 0, rows
+        bound, incomplete = _joint(counted, releases)
+    return with_counts(bound, plans, rows), incomplete, rows
+
+
+def _alone(scenario: Scenario, release: Release) -> LossBound:
+    """Return what a single release costs by the proof of its plan."""
+    plan, within = release.plan, (release.coding.column,)
+    if plan.regions and plan.channel is None:
+        epsilon = plan.noisy.left(plan.epsilon_exact) if plan.noisy else plan.epsilon_exact
+        proof = prove(scenario, {0: [plan.applied]}, epsilon)
+        if proof.method == "walk" and proof.holds:
+            bound = LossBound(epsilon, Fraction(0), method="walk", within=within)
+            return min(bound, worst_of([release]), key=_rank)
+    return Composition(scenario, {0: [plan.applied]}).bound()
 
 
 def _joint(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, int]:
@@ -163,7 +174,8 @@ def _joint(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, in
         return worst_of(releases), 0
     known = {at: [own.plan.applied for own in columns[name]] for at, name in enumerate(names)}
     others = [release.worst for release in releases if release.coding.column not in names]
-    bounds, incomplete = [compose(scenario, known, others)], incomplete_rows(prior)
+    bounds = [Composition(scenario, known, others).bound()]
+    incomplete = incomplete_rows(prior)
     if incomplete:  # such a row lacks at least the value of one of these columns
         bounds += [worst_of(r for r in releases if r.coding.column != name) for name in names]
     return max(bounds, key=_rank), incomplete
@@ -175,10 +187,7 @@ def _rows_of_a_person(counted: Counted, releases: Sequence[Release]) -> int:
     if not units:
         return 1
     if len(units) > 1:
-        raise InputError(
-            f"the plans name the units {listed(units)}, but whose rows they are must be known in "
-            "one way"
-        )
+        raise InputError(f"the plans name the units {listed(units)}, but people have one")
     rows = [1]
     for release in releases:
         rows += release.plan.rows_per_person
@@ -197,7 +206,7 @@ class Price:
     ``before`` is the bound of the ``releases`` that are charged already, ``bound`` that of all of
     them and this one. ``own``: whether the plan is for what the counts of this very table say, or
     else worst cases are charged. ``incomplete``: rows without a value in some of the released
-    columns, charged worst cases. ``rows``: how many one person may have.
+    columns, charged worst cases. ``rows``: how many one person may have. ``plans`` from its counts.
     """
 
     dataset: Dataset
@@ -208,11 +217,17 @@ class Price:
     own: bool
     incomplete: int
     rows: int
+    plans: int
 
     @property
     def loss(self) -> float:
         """The joint loss of everything with this release, rounded up; may be infinite."""
         return self.bound.value
+
+    @property
+    def kind(self) -> str:
+        """The kind of the bound, and the number of the plan among those from its noisy counts."""
+        return f"{self.bound.kind}{f'; plan {self.plans} from {COUNTS}' if self.plans else ''}"
 
     @property
     def fits(self) -> bool:
@@ -238,8 +253,7 @@ class Price:
         return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
-@dataclass(frozen=True, eq=False)
-class State:
+class State(NamedTuple):
     """A dataset, and what is charged to it; ``before``: the bound of that."""
 
     dataset: Dataset
@@ -269,8 +283,6 @@ class Subject:
                 "a ledger needs a plan that names its columns, the secret's too; give them with "
                 "plan.with_columns(public, secret=...)"
             )
-        if plan.noisy is not None:
-            raise InputError("a ledger charges no noisy counts yet; its plan is from some")
         spec, table = plan.spec(**options), open_table(source)
         in_force = replace(plan, applied=Postprocess(spec).mechanism)
         counted = Counted(table, table.column(plan.secret))
@@ -288,12 +300,11 @@ class Subject:
         dataset = dataset_of(connection, self.table, secret, digest)
         charged = records.releases(connection, dataset.name)
         releases = tuple(map(Release.of, charged))
-        for release in releases:
+        for release in (own for own in releases if not is_draw(own.plan)):
             if release.coding.column == self.coding.column and release.coding != self.coding:
                 raise InputError(
                     f"the plan reads the column {self.coding.column!r} otherwise than the releases "
-                    f"charged to the dataset {dataset.name!r} (other values, levels, missing "
-                    "texts or rounding); all releases of a column must read it alike"
+                    f"charged to the dataset {dataset.name!r}: values, missing texts or rounding"
                 )
         return State(dataset, charged[-1].bound if charged else Fraction(0), releases)
 
@@ -301,10 +312,11 @@ class Subject:
         """Return the price beside what is charged, of the plan or of another for its column."""
         plan = plan or self.plan
         own = self.counted.own(plan) is not None
-        this = Release(plan, self.coding, own)
-        bound, incomplete, rows = bound_of(self.counted, [*state.releases, this])
-        charged = len(state.releases), state.before
-        return Price(state.dataset, self.coding.column, *charged, bound, own, incomplete, rows)
+        every = [*state.releases, Release(plan, self.coding, own)]
+        from_counts = [r for r in every if r.plan.noisy and not is_draw(r.plan)]
+        plans = sum(own.plan.noisy == plan.noisy for own in from_counts)
+        charged, found = (len(state.releases), state.before), bound_of(self.counted, every)
+        return Price(state.dataset, self.coding.column, *charged, found[0], own, *found[1:], plans)
 
     def check_unchanged(self) -> None:
         """Refuse a file that was written to since its identity was taken."""
@@ -329,8 +341,7 @@ def dataset_of(connection: sqlite3.Connection, table: Table, secret: str, digest
     if about:
         raise InputError(
             f"{table.name} is not the table of the dataset {listed(d.name for d in about)} about "
-            f"{secret!r}: a cell was edited, a row or column added, or it is about other people; "
-            "release from the table that was opened, or open a dataset of its own for other people "
+            f"{secret!r}: release that one as it was, or open a dataset for other people "
             "(--other-people)"
         )
     raise InputError(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.ledger import records, store
+from pufferfish.ledger.counts import with_counts
 from pufferfish.ledger.pricing import Counted, Release, bound_of, worst_of
 from pufferfish.ledger.records import Dataset, ReleaseRecord
 from pufferfish.tables.identity import identity_of
@@ -84,11 +85,12 @@ def _compared(
             releases[-1] = replace(releases[-1], own=False)
         least = most = bound_of(counted, releases)[0].upper
     else:
-        least = most = worst_of(releases).upper
+        plans = [release.plan for release in releases]
+        least = most = with_counts(worst_of(releases), plans).upper
         if any(release.plan.unit is not None for release in releases):
             most = None  # as often as a person has rows
         if all(release.own for release in releases):
-            least = Fraction(0)  # any joint loss
+            least = with_counts(worst_of([]), plans).upper  # any joint loss
     if least is None or record.bound < least * (1 - _ALIKE):
         faults.append(("too little", least))
     elif most is not None and most < record.bound * (1 - _ALIKE):

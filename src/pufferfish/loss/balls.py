@@ -10,6 +10,7 @@ points; where balls overlap, results are widened to hold both.
 """
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -127,16 +128,10 @@ class _Pass:
     """Laplace noise along one axis, the first one of arrays of balls."""
 
     def __init__(self, axis: Axis) -> None:
-        self.rate, self.places = axis.rate, axis.places.tolist()
-        self.known: dict[int, arb] = {}
+        self.places = axis.places.tolist()
+        # Each is worked out once.
+        self.decay = cache(lambda steps: exp_minus(steps * axis.rate))
         self.factors = [self.decay(gap) for gap in np.diff(axis.places).tolist()]
-
-    def decay(self, steps: int) -> arb:
-        """Return e^-(steps * rate); each is worked out once."""
-        value = self.known.get(steps)
-        if value is None:
-            value = self.known[steps] = exp_minus(steps * self.rate)
-        return value
 
     def sides(self, masses: Balls) -> tuple[Balls, Balls]:
         """Return the sums of mass * e^-distance to the left and to the right, each with y."""

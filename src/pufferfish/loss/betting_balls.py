@@ -1,43 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The betting bound of a loss in ball arithmetic: one output and one pair, where doubles fail."""
+"""The last test of a walk once more, in ball arithmetic, with the bounds that doubles found."""
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from flint import arb
 
 from pufferfish.loss.balls import exp_minus
-from pufferfish.numbers import IntArray, precision
+from pufferfish.numbers import FloatArray, IntArray, precision
 from pufferfish.priors.ambiguity import Counted
-from pufferfish.priors.betting import ball, upper_mean
+from pufferfish.priors.betting import ball, is_bound
 
-_BITS = 192
+_BITS = 128
 
 
-def log_ratio_bound(
-    first: Counted, second: Counted, places: IntArray, rate: Fraction, y: int,
-    starts: tuple[float, float],
-) -> arb:  # fmt: skip
-    """Return a proven bound of ln <P_i, k_y> / <P_j, k_y>, as a ball, at the output y.
+def confirmed(
+    beliefs: Sequence[Counted], pairs: Sequence[tuple[int, int]], places: IntArray,
+    rate: Fraction, limit: Fraction, means: FloatArray,
+) -> bool:  # fmt: skip
+    """Return whether balls prove that the loss at a scale is at most a limit, from these bounds.
 
-    ``starts``: what doubles have found for the mean of h under P_i, and of 1 - h under P_j.
+    ``means``: of h under each secret, and of 1 - h; shape (2, outputs, secrets). Of each pair the
+    first one is taken for the likelier one.
     """
     with precision(_BITS):
-        distance = np.abs(places - places[y])
-        low = exp_minus(rate * int(distance.max()))
-        # 0 and 1 are numbers, not balls around them.
-        ends = {int(distance.max()): arb(0), 0: arb(1)}
-        h = [
-            ends[d] if d in ends else (exp_minus(rate * d) - low) / (1 - low)
-            for d in distance.tolist()
-        ]
-        upper = _mean(first, h, y, starts[0])
-        lower = 1 - _mean(second, [1 - own for own in h], 1 - y, starts[1])
-        gap: arb = (1 - low) * (upper - lower) / (low + (1 - low) * lower)
-        return gap.log1p()
-
-
-def _mean(belief: Counted, h: Sequence[arb], atom: int, start: float) -> arb:
-    """Return a proven upper bound of the mean of h; of two values it is a share."""
-    return ball(belief.upper_share(atom)) if belief.is_share else upper_mean(belief, h, start)
+        power, most = cache(lambda d: exp_minus(rate * d)), ball(limit).exp()
+        for y, distance in enumerate(np.abs(places[:, None] - places).tolist()):
+            far = max(distance)
+            low, ends = power(far), {far: arb(0), 0: arb(1)}  # numbers, not balls around them
+            h = [ends[d] if d in ends else (power(d) - low) / (1 - low) for d in distance]
+            for side, own in enumerate((h, [1 - each for each in h])):
+                for belief, m in zip(beliefs, means[side, y].tolist(), strict=True):
+                    share = belief.is_share and m >= belief.upper_share(y ^ side)
+                    if not (m >= 1 or share or is_bound(belief, own, m)):
+                        return False
+            tops, rests = (list(map(arb, own[y].tolist())) for own in means)
+            for first, second in pairs:
+                top, bottom = (low + (1 - low) * m for m in (tops[first], 1 - rests[second]))
+                if not top <= most * bottom:
+                    return False
+    return True

@@ -11,11 +11,12 @@ at most c e^(sum w_l) sum_x P_i(x) k_R(y|x), and c sum_x P_j(x) k_R(y|x) is at m
 With k rows of one person every release is k of them, and its worst case counts k times.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed, warn_user
 from pufferfish.loss.certificate import LossBound
@@ -35,12 +36,19 @@ from pufferfish.tables.rules import Coding
 Item = Any
 
 
-class Other(NamedTuple):
-    """A release of a column that the scenario does not know: it counts with its worst case."""
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One release, with its worst case; ``at``: the column's position, None for an unknown one."""
 
     column: str
     mechanism: Mechanism
     support: Support
+    at: int | None = None
+
+    @cached_property
+    def worst(self) -> Fraction | None:
+        """What it counts with where nothing else is known of it; None: infinite."""
+        return worst_case(self.mechanism, self.support)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +56,13 @@ class Composition:
     """Releases by column: of columns that the scenario knows, and others.
 
     ``releases`` by the position of the column on the scenario's product; ``rows``: numbers of rows
-    that one person may have by the plans.
+    that one person may have by the plans, besides those that the scenario knows; of such people
+    nothing is known but worst cases over the whole support.
     """
 
     scenario: Scenario
-    releases: Mapping[int, tuple[Mechanism, ...]]
-    others: tuple[Other, ...] = ()
+    releases: Releases
+    others: Sequence[Term] = ()
     rows: tuple[int, ...] = ()
 
     def __len__(self) -> int:
@@ -69,8 +78,27 @@ class Composition:
         return self.scenario.product.position(column)
 
     def bound(self, limit: int = LARGEST_GRID) -> LossBound:
-        """Return the bound of everything together."""
-        return compose(self.scenario, self.releases, self.others, self.rows, limit=limit)
+        """Return the least bound that is found of the loss of everything together.
+
+        It is the joint loss of all, or of those that are left when the smallest worst cases are
+        left out until the grid fits ``limit``, with the worst cases of the others; or the sum of
+        all worst cases where that is less.
+        """
+        scenario, terms = self.scenario, list(self.others)
+        for at, own in self.releases.items():
+            column, axis = scenario.product.columns[at] or "the column", scenario.product.axes[at]
+            terms += [Term(column, mechanism, axis, at) for mechanism in own]
+        if not terms:
+            return LossBound(Fraction(0), Fraction(0))
+        known = max(scenario.row_numbers, default=1)
+        bounds = [worst_sum(terms, known)]
+        mixed = _mixture(scenario, terms, known, limit)
+        if mixed is not None and rank(mixed.upper) <= rank(bounds[0].upper):
+            bounds = [mixed]
+        unknown = unknown_rows(scenario, self.rows)
+        if unknown:
+            bounds.append(worst_sum(terms, unknown))
+        return max(bounds, key=lambda bound: rank(bound.upper))
 
 
 def joint_loss(scenario: Scenario | Prior, items: Iterable[Item]) -> LossBound:
@@ -116,7 +144,14 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
     scenario = as_scenario(scenario)
     if isinstance(items, str) or hasattr(items, "applied") or not isinstance(items, Iterable):
         raise InputError("a list of plans, or of (column, mechanism), is needed")
-    _warn_of_incomplete_rows(scenario)
+    lost = max(map(incomplete_rows, scenario.priors))
+    if lost:
+        warn_user(
+            f"{counted(lost, 'row')} of the table without a value in one of the columns: the "
+            "joint loss is that of the other rows, and says nothing of these; count missing values "
+            "as a level (missing_as_level), or leave these rows out before anything is released",
+            OutsidePromiseWarning,
+        )
     columns = list(scenario.product.columns)
     releases: dict[int, tuple[Mechanism, ...]] = {}
     others, rows = [], set[int]()
@@ -136,7 +171,7 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
                     f"release {number} is of the column {column!r}, of which the scenario knows "
                     "nothing: give a plan, which knows the values of its column"
                 )
-            others.append(Other(column, mechanism, support))
+            others.append(Term(column, mechanism, support))
             continue
         at = 0 if column is None else columns.index(column)
         alike = scenario.reads_alike(at, coding)
@@ -145,74 +180,27 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
     return Composition(scenario, releases, tuple(others), tuple(sorted(rows)))
 
 
-def compose(
-    scenario: Scenario, releases: Releases, others: Sequence[Other] = (), rows: Sequence[int] = (),
-    *, limit: int = LARGEST_GRID,
-) -> LossBound:  # fmt: skip
-    """Return the least bound that is found of the loss of a whole set of releases.
-
-    It is the joint loss of all, or of those that are left when the smallest worst cases are left
-    out until the grid fits ``limit``, with the worst cases of the others; or the sum of all worst
-    cases where that is less. ``rows``: numbers of rows that one person may have besides those that
-    the scenario knows; of such people nothing is known but worst cases over the whole support.
-    """
-    known = max(scenario.row_numbers, default=1)
-    terms = [_Term.of(*other) for other in others]
-    for at, own in releases.items():
-        column, axis = scenario.product.columns[at] or "the column", scenario.product.axes[at]
-        terms += [_Term.of(column, mechanism, axis, at) for mechanism in own]
-    if not terms:
-        return LossBound(Fraction(0), Fraction(0))
-    bounds = [_worst_sum(terms, known)]
-    mixed = _mixture(scenario, terms, known, limit)
-    if mixed is not None and rank(mixed.upper) <= rank(bounds[0].upper):
-        bounds = [mixed]
-    unknown = unknown_rows(scenario, rows)
-    if unknown:
-        bounds.append(_worst_sum(terms, unknown))
-    return max(bounds, key=lambda bound: rank(bound.upper))
-
-
 def unknown_rows(scenario: Scenario, rows: Iterable[int]) -> int:
     """Return the largest of some numbers of rows of one person that a scenario lacks, or 0."""
     return max(set(rows).difference(scenario.row_numbers or [1]), default=0)
 
 
-class _Term(NamedTuple):
-    """One release, with its worst case: of column ``at`` of the scenario, or of none (None)."""
-
-    column: str
-    mechanism: Mechanism
-    worst: Fraction | None
-    at: int | None
-
-    @classmethod
-    def of(
-        cls, column: str, mechanism: Mechanism, support: Support, at: int | None = None
-    ) -> "_Term":
-        return cls(column, mechanism, worst_case(mechanism, support), at)
-
-
-def worst_sum(others: Iterable[Other], rows: int = 1) -> LossBound:
+def worst_sum(releases: Iterable[Term], rows: int = 1) -> LossBound:
     """Return the sum of all worst cases, for so many rows of one person."""
-    return _worst_sum([_Term.of(*other) for other in others], rows)
-
-
-def _worst_sum(terms: Iterable[_Term], rows: int) -> LossBound:
-    named = tuple((term.column, added([term.worst], rows)) for term in terms)
+    named = tuple((release.column, added([release.worst], rows)) for release in releases)
     upper = added(worst for _, worst in named)
     return LossBound(upper, Fraction(0), "worst-case sum", terms=named, rows=rows)
 
 
-def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) -> LossBound | None:
+def _mixture(scenario: Scenario, terms: Sequence[Term], rows: int, limit: int) -> LossBound | None:
     """Return the joint loss with the fewest worst cases; None where no grid fits."""
     # What is left out together, smallest worst cases first: leaving out only some of the noises of
     # a column makes no grid smaller.
-    merged: dict[object, list[_Term]] = {}
+    merged: dict[object, list[Term]] = {}
     for number, term in enumerate(term for term in terms if term.at is not None):
         noise = isinstance(term.mechanism, DiscreteLaplace)
         merged.setdefault(("noise", term.at) if noise else number, []).append(term)
-    units = sorted(merged.values(), key=lambda unit: rank(_worst_sum(unit, 1).upper))
+    units = sorted(merged.values(), key=lambda unit: rank(worst_sum(unit, 1).upper))
     if scenario.has_region and len(units) > 1:
         return None  # a robust loss is that of one channel, or of the noises of one column
     outside = [term for term in terms if term.at is None]
@@ -224,7 +212,7 @@ def _mixture(scenario: Scenario, terms: Sequence[_Term], rows: int, limit: int) 
             joint = loss_bound(scenario, releases, limit)
         except GridTooLarge:
             continue
-        left = _worst_sum([*chain(*units[:many]), *outside], rows)
+        left = worst_sum([*chain(*units[:many]), *outside], rows)
         return replace(
             joint, upper=added([joint.upper, left.upper]),
             kind="joint loss + worst cases" if left.terms else joint.kind,
@@ -296,15 +284,3 @@ def incomplete_rows(prior: Prior) -> int:
     every = zip(report.rules.columns, report.rows_missing, strict=True)
     each = {0 if column.missing_as_level else rows for column, rows in every}
     return 0 if each == {lacking} else lacking
-
-
-def _warn_of_incomplete_rows(scenario: Scenario) -> None:
-    """Warn of rows without a value in one of several columns: the joint loss is not theirs."""
-    lost = max(map(incomplete_rows, scenario.priors))
-    if lost:
-        warn_user(
-            f"{counted(lost, 'row')} of the table without a value in one of the columns: the "
-            "joint loss is that of the other rows, and says nothing of these; count missing values "
-            "as a level (missing_as_level), or leave these rows out before anything is released",
-            OutsidePromiseWarning,
-        )

@@ -8,10 +8,11 @@ no arithmetic, with one exception: losses too small for doubles are searched in 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from pufferfish.loss.balls import enclose, log_ratio
 from pufferfish.loss.integers import loses_nothing
 from pufferfish.loss.passes import FLOOR, LARGEST_U, ExtremePass, PlainPass, noise_pass, quotients
-from pufferfish.loss.problem import Problem, Releases, problems_of
+from pufferfish.loss.problem import Problem, Releases, largest, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, error_bound
 from pufferfish.loss.support_function import extremes, still_extremes
 from pufferfish.loss.witness import Where
@@ -52,18 +53,6 @@ class Attained(NamedTuple):
 
     problem: int
     where: Where
-
-
-def largest(
-    tops: FloatArray, bottoms: FloatArray, sides: tuple[Sequence[int], Sequence[int]],
-    over: Callable[[FloatArray, FloatArray], FloatArray],
-) -> tuple[float, Where]:  # fmt: skip
-    """Return the largest of tops ``over`` bottoms, shape (secrets, cells), for some secrets."""
-    firsts, seconds = map(list, sides)
-    gaps = over(tops[firsts].max(axis=0), bottoms[seconds].min(axis=0))
-    cell = int(gaps.argmax())
-    first, second = tops[firsts, cell].argmax(), bottoms[seconds, cell].argmin()
-    return float(gaps[cell]), Where(cell, firsts[int(first)], seconds[int(second)])
 
 
 def _minus(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
@@ -116,22 +105,26 @@ class _Part:
         """Return the rates as doubles."""
         return [float(min(base + factor * Fraction(u), _LARGE)) for base, factor in self.rates]
 
-    def worst(self, u: float) -> list[tuple[float, Where]]:
-        """Return the loss and its witness; on a large support that of each piece of it."""
+    def worst(self, u: float, bits: int) -> tuple[float, Where]:
+        """Return the loss and its witness, by balls if these have bits."""
+        if bits:
+            ball, where = enclose(self.at_rate(u), bits)
+            return (float(ball.log().mid()) if ball.is_finite() else math.inf), where
         rates, found, comparisons = self.in_steps(u), [], self.problem.comparisons
         if self.plain is not None:
             for start, piece in self.plain.pieces(rates[0]):
                 for sides in comparisons:
                     ratio, where = largest(piece, piece, sides, np.divide)
                     found.append((math.log(ratio), where._replace(cell=start + where.cell)))
-            if max(found)[0] <= _LARGE_LOSS:
-                return found
+            worst = max(found, key=itemgetter(0))
+            if worst[0] <= _LARGE_LOSS:
+                return worst
         each = range(len(self.problem.secrets))
         tops = np.stack([self._logs(k, 0, rates) for k in each])
         bottoms = tops
         if not self.problem.points:
             bottoms = np.stack([self._logs(k, 1, rates) for k in each])
-        return [max(largest(tops, bottoms, sides, _minus) for sides in comparisons)]
+        return max(largest(tops, bottoms, sides, _minus) for sides in comparisons)
 
     def _logs(self, secret: int, side: int, rates: Sequence[float]) -> FloatArray:
         """Return ln of the largest (side 0) or smallest likelihoods of a secret, flat."""
@@ -239,17 +232,16 @@ class RateLoss:
         other.bits = max(bits, self.bits)
         return other
 
-    def worst(self, u: float) -> tuple[float, list[Attained]]:
-        """Return the loss at u, and the worst witnesses that were met, worst first."""
+    def worst(self, u: float) -> tuple[float, Attained | None]:
+        """Return the loss at u, and its witness if it was met."""
         if not u <= LARGEST_U:
-            return math.inf, []
-        found: list[tuple[float, Attained]] = []
+            return math.inf, None
+        found: list[tuple[float, Attained | None]] = []
         for number, part in enumerate(self._parts):
             with np.errstate(all="ignore"):
-                each = part.worst(u) if not self.bits else [_in_balls(part.at_rate(u), self.bits)]
-            found += [(value, Attained(number, where)) for value, where in each]
-        found.sort(key=lambda pair: -pair[0])
-        return (found[0][0] if found else 0.0), [witness for _, witness in found]
+                value, where = part.worst(u, self.bits)
+            found.append((value, Attained(number, where)))
+        return max(found, key=itemgetter(0), default=(0.0, None))
 
     def at(self, witness: Attained, u: float) -> tuple[float, float]:
         """Return the log-ratio at a witness, and its slope in u."""
@@ -292,9 +284,3 @@ class RateLoss:
             other._parts = list(parts)
             found.append(other)
         return found
-
-
-def _in_balls(problem: Problem, bits: int) -> tuple[float, Where]:
-    """Return the loss of a problem and its witness, by balls."""
-    ratio, where = enclose(problem, bits)
-    return (float(ratio.log().mid()) if ratio.is_finite() else math.inf), where

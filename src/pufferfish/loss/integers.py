@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pufferfish.loss.problem import Problem
+from pufferfish.loss.problem import Problem, largest
 from pufferfish.loss.support_function import still_extremes
 from pufferfish.loss.witness import Where
 from pufferfish.numbers import INT64_SAFE, CountArray
@@ -65,13 +65,8 @@ def infinite(problem: Problem) -> Where | None:
         columns = list(problem.axes[0].kinds.values())
         ends = np.array([still_extremes(own, columns) for own in regions], dtype=object)
         tops, bottoms = ends[:, 0] > 0, ends[:, 1] > 0
-    for firsts, seconds in problem.comparisons:
-        apart = tops[firsts].any(axis=0) & ~bottoms[seconds].all(axis=0)
-        if apart.any():
-            cell = int(apart.argmax())
-            first, second = tops[firsts, cell].argmax(), bottoms[seconds, cell].argmin()
-            return Where(cell, firsts[int(first)], seconds[int(second)])
-    return None
+    found = (largest(tops, bottoms, sides, np.greater) for sides in problem.comparisons)
+    return next((where for apart, where in found if apart), None)
 
 
 def farthest(problem: Problem) -> Fraction | None:

@@ -9,9 +9,10 @@ count, k times over.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -108,6 +109,17 @@ class Problem:
             place = place[len(axis.shape) :]
         pair = self.secrets[where.first], self.secrets[where.second]
         return Witness(tuple(texts), pair, self.adversary, self.rows)
+
+
+def largest(
+    tops: Any, bottoms: Any, sides: tuple[list[int], list[int]], over: Callable[[Any, Any], Any]
+) -> tuple[float, Where]:
+    """Return the largest of tops ``over`` bottoms, shape (secrets, cells), for some secrets."""
+    firsts, seconds = sides
+    gaps = over(tops[firsts].max(axis=0), bottoms[seconds].min(axis=0))
+    cell = int(gaps.argmax())
+    first, second = tops[firsts, cell].argmax(), bottoms[seconds, cell].argmin()
+    return float(gaps[cell]), Where(cell, firsts[int(first)], seconds[int(second)])
 
 
 def problems_of(

@@ -24,13 +24,7 @@ from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import (
-    Number,
-    float_down,
-    parse_epsilon,
-    parse_number,
-    precision,
-)
+from pufferfish.numbers import Number, float_down, parse_epsilon, parse_number, precision
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 
@@ -129,7 +123,7 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
             return by_walk
     rows = scenario.row_numbers
     try:
-        bound = _largest(_solved(scenario, releases, epsilon, LARGEST_GRID))
+        bound = loss_bound(scenario, releases, LARGEST_GRID, epsilon)
     except GridTooLarge:
         bound = _worst_cases(scenario, releases, max(rows, default=1))
     holds = epsilon is not None and bound.at_most(epsilon)
@@ -157,26 +151,17 @@ def _walked(scenario: Scenario, releases: Releases, epsilon: Fraction) -> Certif
     return walked(claims, made[0].scale)[1] if fits else None
 
 
-def loss_bound(scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID) -> LossBound:
-    """Return the proven loss of some releases together; may raise GridTooLarge.
+def loss_bound(
+    scenario: Scenario,
+    releases: Releases,
+    limit: int = LARGEST_GRID,
+    epsilon: Fraction | None = None,
+) -> LossBound:
+    """Return the proven loss of some releases together, or on which side of epsilon it is.
 
-    That of single rows is joint; rows of one person of which too little is known count with their
-    worst cases.
+    That of single rows is joint, or GridTooLarge is raised; rows of one person of which too little
+    is known count with their worst cases.
     """
-    return _largest(_solved(scenario, releases, None, limit))
-
-
-def _largest(found: Iterable[LossBound]) -> LossBound:
-    """Return the largest upper bound, with the largest lower one."""
-    bounds = [LossBound(Fraction(0), Fraction(0), method="exact"), *found]
-    lower = max((own.lower for own in bounds), key=rank)
-    return replace(max(bounds, key=lambda own: rank(own.upper)), lower=lower)
-
-
-def _solved(
-    scenario: Scenario, releases: Releases, epsilon: Fraction | None, limit: int
-) -> list[LossBound]:
-    """Return what is proved of every problem, and the worst cases of rows that have none."""
     problems, unknown = problems_of(scenario, releases, limit)
     found = []
     for problem in problems:
@@ -192,7 +177,16 @@ def _solved(
             method = "none" if own.upper is None else own.method
             own = replace(own, lower=Fraction(0), witness=None, method=method)
         found.append(own)
-    return [*found, _worst_cases(scenario, releases, unknown)] if unknown else found
+    if unknown:
+        found.append(_worst_cases(scenario, releases, unknown))
+    return _largest(found)
+
+
+def _largest(found: Iterable[LossBound]) -> LossBound:
+    """Return the largest upper bound, with the largest lower one."""
+    bounds = [LossBound(Fraction(0), Fraction(0), method="exact"), *found]
+    lower = max((own.lower for own in bounds), key=rank)
+    return replace(max(bounds, key=lambda own: rank(own.upper)), lower=lower)
 
 
 def _worst_cases(scenario: Scenario, releases: Releases, rows: int) -> LossBound:
@@ -250,7 +244,12 @@ def _attempts(problem: Problem, epsilon: Fraction | None) -> Iterator[LossBound]
     """Yield bounds of a finite loss: in doubles on a large grid, by balls of growing precision."""
     if problem.work > BALL_CELLS and problem.points:
         with suppress(TooExtreme):
-            yield _by_doubles(problem)
+            low, high, where = enclose_in_doubles(problem)
+            yield LossBound(
+                Fraction(high), Fraction(low), method="float-bound", rows=problem.rows,
+                witness=problem.witness(where),
+                error_bound=math.nextafter((high - low) / 2, math.inf),
+            )  # fmt: skip
     bits = _BITS
     if epsilon is not None:
         bits += max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
@@ -266,12 +265,3 @@ def _attempts(problem: Problem, epsilon: Fraction | None) -> Iterator[LossBound]
                 witness=problem.witness(where), precision=bits,
             )  # fmt: skip
         bits *= 2
-
-
-def _by_doubles(problem: Problem) -> LossBound:
-    """Bound the loss in doubles, or raise TooExtreme."""
-    lower, upper, where = enclose_in_doubles(problem)
-    return LossBound(
-        Fraction(upper), Fraction(lower), method="float-bound", rows=problem.rows,
-        witness=problem.witness(where), error_bound=math.nextafter((upper - lower) / 2, math.inf),
-    )  # fmt: skip

@@ -72,7 +72,7 @@ import numpy as np
 
 from pufferfish.loss.integers import causes
 from pufferfish.loss.kernel import Axis
-from pufferfish.loss.problem import Problem
+from pufferfish.loss.problem import Problem, largest
 from pufferfish.loss.witness import Where
 from pufferfish.numbers import FloatArray, IntArray
 from pufferfish.priors.ambiguity import Point
@@ -108,7 +108,7 @@ def enclose_in_doubles(problem: Problem) -> tuple[float, float, Where]:
         np.copyto(rows, 1.0, where=~causes(problem))
         if not float(rows.min()) >= LOW:
             raise TooExtreme
-        ratio, where = max(_largest(rows, *sides) for sides in problem.comparisons)
+        ratio, where = max(largest(rows, rows, sides, np.divide) for sides in problem.comparisons)
     # The logarithm errs by at most 8 u relative, the sums below by u each.
     log = math.log(ratio)
     error = math.nextafter(error_bound(problem) + 20 * UNIT * log, math.inf)
@@ -129,14 +129,6 @@ def _units(size: int) -> int:
     if size <= 2 * WIDTH:
         return 10 * size
     return 11 * WIDTH + 9 + _units(-(-size // WIDTH))
-
-
-def _largest(rows: FloatArray, firsts: list[int], seconds: list[int]) -> tuple[float, Where]:
-    """Return the largest ratio of some rows to others, and where it is."""
-    ratios = rows[firsts].max(axis=0) / rows[seconds].min(axis=0)
-    cell = int(ratios.argmax())
-    first, second = rows[firsts, cell].argmax(), rows[seconds, cell].argmin()
-    return float(ratios[cell]), Where(cell, firsts[int(first)], seconds[int(second)])
 
 
 def _likelihoods(problem: Problem) -> FloatArray:

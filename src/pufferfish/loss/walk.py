@@ -11,16 +11,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
-from flint import arb, fmpq
 
+from pufferfish.errors import PufferfishError
 from pufferfish.loss.betting import Wealth, rescaled
-from pufferfish.loss.betting_balls import log_ratio_bound
+from pufferfish.loss.betting_balls import confirmed
 from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.rounding import UNIT
-from pufferfish.numbers import FloatArray, IntArray, float_up, precision
+from pufferfish.numbers import FloatArray, IntArray, float_up
 from pufferfish.priors.ambiguity import Confidence, Counted, NoisyCounts, Rule
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -33,11 +32,8 @@ LEAST_STEPS = Fraction(1, 32)
 #: Larger supports would take minutes: the box takes the place of the walk. So it does where scales
 #: are so many steps that rates are too small for doubles to be that precise.
 MOST_ATOMS, _LARGEST_SCALE = 300, 1e290
-#: Balls decide where doubles exceed epsilon by less than this share of it.
-_NEAR = 1e-6
-#: Errors of ln(1 + gap) from two means that are proved: 60 u relative.
+#: Errors of ln(1 + gap) from two means that are proved: 60 u relative; and of epsilon in doubles.
 _ERROR = 100 * UNIT
-_BITS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +46,6 @@ class Claim:
     epsilon: Fraction
 
 
-class Walked(NamedTuple):
-    """Where a walk ended: the number of steps, and the scale."""
-
-    steps: int
-    scale: float
-
-
 def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     """Return what a walk has to show, for each adversary; nothing where boxes take its place."""
     if not all(map(_walks, scenario.rules)) or scenario.support.size > MOST_ATOMS:
@@ -66,11 +55,10 @@ def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
         return []
     place = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
-    claims = []
-    for prior in scenario.priors:
-        beliefs = tuple(_beliefs(prior, scenario.protected))
-        claims.append(Claim(beliefs, pairs, scenario.lattice, epsilon))
-    return claims
+    return [
+        Claim(tuple(_beliefs(prior, scenario.protected)), pairs, scenario.lattice, epsilon)
+        for prior in scenario.priors
+    ]
 
 
 def _walks(rule: Rule | None) -> bool:
@@ -96,10 +84,10 @@ def walked(claims: Sequence[Claim], scale: float | None = None) -> tuple[float, 
     A scale is private where the walk reaches it or a smaller one of the grid.
     """
     epsilon, found = claims[0].epsilon, walk(claims, until=scale or 0.0)
-    holds = scale is None or found.scale <= scale
+    holds = scale is None or found <= scale
     # Epsilon is what it promises: a bound at a scale that the rows chose would not hold as surely.
     loss = float(epsilon) if holds else math.inf
-    return found.scale, Certificate("walk", loss, 0.0, epsilon, holds, decided=True)
+    return found, Certificate("walk", loss, 0.0, epsilon, holds, decided=True)
 
 
 def scales(lattice: Lattice, epsilon: Fraction, ratio: Fraction = RATIO) -> Iterator[float]:
@@ -111,21 +99,23 @@ def scales(lattice: Lattice, epsilon: Fraction, ratio: Fraction = RATIO) -> Iter
         yield float_up(scale)
 
 
-def walk(claims: Sequence[Claim], ratio: Fraction = RATIO, until: float = 0.0) -> Walked:
+def walk(claims: Sequence[Claim], ratio: Fraction = RATIO, until: float = 0.0) -> float:
     """Walk down until a test fails for some adversary, or to the first scale not above ``until``.
 
     All claims are about one lattice and one epsilon.
     """
     lattice, epsilon = claims[0].lattice, claims[0].epsilon
     tests = [_Test(claim) for claim in claims]
-    found = Walked(0, 0.0)
-    for steps, scale in enumerate(scales(lattice, epsilon, ratio)):
+    found = 0.0
+    for scale in scales(lattice, epsilon, ratio):
         # The first one needs no test.
-        if steps and any(test.bound(scale) > float(epsilon) for test in tests):
+        if found and not all(test.holds(scale) for test in tests):
             break
-        found = Walked(steps, scale)
+        found = scale
         if scale <= until:
             break
+    if not all(test.confirmed(found) for test in tests):
+        raise PufferfishError("balls do not prove what doubles proved of a scale; please report it")
     return found
 
 
@@ -138,6 +128,7 @@ class _Test:
         # Of h and of 1 - h, by output and secret.
         self.means = np.full((2, len(self.outputs), len(claim.beliefs)), 0.5)
         self.before = self.means
+        self.passed: FloatArray | None = None
         both = [*claim.pairs, *((j, i) for i, j in claim.pairs)]
         self.firsts, self.seconds = map(list, zip(*both, strict=True))
         self.shares = claim.beliefs[0].is_share
@@ -146,19 +137,26 @@ class _Test:
             upper = np.array([[float_up(end) for end in row] for row in ends])
             self.means = np.stack([upper, upper[::-1]])
 
-    def bound(self, scale: float) -> float:
-        """Return a proven bound of the loss at a scale, in a hurry where it is below epsilon."""
-        epsilon = float(self.claim.epsilon)
-        rate = self.claim.lattice.step / Fraction(scale)
-        losses = self._losses(float(rate), self.outputs, close=False)
-        open_ = np.flatnonzero((losses > epsilon * (1 - _ERROR)).any(axis=1))
-        if len(open_):
-            losses[open_] = self._losses(float(rate), open_, close=True)
-        if losses.max() > epsilon * (1 + _NEAR):
-            return float(losses.max())
-        for y, pair in np.argwhere(losses > epsilon * (1 - _ERROR)).tolist():
-            losses[y, pair] = self._by_balls(rate, y, self.firsts[pair], self.seconds[pair])
-        return max(0.0, float(losses.max()))
+    def holds(self, scale: float) -> bool:
+        """Return whether the loss at a scale is proved to be at most epsilon, in a hurry if so."""
+        most = float(self.claim.epsilon) * (1 - _ERROR)
+        rate = float(self.claim.lattice.step / Fraction(scale))
+        open_ = self.outputs
+        for close in (False, True):
+            losses = self._losses(rate, open_, close)
+            open_ = open_[(losses > most).any(axis=1)]
+            if not len(open_):
+                self.passed = self.means.copy()
+                return True
+        return False
+
+    def confirmed(self, scale: float) -> bool:
+        """Return whether balls prove the last test that was passed; the first scale has none."""
+        if self.passed is None:
+            return True
+        claim, pairs = self.claim, list(zip(self.firsts, self.seconds, strict=True))
+        rate = claim.lattice.step / Fraction(scale)
+        return confirmed(claim.beliefs, pairs, self.places, rate, claim.epsilon, self.passed)
 
     def _losses(self, rate: float, outputs: IntArray, close: bool) -> FloatArray:
         """Return bounds of ln <P_i, k_y> / <P_j, k_y> by output and pair."""
@@ -180,13 +178,3 @@ class _Test:
             below = np.exp(farthest) - np.expm1(farthest) * lower[:, self.seconds]
             losses = np.log1p(-np.expm1(farthest) * gap / below) * (1 + _ERROR)
         return np.where(np.isnan(losses), np.inf, losses)
-
-    def _by_balls(self, rate: Fraction, y: int, first: int, second: int) -> float:
-        """Return the same bound for one of them; at most epsilon only where that is proved."""
-        starts = float(self.means[0, y, first]), float(self.means[1, y, second])
-        beliefs, epsilon = self.claim.beliefs, self.claim.epsilon
-        bound = log_ratio_bound(beliefs[first], beliefs[second], self.places, rate, y, starts)
-        with precision(_BITS):
-            if bound <= arb(fmpq(epsilon.numerator, epsilon.denominator)):
-                return min(float(bound.upper()), float(epsilon))
-        return float(np.nextafter(max(float(bound.upper()), float(epsilon)), np.inf))

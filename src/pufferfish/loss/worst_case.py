@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, fmpq
 
 from pufferfish.loss.balls import log_ends
 from pufferfish.loss.kernel import likelihoods
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import precision
+from pufferfish.priors.betting import ball
 from pufferfish.support import Support, lattice_of
 
 _BITS = 128
@@ -39,7 +39,7 @@ def worst_case(mechanism: Mechanism, support: Support) -> Fraction | None:
         return None
     ratio = max(Fraction(max(column), min(column)) for column in columns)
     with precision(_BITS):
-        return log_ends(arb(fmpq(ratio.numerator, ratio.denominator)))[1]
+        return log_ends(ball(ratio))[1]
 
 
 def added(terms: Iterable[Fraction | None], rows: int = 1) -> Fraction | None:

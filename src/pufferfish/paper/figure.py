@@ -10,13 +10,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, fmpq
+from flint import arb
 
 from pufferfish.calibration.coupling import Coupling, comonotone
 from pufferfish.calibration.relaxed import Side, relaxed
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.numbers import Number, parse_epsilon, parse_number, precision, show
+from pufferfish.priors.betting import ball
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
@@ -112,19 +113,15 @@ def condition(coupling: Coupling, scale: float, epsilon: Fraction) -> Condition:
     sums = dict.fromkeys(sorted(set(second)), arb(0))
     cells = []
     with precision(_BITS):
-        bound = _ball(epsilon).exp()
+        bound = ball(epsilon).exp()
         for d, column, mass in zip(coupling.distance.tolist(), second, coupling.mass, strict=True):
             # Taken in rationals, so that a cell at the very edge is seen to be 0.
             exponent = (d / Fraction(scale) if d else 0) - epsilon
-            cells.append(bound * _ball(exponent).expm1() * int(mass) / coupling.total)
+            cells.append(bound * ball(exponent).expm1() * int(mass) / coupling.total)
             sums[column] += cells[-1]
         if not all(ball > 0 or ball < 0 or ball == 0 for ball in (*cells, *sums.values())):
             raise PufferfishError("a sign of the figure could not be decided; please report this")
         return Condition(scale, tuple(map(float, cells)), tuple(map(float, sums.values())))
-
-
-def _ball(exact: Fraction) -> arb:
-    return arb(fmpq(exact.numerator, exact.denominator))
 
 
 def _claims(strict: Condition, relaxed: Condition) -> tuple[Claim, Claim]:

@@ -181,7 +181,7 @@ class Plan(Guarantee):
 
     def _repr_html_(self) -> str:
         proved = "proved" if self.certificate.holds else "not proved"
-        size = ["scale of the noise", self.scale]
+        size: list[object] = ["scale of the noise", self.scale]
         if self.channel is not None:
             size = ["values kept", f"{100 * (self.keep_rate or 0):.4g} %"]
         column = None if self.coding is None else self.coding.column
@@ -413,11 +413,12 @@ class Plan(Guarantee):
         Returns
         -------
         Estimate
-            Mean, variance, quantiles and frequencies, each with its standard error.
+            Mean, variance, quantiles and frequencies, each with its standard error. Noisy counts
+            of the same rows that the plan holds are combined with these.
         """
         from pufferfish.estimate.released import estimate_released  # slow to import
 
         return estimate_released(
-            released, self.spec(**options), column=column, quantiles=quantiles, bins=bins,
-            simplex=simplex,
+            released, self.spec(**options), self.noisy, column=column, quantiles=quantiles,
+            bins=bins, simplex=simplex,
         )  # fmt: skip

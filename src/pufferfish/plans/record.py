@@ -39,13 +39,13 @@ _PROMISE = (
 
 def write_record(
     path: str | Path, plan: Plan, report: ReleaseReport, spec: ReleaseSpec, *,
-    publish: bool = False, force: bool = False,
+    publish: bool = False, force: bool = False, plans: int = 0,
 ) -> None:  # fmt: skip
     """Write the public record of a release that was made, whole or not at all.
 
     With ``publish`` it also tells the mechanism in force (its scale or its channel) and its values,
     from which :func:`read_record` makes what estimates need. A mechanism that was computed from
-    rows depends on every one of them.
+    rows depends on every one of them. ``plans``: how many from its noisy counts a ledger has.
     """
     if spec.mechanism is not plan.applied:
         raise InputError("the options are those of a release by another plan")
@@ -81,7 +81,7 @@ def write_record(
             "statement": f"No certificate is claimed: {why_not}." if why_not else certified,
         },
         "promise": _PROMISE.format("person" if plan.unit else "row") if promised else None,
-        "assumptions": assumptions(plan, publish) if promised else [],
+        "assumptions": assumptions(plan, publish, plans) if promised else [],
         "not_covered": not_covered(plan, spec),
     }
     if checked_flag(publish, "publish"):
@@ -161,7 +161,7 @@ def _why_no_certificate(plan: Plan, report: ReleaseReport, spec: ReleaseSpec) ->
     return None
 
 
-def assumptions(plan: Plan, published: bool) -> list[str]:
+def assumptions(plan: Plan, published: bool, plans: int = 0) -> list[str]:
     """Return under which assumptions the promise holds, regions first."""
     said = [
         f"The prior need not be exact: the promise holds for {_described(rule, plan)}, as long as "
@@ -169,6 +169,9 @@ def assumptions(plan: Plan, published: bool) -> list[str]:
         for rule in dict.fromkeys(plan.regions)
         if rule is not None
     ]
+    if plans:
+        said[0] += f" Plans from these noisy counts so far: {plans}; each scale has its own chance "
+        said[0] += "to fail, and channels share one."
     said.append(
         "The promise is against those whose prior (what they know beforehand of how the column "
         "depends on the secret) is one of the priors that were taken into account; these are taken "

@@ -42,8 +42,9 @@ _FROM_GIVEN_PRIOR = (
 )
 _FROM_NOISY_COUNTS = (
     "PUBLIC. This plan was computed from the noisy counts in it and from what was declared "
-    "beforehand. It may be published with the released data: epsilon is for both together. Anyone "
-    "can verify it and estimate with it. True counts, and what is computed from them, are private."
+    "beforehand. It may be published with the released data: epsilon is for both together; or "
+    "for each, if the counted rows are held out, and so in no other output. Anyone can verify it "
+    "and estimate with it. True counts, and what is computed from them, are private."
 )
 _T = TypeVar("_T")
 _Some = Annotated[tuple[_T, ...], msgspec.Meta(min_length=1)]

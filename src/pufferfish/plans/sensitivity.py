@@ -9,7 +9,7 @@ from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.proof import loss_bound, prove
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.priors.ambiguity import Confidence, Rule, TVBall
+from pufferfish.priors.ambiguity import Confidence, TVBall
 from pufferfish.priors.scenario import Scenario
 
 #: The confidence of ``loss_at_95``.
@@ -43,12 +43,13 @@ def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) 
     Only the priors count, not their regions. Of a prior that knows the rows of people, or of
     several columns, nothing is known.
     """
-    if any(scenario.strata) or len(scenario.product.axes) > 1:
+    if scenario.row_numbers or len(scenario.product.axes) > 1:
         return Sensitivity(None, None, None)
     work = scenario.cells * (mechanism.outputs.size if isinstance(mechanism, Channel) else 1)
     loss_at_95 = None
     if all(prior.from_rows for prior in scenario.priors) and work <= _MOST_FOR_LOSS:
-        loss_at_95 = loss_bound(_within(scenario, CONFIDENCE), {0: (mechanism,)}).value
+        sampled = scenario.with_rules([CONFIDENCE] * len(scenario.priors))
+        loss_at_95 = loss_bound(sampled, {0: (mechanism,)}).value
     if work > _MOST_FOR_RADIUS:
         return Sensitivity(loss_at_95, None, None)
     radii = [robustness_radius(scenario, mechanism, limit) for limit in (epsilon, 2 * epsilon)]
@@ -63,7 +64,7 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
     """
 
     def within(radius: float) -> Scenario:
-        return _within(scenario, TVBall(Fraction(radius)))
+        return scenario.with_rules([TVBall(Fraction(radius))] * len(scenario.priors))
 
     def loss(radius: float) -> float:
         return RateLoss(within(radius), {}, {0: (mechanism,)}).worst(1.0)[0]
@@ -74,13 +75,13 @@ def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction)
     # A loss that reaches the limit exactly may stay there, whatever the prior.
     if loss(1.0) <= limit * (1 + _SLACK) and holds(1.0):
         return 1.0
-    low, high = _LEAST, 0.0  # powers of two
-    while high - low > _NEAR:
-        middle = (low + high) / 2
-        low, high = (middle, high) if loss(math.exp2(middle)) <= limit else (low, middle)
-    radius = math.exp2(low - _NEAR)
-    return radius if low > _LEAST and holds(radius) else 0.0
-
-
-def _within(scenario: Scenario, rule: Rule) -> Scenario:
-    return scenario.with_rules([rule] * len(scenario.priors))
+    # Where the loss comes to rest at the limit only proofs tell how far it is below.
+    for enough in (lambda radius: loss(radius) <= limit, holds):
+        low, high = _LEAST, 0.0  # powers of two
+        while high - low > _NEAR:
+            middle = (low + high) / 2
+            low, high = (middle, high) if enough(math.exp2(middle)) else (low, middle)
+        radius = math.exp2(low - _NEAR)
+        if low == _LEAST or holds(radius):
+            return radius * (low > _LEAST)
+    return 0.0

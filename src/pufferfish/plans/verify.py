@@ -109,7 +109,7 @@ def verify(
             "use --other-prior (other_prior=True)"
         )
     _check_support(promise, scenario, other_prior)
-    if promise.unit is not None and not any(scenario.strata):
+    if promise.unit is not None and not scenario.row_numbers:
         raise CheckFailed(
             f"the plan is for the rows of one person together (by column {promise.unit!r}), but "
             "the prior does not say which rows these are"

@@ -175,10 +175,8 @@ def support_of(
 def _axis(values: Any, order: Any, step: Any) -> tuple[Support, IntArray]:
     """Return the support of one column, and where each of the values listed lies on it."""
     array = _array(values)
-    if array.ndim != 1:
-        raise InputError("the support must be a list or an array of one dimension")
-    if not array.size:
-        raise InputError("the support is empty: no value was given")
+    if array.ndim != 1 or not array.size:
+        raise InputError("the support must be a list or an array of one dimension, and not empty")
     axis: Support
     if order is None and step is None and array.dtype.kind in "iu" and _small(array):
         units, at = np.unique(array.astype(np.int64), return_inverse=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.notebooks import html_table
-from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, IntArray, Number
+from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, Number
 from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, region_rule
 from pufferfish.priors.given import read_counts, read_mapping
 from pufferfish.support import Product, Support
@@ -125,13 +125,12 @@ class Prior:
 
     def row(self, secret: str) -> int:
         """Return the row of a secret, or raise an InputError that names a near match."""
-        try:
-            return self._rows[secret]
-        except KeyError:
+        if secret not in self._rows:
             raise InputError(
                 f"there is no secret {secret!r}{did_you_mean(secret, self.secrets)}; "
                 f"the secrets are {listed(self.secrets)}"
-            ) from None
+            )
+        return self._rows[secret]
 
     def marginal(self, column: str | None) -> "Prior":
         """Return the prior of one column, summed over all others.
@@ -152,16 +151,7 @@ class Prior:
             counts=sealed(self.counts.reshape(-1, *shape).sum(axis=others)),
             rules=self.rules and replace(self.rules, columns=self.rules.columns[at : at + 1]),
             codings=self.codings[at : at + 1],
-            strata=tuple(
-                # Flat: NumPy 2.4 is wrong for more than 8,192 lines of one number.
-                _merged(
-                    stratum,
-                    np.unravel_index(stratum.sequences.ravel(), shape)[at].reshape(
-                        -1, stratum.rows
-                    ),
-                )
-                for stratum in self.strata
-            ),
+            strata=tuple(_marginal(stratum, shape, at) for stratum in self.strata),
         )
 
     def with_region(
@@ -356,9 +346,11 @@ class Prior:
         return cls(product, tuple(rows), counts, totals, **attributes)
 
 
-def _merged(stratum: Stratum, sequences: IntArray) -> Stratum:
-    """Return a stratum with other sequences, those that are the same now counted together."""
-    distinct, where = np.unique(sequences, axis=0, return_inverse=True)
+def _marginal(stratum: Stratum, shape: tuple[int, ...], at: int) -> Stratum:
+    """Return a stratum on one axis, sequences that are the same there counted together."""
+    # Flat: NumPy 2.4 is wrong for more than 8,192 lines of one number.
+    atoms = np.unravel_index(stratum.sequences.ravel(), shape)[at]
+    distinct, where = np.unique(atoms.reshape(-1, stratum.rows), axis=0, return_inverse=True)
     counts = np.zeros((len(stratum.counts), len(distinct)), dtype=np.int64)
     np.add.at(counts.T, where.reshape(-1), stratum.counts.T)
     return Stratum(stratum.rows, distinct.astype(np.int64), counts)

@@ -27,7 +27,7 @@ from pufferfish.priors.ambiguity import (
 from pufferfish.priors.given import support_of
 from pufferfish.priors.prior import Prior, sealed
 from pufferfish.support import Lattice, Product, Support, lattice_of
-from pufferfish.tables.rules import Coding, Rules, Stratum
+from pufferfish.tables.rules import Coding, Rules
 
 Pair = tuple[str, str]
 #: With more secrets than this the pairs have to be named.
@@ -110,14 +110,9 @@ class Scenario:
         return next((prior.unit for prior in self.priors if prior.unit is not None), None)
 
     @property
-    def strata(self) -> tuple[tuple[Stratum, ...], ...]:
-        """For each adversary the people by their number of rows."""
-        return tuple(prior.strata for prior in self.priors)
-
-    @property
     def row_numbers(self) -> tuple[int, ...]:
         """How many rows one person may have, increasing; empty where each row is a person."""
-        return tuple(sorted({stratum.rows for strata in self.strata for stratum in strata}))
+        return tuple(sorted({s.rows for prior in self.priors for s in prior.strata}))
 
     def common_reading(self) -> tuple[Rules | None, Coding | None]:
         """Return how the tables of all priors were read; nothing where one was given."""
@@ -214,19 +209,12 @@ class Scenario:
         return sorted(range(len(keys)), key=keys.__getitem__)
 
     def sets(self) -> tuple[tuple[AmbiguitySet, ...], ...]:
-        """Return what each adversary holds possible under each protected secret.
+        """Return what each adversary holds possible under each protected secret (theory, 5).
 
-        Returns
-        -------
-        tuple of tuples of Point or Region
-            By adversary, then by protected secret, over the whole support.
-
-        Notes
-        -----
-        Theory, section 5. The level of each Clopper-Pearson interval is 1 - alpha / cells, and
-        cells counts every atom of every protected secret, for all adversaries whose prior was
-        counted: together they hold with the stated confidence. Of noisy counts each end of an
-        interval is a betting bound of its own.
+        The level of each Clopper-Pearson interval is 1 - alpha / cells, and cells counts every atom
+        of every protected secret, for all adversaries whose prior was counted: together they hold
+        with the stated confidence. Of noisy counts each end of an interval is a betting bound of
+        its own.
         """
         boxes = sum(isinstance(prior.rule, Confidence) for prior in self.priors)
         cells = self.product.size * len(self.protected) * boxes
@@ -397,11 +385,9 @@ def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
     union, at = support_of(values, step=step if lattices else None)
     product = Product(first.product.columns, (union,))
     places = np.split(at, np.cumsum([support.size for support in supports])[:-1])
-    return tuple(_moved(prior, product, own) for prior, own in zip(priors, places, strict=True))
-
-
-def _moved(prior: Prior, product: Product, place: IntArray) -> Prior:
-    """Return a prior of one column on a larger product, its atoms at the places given."""
-    counts = np.zeros((len(prior.secrets), product.size), dtype=prior.counts.dtype)
-    counts[:, place] = prior.counts
-    return replace(prior, product=product, counts=sealed(counts))
+    moved = []
+    for prior, place in zip(priors, places, strict=True):
+        counts = np.zeros((len(prior.secrets), product.size), dtype=prior.counts.dtype)
+        counts[:, place] = prior.counts
+        moved.append(replace(prior, product=product, counts=sealed(counts)))
+    return tuple(moved)

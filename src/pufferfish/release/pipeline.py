@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError
-from pufferfish.files import PendingFile, checked_target
+from pufferfish.files import PendingFile, checked_target, writing
 from pufferfish.numbers import checked_flag
 from pufferfish.release.rows import BoolArray, Progress, Reader
-from pufferfish.release.sinks import explained, sink_for
+from pufferfish.release.sinks import sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.tables.frames import known, raw_cells
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import BATCH_ROWS, integers, strings
+from pufferfish.tables.table import BATCH_ROWS, arrow, strings
 
 
 class Prepared:
@@ -63,18 +63,18 @@ class Prepared:
         reader, output = self._reader, self._output
         total = self.report.rows_read if self.digest else None
         with PendingFile(self._target, self._force) as pending:
-            with explained(output):
+            with writing(output):
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
                 for batch, atoms, usable in reader.read(None, progress, total):
                     values, sets = reader.draw(atoms)
                     if reader.keep and not usable.all():
-                        batch = batch.take(integers(np.flatnonzero(usable)))
+                        batch = batch.take(arrow(np.flatnonzero(usable)))
                     others = {name: batch.column(name) for name in reader.keep}
                     if reader.set_column is not None and reader.post.sets is not None:
                         names = strings(reader.post.sets.names)
-                        others[reader.set_column] = names.take(integers(sets))
-                    with explained(output):
+                        others[reader.set_column] = names.take(arrow(sets))
+                    with writing(output):
                         sink.write(others, values)
                 rows = reader.seen["rows_read"]
                 if not self.digest:
@@ -88,7 +88,7 @@ class Prepared:
                 with contextlib.suppress(OSError, ValueError, pa.ArrowException):
                     sink.close()  # the file will be removed
                 raise
-            with explained(output):
+            with writing(output):
                 sink.close()
                 pending.publish()
         return self.report
@@ -149,14 +149,11 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     names = dict(zip(table.columns, eager.columns, strict=True))
     columns = [names[reader.public], reader.set_column]
     answers = [_series(*each, eager) for each in zip(columns, released, strict=False)]
-    wide = answers[0].to_frame()
-    if reader.keep:
-        kept = eager.select(nw.col(*(names[name] for name in reader.keep)))
-        if not usable.all():
-            kept = kept.filter(usable.tolist())
-        wide = nw.maybe_reset_index(kept)
+    kept = eager.select(nw.col(*(names[name] for name in (reader.public, *reader.keep))))
+    if not usable.all():
+        kept = kept.filter(usable.tolist())
     order = [nw.col(names.get(name, name)) for name in reader.written]
-    answer = wide.with_columns(*answers).select(order)
+    answer = nw.maybe_reset_index(kept).with_columns(*answers).select(order)
     if isinstance(frame, nw.LazyFrame):
         answer = answer.lazy(backend=frame.implementation)
     return answer.to_native()

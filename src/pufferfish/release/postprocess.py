@@ -7,6 +7,7 @@ outputs which can occur are the same whatever the value was (a public lattice).
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,18 +19,21 @@ from pufferfish.errors import InputError
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import Entropy
-from pufferfish.numbers import IntArray, show
-from pufferfish.release.decimals import rounded, to_doubles
+from pufferfish.numbers import FloatArray, IntArray, show
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Lattice, Levels, lattice_of
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 #: Noise is beyond so many scales once in e**64 = 6e27 draws.
 _REACH = 64
+#: Integers up to here are doubles, and so a quotient of two of them is rounded once.
+_EXACT_DOUBLE = 2**53
 
 
 class Postprocess:
     """Draws for the atoms of a spec, and turns the draws into what is published.
+
+    Options or results that no table could be released with are refused.
 
     ``mechanism`` is the one in force: noise with its scale raised to ``min_scale``, or the channel.
     ``step`` and ``bounds`` are of the released numbers, in steps. ``levels`` are those that are
@@ -130,9 +134,24 @@ class Postprocess:
         return False
 
 
-def check_releasable(spec: ReleaseSpec) -> None:
-    """Refuse options or results that no table could be released with."""
-    Postprocess(spec)
+def rounded(units: IntArray, step: Fraction) -> IntArray:
+    """Return the integers nearest to ``step * units``, ties to the even one."""
+    return _by_distinct(units, lambda u: round(u * step), np.int64)
+
+
+def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
+    """Return the doubles nearest to ``step * units``."""
+    p, q = step.numerator, step.denominator
+    most = float(np.abs(units.astype(np.float64)).max(initial=1.0))
+    if most * p < _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
+        return (units * np.int64(p)).astype(np.float64) / np.float64(q)
+    return _by_distinct(units, lambda u: u * p / q, np.float64)
+
+
+def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> npt.NDArray[Any]:
+    """Apply an exact, slow function once to every distinct value."""
+    distinct, place = np.unique(units, return_inverse=True)
+    return np.array([function(u) for u in distinct.tolist()], dtype=dtype)[place]
 
 
 def _check_channel(spec: ReleaseSpec, channel: Channel) -> None:

@@ -5,37 +5,31 @@ Cells of text files are exact decimals, in quotes where they must be, and guarde
 spreadsheet formulas.
 """
 
-import contextlib
+import decimal
 import gzip
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pufferfish.errors import InputError
-from pufferfish.files import cannot_write, named_path
-from pufferfish.numbers import IntArray
-from pufferfish.release.decimals import decimals, to_doubles
-from pufferfish.release.postprocess import Postprocess
-from pufferfish.tables.table import as_strings, integers, is_text, strings
+from pufferfish.files import named_path
+from pufferfish.numbers import IntArray, show
+from pufferfish.release.postprocess import Postprocess, to_doubles
+from pufferfish.tables.table import arrow, as_strings, is_text, strings
 
 #: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
 _FORMULA = r"\A'*[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs are the point
+_EXACT = decimal.Context(decimal.MAX_PREC, traps=[decimal.Inexact])
 #: Digits, marks between them, an exponent: a number in any country, and never a formula.
 _NUMBER = r"(?i)\A[+-]?(?:[.,]?\d[\d.,]*(?:e[+-]?\d+)?%?|inf|infinity|nan) *\z"
-
-
-def arrow(values: npt.NDArray[Any]) -> pa.Array:
-    """Return int64 or float64 as an Arrow array, without the import of pandas."""
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data])
 
 
 def texts(names: Sequence[str]) -> pa.LargeStringArray:
@@ -70,12 +64,12 @@ def unguarded(text: str) -> str:
     return bare if guarded(texts([bare]))[0].as_py() == text else text
 
 
-def as_text(column: pa.Array) -> pa.LargeStringArray:
+def as_text(column: pa.Array, guards: bool = True) -> pa.LargeStringArray:
     """Return a kept column as text, not yet quoted; what was text before is guarded."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     cells = as_strings(column).cast(pa.large_string())
-    return guarded(cells) if is_text(column.type) else cells
+    return guarded(cells) if guards and is_text(column.type) else cells
 
 
 def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> pa.Buffer:
@@ -91,7 +85,7 @@ def lines(columns: Sequence[pa.LargeStringArray], separator: str) -> pa.Buffer:
             column = pc.if_else(needs, concatenated('"', inside, '"'), column)
         cells.append(column)
     rows = concatenated(concatenated(*cells, separator=separator), "\n")
-    batch = pa.LargeListArray.from_arrays(integers([0, len(rows)]), rows)
+    batch = pa.LargeListArray.from_arrays(arrow([0, len(rows)]), rows)
     return pc.binary_join(batch, texts([""])[0])[0].as_buffer()
 
 
@@ -101,11 +95,14 @@ def released_text(units: IntArray, step: Fraction) -> pa.LargeStringArray:
     Where no decimal equals the step (1/3), the shortest text of the nearest double is returned.
     """
     if step == 1:
-        return integers(units).cast(pa.large_string())
-    exact = decimals(units, step)
-    if exact is None:
+        return arrow(units).cast(pa.large_string())
+    text = show(step)
+    if "/" in text:
         return arrow(to_doubles(units, step)).cast(pa.large_string())
-    return texts(exact[0]).take(integers(exact[1]))
+    places = len(text.partition(".")[2])
+    distinct, at = np.unique(units, return_inverse=True)
+    numerators = [Decimal(unit * int(step * 10**places)) for unit in distinct.tolist()]
+    return texts([f"{number.scaleb(-places, _EXACT):f}" for number in numerators]).take(arrow(at))
 
 
 @dataclass
@@ -114,8 +111,8 @@ class TextSink:
 
     file: Any
     columns: Sequence[str]
-    public: str
-    post: Postprocess
+    public: str = ""
+    post: Postprocess | None = None  # None: nothing is released, and no text is guarded
     separator: str = ","
     compress: bool = False
 
@@ -123,16 +120,17 @@ class TextSink:
         if self.compress:
             # Neither the temporary name nor the time of day belongs in the output.
             self.file = gzip.GzipFile("", "wb", compresslevel=6, fileobj=self.file, mtime=0)
-        self.file.write(lines([guarded(texts([name])) for name in self.columns], self.separator))
+        names = [as_text(texts([name]), self.post is not None) for name in self.columns]
+        self.file.write(lines(names, self.separator))
 
-    def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
+    def write(self, kept: Mapping[str, pa.Array], values: Any = None) -> None:
         """Write a batch of rows: the kept columns by name, and the released values."""
-        if self.post.levels is None:
-            released = released_text(values, self.post.step)
-        else:
-            released = guarded(texts(self.post.levels.names)).take(integers(values))
-        cells = [released if c == self.public else as_text(kept[c]) for c in self.columns]
-        self.file.write(lines(cells, self.separator))
+        cells = {c: as_text(kept[c], self.post is not None) for c in kept}
+        if self.post and self.post.levels:
+            cells[self.public] = guarded(texts(self.post.levels.names)).take(arrow(values))
+        elif self.post:
+            cells[self.public] = released_text(values, self.post.step)
+        self.file.write(lines([cells[c] for c in self.columns], self.separator))
 
     def close(self) -> None:
         """Write the end of a compressed file; the file itself stays open."""
@@ -146,19 +144,20 @@ class ParquetSink:
 
     file: Any
     columns: Sequence[str]
-    public: str
-    post: Postprocess
+    public: str = ""
+    post: Postprocess | None = None
     writer: Any = None
 
-    def write(self, kept: Mapping[str, pa.Array], values: IntArray) -> None:
+    def write(self, kept: Mapping[str, pa.Array], values: Any = None) -> None:
         """Write a batch of rows as a row group."""
         import pyarrow.parquet as pq  # slow to import
 
-        if self.post.levels is None:
-            released = arrow(self.post.numpy(values))
-        else:
-            released = strings(self.post.levels.names).take(integers(values))
-        batch = pa.table({c: released if c == self.public else kept[c] for c in self.columns})
+        cells = dict(kept)
+        if self.post and self.post.levels:
+            cells[self.public] = strings(self.post.levels.names).take(arrow(values))
+        elif self.post:
+            cells[self.public] = arrow(self.post.numpy(values))
+        batch = pa.table({c: cells[c] for c in self.columns})
         self.writer = self.writer or pq.ParquetWriter(self.file, batch.schema)
         self.writer.write_table(batch.cast(self.writer.schema))
 
@@ -186,12 +185,3 @@ def sink_for(output: str | Path) -> Callable[..., TextSink | ParquetSink]:
             return sink
     endings = ", ".join(SINKS)
     raise InputError(f"cannot write {output}: the name must end in one of {endings}")
-
-
-@contextlib.contextmanager
-def explained(output: str | Path) -> Iterator[None]:
-    """Turn a failure of the disk into one line."""
-    try:
-        yield
-    except OSError as error:
-        raise cannot_write(output, error) from None

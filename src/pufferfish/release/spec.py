@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypedDict
 
-from pufferfish.errors import InputError, PufferfishError, did_you_mean
+from pufferfish.errors import InputError, did_you_mean
 from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, float_up, parse_number, parse_text, show
@@ -95,7 +95,14 @@ class ReleaseSpec:
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _checked_bounds(self.bounds, self.support))
         if self.min_scale is not None:
-            object.__setattr__(self, "min_scale", _checked_min_scale(self.min_scale))
+            exact = parse_number(self.min_scale, "the least scale (--min-scale)")
+            scale = float_up(exact)  # at least what was asked for
+            if exact <= 0 or not math.isfinite(scale):
+                raise InputError(
+                    "the least scale (--min-scale) must be above 0 and within the range of a "
+                    f"double, but {self.min_scale} was given"
+                )
+            object.__setattr__(self, "min_scale", scale)
 
     @property
     def sets(self) -> Levels | None:
@@ -148,13 +155,6 @@ class ReleaseReport:
     unchanged: bool = False
     set_column: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.rows_read != self.rows_released + self.set_aside:
-            raise PufferfishError(
-                f"rows were lost in {self.source}: {self.rows_read} read, {self.rows_released} "
-                f"released, {self.set_aside} set aside; please report this"
-            )
-
 
 def _checked_bounds(bounds: Any, support: Support) -> tuple[Fraction, Fraction]:
     """Return exact bounds; in the place of its code may stand the name of an ordered level."""
@@ -176,14 +176,3 @@ def _checked_bounds(bounds: Any, support: Support) -> tuple[Fraction, Fraction]:
             "were given"
         )
     return lower, upper
-
-
-def _checked_min_scale(given: Any) -> float:
-    exact = parse_number(given, "the least scale (--min-scale)")
-    scale = float_up(exact)  # at least what was asked for
-    if exact <= 0 or not math.isfinite(scale):
-        raise InputError(
-            "the least scale (--min-scale) must be above 0 and within the range of a double, but "
-            f"{given} was given"
-        )
-    return scale

@@ -79,7 +79,8 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
     if not scenario.is_all_pairs:
         pairs = f"pairs {listed_pairs(scenario.pairs, 8)}"
     if scenario.noisy is not None:
-        rows = f"{counted(scenario.noisy.rows, 'row')} to release, counted with noise at epsilon "
+        which = "held out, and" if scenario.noisy.held_out else "to release,"
+        rows = f"{counted(scenario.noisy.rows, 'row')} {which} counted with noise at epsilon "
         rows += f"{show(scenario.noisy.epsilon1)}; the counts without noise are private"
     elif report is not None:
         counts = dict(report.secrets)
@@ -141,9 +142,10 @@ def assumption_words(plan: Plan) -> str:
         who = f"all rows of a person (by {quoted(plan.unit)}) together"
     private = " Keep the plan private: it depends on every row." if plan.from_rows else ""
     if plan.noisy is not None:
+        both = "each, being of different rows," if plan.noisy.held_out else "together"
         return (
             f"Takes the rows as independent, {who}; with {region_words(plan.regions)} plan and "
-            "release together are within epsilon. The plan may be published."
+            f"release are {both} within epsilon. The plan may be published."
         )
     return (
         f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
@@ -185,24 +187,22 @@ def verified_lines(
     path: str, plan: Plan, scenario: Scenario, certificate: Certificate
 ) -> list[str]:
     """Return what was proved of a plan, in at most six lines."""
+    within = f"within epsilon {show_short(plan.epsilon_exact)}"
     if plan.noisy is not None:
-        spent = plan.noisy.epsilon1
-        return [
-            f"{path}: verified from the noisy counts in it",
-            f"{mechanism_words(plan.applied, plan.labels)}: with the noisy counts within epsilon "
-            f"{show_short(plan.epsilon_exact)}, of which these take {show_short(spent)}",
-            certificate_words(certificate), assumption_words(plan),
-        ]  # fmt: skip
-    same, region = plan.is_for(scenario), region_words(plan.regions)
-    walk = certificate.method == "walk"
-    under = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
-    if region:
-        under = f"{under}, with {region}" if walk else f"every prior within {region} of {under}"
-    loss, epsilon = at_most(certificate.loss, plan.epsilon_exact), show_short(plan.epsilon_exact)
+        both = "apart from" if plan.noisy.held_out else "together with"
+        by = "from the noisy counts in it"
+        within = f"{within}, {both} the {show_short(plan.noisy.epsilon1)} of noisy counts"
+    else:
+        same, region = plan.is_for(scenario), region_words(plan.regions)
+        by = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
+        if region:
+            walk = certificate.method == "walk"
+            by = f"{by}, with {region}" if walk else f"every prior within {region} of {by}"
+        by = f"under {by}"
+        within = f"loss at most {at_most(certificate.loss, plan.epsilon_exact)}, {within}"
     lines = [
-        f"{path}: verified under {under}",
-        f"{mechanism_words(plan.applied, plan.labels)}: loss at most {loss}, within epsilon "
-        f"{epsilon}",
+        f"{path}: verified {by}",
+        f"{mechanism_words(plan.applied, plan.labels)}: {within}",
         certificate_words(certificate),
     ]
     if plan.composition is not None:
@@ -323,8 +323,7 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
             f"LITTLE OR NOTHING OF THE COLUMN IS LEFT: {_left(least)}. A larger epsilon keeps more."
         )
     elif lost:
-        names = listed(r.name for r in lost)
-        lines.append(f"Little or nothing is left with {names}.")
+        lines.append(f"Little or nothing is left with {listed(r.name for r in lost)}.")
     same = [r for r in results if r.plan.unchanged]
     if same:
         needed = "release needs --allow-unchanged"

@@ -104,13 +104,13 @@ def _place(found: Found, column: Column, decimal: str) -> Coding:
             f"the support that was given lacks {len(lost)} of the distinct values of "
             f"{found.what}, the first of them in {found.first_row(lost)}"
         )
-    unseen = np.setdiff1d(np.arange(coding.support.size), placed.atoms).tolist()
+    found.atoms = placed.atoms[found.places]
+    unseen = np.setdiff1d(np.arange(coding.support.size), placed.atoms, assume_unique=True).tolist()
     if unseen:
         found.notes.append(
             f"{counted(len(unseen), 'declared value')} of {found.name!r} in no row, of probability "
-            f"0 but part of the support: {joined(unseen, text=lambda k: quoted(name(k)))}"
+            f"0 but part of the support: {listed(unseen, name=coding.support.name)}"
         )
-    found.atoms = placed.atoms[found.places]
     return coding
 
 
@@ -125,8 +125,7 @@ def _secrets(
                 f"the excluded secret {name!r} does not occur in {secret.table.name}"
                 f"{did_you_mean(name, present)}; the secrets are {listed(sorted(present))}"
             )
-    found = present.difference(rules.exclude_secrets)
-    secrets = tuple(declared) or tuple(sorted(found, key=_natural))
+    secrets = tuple(declared) or tuple(sorted(present - {*rules.exclude_secrets}, key=_natural))
     if not secrets:
         raise InputError(f"no secret of {secret.table.name} is left in column {rules.secret!r}")
     where = {name: k for k, name in enumerate(secrets)}
@@ -162,13 +161,11 @@ def _check_totals(totals: dict[str, int], rules: Rules, table: str) -> list[str]
             f"which nothing is known; to go on without, exclude it ({options})"
         )
     single = [name for name, total in totals.items() if total == 1]
-    if not single:
-        return []
     have = "secrets {} have a single row each" if len(single) > 1 else "secret {} has a single row"
     return [
         f"the {have.format(listed(single))}: one row is no estimate of a distribution; if no pair "
         "names it, exclude it (--exclude-secret)"
-    ]
+    ] * bool(single)
 
 
 def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[MissingText, ...]:
@@ -184,12 +181,10 @@ def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[Miss
 def _note_strata(strata: Sequence[Stratum]) -> list[str]:
     """Return a note on numbers of rows that people of some secrets only have."""
     some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
-    if not some:
-        return []
     return [
         f"not every secret has people with {listed(some)} rows: how many rows a person has may "
         "tell the secret, and no mechanism covers that"
-    ]
+    ] * bool(some)
 
 
 # ---- people --------------------------------------------------------------------------------------
@@ -209,8 +204,7 @@ def _people(
     columns = [str(rules.unit), str(rules.secret), *(coding.column for coding in codings)]
     units: dict[str, int] = {}
     names = {name: k for k, name in enumerate(totals)}  # excluded secrets come behind them
-    gone, parts = {"", *rules.missing}, []
-    nobody = no_person(rules.missing)
+    gone, nobody, parts = {"", *rules.missing}, no_person(rules.missing), []
     for batch in table.batches(columns):
         whose, who, *cells = batch.columns
         atoms = [encoder.encode(part).atoms for encoder, part in zip(encoders, cells, strict=True)]

@@ -18,7 +18,7 @@ from pufferfish.support import MISSING_LEVEL, Lattice, Levels, make_lattice
 from pufferfish.tables.canonical import canonical, is_date, parse
 from pufferfish.tables.encode import mark_of
 from pufferfish.tables.rules import Coding, Column, numbers_among
-from pufferfish.tables.table import Table, distinct, is_text, raw_texts, texts_of
+from pufferfish.tables.table import Table, distinct, is_text, numbered, raw_texts, texts_of
 
 #: More levels than this are an identifier or free text, unless they are declared.
 MOST_LEVELS = 100_000
@@ -205,10 +205,9 @@ def _levels(found: Found, column: Column, declared: Levels | None, used: set[str
         f"levels of {found.name!r} are numbered by their first appearance: another order of the "
         "rows gives other codes and another scale"
     )
-    seen: dict[str, None] = {}
+    seen: dict[str, int] = {}
     for batch in found.table.batches([found.name]):
-        # Distinct cells come in the order of their first appearance.
-        seen.update(dict.fromkeys(texts_of(distinct(batch.column(0))[0])))
+        numbered(batch.column(0), seen, set())
     names = dict.fromkeys([*(name for name in seen if name in used), *declared.names])
     return Levels(tuple(names), ordered=True)
 

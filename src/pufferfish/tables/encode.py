@@ -11,9 +11,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pt
 
 from pufferfish.errors import InputError
-from pufferfish.numbers import IntArray
+from pufferfish.numbers import INT64_SAFE, IntArray
 from pufferfish.support import MISSING_LEVEL, Lattice, nearest_unit
 from pufferfish.tables.canonical import canonical, parse
 from pufferfish.tables.rules import Coding, numbers_among
@@ -60,7 +61,14 @@ class Encoder:
     def encode(self, cells: pa.Array | pa.ChunkedArray) -> Encoded:
         """Return the atom and the state of every raw cell."""
         check_type(cells.type, self._what)
-        values, places = distinct(cells)
+        support, (values, places) = self.coding.support, distinct(cells)
+        integers = pt.is_signed_integer(values.type) and not values.null_count
+        if integers and isinstance(support, Lattice) and abs(support.origin) < INT64_SAFE:
+            units = np.from_dlpack(values).astype(np.int64) - support.origin
+            atoms = np.minimum(np.searchsorted(support.index, units), support.size - 1)
+            # At once where each has an atom, as no number has that means a missing value.
+            if support.step == 1 and np.array_equal(support.index[atoms], units):
+                return Encoded(atoms[places], np.full(len(places), OK, dtype=np.uint8))
         mark = mark_of(values, self.coding.decimal)
         found = [self._remembered(text, mark) for text in raw_texts(values)]
         codes = np.array(found, dtype=np.int64).reshape(-1, 2)
@@ -83,17 +91,16 @@ class Encoder:
         if self.coding.rounds:
             top, bottom = nearest_unit(top, bottom), 1
         top -= support.origin * bottom
-        unit, rest = divmod(top, bottom)
-        at = bisect_left(self._index, unit)
-        near = range(max(at - 1, 0), min(at + 2, len(self._index)))
-        if at in near and self._index[at] == unit and not rest:
-            return at, OK
-        return min(near, key=lambda k: (abs(self._index[k] * bottom - top), k)), OUTSIDE
+        at = bisect_left(self._index, -(-top // bottom))  # the first that is not below the number
+        low, high = max(at - 1, 0), min(at, len(self._index) - 1)
+        below, above = top - self._index[low] * bottom, self._index[high] * bottom - top
+        if above == 0:
+            return high, OK
+        return (high if above < below else low), OUTSIDE
 
     def why(self, state: int) -> str:
         """Return in words why a cell of some state has no atom."""
-        levels = not isinstance(self.coding.support, Lattice)
-        outside = "is none of the levels" if levels else "is outside the support"
+        outside = "is outside the support" if self._index else "is none of the levels"
         return {MISSING: "is missing", UNREADABLE: "is no finite number"}.get(state, outside)
 
 

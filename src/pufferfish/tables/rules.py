@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
-from pufferfish.numbers import IntArray, checked_flag, parse_number, show, text_of
+from pufferfish.numbers import INT64_SAFE, IntArray, checked_flag, parse_number, show, text_of
 from pufferfish.support import (
     MISSING_LEVEL,
     Lattice,
@@ -196,9 +196,11 @@ def _column(
         raise InputError(f"the support must be a list of numbers, but {support!r} was given")
     if stated is not None:
         raise InputError("a support is for numbers, but order or levels make the column levels")
-    values = {parse_number(value, "a value of the support") for value in support}
-    lattice = make_lattice(values, step)
-    return Column(name, lattice, missing, step, order, as_level)
+    # Integers of a moderate size stay what they are: of these there may be many.
+    what, kind = "a value of the support", str(getattr(support, "dtype", ""))
+    given = map(int, support) if (kind, getattr(support, "ndim", 1)) == ("int64", 1) else support
+    values = [v if type(v) is int and abs(v) < INT64_SAFE else parse_number(v, what) for v in given]
+    return Column(name, make_lattice(values, step), missing, step, order, as_level)
 
 
 def column_name(value: object, what: str) -> str:
@@ -209,7 +211,7 @@ def column_name(value: object, what: str) -> str:
 
 
 def _utf8(text: str, what: str) -> str:
-    if any("\ud800" <= c <= "\udfff" for c in text):
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         raise InputError(f"{what} must be UTF-8 text, but {text!a} was given")
     return text
 

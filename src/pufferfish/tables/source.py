@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import (
     BATCH_ROWS,
     Table,
+    arrow,
     check_type,
     column_names,
     distinct,
-    integers,
     one_array,
     strings,
 )
@@ -224,8 +224,7 @@ def _open_json(path: Path, packed: bool) -> FileTable:
 def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
     """Return the rows of a small query about a file."""
     with _query(path, f"SELECT {what} FROM {scan}") as relation:
-        rows: list[Any] = relation.fetchall()
-        return rows
+        return list(relation.fetchall())
 
 
 @contextmanager
@@ -259,19 +258,16 @@ def _from_json(cells: Any, what: str) -> pa.Array:
     values, places = distinct(cells)
     texts: list[str | None] = []
     for piece in values.to_pylist():
-        value = None if piece is None else _loads(piece)
+        value: Any = piece
+        with suppress(ValueError):  # DuckDB also knows nan and inf
+            # With all digits: integers stay text.
+            value = json.loads(
+                piece or "null", parse_float=Decimal, parse_constant=str, parse_int=str
+            )
         if isinstance(value, list | dict):
             raise InputError(f"{what} holds lists or objects, not numbers or text")
         texts.append(value if isinstance(value, str) else text_of(value) or None)
-    return strings(texts).take(integers(places))
-
-
-def _loads(piece: str) -> Any:
-    """Return the value of a piece of JSON, with all its digits: integers stay text."""
-    try:
-        return json.loads(piece, parse_float=Decimal, parse_constant=str, parse_int=str)
-    except ValueError:
-        return piece  # DuckDB also knows nan and inf
+    return strings(texts).take(arrow(places))
 
 
 def _quoted(text: str) -> str:

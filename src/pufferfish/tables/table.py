@@ -157,10 +157,11 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return strings(column.to_pylist()) if str(column.type) == "string_view" else column
 
 
-def integers(values: npt.ArrayLike) -> pa.Array:
-    """Return integers as an Arrow array of int64."""
-    array = np.ascontiguousarray(values, dtype=np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(array), [None, pa.py_buffer(array)])
+def arrow(values: npt.ArrayLike) -> pa.Array:
+    """Return integers or doubles as an Arrow array."""
+    array = np.ascontiguousarray(values)
+    data = pa.py_buffer(array)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, data])
 
 
 def strings(texts: Iterable[str | None]) -> pa.Array:

@@ -155,8 +155,14 @@ class _Tally:
         other = data == second[0] if second in chunk else np.zeros_like(ends)
         self.lines += int(np.count_nonzero(ends))
         if self.inside or b'"' in chunk:
-            outside = self._outside(data, marks)
-            ends, other, marks = ends & outside, other & outside, marks & outside
+            quotes = data == 34
+            inside = np.bitwise_xor.accumulate(quotes) ^ self.inside
+            # A quotation begins where a field does, or doubles a mark.
+            before = quotes | marks | (data == 10) | (data == 13)
+            if ((quotes & inside)[1:] & ~before[:-1]).any():
+                raise _StrayQuoteError
+            self.inside = bool(inside[-1]) if len(inside) else self.inside
+            ends, other, marks = ends & ~inside, other & ~inside, marks & ~inside
         self.marks += int(np.count_nonzero(marks))
         records = int(np.count_nonzero(ends))
         pairs = int(np.count_nonzero(ends[1:] & other[:-1])) if size == 2 else 0
@@ -166,17 +172,6 @@ class _Tally:
             empty = np.count_nonzero(ends[size:] & ends[:-size]) + np.count_nonzero(ends[:size])
             records -= int(empty)
         self.records += records
-
-    def _outside(self, data: Any, marks: Any) -> Any:
-        """Return which bytes are outside quotation marks."""
-        quotes = data == 34
-        inside = np.bitwise_xor.accumulate(quotes) ^ self.inside
-        # A quotation begins where a field does, or doubles a mark.
-        before = quotes | marks | (data == 10) | (data == 13)
-        if ((quotes & inside)[1:] & ~before[:-1]).any():
-            raise _StrayQuoteError
-        self.inside = bool(inside[-1]) if len(inside) else self.inside
-        return ~inside
 
 
 def _widths(path: Path, name: str, header: Header, strict: bool) -> Iterator[tuple[int, int]]:

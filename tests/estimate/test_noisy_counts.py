@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noisy counts of the released rows beside the release: unbiased, covered, no worse than either."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pufferfish as pf
+from pufferfish.errors import SeededWarning
+from pufferfish.estimate import released
+from pufferfish.estimate.estimate import LEVEL, Estimate, Figure
+from pufferfish.estimate.matrix import LeastSquares
+from pufferfish.estimate.released import estimate_released
+from pufferfish.mechanisms.entropy import seeded_entropy
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.priors.ambiguity import NoisyCounts
+from pufferfish.release.postprocess import Postprocess
+from pufferfish.support import Levels, lattice_of, make_lattice
+from release_cases import channel_job, spec_of
+
+ORDERED = Levels(("low", "mid", "high"), ordered=True)
+MERGING = [[8, 1, 1], [8, 1, 1], [1, 1, 8]]
+#: By secret (a, b, any other one) and value.
+ROWS = np.array([[120, 90, 10, 0], [30, 40, 70, 60], [10, 5, 0, 25]])
+
+
+def numbers(*values: object) -> Any:
+    return make_lattice([Fraction(str(value)) for value in values])
+
+
+def laplace(support: Any, scale: float, **options: Any) -> Any:
+    return spec_of(support, DiscreteLaplace(scale, lattice_of(support).step), **options)
+
+
+def noisy_of(cells: Any, epsilon1: str = "0.5", **more: Any) -> NoisyCounts:
+    """Cells as noisy counts, without any noise."""
+    *counts, others = (tuple(map(int, line)) for line in cells)
+    facts = {"rows": int(np.sum(cells)), "level": Fraction(9, 10), **more}
+    return NoisyCounts(("a", "b"), tuple(counts), others, epsilon1=Fraction(epsilon1), **facts)
+
+
+def with_noise(cells: Any, rng: np.random.Generator, epsilon1: str = "0.5") -> NoisyCounts:
+    stop = 1 - math.exp(-float(Fraction(epsilon1)) / 2)
+    drawn = rng.geometric(stop, np.shape(cells)) - rng.geometric(stop, np.shape(cells))
+    return noisy_of(cells + drawn, epsilon1, rows=int(np.sum(cells)))
+
+
+def release(spec: Any, cells: Any, entropy: Any) -> Any:
+    post = Postprocess(spec)
+    atoms = np.repeat(np.arange(spec.support.size), np.sum(cells, axis=0))
+    shown, outputs = post.draw(atoms, entropy)
+    if post.sets is None:
+        return post.numpy(shown)
+    return np.array(post.sets.names, dtype=object)[outputs]
+
+
+def figures(found: Estimate) -> list[Figure]:
+    assert found.mean is not None
+    assert found.variance is not None
+    shares = [*found.frequencies.values(), *list(found.cdf.values())[:-1], *found.bins.values()]
+    return [found.mean, found.variance, *shares]
+
+
+def truths(spec: Any, cells: Any) -> Any:
+    p = np.sum(cells, axis=0) / np.sum(cells)
+    values = np.array([float(v) for v in lattice_of(spec.support).values])
+    mean = p @ values
+    return np.r_[mean, p @ (values - mean) ** 2, p, np.cumsum(p)[:-1], p[0] + p[1], p[2:].sum()]
+
+
+@pytest.fixture(scope="module", params=["exact", "frequencies"])
+def plan(request: pytest.FixtureRequest) -> pf.Plan:
+    """A scale, or the channel that is best for frequencies, from noisy counts of these rows."""
+    declared: dict[str, Any] = {"secret": "s", "public": "x", "pairs": [("a", "b")]}
+    with pytest.warns(SeededWarning):
+        scenario = pf.noisy_counts(frame(), "0.5", **declared, support=range(4), seed=1)
+    if request.param == "exact":
+        return pf.calibrate(scenario, "1.5")
+    return pf.calibrate(scenario, "1.5", best_for="frequencies")
+
+
+def frame() -> pd.DataFrame:
+    secrets, values = np.repeat(["a", "b", "c"], ROWS.sum(axis=1)), np.tile(np.arange(4), 3)
+    return pd.DataFrame({"s": secrets, "x": np.repeat(values, ROWS.ravel())})
+
+
+# Unbiased, covered, and as sure as stated.
+
+
+def right(spec: Any, times: int, cells: Any = ROWS) -> bool:
+    rng, entropy = np.random.default_rng(3), seeded_entropy(4)
+    bins = 2 if cells.shape[1] == 4 else [0, 2, 3]
+    drawn = []
+    for _ in range(times):
+        noisy = with_noise(cells, rng)
+        found = estimate_released(release(spec, cells, entropy), spec, noisy, bins=bins)
+        assert found.noisy_better is not None
+        drawn.append([(f.estimate, f.standard_error, *f.interval) for f in figures(found)])
+    estimates, errors, low, high = np.array(drawn).transpose(2, 0, 1)
+    truth, own = truths(spec, cells), estimates.std(axis=0)
+    unbiased = np.abs(estimates.mean(axis=0) - truth) < 4 * own / math.sqrt(times)
+    honest = np.abs(errors.mean(axis=0) / own - 1) < 0.03 + 3 / math.sqrt(times)
+    covered = ((low <= truth) & (truth <= high)).mean(axis=0)
+    close = np.abs(covered - LEVEL) <= 0.02 + (times < 2000) * 3 * math.sqrt(0.05 / times)
+    return bool(unbiased.all() and honest.all() and close.all())
+
+
+def test_estimates_are_unbiased_and_covered(plan: pf.Plan) -> None:
+    assert right(plan.spec(), 200)
+
+
+def test_what_the_release_does_not_tell_comes_from_the_counts_alone() -> None:
+    spec = channel_job(ORDERED, MERGING)
+    assert right(spec, 200, ROWS[:, 1:])
+    unknown = estimate_released(["low", "mid", "high"] * 50, spec)
+    assert unknown.not_estimable == ("low", "mid")
+    found = estimate_released(["low", "mid", "high"] * 50, spec, noisy_of([[50] * 3, [0] * 3]))
+    assert found.not_estimable == ()
+    constant = channel_job(Levels(("p", "q", "r")), [[1, 1, 1]] * 3)
+    cells = [[80, 20, 10], [10, 20, -1], [5, 3, 3]]
+    found = estimate_released(["p", "q", "r"] * 50, constant, noisy_of(cells))
+    assert found.noisy_better == (3, 3)
+    want = [95 / 150, 43 / 150, 12 / 150]
+    assert [f.estimate for f in found.frequencies.values()] == pytest.approx(want, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_estimates_are_unbiased_and_covered_in_thousands(plan: pf.Plan) -> None:
+    assert right(plan.spec(), 2000)
+    if plan.channel is not None:
+        assert right(channel_job(ORDERED, MERGING), 2000, ROWS[:, 1:])
+
+
+def test_mutants_of_the_variance_are_caught(monkeypatch: pytest.MonkeyPatch, plan: pf.Plan) -> None:
+    of_counts = released._frequencies
+
+    def without_others(noisy: NoisyCounts) -> Any:
+        shares, variance = of_counts(noisy)
+        return shares, variance * len(noisy.counts) / (len(noisy.counts) + 1)
+
+    monkeypatch.setattr(released, "_frequencies", without_others)
+    assert not right(plan.spec(), 600)
+
+    def of_pairs_alone(noisy: NoisyCounts) -> Any:
+        return of_counts(replace(noisy, others=(0,) * len(noisy.others)))
+
+    monkeypatch.setattr(released, "_frequencies", of_pairs_alone)
+    assert not right(plan.spec(), 200)
+
+
+# In exact numbers.
+
+
+def test_two_values_in_exact_numbers() -> None:
+    """The release keeps 3 of 4: whatever p is, its share has the variance 3/4 over the rows."""
+    spec = channel_job(Levels(("p", "q")), [[3, 1], [1, 3]])
+    noisy = noisy_of([[25, 10], [4, 15], [3, 3]], "0.5")
+    found = estimate_released(["p"] * 34 + ["q"] * 26, spec, noisy)
+    by_rows, by_counts = 2 * Fraction(34, 60) - Fraction(1, 2), Fraction(32, 60)
+    a = Fraction(math.exp(-0.25))
+    # Three cells for each value; of two shares of sum 1 each has half the variance.
+    own, other = Fraction(3, 4) / 60, 3 * 2 * a / (1 - a) ** 2 / 60**2 / 2
+    share = other / (own + other)
+    figure = found.frequencies["p"]
+    assert figure.estimate == pytest.approx(float(share * by_rows + (1 - share) * by_counts))
+    assert figure.standard_error == pytest.approx(math.sqrt(own * other / (own + other)))
+    assert found.noisy_better == ((0, 2) if own < other else (2, 2))
+    middle = sum(figure.interval) / 2
+    assert middle == pytest.approx(figure.estimate), "the variance does not depend on the share"
+
+
+# Never worse than either source.
+
+CHANNELS = st.lists(
+    st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any), min_size=2, max_size=5
+)
+
+
+def no_larger(matrix: Any, p: Any, rows: float, variance: float) -> bool:
+    """Whether no error is above that of either source, or of a sum of them with equal weights."""
+    solve = LeastSquares(matrix, p.tolist())
+    both = solve.combined(p, rows, variance)
+    for sets in (np.eye(len(p)), np.triu(np.ones((len(p),) * 2)), np.arange(len(p))[:, None] / 5):
+        for a in sets.T[:, :, None]:
+            found = both.error(a, rows, p)
+            other = math.sqrt(variance * len(a) * a.var())
+            own = solve.error(a, rows, p)
+            bounds = [other] if own is None else [own, other, math.hypot(own, other) / 2]
+            if found is None or found > min(bounds) * (1 + 1e-6) + 1e-7:
+                return False
+    return True
+
+
+@given(CHANNELS, st.sampled_from([30, 10_000]), st.sampled_from([1e-7, 1e-4, 1e-2, 1.0]))
+def test_no_error_is_larger_than_that_of_a_source(
+    rows: list[list[int]], number: int, variance: float
+) -> None:
+    matrix = np.array(rows, dtype=float)
+    matrix = (matrix / matrix.sum(axis=1, keepdims=True))[:, matrix.any(axis=0)]
+    p = np.arange(1.0, len(matrix) + 1) / np.arange(1.0, len(matrix) + 1).sum()
+    assert no_larger(matrix, p, number, variance)
+
+
+def test_weights_that_are_swapped_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix, p = np.array([[8, 1, 1], [1, 8, 1], [1, 1, 8]]) / 10, np.array([0.5, 0.3, 0.2])
+    assert no_larger(matrix, p, 1000, 1e-3)
+    combined = LeastSquares.combined
+
+    def swapped(self: LeastSquares, *given: Any) -> LeastSquares:
+        both = combined(self, *given)
+        outputs, noisy = np.split(both._inverse, [matrix.shape[1]])
+        rest = self.single[0] - outputs
+        both._inverse = np.vstack([rest, np.eye(len(noisy)) - matrix @ rest])
+        return both
+
+    monkeypatch.setattr(LeastSquares, "combined", swapped)
+    assert not no_larger(matrix, p, 1000, 1e-3)
+
+
+# Where they are used.
+
+
+def test_a_plan_uses_its_noisy_counts(plan: pf.Plan) -> None:
+    shown = release(plan.spec(), ROWS, seeded_entropy(5))
+    found, alone = plan.estimate(shown), estimate_released(shown, plan.spec())
+    assert found == estimate_released(shown, plan.spec(), plan.noisy)
+    assert alone.noisy_better is None
+    assert found.noisy_better is not None
+    better, of = found.noisy_better
+    assert of == 4 + 3 + 1, "shares, distribution function but its last value, mean"
+    assert 0 <= better <= of
+    for mine, other in zip(figures(found)[2:9], figures(alone)[2:9], strict=False):
+        assert mine.standard_error < 1.05 * other.standard_error
+    assert sum(f.estimate for f in found.frequencies.values()) == pytest.approx(1, abs=1e-9)
+    for name, figure in zip("0123", list(found.cdf.values()), strict=True):
+        parts = [found.frequencies[k].estimate for k in "0123" if k <= name]
+        assert figure.estimate == pytest.approx(sum(parts), abs=1e-9)
+    assert found.to_dicts()[0].keys() == alone.to_dicts()[0].keys()
+
+
+def test_noisy_counts_of_other_rows_are_not_used(plan: pf.Plan) -> None:
+    shown, spec = release(plan.spec(), ROWS, seeded_entropy(5)), plan.spec()
+    assert plan.noisy is not None
+    weighed = replace(spec, weights=(0.4, 0.3, 0.2, 0.1))
+    alone = estimate_released(shown, weighed)
+    for other in ({"held_out": True}, {"rows": plan.noisy.rows + 1}):
+        assert estimate_released(shown, weighed, replace(plan.noisy, **other)) == alone
+    # As many rows, but those of another table.
+    keeps = channel_job(ORDERED, [[8, 1, 1], [1, 8, 1], [1, 1, 8]], weights=(0.4, 0.3, 0.3))
+    shown = release(keeps, 5 * ROWS[:, 1:], seeded_entropy(1))
+    assert estimate_released(shown, keeps, noisy_of(5 * ROWS[:, 1:])).noisy_better is not None
+    turned = estimate_released(shown, keeps, noisy_of(5 * ROWS[:, 3:0:-1]))
+    assert turned == estimate_released(shown, keeps)
+
+
+@pytest.mark.parametrize("cut", [{"round": True}, {"bounds": (0, 2)}, {"min_scale": 4}, {}])
+def test_options_of_the_release(cut: dict[str, Any]) -> None:
+    spec = laplace(numbers("0", "0.5", "1", "2"), 1.5, **cut)
+    shown, truth = release(spec, ROWS, seeded_entropy(1)), truths(spec, ROWS)
+    noisy = with_noise(ROWS, np.random.default_rng(2))
+    found = estimate_released(shown, spec, noisy, bins=(0, 0.75, 2))
+    assert found.not_estimable == ()
+    for figure, true in zip(figures(found), truth, strict=True):
+        assert abs(figure.estimate - true) < 5 * figure.standard_error
+    moved = estimate_released(shown, spec, noisy, simplex=True)
+    shares = [f.estimate for f in moved.frequencies.values()]
+    assert min(shares) >= 0
+    assert sum(shares) == pytest.approx(1)
+    assert (moved.mean, moved.quantiles) == (found.mean, found.quantiles)
+
+
+def test_what_no_release_wrote_is_refused_whatever_the_counts_say() -> None:
+    spec = channel_job(ORDERED, [[4, 3, 3], [3, 4, 3], [3, 3, 4]])
+    with pytest.raises(pf.InputError, match="more than 5 standard errors outside"):
+        estimate_released(["low"] * 460, spec, noisy_of(ROWS[:, :3], rows=460))
+
+
+def test_a_column_that_was_released_unchanged_needs_no_counts() -> None:
+    spec = laplace(numbers(0, 1, 2, 3), 0.0, allow_unchanged=True)
+    found = estimate_released(frame().x, spec, with_noise(ROWS, np.random.default_rng(1)))
+    assert found.noisy_better == (0, 8)
+    estimates = [f.estimate for f in figures(found)]
+    assert estimates == pytest.approx(truths(spec, ROWS)[: len(estimates)], abs=1e-6)
+    assert max(f.standard_error for f in figures(found)) < 1e-6
