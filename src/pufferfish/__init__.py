@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pufferfish.plans.plan import Plan
     from pufferfish.priors.prior import Prior
     from pufferfish.priors.scenario import Scenario
+    from pufferfish.report.compare import compare
     from pufferfish.tables.rules import Rules
 
 __version__ = "0.2.0"
@@ -40,6 +41,7 @@ _HOMES = {
     "calibrate": "pufferfish.calibration.calibrate",
     "calibrate_together": "pufferfish.calibration.calibrate",
     "certify": "pufferfish.loss.proof",
+    "compare": "pufferfish.report.compare",
     "joint_loss": "pufferfish.loss.composition",
     "noisy_counts": "pufferfish.calibration.noisy_counts",
     "privacy_loss": "pufferfish.loss.proof",
@@ -48,7 +50,7 @@ _HOMES = {
 __all__ = [
     "Certificate", "Channel", "CheckFailed", "DiscreteLaplace", "InputError", "Ledger", "Plan",
     "Prior", "PufferfishError", "Rules", "Scenario", "__version__", "calibrate",
-    "calibrate_together", "certify", "joint_loss", "noisy_counts", "privacy_loss",
+    "calibrate_together", "certify", "compare", "joint_loss", "noisy_counts", "privacy_loss",
 ]  # fmt: skip
 
 

@@ -5,18 +5,14 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import click
-import numpy as np
 
 from pufferfish.calibration.calibrate import calibrate as calibrate_alone
-from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.noisy_counts import HeldOut
-from pufferfish.calibration.registry import NOISE, REGISTRY
-from pufferfish.calibration.wasserstein import wasserstein
+from pufferfish.calibration.registry import REGISTRY
 from pufferfish.cli import process
 from pufferfish.cli.options import (
     DELIMITER,
@@ -31,7 +27,6 @@ from pufferfish.cli.options import (
     options,
     resolve,
     scenario_of,
-    with_arguments,
 )
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
@@ -44,6 +39,7 @@ from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.report import sentences
+from pufferfish.report.compare import results_of, with_arguments
 from pufferfish.report.results import Result
 from pufferfish.support import Levels
 from pufferfish.tables.source import open_table
@@ -174,7 +170,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     found, left_out = resolve(names, scenario, given)
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
-    results, failed = compare(scenario, texts, wanted, "all" in names, method)
+    by_all = "all" in names
+    results, failed = results_of(scenario, texts, wanted, by_all, method, process.check)
     results = [replace(r, rows=len(held.left)) for r in results] if held else results
     forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     if save is not None:
@@ -225,41 +222,6 @@ def _beside(
     books, source = Ledger.open(ledger), open_table(table, delimiter=delimiter)
     dataset = books.account(source, secret)[0]
     return partial(calibrate_beside, books, source), show(dataset.budget), source
-
-
-def compare(
-    scenario: Scenario, epsilons: Sequence[str], wanted: Mapping[str, Mapping[str, Any]],
-    by_all: bool, method: Callable[..., Plan],
-) -> tuple[list[Result], dict[str, PufferfishError]]:  # fmt: skip
-    """Calibrate for every epsilon what is ``wanted``; 'all' leaves out what fails, and why."""
-    results: list[Result] = []
-    failed: dict[str, PufferfishError] = {}
-    report, weights = scenario.priors[0].report, read_weights(scenario, None)
-    total, distance = sum(weights), None
-    frequencies = np.array([weight / total for weight in weights])
-    if not (scenario.has_region or scenario.unit) and wanted.keys() & {*NOISE}:
-        # The scale is a distance over epsilon: epsilon 1 gives the distance.
-        distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
-    for epsilon in epsilons:
-        for name, arguments in wanted.items():
-            process.check()
-            label = f"{name} at {epsilon}" if len(epsilons) > 1 else name
-            try:
-                plan = method(scenario, epsilon, **arguments)
-            except PufferfishError as error:
-                if not by_all:
-                    raise
-                failed[label] = error
-                continue
-            joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
-            if not joint and scenario.noisy is None:
-                plan = plan.with_sensitivity(scenario)
-            rows = scenario.noisy.rows if scenario.noisy else report.rows_used if report else 0
-            own = None if joint else distance
-            results.append(Result(label, epsilon, plan, rows, frequencies, own, joint))
-    if not results:
-        raise next(iter(failed.values()))
-    return results, failed
 
 
 def _best_for_both(results: Sequence[Result], scenario: Scenario) -> tuple[str, Result | None]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from pufferfish.calibration import registry
 from pufferfish.calibration.noisy_counts import noisy_counts
 from pufferfish.calibration.registry import applicable, default_for, method_named, why_not
 from pufferfish.errors import InputError, listed
@@ -176,25 +175,6 @@ def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[
         if not given.get(name, "hamming").isalpha():  # names are letters alone, others are files
             given[name] = read_strict(Path(given[name]), what)
     return given
-
-
-def with_arguments(
-    names: Sequence[str], asked: Mapping[str, Any], by_all: bool, ordered: bool
-) -> dict[str, dict[str, Any]]:
-    """Return what to calibrate, by name: 'all' means a channel that keeps values, and another."""
-    best = registry.purpose(ordered, asked)
-    channels = [best]
-    if by_all:
-        estimates = "both" if ordered else "frequencies"
-        channels = ["kept", estimates if best == "kept" else best]
-    found: dict[str, dict[str, Any]] = {}
-    for name in names:
-        if name in registry.NOISE:
-            found[name] = {"mechanism": name}
-        for best in () if name in registry.NOISE else channels:
-            called = f"{name} ({best if isinstance(best, str) else 'own statistics'})"
-            found[called] = {"mechanism": name, **asked, "best_for": best}
-    return found
 
 
 def _option(name: str) -> str:

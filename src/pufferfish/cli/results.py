@@ -5,30 +5,18 @@ from collections.abc import Sequence
 
 from pufferfish.cli.output import print_lines, print_table
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import rounded_up
-from pufferfish.report.digits import brief, share
-from pufferfish.report.results import Result
+from pufferfish.report.digits import brief
+from pufferfish.report.results import HEADERS, Result, lines_of
 
 #: Columns of a terminal.
 _WIDTH = 80
-_HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
-            "error,\nmean", "error,\nshare", "below\nwasserst.")  # fmt: skip
 
 
 def print_results(results: Sequence[Result], channels: bool) -> None:
     """Print the table: how strong each mechanism is, and how good a release will be."""
     one = len({r.epsilon for r in results}) == 1
-    rows = []
-    for r in results:
-        plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
-        size = f"{share(plan.keep_rate)} ({share(expected.constant)})"
-        if plan.scale is not None:
-            size = rounded_up(plan.scale, 8)
-        numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
-        saved = "-" if below is None else f"{below:.1f} %"
-        called = r.name.split(" at ")[0]
-        rows.append([r.epsilon, called, size, *map(brief, numbers), saved])
-    columns = [c for c in zip(_HEADERS, *rows, strict=True) if {*c[1:]} != {"-"}][one:]
+    rows = lines_of(results)
+    columns = [c for c in zip(HEADERS, *rows, strict=True) if {*c[1:]} != {"-"}][one:]
     headers, *lines = zip(*columns, strict=True)
     print_table(headers, lines, [1 - one])
     for r in results:

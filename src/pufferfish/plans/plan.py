@@ -185,7 +185,7 @@ class Plan(Guarantee):
         if self.channel is not None:
             size = ["values kept", f"{100 * (self.keep_rate or 0):.4g} %"]
         column = None if self.coding is None else self.coding.column
-        rows = [
+        rows: list[list[object]] = [
             ["mechanism", self.mechanism], ["epsilon", show(self.epsilon_exact)], size,
             ["loss at most", f"{self.loss:.6g} ({proved})"], ["column", column],
             ["pairs", listed_pairs(self.pairs)],

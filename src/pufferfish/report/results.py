@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of ``calibrate``: a plan, and what is to be expected of a release by it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,14 +11,17 @@ import numpy as np
 
 from pufferfish.estimate.matrix import Expected, expected_errors
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import FloatArray
+from pufferfish.numbers import FloatArray, rounded_up
 from pufferfish.plans.plan import Plan
+from pufferfish.report.digits import brief, share
 from pufferfish.support import Levels
 
 #: Averages survive an error below this share of the spread; where the number of rows is not known,
 #: noise below so many times the spread.
 _CLOSE = 0.2
 _NOISY = 5.0
+HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
+            "error,\nmean", "error,\nshare", "below\nwasserst.")  # fmt: skip
 #: What programs are told of a plan.
 _OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate",
             "objective", "objective_bound")  # fmt: skip
@@ -125,3 +129,18 @@ def _channel_to_dict(channel: Channel) -> dict[str, Any]:
     ends = {"inputs": channel.inputs, "outputs": channel.outputs}
     names = {end: s.names if isinstance(s, Levels) else s.values for end, s in ends.items()}
     return {**names, "rows": channel.matrix.tolist()}
+
+
+def lines_of(results: Sequence[Result]) -> list[list[str]]:
+    """Return the cells of a table of results, below ``HEADERS``."""
+    rows = []
+    for r in results:
+        plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
+        size = f"{share(plan.keep_rate)} ({share(expected.constant)})"
+        if plan.scale is not None:
+            size = rounded_up(plan.scale, 8)
+        numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
+        saved = "-" if below is None else f"{below:.1f} %"
+        called = r.name.split(" at ")[0]
+        rows.append([r.epsilon, called, size, *map(brief, numbers), saved])
+    return rows

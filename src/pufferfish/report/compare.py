@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare: plans of several mechanisms at several epsilons, and the table of all."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pufferfish.calibration import registry
+from pufferfish.calibration.calibrate import calibrate
+from pufferfish.calibration.channel_options import read_weights
+from pufferfish.calibration.registry import NOISE, applicable, method_named, why_not
+from pufferfish.calibration.wasserstein import wasserstein
+from pufferfish.errors import InputError, PufferfishError
+from pufferfish.notebooks import html_table
+from pufferfish.numbers import Number, parse_epsilon, show
+from pufferfish.plans.plan import Plan
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario, as_scenario
+from pufferfish.report.results import HEADERS, Result, lines_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Plans side by side; it prints, and shows in notebooks, as a table.
+
+    Attributes
+    ----------
+    results : tuple of Result
+        A line each: ``plan``, ``epsilon`` and ``expected``, the errors of a release.
+    left_out : dict of str to str
+        Why a mechanism has no line.
+    """
+
+    results: tuple[Result, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of all lines, for instance for :func:`pufferfish.plots.noise`."""
+        return tuple(result.plan for result in self.results)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return what is known of each line, by the names of ``calibrate --format json``."""
+        return [result.to_dict() for result in self.results]
+
+    def to_arrow(self) -> Any:
+        """Return these lines as a ``pyarrow.Table``."""
+        import pyarrow as pa  # slow to import
+
+        return pa.Table.from_pylist(self.to_dicts())
+
+    def to_pandas(self) -> Any:
+        """Return these lines as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __repr__(self) -> str:
+        heads = [" ".join(head.split()) for head in HEADERS]
+        table = [heads, *lines_of(self.results)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ("  ".join(map(str.rjust, row, widths)).rstrip() for row in table)
+        return "\n".join([*lines, *(f"left out: {why}" for why in self.left_out.values())])
+
+    def _repr_html_(self) -> str:
+        heads = [" ".join(head.split()) for head in HEADERS]
+        return html_table("Mechanisms compared", heads, lines_of(self.results))
+
+
+def compare(
+    scenario: Scenario | Prior, epsilons: Number | Iterable[Number],
+    mechanisms: str | Sequence[str] = "all", **options: Any,
+) -> Comparison:  # fmt: skip
+    """Calibrate several mechanisms at several epsilons, and return the table of all.
+
+    Parameters
+    ----------
+    scenario : Scenario or Prior
+        As for :func:`pufferfish.calibrate`.
+    epsilons : number, or iterable of them
+    mechanisms : "all", name or sequence of names
+        ``all``: every one that applies, and a channel for values and one for estimates.
+    **options
+        Of the channel, as for :func:`pufferfish.calibrate`.
+
+    Raises
+    ------
+    InputError
+        If a mechanism that was named does not apply, or an argument is wrong.
+    """
+    known = as_scenario(scenario)
+    one = isinstance(epsilons, str) or not isinstance(epsilons, Iterable)
+    given: Any = [epsilons] if one else epsilons
+    limits = [show(parse_epsilon(each)) for each in given]
+    names = [mechanisms] if isinstance(mechanisms, str) else list(mechanisms)
+    if not limits or not names:
+        raise InputError("compare needs at least one epsilon and one mechanism")
+    by_all, reasons = "all" in names, dict[str, str]()
+    if by_all:
+        found, reasons = applicable(known)
+    else:
+        found = tuple(dict.fromkeys(method_named(name).name for name in names))
+        for name in found:
+            reason = why_not(method_named(name), known)
+            if reason is not None:
+                raise InputError(reason)
+    wanted = with_arguments(found, options, by_all, known.support.ordered)
+    results, failed = results_of(known, limits, wanted, by_all)
+    return Comparison(tuple(results), {**reasons, **{k: str(v) for k, v in failed.items()}})
+
+
+def with_arguments(
+    names: Sequence[str], asked: Mapping[str, Any], by_all: bool, ordered: bool
+) -> dict[str, dict[str, Any]]:
+    """Return what to calibrate, by name: 'all' means a channel that keeps values, and another."""
+    best = registry.purpose(ordered, asked)
+    channels = [best]
+    if by_all:
+        estimates = "both" if ordered else "frequencies"
+        channels = ["kept", estimates if best == "kept" else best]
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        if name in registry.NOISE:
+            found[name] = {"mechanism": name}
+        for best in () if name in registry.NOISE else channels:
+            called = f"{name} ({best if isinstance(best, str) else 'own statistics'})"
+            found[called] = {"mechanism": name, **asked, "best_for": best}
+    return found
+
+
+def results_of(
+    scenario: Scenario, epsilons: Sequence[str], wanted: Mapping[str, Mapping[str, Any]],
+    by_all: bool, method: Callable[..., Plan] = calibrate,
+    check: Callable[[], object] = lambda: None,
+) -> tuple[list[Result], dict[str, PufferfishError]]:  # fmt: skip
+    """Calibrate for every epsilon what is ``wanted``; 'all' leaves out what fails, and why.
+
+    ``check`` is called before each, and may raise.
+    """
+    results: list[Result] = []
+    failed: dict[str, PufferfishError] = {}
+    report, weights = scenario.priors[0].report, read_weights(scenario, None)
+    total, distance = sum(weights), None
+    frequencies = np.array([weight / total for weight in weights])
+    if not (scenario.has_region or scenario.unit) and wanted.keys() & {*NOISE}:
+        # The scale is a distance over epsilon: epsilon 1 gives the distance.
+        distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
+    for epsilon in epsilons:
+        for name, arguments in wanted.items():
+            check()
+            label = f"{name} at {epsilon}" if len(epsilons) > 1 else name
+            try:
+                plan = method(scenario, epsilon, **arguments)
+            except PufferfishError as error:
+                if not by_all:
+                    raise
+                failed[label] = error
+                continue
+            joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
+            if not joint and scenario.noisy is None:
+                plan = plan.with_sensitivity(scenario)
+            rows = scenario.noisy.rows if scenario.noisy else report.rows_used if report else 0
+            own = None if joint else distance
+            results.append(Result(label, epsilon, plan, rows, frequencies, own, joint))
+    if not results:
+        raise next(iter(failed.values()))
+    return results, failed
