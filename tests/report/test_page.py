@@ -4,6 +4,8 @@
 import os
 import re
 import stat
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -185,3 +187,26 @@ def test_by_the_command_line(tmp_path: Path) -> None:
         assert message in done.err
     done = run("report", plan, "--public", "-o", out, "--force")
     assert done.err.endswith("it is public\n")
+
+
+def test_calibrate_writes_it_too(tmp_path: Path) -> None:
+    table, out = str(tmp_path / "t.csv"), str(tmp_path / "r.html")
+    pd.DataFrame({"s": ["a", "b"] * 150, "x": [0, 1, 2, 3, 3, 2] * 50}).to_csv(table, index=False)
+    words = ("calibrate", table, "--secret", "s", "--public", "x", "--report", out)
+    done = run(*words, "--epsilon", "0.5")
+    assert done.status == 0, done.err
+    assert f"the report is saved as {out}" in done.err
+    assert "--report" not in done.out, "the command for a sample"
+    plan = pf.calibrate(pf.Prior.from_table(table, secret="s", public="x"), "0.5")
+    known = pf.Prior.from_table(table, secret="s", public="x")
+    assert Path(out).read_text() == page(plan, known, source=table)
+    assert run(*words, "--epsilon", "0.5").status == 2
+    assert run(*words, "--epsilon", "0.5,1", "--force").status == 2
+
+
+def test_the_notebook_runs() -> None:
+    script = Path(__file__).parents[2] / "examples" / "notebook.py"
+    if not script.exists():
+        pytest.skip("a built distribution may come without the examples")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert "['public.html', 'released.csv', 'report.html', 'stays.csv']" in done.stdout

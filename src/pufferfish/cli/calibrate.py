@@ -99,13 +99,14 @@ _OUTPUT = f"""
 --explain  Print all that is known of each result, and how its loss was proved.
 --format table|json|csv  Form of what is printed on standard output.
 --save FILE  Save the plan, for release; readable by you alone. Takes one epsilon and one mechanism.
+--report FILE.html  Write a report that explains the plan, too (see pufferfish report).
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
     charged in this ledger, and is by default the budget.
 {FORCE}"""
 #: Values up to which the verdict tells unasked what another channel would give, or offers it.
 _MOST_UNASKED, _MOST_OFFERED = 30, 200
 #: Options that the command for a sample does not repeat, those with a value first.
-_NOT_REPEATED = ("--mechanism", "--format", "--force", "--explain", "--show-channel")
+_NOT_REPEATED = ("--mechanism", "--format", "--report", "--force", "--explain", "--show-channel")
 
 
 class _WithMechanisms(click.Command):
@@ -153,6 +154,12 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
+    report = given["report"]
+    if report is not None:
+        check_one(texts, hint, names)
+        from pufferfish.report.page import check_report  # slow to import, and needs an extra
+
+        check_report(report, force, [table, save, *priors])
     if save is not None:
         check_one(texts, hint, names)
         files = (given[name] for name in ("ledger", "cost", "best_for"))
@@ -185,6 +192,13 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         kept += "; it may be published, and another run costs epsilon again" if plan.noisy else ""
         kept += f"; release {given['hold_out'][1]}, never the held-out rows" if held else ""
         messages.note(f"the plan is saved as {save}{kept}")
+    if report is not None:
+        from pufferfish.report.page import write_report
+
+        with after(save):
+            about = None if results[0].plan.noisy else scenario
+            write_report(report, results[0].plan, about, source=table or "TABLE", force=force)
+        messages.note(f"the report is saved as {report}")
     if hint:
         messages.note(hint)
     for line in sentences.left_out_lines({**left_out, **failed}):
@@ -252,7 +266,7 @@ def _command_for_a_sample(
     kept = [
         word
         for before, word in zip(("", *arguments), arguments, strict=False)
-        if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:2]
+        if word.partition("=")[0] not in _NOT_REPEATED and before not in _NOT_REPEATED[:3]
     ]
     only = asked or all(r.plan.channel is not None for r in results)
     by_default = asked or not results[0].plan.support.ordered

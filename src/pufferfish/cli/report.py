@@ -7,7 +7,6 @@ from pufferfish.cli import process
 from pufferfish.cli.options import DELIMITER, FORCE, PRIOR, options
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError
-from pufferfish.files import checked_target
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
 
@@ -37,11 +36,9 @@ def report(
       pufferfish report plan.json student.csv -o report.html
       pufferfish report plan.json --public -o public.html
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    from pufferfish.report.page import write_report  # slow to import, and needs an extra
+    from pufferfish.report.page import check_report, write_report  # slow to import
 
-    if not output.lower().endswith((".html", ".htm")):
-        raise InputError(f"cannot write {output}: a report is HTML, and its name ends in .html")
-    checked_target(output, force, [plan, table, *prior])
+    check_report(output, force, [plan, table, *prior])
     loaded = Plan.load(plan)
     alone = public or loaded.noisy is not None
     if alone and (table or prior):

@@ -20,7 +20,7 @@ from pufferfish.calibration.channel_options import read_weights
 from pufferfish.errors import InputError, listed, listed_pairs, quoted
 from pufferfish.estimate.bins import read_bins
 from pufferfish.estimate.matrix import Expected, solver_of
-from pufferfish.files import ANY_NEW_FILE, PRIVATE, write_whole
+from pufferfish.files import ANY_NEW_FILE, PRIVATE, checked_target, write_whole
 from pufferfish.numbers import show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import assumptions, not_covered
@@ -100,6 +100,13 @@ def write_report(
     text = page(plan, scenario, public=public, source=source)
     mode = ANY_NEW_FILE if public else PRIVATE
     write_whole(path, text.encode("utf-8", "backslashreplace"), force=force, mode=mode)
+
+
+def check_report(path: str, force: bool, others: Sequence[str | None]) -> None:
+    """Refuse, before anything is computed, a report that could not be written."""
+    if not path.lower().endswith((".html", ".htm")):
+        raise InputError(f"cannot write {path}: a report is HTML, and its name ends in .html")
+    checked_target(path, force, [each for each in others if each])
 
 
 def page(
