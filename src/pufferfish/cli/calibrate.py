@@ -102,7 +102,7 @@ _OUTPUT = f"""
 --format table|json|csv  Form of what is printed on standard output.
 --save FILE  Save the plan, for release; readable by you alone. Takes one epsilon and one mechanism.
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
-    charged in this ledger, and is by default the budget.
+    charged in this ledger, and is by default the budget. Charges noisy counts when they are drawn.
 {FORCE}"""
 #: Values up to which the verdict tells unasked what another channel would give, or offers it.
 _MOST_UNASKED, _MOST_OFFERED = 30, 200
