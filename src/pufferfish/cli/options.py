@@ -205,12 +205,13 @@ def _parts(texts: Iterable[str]) -> list[str]:
     return [part.strip() for text in texts for part in text.split(",")]
 
 
-def _numbers(ends: tuple[str, str], step: str) -> list[Fraction]:
-    """Return the numbers from LO to HI in steps."""
-    first, last, each = (parse_number(text, "--range and --step") for text in (*ends, step))
+def _numbers(ends: tuple[str, str], step: str) -> list[Fraction | int]:
+    found = (parse_number(text, "--range and --step") for text in (*ends, step))
+    # Of integers, which take less time, there may be many.
+    first, last, each = (n if n.denominator > 1 else n.numerator for n in found)
     if not first < last or each <= 0 or (last - first) / each > MOST_CELLS:
         raise InputError(f"--range takes LO HI, such as 0 20, but {' '.join(ends)} was given")
-    return [first + k * each for k in range(int((last - first) / each) + 1)]
+    return [first + k * each for k in range((last - first) // each + 1)]
 
 
 def _levels(text: str, option: str) -> list[str]:

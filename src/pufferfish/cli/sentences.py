@@ -263,7 +263,6 @@ def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
 
 
 def _proved(results: Sequence[Result], scenario: Scenario) -> str:
-    """Return what was proved, and on which condition."""
     report, region = scenario.priors[0].report, region_words(scenario.rules)
     condition = ", if the given prior is the true one"
     if len(scenario.priors) > 1:
@@ -338,7 +337,6 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
 
 
 def _left(result: Result) -> str:
-    """Return how much of a column is left."""
     kept = result.plan.keep_rate
     if kept is None:
         found = result.expected

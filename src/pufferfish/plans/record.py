@@ -207,7 +207,6 @@ def _described(rule: Rule, plan: Plan) -> str:
 
 
 def _not_covered(plan: Plan, spec: ReleaseSpec) -> list[str]:
-    """Return what the promise does not cover."""
     missing_is_covered = plan.coding is not None and plan.coding.missing_as_level
     cases = (
         (True, "Losses of several releases about the same people do not add up; two releases that "

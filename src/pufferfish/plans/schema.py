@@ -197,7 +197,10 @@ def values(plan: Any) -> dict[str, Any]:
 def converted(data: Any, kind: type[_T], strict: bool = True) -> _T:
     """Return JSON values as a struct or dataclass."""
     try:
-        return msgspec.convert(data, kind, strict=strict, dec_hook=_decoded)
+        # What msgspec does not know are fractions.
+        return msgspec.convert(
+            data, kind, strict=strict, dec_hook=lambda _, value: parse_number(value, "a number")
+        )
     except msgspec.ValidationError as error:
         raise InputError(" ".join(str(error).split())) from None
 
@@ -289,12 +292,6 @@ def _rule(file: Region) -> Rule | None:
     if file == Region():
         raise InputError("a region needs a confidence or a tv_radius")
     return region_rule(**msgspec.structs.asdict(file))
-
-
-def _decoded(kind: type, value: Any) -> Any:
-    if kind is Fraction and isinstance(value, int | float | str):
-        return parse_number(value, "a number")
-    raise InputError(f"a number or a text that holds one is needed, but {value!r} was found")
 
 
 def _finite(data: Any) -> Any:

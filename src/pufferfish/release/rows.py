@@ -58,7 +58,7 @@ class Reader:
     ) -> None:  # fmt: skip
         self.post, self._spec, self._table = Postprocess(spec), spec, table
         self._name = "the array" if table is None else table.name
-        self._entropy = None if seed is None else seeded_entropy(seed)
+        self.entropy = None if seed is None else seeded_entropy(seed)
         coding = spec.coding or Coding("x", spec.support)
         self.public = coding.column
         if table is not None:
@@ -163,15 +163,11 @@ class Reader:
         """A digest of the atoms of all rows in their order."""
         return self._atoms_digest.hexdigest()
 
-    def draw(self, atoms: IntArray) -> tuple[IntArray, IntArray]:
-        """Return released values for atoms, and the sets that labels were drawn from."""
-        return self.post.draw(atoms, self._entropy)
-
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""
         report = ReleaseReport(
             self._name, output, self.public, self.keep, self.post.mechanism, **self.seen,
-            seeded=self._entropy is not None, unchanged=self._unchanged, set_column=self.set_column,
+            seeded=self.entropy is not None, unchanged=self._unchanged, set_column=self.set_column,
         )  # fmt: skip
         absent = self._spec.secret if self._table is not None and self.secret is None else None
         _warn(report, absent, self._spec.mechanism)

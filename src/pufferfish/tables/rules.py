@@ -172,7 +172,6 @@ def by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
 def _column(
     name: str, missing: Any, *, order: Any, levels: Any, step: Any, support: Any, as_level: Any
 ) -> Column:
-    """Return the checked declaration of one column."""
     missing = _texts(missing, "missing")
     as_level = as_level is not None and checked_flag(as_level, "missing_as_level")
     order, last = read_order(order), (MISSING_LEVEL,) if as_level else ()

@@ -110,7 +110,6 @@ class FileTable(Table):
         return _query(self._path, query, self._header)
 
     def _raw(self, columns: Sequence[str], found: Any) -> list[Any]:
-        """Return the raw cells of the columns that DuckDB read."""
         raw = []
         for cells, name in zip(found.columns, columns, strict=False):
             what = f"column {name!r} of {self.name}"
@@ -222,7 +221,6 @@ def _open_json(path: Path, packed: bool) -> FileTable:
 
 
 def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
-    """Return the rows of a small query about a file."""
     with _query(path, f"SELECT {what} FROM {scan}") as relation:
         return list(relation.fetchall())
 
