@@ -15,12 +15,8 @@ from pufferfish.errors import InputError, did_you_mean
 from pufferfish.numbers import checked_flag
 
 _BUFFER = 1 << 20
-#: Less the umask, the mode that any new file gets.
-ANY_NEW_FILE = 0o666
-#: Readable and writable by its owner only.
-PRIVATE = 0o600
-#: Readable by everybody.
-PUBLIC = 0o644
+#: Modes of any new file, less the umask; of one for its owner only; of one that all may read.
+ANY_NEW_FILE, PRIVATE, PUBLIC = 0o666, 0o600, 0o644
 #: A JSON file of more bytes is refused before it is read.
 MOST_BYTES = 1 << 28
 
@@ -130,7 +126,6 @@ class PendingFile:
             raise
 
     def _new(self, path: Path) -> BinaryIO:
-        """Open a file that did not exist before."""
         return open(path, "xb", _BUFFER, opener=lambda p, flags: os.open(p, flags, self.mode))
 
     def __exit__(self, *_: object) -> None:

@@ -2,7 +2,6 @@
 """Bins: neighbouring values taken together, where one by one they are lost in noise."""
 
 from bisect import bisect_right
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -34,10 +33,8 @@ def read_bins(support: Support, bins: Any) -> FloatArray:
         places = [at * int(bins) // cells for at in lattice.index.tolist()]
     else:
         given = list(bins) if np.iterable(bins) else [bins]
-        edges = [
-            Fraction(names.index(edge)) if edge in names else parse_number(edge, "an edge of bins")
-            for edge in given
-        ]
+        codes = (names.index(edge) if edge in names else edge for edge in given)
+        edges = [parse_number(code, "an edge of bins") for code in codes]
         if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
             raise InputError(f"bins are a number or two or more increasing edges, not {bins!r}")
         *lower, last = edges
