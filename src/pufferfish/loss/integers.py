@@ -22,19 +22,8 @@ def loses_nothing(problem: Problem) -> bool:
 
     Nothing else matters, for the kernel of Laplace noise is invertible.
     """
-    points = problem.points
-    return bool(points) and all(_alike(points[i], points[j]) for i, j in problem.pairs)
-
-
-def _alike(one: Point, other: Point) -> bool:
-    """Whether two points are the same."""
-    first, second = one.masses, other.masses
-    if first.dtype != object and second.dtype != object:
-        p, q = first / float(one.total), second / float(other.total)
-        if bool((np.abs(p - q) > 2.0**-50 * p).any()):
-            return False
-    first, second = _over_one(one, other)
-    return bool(np.all(first == second))
+    lowest = [own.masses // np.gcd.reduce(own.masses, axis=None) for own in problem.points]
+    return bool(lowest) and all(np.array_equal(lowest[i], lowest[j]) for i, j in problem.pairs)
 
 
 def _over_one(one: Point, other: Point) -> tuple[CountArray, CountArray]:
