@@ -152,11 +152,11 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
-    (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
+    texts, names = epsilons(epsilon), mechanisms(given["mechanism"])
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
-        check_one(texts, hint, names)
+        check_one(texts, names)
         files = (given[name] for name in ("ledger", "cost", "best_for"))
         checked_target(save, force, [table, *priors, *files])
         if given["hold_out"] is not None and table is not None:
@@ -186,8 +186,6 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         kept += "; it may be published, and another run costs epsilon again" if plan.noisy else ""
         kept += f"; release {given['hold_out'][1]}, never the held-out rows" if held else ""
         messages.note(f"the plan is saved as {save}{kept}")
-    if hint:
-        messages.note(hint)
     for line in sentences.left_out_lines({**left_out, **failed}):
         messages.note(line)
     named = " and ".join(priors) or str(table)

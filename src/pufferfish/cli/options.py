@@ -109,21 +109,12 @@ def scenario_of(table: Any, options: Mapping[str, Any]) -> Scenario:
     return Scenario(priors, pairs=pairs or found[0][1] or "all")
 
 
-def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
-    """Read the texts after ``--epsilon``: numbers with commas between them, and a hint on 1,5."""
-    hint = "; ".join(
-        f"--epsilon {text} is the list {text.replace(',', ' and ')}; for the number with a "
-        f"decimal point write {text.replace(',', '.')}"
-        for text in given
-        if re.fullmatch(r"\d+,\d+", text)
-    )
-    try:
-        found = {parse_epsilon(part): part for part in _parts(given)}
-    except InputError as error:
-        raise InputError(f"{error}; {hint}" if hint else str(error)) from None
+def epsilons(given: Iterable[str]) -> tuple[str, ...]:
+    """Read the texts after ``--epsilon``: numbers with commas between them."""
+    found = {parse_epsilon(part): part for part in _parts(given)}
     if not found:
         raise InputError("--epsilon is missing: give one or several, as in --epsilon 0.1,0.5,1")
-    return tuple(found.values()), hint
+    return tuple(found.values())
 
 
 def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
@@ -132,11 +123,11 @@ def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
+def check_one(epsilons: Sequence[str], names: Sequence[str]) -> None:
     """Check that there is exactly one epsilon and one mechanism, as a plan has."""
     if len(epsilons) > 1 or len(names) > 1 or "all" in names:
-        given = f"{listed((*epsilons, *names))} were given{f'; {hint}' if hint else ''}"
-        raise InputError(f"--save takes exactly one epsilon and one mechanism, but {given}")
+        given = listed((*epsilons, *names))
+        raise InputError(f"--save takes exactly one epsilon and one mechanism, not {given}")
 
 
 def check_publishable(options: Mapping[str, Any]) -> None:

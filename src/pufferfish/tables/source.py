@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
-from pufferfish.files import home_expanded, named_path, no_file
+from pufferfish.files import home_expanded, named_path
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import (
@@ -157,7 +157,7 @@ def _check_file(path: Path) -> None:
             raise InputError(f"{path} is no regular file; - reads CSV from standard input")
         path.open("rb").close()
     except FileNotFoundError:
-        raise InputError(no_file(path)) from None
+        raise InputError(f"there is no file {path}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
