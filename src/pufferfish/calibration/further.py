@@ -19,7 +19,7 @@ import numpy as np
 from pufferfish.calibration.channel_repair import whole_numbers
 from pufferfish.calibration.exact import least_factor
 from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.registry import ChannelMethod, Method, NoiseMethod
+from pufferfish.calibration.registry import Method
 from pufferfish.calibration.root import noise_up, raised
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted
 from pufferfish.loss.composition import Composition, unknown_rows, worst_sum
@@ -74,7 +74,7 @@ def further_release(
     before: Composition, at: int, epsilon: Fraction, method: Method, options: Mapping[str, Any]
 ) -> Proposal:
     """Return a mechanism for the column at a position that fits beside previous releases."""
-    if isinstance(method, NoiseMethod) and method.least:
+    if method.least:
         return least_noises(before, [(at, Fraction(1))], epsilon)[0]
     left = _left(before, epsilon)
     alone = before.scenario.of_column(before.scenario.product.columns[at])
@@ -88,15 +88,14 @@ def further_release(
         made = replace(proposal, bound=bound, distortion=known)
         return made if bound.at_most(epsilon) else None
 
-    channel = isinstance(method, ChannelMethod)
-    if channel and left and len(before) and most_rows(before) == 1:
+    if method.channel and left and len(before) and most_rows(before) == 1:
         known = epsilon - (worst_sum(before.others).upper or 0)
         with suppress(PufferfishError, GridTooLarge):  # there may be too many of them
             best = fitting(known * (1 - _ROUNDED), beside=_posteriors(before, at))
             if best is not None:
                 return best
     found = per_release_epsilon(epsilon, fitting, _TRIES if left else 1)
-    small = channel and alone.support.size <= _MOST_LOCAL
+    small = method.channel and alone.support.size <= _MOST_LOCAL
     if small and left and (found is None or found[1] < epsilon):
         # A channel that is private for any prior loses k times its epsilon for k rows of a person.
         own = left / most_rows(before) * (1 - Fraction(1, 2**40))
