@@ -298,7 +298,7 @@ def test_mistyped_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name, parts",
     [
-        ("tabel.csv", ["there is no file", "did you mean 'table.csv'?"]),
+        ("tabel.csv", ["there is no file"]),
         ("none/table.csv", ["there is no file"]),
         ("", ["is a folder"]),
         ("a\0.csv", ["the name of a file"]),
@@ -479,7 +479,6 @@ for path in sys.argv[2:]:
     encoder = Encoder(found.codings[0], table)
     for batch in table.batches(["x"]):
         encoder.encode(batch.column(0))
-    encoder.why("9")
     print(found.counts.sum(), *(name in sys.modules for name in sys.argv[1].split(",")))
 """
 

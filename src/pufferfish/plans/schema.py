@@ -185,8 +185,7 @@ def values(plan: Any) -> dict[str, Any]:
         "labels": plan.labels and channel_file(plan.labels),
         "regions": () if plan.noisy else tuple(map(_rule_file, plan.regions)),
         "support": support_file(plan.support),
-        "coding": coding
-        and Cleaning(**{name: getattr(coding, name) for name in Cleaning.__struct_fields__}),
+        "coding": coding and Cleaning(*[getattr(coding, n) for n in Cleaning.__struct_fields__]),
     }
     written: dict[str, Any] = to_json_values(PlanFile(**own))
     if parse_epsilon(float(epsilon)) == epsilon:  # then a JSON number

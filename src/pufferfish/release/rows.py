@@ -44,7 +44,8 @@ class Reader:
 
     ``public`` is the released column, ``secret`` and ``unit`` those that are counted, where they
     are there; ``keep`` are written as they are, ``written`` are these, the public one, and right
-    behind it that of the sets. ``seen`` are the rows by what became of them, as in a ReleaseReport.
+    behind it that of the sets. ``seen`` are the rows by what became of them, as in a ReleaseReport;
+    ``digest`` is one of the atoms of all rows in their order, when they are read.
     """
 
     secret: str | None = None
@@ -148,6 +149,7 @@ class Reader:
             yield batch, *self._encode(batch)
             if progress is not None:
                 progress(self.seen["rows_read"], total)
+        self.digest = self._atoms_digest.hexdigest()
         self._check_people()
         self._unchanged = self.post.reads_back(self._released)
         if self._unchanged and not self._spec.allow_unchanged:
@@ -157,11 +159,6 @@ class Reader:
                 f"{_unchanged_words(mechanism)}; if that is wanted say so with --allow-unchanged "
                 f"(allow_unchanged=True){more}"
             )
-
-    @property
-    def digest(self) -> str:
-        """A digest of the atoms of all rows in their order."""
-        return self._atoms_digest.hexdigest()
 
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""
@@ -207,16 +204,18 @@ class Reader:
         if not refused.any():
             return
         first = int(refused.argmax())
-        row, hint = self.seen["rows_read"] + first + 1, ""
+        row, why = self.seen["rows_read"] + first + 1, "is no finite number"
         if state[first] == MISSING:
-            hint = ", and an array keeps its length; leave it out, or release a dataframe"
-        elif state[first] == OUTSIDE and not levels:
-            hint = (
-                f", which goes from {support.name(0)} to {support.name(support.size - 1)}; clamp "
-                "to the nearest value with --out-of-support clamp (out_of_support='clamp')"
+            why = "is missing, and an array keeps its length; leave it out, or release a dataframe"
+        elif levels:
+            why = "is none of the levels"
+        elif state[first] == OUTSIDE:
+            why = (
+                f"is outside the support, which goes from {support.name(0)} to "
+                f"{support.name(support.size - 1)}; clamp to the nearest value with "
+                "--out-of-support clamp (out_of_support='clamp')"
             )
-        why = self._encoder.why(int(state[first]))
-        raise InputError(f"data row {row} of {self._name}, column {self.public!r}, {why}{hint}")
+        raise InputError(f"data row {row} of {self._name}, column {self.public!r}, {why}")
 
     def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:
         whose = numbered(cells, self._units, no_person(self._spec.unit_missing))
