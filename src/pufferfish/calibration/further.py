@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -115,15 +114,24 @@ def further_release(
 
 def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list[Proposal]:
     """Return noises of the least scales in given ratios that fit beside previous releases."""
-    left, judge = _left(before, epsilon), partial(_judged, before, wanted, epsilon)
+    left, axes = _left(before, epsilon), before.scenario.product.axes
+    steps = [lattice_of(axes[at]).step for at, _ in wanted]
+
+    def judge(factor: float) -> tuple[list[Proposal], bool, float]:
+        everything, noises = before, []
+        for (at, ratio), step in zip(wanted, steps, strict=True):
+            noises.append(noise_up(Fraction(factor) * ratio, step, epsilon))
+            everything = everything.with_release(at, noises[-1])
+        bound = everything.bound()
+        return [Proposal(noise, bound) for noise in noises], bound.at_most(epsilon), bound.value
+
     unchanged, fits, _ = judge(0.0)
     if fits:
         return unchanged
     if not left:
         raise _nothing_fits(before, epsilon)
     rates: dict[int, Fraction] = {}
-    for at, ratio in wanted:
-        step = lattice_of(before.scenario.product.axes[at]).step
+    for (at, ratio), step in zip(wanted, steps, strict=True):
         rates[at] = rates.get(at, Fraction(0)) + step / ratio
     known = epsilon - (worst_sum(before.others, most_rows(before)).upper or 0)
     unknown = unknown_rows(before.scenario, before.rows)
@@ -134,23 +142,6 @@ def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list
 def most_rows(before: Composition) -> int:
     """Return the most rows that one person may have."""
     return max(before.scenario.row_numbers + before.rows, default=1)
-
-
-def _judged(
-    before: Composition, wanted: Wanted, epsilon: Fraction, factor: float
-) -> tuple[list[Proposal], bool, float]:
-    """Return the scaled noises with the bound of all releases.
-
-    Also whether that is within epsilon, and its value.
-    """
-    everything, noises = before, []
-    for at, ratio in wanted:
-        step = lattice_of(before.scenario.product.axes[at]).step
-        noises.append(noise_up(Fraction(factor) * ratio, step, epsilon))
-        everything = everything.with_release(at, noises[-1])
-    bound = everything.bound()
-    proposals = [Proposal(noise, bound) for noise in noises]
-    return proposals, bound.at_most(epsilon), bound.value
 
 
 def _posteriors(before: Composition, at: int) -> tuple[tuple[Point, ...], ...]:
