@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 from pufferfish.errors import InputError
 from pufferfish.numbers import checked_flag
 
-_BUFFER = 1 << 20
 #: Modes of any new file, less the umask; of one for its owner only; of one that all may read.
 ANY_NEW_FILE, PRIVATE, PUBLIC = 0o666, 0o600, 0o644
 #: A JSON file of more bytes is refused before it is read.
@@ -126,7 +125,7 @@ class PendingFile:
             raise
 
     def _new(self, path: Path) -> BinaryIO:
-        return open(path, "xb", _BUFFER, opener=lambda p, flags: os.open(p, flags, self.mode))
+        return open(path, "xb", 1 << 20, opener=lambda p, flags: os.open(p, flags, self.mode))
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # a full disk fails again when the rest is flushed

@@ -210,9 +210,6 @@ def verified_lines(
     return [*lines, assumption_words(plan)]
 
 
-# ---- calibrate -----------------------------------------------------------------------------------
-
-
 def result_lines(result: Result) -> list[str]:
     """Return all that is known of a result, by the names that programs get."""
     known = ", ".join(f"{n} {v}" for n, v in result.to_dict().items() if v is not None)

@@ -18,9 +18,6 @@ from pufferfish.numbers import Number, parse_epsilon, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 
-#: How often a release is calibrated for an epsilon of its own.
-_TRIES = 24
-
 
 def calibrate_beside(
     ledger: Ledger, table: Any, scenario: Scenario, epsilon: Number,
@@ -50,7 +47,7 @@ def calibrate_beside(
         return joint
     # A walk from noisy counts, which are charged, is made once: for what other counts leave.
     mine = scenario.noisy.epsilon1 if scenario.noisy else state.before
-    best = per_release_epsilon(limit - max(Fraction(0), state.before - mine), attempt, _TRIES)
+    best = per_release_epsilon(limit - max(Fraction(0), state.before - mine), attempt, tries=24)
     if best is None:
         why = subject.price(state).why
         budget = "the budget " if limit == state.dataset.budget else ""

@@ -223,8 +223,6 @@ def _texts(given: Any, what: str) -> tuple[str, ...]:
     return tuple(filter(None, (canonical(_utf8(text_of(item), what)) for item in items)))
 
 
-# ---- what was found ------------------------------------------------------------------------------
-
 #: Why rows are set aside: no value in a public column, no secret, or an excluded secret.
 Reason = Literal["no public value", "no secret", "secret excluded"]
 

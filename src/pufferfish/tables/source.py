@@ -150,16 +150,13 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
 
 
 def _check_file(path: Path) -> None:
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder, not a table; name one file in it")
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path} is no regular file; - reads CSV from standard input")
-        path.open("rb").close()
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    if not os.path.exists(path):
+        raise InputError(f"there is no file {path}")
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise InputError(f"{path} is {kind}; name one file, - reads CSV from standard input")
+    with opened(path, str(path)):
+        pass
 
 
 def _standard_input() -> Path:

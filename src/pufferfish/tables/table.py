@@ -75,9 +75,6 @@ def _trimmed(name: Any) -> str:
     return unicodedata.normalize("NFC", str(name).strip())
 
 
-# ---- raw cells -----------------------------------------------------------------------------------
-
-
 def check_type(kind: pa.DataType, what: str) -> None:
     """Refuse a column whose cells are no numbers, texts, truth values, dates or times."""
     kind = kind.value_type if pt.is_dictionary(kind) else kind
