@@ -132,7 +132,8 @@ def calibrate(
     if len(before):
         if before.scenario.has_region:
             raise InputError(_NO_REGION)
-        found = further_release(before, before.position(column), budget, method, options)
+        at = before.scenario.product.position(column)
+        found = further_release(before, at, budget, method, options)
         return _plan(own, method.name, budget, found, composition=found.bound)
     if not method.channel:
         return _noise_plan(own, budget, method)
@@ -187,7 +188,7 @@ def calibrate_together(
     if before.scenario.has_region:
         raise InputError(_NO_REGION)
     named = _wanted(columns, before)
-    wanted = [(before.position(name), ratio) for name, ratio in named]
+    wanted = [(before.scenario.product.position(name), ratio) for name, ratio in named]
     return tuple(
         _plan(before.scenario.of_column(name), "exact", budget, found, composition=found.bound)
         for (name, _), found in zip(named, least_noises(before, wanted, budget), strict=True)

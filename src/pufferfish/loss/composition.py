@@ -73,10 +73,6 @@ class Composition:
         own = (*self.releases.get(at, ()), mechanism)
         return replace(self, releases={**self.releases, at: own})
 
-    def position(self, column: str | None) -> int:
-        """Return the position of a column of the scenario; None: the only one."""
-        return self.scenario.product.position(column)
-
     def bound(self, limit: int = LARGEST_GRID) -> LossBound:
         """Return the least bound that is found of the loss of everything together.
 
