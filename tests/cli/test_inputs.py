@@ -164,10 +164,12 @@ def test_epsilons(tmp_path: Path, epsilon: str):
     assert all(result["certified"] for result in outcome.data["results"])
 
 
-def test_a_comma_separates(tmp_path: Path):
+def test_a_comma_separates_and_says_so(tmp_path: Path):
     more = ("calibrate", "--prior", prior_file(tmp_path, A_AND_B), "--format", "json", "--epsilon")
     outcome = run(*more, "1,5")
     assert [result["epsilon"] for result in outcome.data["results"]] == [1, 5]
+    assert "pufferfish: note: --epsilon 1,5 is the list 1 and 5" in outcome.err
+    assert "note" not in run(*more, "0.1,0.2").err
     check_refused(run(*more, "0,5"), "epsilon must be above 0")
 
 

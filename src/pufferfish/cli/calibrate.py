@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -153,6 +154,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
     texts, names = epsilons(epsilon), mechanisms(given["mechanism"])
+    for text in filter(re.compile(r"\d+,\d+").fullmatch, epsilon):  # a decimal comma, perhaps
+        messages.note(f"--epsilon {text} is the list {text.replace(',', ' and ')}")
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     if save is not None:
