@@ -6,8 +6,6 @@ others with worst cases w_l, which hold whatever else is known of a value,
 
     sum_x P_i(x) k_R(y|x) prod_l k_l(y_l|x)  <=  e^(sum w_l) e^loss(R)  times the same for P_j.
 
-*Proof.* Over the x of the pair prod_l k_l lies between some c and c e^(sum w_l): the left side is
-at most c e^(sum w_l) sum_x P_i(x) k_R(y|x), and c sum_x P_j(x) k_R(y|x) is at most the right one.
 With k rows of one person every release is k of them, and its worst case counts k times.
 """
 

@@ -61,11 +61,9 @@ def infinite(problem: Problem) -> Where | None:
 def farthest(problem: Problem) -> Fraction | None:
     """Return a rational bound of the loss where all axes are noise alone, None for others.
 
-    On a single axis it is W/theta_eff, W the Wasserstein-infinity distance. Matched by equal
-    quantiles no mass travels further: e^-|y-x|/theta <= e^(W/theta) e^-|y-x'|/theta for all coupled
-    x, x' and every y; summed over the coupling, the loss is at most W/theta. It is exact where
-    balls never decide equality (theory, section 8). For regions, on several axes, or where there
-    are very many pairs it is the sum of diameter/theta_eff.
+    On a single axis it is W/theta_eff, W the Wasserstein-infinity distance (theory, section 3),
+    exact where balls never decide equality (section 8). For regions, on several axes, or where
+    there are very many pairs it is the sum of diameter/theta_eff.
     """
     if not problem.pure_noise:
         return None
