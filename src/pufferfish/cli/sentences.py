@@ -231,11 +231,8 @@ def left_out_lines(reasons: Mapping[str, object]) -> list[str]:
 
 def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
     """Return the verdict on results of ``calibrate``, in plain words."""
-    lines = [
-        _proved(results, scenario),
-        *_if_a_sample(results, scenario, command),
-        *survival_lines(results),
-    ]
+    lines = [_proved(results, scenario), *_if_a_sample(results, scenario, command)]
+    lines += survival_lines(results)
     if len(results) == 1 and results[0].left and not results[0].plan.unchanged:
         averages = results[0].left == "averages"
         word = "Averages survive, single values do not" if averages else "The column survives"

@@ -77,8 +77,7 @@ class FiniteChannel:
                 "the column released by this plan, with these options?"
             )
         rows = np.array(list(released.values()), dtype=np.float64)
-        counts: FloatArray = np.bincount(places, rows, self.matrix.shape[1]).astype(np.float64)
-        return counts
+        return np.bincount(places, rows, self.matrix.shape[1]).astype(np.float64)
 
 
 def _cuts(points: Sequence[int]) -> list[int]:
