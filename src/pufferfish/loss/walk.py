@@ -22,7 +22,7 @@ from pufferfish.loss.betting import Wealth, rescaled
 from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.rounding import UNIT
 from pufferfish.numbers import FloatArray, IntArray, float_up, precision
-from pufferfish.priors.ambiguity import Confidence, Counted, NoisyCounts, Rule
+from pufferfish.priors.ambiguity import Confidence, Counted, NoisyCounts
 from pufferfish.priors.betting import ball, is_bound
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -53,34 +53,28 @@ class Claim:
 
 def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     """Return what a walk has to show, for each adversary; nothing where boxes take its place."""
-    if not all(map(_walks, scenario.rules)) or scenario.support.size > MOST_ATOMS:
+    if scenario.support.size > MOST_ATOMS:
         return []
-    step = scenario.lattice.step if scenario.support.ordered else Fraction(0)
+    beliefs = [_beliefs(prior, scenario.protected) for prior in scenario.priors]
+    step = scenario.lattice.step if scenario.support.ordered and all(beliefs) else Fraction(0)
     if not step or next(scales(scenario.lattice, epsilon)) > _LARGEST_SCALE * step:
         return []
     place = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
-    return [
-        Claim(tuple(_beliefs(prior, scenario.protected)), pairs, scenario.lattice, epsilon)
-        for prior in scenario.priors
-    ]
+    return [Claim(own, pairs, scenario.lattice, epsilon) for own in beliefs]
 
 
-def _walks(rule: Rule | None) -> bool:
-    return isinstance(rule, NoisyCounts) or (isinstance(rule, Confidence) and not rule.box)
-
-
-def _beliefs(prior: Prior, secrets: Sequence[str]) -> Iterator[Counted]:
-    """Yield the counts of each secret, whose bounds fail with a chance alpha / 2."""
-    at = [prior.row(secret) for secret in secrets]
-    # Whose rows they are is given: the bets may depend on their number.
-    rows = sum(prior.totals[row] for row in at)
-    for secret, row in zip(secrets, at, strict=True):
-        match prior.rule:
-            case NoisyCounts() as noisy:
-                yield noisy.belief(secret)
-            case Confidence(level):
-                yield Counted(tuple(prior.counts[row].tolist()), rows, (1 - level) / 2)
+def _beliefs(prior: Prior, secrets: Sequence[str]) -> tuple[Counted, ...]:
+    """Return the counts of each secret, whose bounds fail with a chance alpha / 2, if they walk."""
+    match prior.rule:
+        case NoisyCounts() as noisy:
+            return tuple(map(noisy.belief, secrets))
+        case Confidence(level, box=False):
+            at = [prior.row(secret) for secret in secrets]
+            # Whose rows they are is given: the bets may depend on their number.
+            rows, alpha = sum(prior.totals[row] for row in at), (1 - level) / 2
+            return tuple(Counted(tuple(prior.counts[k].tolist()), rows, alpha) for k in at)
+    return ()
 
 
 def walked(claims: Sequence[Claim], scale: float | None = None) -> tuple[float, Certificate]:
