@@ -46,10 +46,8 @@ def _fault(target: Path, inputs: Iterable[str | Path]) -> str:
         for known in (given, home_expanded(given)):
             if known.exists() and target.exists() and target.samefile(known):
                 return f"it is the input itself ({given}); give another name"
-    if target.is_dir():
-        return "it is a folder"
     if target.exists() and not target.is_file():
-        return "it is not a plain file"
+        return "it is a folder" if target.is_dir() else "it is not a plain file"
     return "" if target.parent.is_dir() else f"the folder {target.parent} does not exist"
 
 

@@ -252,13 +252,12 @@ def _from_json(cells: Any, what: str) -> pa.Array:
     """Turn pieces of JSON into text; lists and objects are refused."""
     values, places = distinct(cells)
     texts: list[str | None] = []
+    # With all digits: integers stay text.
+    exact: dict[str, Any] = {"parse_float": Decimal, "parse_constant": str, "parse_int": str}
     for piece in values.to_pylist():
         value: Any = piece
         with suppress(ValueError):  # DuckDB also knows nan and inf
-            # With all digits: integers stay text.
-            value = json.loads(
-                piece or "null", parse_float=Decimal, parse_constant=str, parse_int=str
-            )
+            value = json.loads(piece or "null", **exact)
         if isinstance(value, list | dict):
             raise InputError(f"{what} holds lists or objects, not numbers or text")
         texts.append(value if isinstance(value, str) else text_of(value) or None)
