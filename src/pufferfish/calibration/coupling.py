@@ -75,15 +75,11 @@ def comonotone(view: PairView) -> Coupling:
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     rests = np.concatenate([np.zeros(len(ends_second), dtype=rest.dtype), rest])[order]
-    cut = np.ones(len(keys), dtype=bool)
-    cut[:-1] = (keys[1:] != keys[:-1]) | (rests[1:] != rests[:-1])
-    closed_first = np.cumsum(order >= len(ends_second))
-    closed_second = np.arange(1, len(keys) + 1) - closed_first
+    last = np.flatnonzero(np.append((np.diff(keys) != 0) | (np.diff(rests) != 0), True))
     # A cell belongs to the atoms that were open before its cut.
-    last = np.flatnonzero(cut)
-    before = np.concatenate([[-1], last[:-1]])
-    first = at_first[np.where(before < 0, 0, closed_first[before])]
-    second = at_second[np.where(before < 0, 0, closed_second[before])]
+    before = np.append(0, last[:-1] + 1)
+    closed = np.append(0, np.cumsum(order >= len(ends_second)))[before]
+    first, second = at_first[closed], at_second[before - closed]
     distance = np.abs(view.index[first] - view.index[second])
     return Coupling(view, first, second, distance, keys[last], rests[last])
 
