@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, did_you_mean
 from pufferfish.numbers import checked_flag
 
 #: Modes of any new file, less the umask; of one for its owner only; of one that all may read.
@@ -185,10 +185,16 @@ def read_strict(path: str | Path, what: str, *, exact: bool = False) -> Any:
             raise ValueError(f"it is not a plain file of at most {MOST_BYTES:,} bytes")
         return parse_strict(path.read_text(encoding="utf-8-sig"), **numbers)
     except FileNotFoundError:
-        raise InputError(f"{what}: there is no file {path}") from None
+        raise InputError(f"{what}: {no_file(path)}") from None
     except (OSError, ValueError, RecursionError) as error:
         fault = getattr(error, "strerror", None) or error
         raise InputError(f"{what} {str(path)!r} cannot be read as JSON: {fault}") from None
+
+
+def no_file(path: Path) -> str:
+    """Return that there is no such file, and the nearest name of one beside it."""
+    beside = (p.name for p in path.parent.glob("*") if p.is_file())
+    return f"there is no file {path}{did_you_mean(path.name, beside)}"
 
 
 def parse_strict(text: str, **options: Any) -> Any:

@@ -298,7 +298,7 @@ def test_mistyped_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name, parts",
     [
-        ("tabel.csv", ["there is no file"]),
+        ("tabel.csv", ["there is no file", "did you mean 'table.csv'?"]),
         ("none/table.csv", ["there is no file"]),
         ("", ["is a folder"]),
         ("a\0.csv", ["the name of a file"]),

@@ -37,8 +37,8 @@ _NO_REGION = (
 )
 
 _NO_TABLE = (
-    "the range over epsilon is no larger, and a scale that needs no table and no confidence "
-    "(mechanism l1): the better plan for a table as small as this one"
+    "noise of scale range/epsilon (mechanism l1) is no larger, and needs no table and no "
+    "confidence: the better plan for a table as small as this one"
 )
 
 #: Releases that are calibrated together at most.

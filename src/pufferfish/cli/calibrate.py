@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -101,7 +102,8 @@ _MECHANISM = """
 _OUTPUT = f"""
 --explain  Print all that is known of each result, and how its loss was proved.
 --format table|json|csv  Form of what is printed on standard output.
---save FILE  Save the plan, for release; readable by you alone. Takes one epsilon and one mechanism.
+--save FILE  Save the plan, for release; readable by you alone, or by all if it may be published.
+    Takes one epsilon and one mechanism.
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
     charged in this ledger, and is by default the budget. Charges noisy counts when they are drawn.
 {FORCE}"""
@@ -163,19 +165,30 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         files = (given[name] for name in ("ledger", "cost", "best_for"))
         checked_target(save, force, [table, *priors, *files])
         if given["hold_out"] is not None and table is not None:
+            if os.path.realpath(save) == os.path.realpath(given["hold_out"][1]):
+                raise InputError(f"--save and --hold-out both name {save}; give two names")
             held = HeldOut(table, given["hold_out"], force, given["delimiter"])
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
     draw = partial(scenario_of, held or source, given)
+    if given["publishable"] is not None:
+        _rehearse(scenario_of(None, given), texts[0], names, given)
     if budget is not None and given["publishable"] is not None:
         books, spent = Ledger.open(given["ledger"]), given["publishable"]
-        scenario = draw_counts(books, source, given["secret"], spent, texts[0], draw)
+        scenario, left = draw_counts(books, source, given["secret"], spent, texts[0], draw)
+        method, texts = calibrate_alone, (show(left),)
     else:
         scenario = draw()
     found, left_out = resolve(names, scenario, given)
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
-    results, failed = compare(scenario, texts, wanted, "all" in names, method)
+    try:
+        results, failed = compare(scenario, texts, wanted, "all" in names, method)
+    except PufferfishError as error:
+        if scenario.noisy is not None:
+            spent = show(scenario.noisy.epsilon1)
+            error.add_note(f"this depends on the noisy counts, whose epsilon {spent} is spent")
+        raise
     results = [replace(r, rows=len(held.left)) for r in results] if held else results
     forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     if save is not None:
@@ -213,6 +226,16 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         facts |= {"best_for_both": instead and instead.to_dict(), "text": verdict}
         told = _scenario_to_dict(scenario, named)
         print_json({"scenario": told, "results": rows, "verdict": facts})
+
+
+def _rehearse(blank: Scenario, epsilon: str, names: Sequence[str], given: dict[str, Any]) -> None:
+    """Refuse, before noise is drawn and paid for, what would be refused whatever the counts are."""
+    found, _ = resolve(names, blank, given)
+    asked = channel_arguments(given, found)
+    blank.sets()
+    # Nothing is hidden in equal distributions: that is quick, and nothing but the options can fail.
+    for arguments in with_arguments(found, asked, False, blank.support.ordered).values():
+        calibrate_alone(blank.with_rules([None]), epsilon, **arguments)
 
 
 def _beside(
@@ -322,6 +345,10 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
         "region": sentences.region_words(scenario.rules) or None,
         "coding": {support.name(k): k for k in range(support.size)} if codes else None,
         "notes": sentences.scenario_notes(scenario), "rows": rows,
+        "noisy_counts": scenario.noisy and {
+            "epsilon": scenario.noisy.epsilon1, "rows": scenario.noisy.rows,
+            "held_out": scenario.noisy.held_out,
+        },
     }  # fmt: skip
     more = ("set_aside", "missing", "people", "warnings")
     return data | {name: report and getattr(report, name) for name in more}

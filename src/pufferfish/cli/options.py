@@ -75,7 +75,7 @@ def scenario_of(table: Any, options: Mapping[str, Any]) -> Scenario:
     pairs, files, order = options["pair"], options["prior"], options["order"]
     if order not in (None, *NAMED_ORDERS):
         order = _levels(order, "--order")
-    if bool(files) == (table is not None):
+    if bool(files) == (table is not None) and not (table is None and options["publishable"]):
         raise InputError(
             "give a TABLE with --secret COL and --public COL, or a prior with --prior FILE, not "
             "both"
@@ -140,7 +140,7 @@ def check_publishable(options: Mapping[str, Any]) -> None:
     if wrong:
         raise InputError(f"{listed(map(_option, wrong))}: not with --publishable")
     if options["save"] is None:
-        raise InputError("--publishable needs --save FILE: the noisy counts stand there alone")
+        raise InputError("--publishable needs --save FILE, where the noisy counts are kept")
 
 
 def resolve(
@@ -200,8 +200,11 @@ def _numbers(ends: tuple[str, str], step: str) -> list[Fraction | int]:
     found = (parse_number(text, "--range and --step") for text in (*ends, step))
     # Of integers, which take less time, there may be many.
     first, last, each = (n if n.denominator > 1 else n.numerator for n in found)
-    if not first < last or each <= 0 or (last - first) / each > MOST_CELLS:
-        raise InputError(f"--range takes LO HI, such as 0 20, but {' '.join(ends)} was given")
+    if not first < last or each <= 0 or (last - first) / each > MOST_CELLS or (last - first) % each:
+        raise InputError(
+            f"--range takes LO HI, such as 0 20, some steps of {step} apart and at most "
+            f"{MOST_CELLS:,}, but {' '.join(ends)} was given"
+        )
     return [first + k * each for k in range((last - first) // each + 1)]
 
 

@@ -165,8 +165,9 @@ def facts_of(data: Any) -> dict[str, Any]:
     if file.noisy is not None:
         checked_noise(file.noisy, file.pairs, support)
         file.noisy.left(facts["epsilon_exact"])
-        if file.regions or file.unit is not None:
-            raise InputError("noisy counts go with neither regions nor a unit")
+        more = {*data["noisy"]} - {*NoisyCounts.__match_args__}
+        if more or file.regions or file.unit is not None or file.rows_per_person:
+            raise InputError(f"noisy counts go without {', '.join(more) or 'regions or a unit'}")
         facts |= {"regions": (file.noisy,), "digest": "", "from_rows": False}
     for derived in ("notice", "format", "scale", "channel", "loss", "noisy"):
         del facts[derived]

@@ -134,8 +134,7 @@ def release_any(
         raise InputError("sets=True is for channels that publish sets of values beside labels")
     released, _ = _in_memory(reader, batches)
     if isinstance(frame, nw.Series):
-        names = frame.name, frame.name and set_column(frame.name)
-        both = zip(names, released, strict=False)
+        both = zip((frame.name, frame.name and set_column(frame.name)), released, strict=False)
         released = [_series(name, values, frame).to_native() for name, values in both]
     return tuple(released) if sets else released[0]
 

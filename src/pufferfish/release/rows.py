@@ -153,8 +153,7 @@ class Reader:
         self._check_people()
         self._unchanged = self.post.reads_back(self._released)
         if self._unchanged and not self._spec.allow_unchanged:
-            channel = isinstance(mechanism, Channel)
-            more = "" if channel else ", or give --min-scale T (min_scale=T)"
+            more = "" if isinstance(mechanism, Channel) else ", or give --min-scale T (min_scale=T)"
             raise InputError(
                 f"{_unchanged_words(mechanism)}; if that is wanted say so with --allow-unchanged "
                 f"(allow_unchanged=True){more}"
@@ -195,12 +194,8 @@ class Reader:
         """Refuse the first cell that is no number, or no atom and not to be clamped."""
         support, clamps = self._spec.support, self._spec.out_of_support == "clamp"
         levels = isinstance(support, Levels)
-        taken = [OK]
-        if self._table is not None:
-            taken.append(MISSING)
-        if clamps and not levels:
-            taken.append(OUTSIDE)
-        refused = ~np.isin(state, taken)
+        taken = {OK: True, MISSING: self._table is not None, OUTSIDE: clamps and not levels}
+        refused = ~np.isin(state, [kind for kind, fine in taken.items() if fine])
         if not refused.any():
             return
         first = int(refused.argmax())

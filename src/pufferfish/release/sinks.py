@@ -182,5 +182,4 @@ def sink_for(output: str | Path) -> Callable[..., TextSink | ParquetSink]:
     for ending, sink in SINKS.items():
         if name.endswith(ending) and name != ending:
             return sink
-    endings = ", ".join(SINKS)
-    raise InputError(f"cannot write {output}: the name must end in one of {endings}")
+    raise InputError(f"cannot write {output}: the name must end in one of {', '.join(SINKS)}")

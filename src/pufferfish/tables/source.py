@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
-from pufferfish.files import home_expanded, named_path
+from pufferfish.files import home_expanded, named_path, no_file
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.table import (
@@ -151,7 +151,7 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
 
 def _check_file(path: Path) -> None:
     if not os.path.exists(path):
-        raise InputError(f"there is no file {path}")
+        raise InputError(no_file(path))
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "no regular file"
         raise InputError(f"{path} is {kind}; name one file, - reads CSV from standard input")
