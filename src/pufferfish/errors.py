@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 #: The folder of the package; its frames are nobody's own code.
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-#: Names longer than this are cut in messages.
-_LONGEST_NAME = 60
 
 
 class PufferfishError(Exception):
@@ -63,10 +61,10 @@ def warn_user(message: str, category: type[PufferfishWarning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def did_you_mean(given: object, allowed: Iterable[str], cutoff: float = 0.6) -> str:
+def did_you_mean(given: object, allowed: Iterable[str]) -> str:
     """Return ``' (did you mean ...?)'`` for the nearest allowed name, or an empty string."""
     folded = {name.casefold(): name for name in allowed}
-    close = difflib.get_close_matches(str(given).casefold(), list(folded), n=1, cutoff=cutoff)
+    close = difflib.get_close_matches(str(given).casefold(), list(folded), n=1)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
 
 
@@ -80,7 +78,7 @@ def quoted(name: str) -> str:
     return text if plain else repr(text)
 
 
-def short_name(name: str, longest: int = _LONGEST_NAME) -> str:
+def short_name(name: str, longest: int = 60) -> str:
     """Return a name, or its beginning where it is longer."""
     return name if len(name) <= longest else f"{name[: longest - 3]}..."
 

@@ -14,13 +14,8 @@ from typing import Any, BinaryIO
 from pufferfish.errors import InputError, did_you_mean
 from pufferfish.numbers import checked_flag
 
-_BUFFER = 1 << 20
-#: Less the umask, the mode that any new file gets.
-ANY_NEW_FILE = 0o666
-#: Readable and writable by its owner only.
-PRIVATE = 0o600
-#: Readable by everybody.
-PUBLIC = 0o644
+#: Modes of any new file, less the umask; of one for its owner only; of one that all may read.
+ANY_NEW_FILE, PRIVATE, PUBLIC = 0o666, 0o600, 0o644
 #: A JSON file of more bytes is refused before it is read.
 MOST_BYTES = 1 << 28
 
@@ -51,10 +46,8 @@ def _fault(target: Path, inputs: Iterable[str | Path]) -> str:
         for known in (given, home_expanded(given)):
             if known.exists() and target.exists() and target.samefile(known):
                 return f"it is the input itself ({given}); give another name"
-    if target.is_dir():
-        return "it is a folder"
     if target.exists() and not target.is_file():
-        return "it is not a plain file"
+        return "it is a folder" if target.is_dir() else "it is not a plain file"
     return "" if target.parent.is_dir() else f"the folder {target.parent} does not exist"
 
 
@@ -130,8 +123,7 @@ class PendingFile:
             raise
 
     def _new(self, path: Path) -> BinaryIO:
-        """Open a file that did not exist before."""
-        return open(path, "xb", _BUFFER, opener=lambda p, flags: os.open(p, flags, self.mode))
+        return open(path, "xb", 1 << 20, opener=lambda p, flags: os.open(p, flags, self.mode))
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # a full disk fails again when the rest is flushed
@@ -201,8 +193,8 @@ def read_strict(path: str | Path, what: str, *, exact: bool = False) -> Any:
 
 def no_file(path: Path) -> str:
     """Return that there is no such file, and the nearest name of one beside it."""
-    beside = [p.name for p in path.parent.glob("*") if p.is_file()]
-    return f"there is no file {path}{did_you_mean(path.name, beside, 0.8)}"
+    beside = (p.name for p in path.parent.glob("*") if p.is_file())
+    return f"there is no file {path}{did_you_mean(path.name, beside)}"
 
 
 def parse_strict(text: str, **options: Any) -> Any:

@@ -18,12 +18,11 @@ from hypothesis import given, settings
 import definitions
 import pufferfish as pf
 import pufferfish.calibration.l1
-import pufferfish.calibration.one_sided
 import pufferfish.calibration.relaxed
 import pufferfish.calibration.wasserstein
 from definitions import real
 from pufferfish.calibration.coupling import comonotone
-from pufferfish.calibration.registry import REGISTRY, NoiseMethod, method_named
+from pufferfish.calibration.registry import REGISTRY, Method, method_named
 from pufferfish.calibration.relaxed import Side
 from pufferfish.errors import InputError, PriorWarning, PufferfishError
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -219,7 +218,7 @@ def test_mutant_one_side_is_chosen_across_the_pairs(monkeypatch: pytest.MonkeyPa
     for case in (across_pairs, across_adversaries):
         check_definitions(case)
         with monkeypatch.context() as patch:
-            patch.setattr(pufferfish.calibration.one_sided, "scale_of_sides", sides_chosen_last)
+            patch.setattr(pufferfish.calibration.relaxed, "scale_of_sides", sides_chosen_last)
             assert fails(lambda case=case: check_definitions(case))
             # Too much noise, but private: only the definitions tell.
             assert pf.calibrate(scenario_of(case), 1, "one-sided").certificate.holds
@@ -254,7 +253,7 @@ def test_tiny_and_huge_epsilons_need_the_least_too(epsilon: str) -> None:
 
 
 def replaced(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
-    broken = NoiseMethod("exact", "", lambda s, e: DiscreteLaplace(scale, Fraction(1)))
+    broken = Method("exact", "", lambda s, e: DiscreteLaplace(scale, Fraction(1)))
     monkeypatch.setitem(REGISTRY, "exact", broken)
 
 

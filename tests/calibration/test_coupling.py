@@ -12,8 +12,7 @@ from hypothesis import given
 import pufferfish.calibration.coupling as module
 from definitions import comonotone as slow_comonotone
 from pufferfish.calibration.coupling import Coupling, comonotone
-from pufferfish.calibration.one_sided import one_sided
-from pufferfish.calibration.relaxed import relaxed
+from pufferfish.calibration.relaxed import one_sided, relaxed
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import PairView, Scenario

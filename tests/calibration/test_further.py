@@ -17,7 +17,7 @@ import pufferfish.calibration.exact
 import pufferfish.calibration.further as module
 from pufferfish.calibration.further import per_release_epsilon
 from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.registry import REGISTRY, ChannelMethod
+from pufferfish.calibration.registry import REGISTRY, Method
 from pufferfish.errors import CheckFailed, InputError, PriorWarning
 from pufferfish.loss.composition import gather
 from pufferfish.loss.kernel import GridTooLarge
@@ -366,7 +366,7 @@ def test_a_channel_to_sets_keeps_its_labels_beside_others(monkeypatch: pytest.Mo
     prior = pf.Prior.from_counts({"A": [6, 3, 1], "B": [1, 3, 6]}, support=["p", "q", "r"])
     channel, labels = sets_and_labels(prior.support)
     proposal = Proposal(channel, labels=labels)
-    sets = ChannelMethod("channel", "sets by hand", lambda scenario, epsilon, **options: proposal)
+    sets = Method("channel", "sets by hand", lambda *given, **options: proposal, channel=True)
     monkeypatch.setitem(REGISTRY, "channel", sets)
     assert pf.calibrate(prior, "0.48", "channel").labels is labels
     beside = pf.calibrate(prior, 1, "channel", already=[set_plan(prior)])

@@ -92,11 +92,15 @@ def test_noise_without_a_seed_is_fresh() -> None:
         ({}, "--levels V1,V2,... or --range LO HI"),
         ({"support": range(4), "pairs": "all"}, "--pair A B"),
         ({"support": range(4), "pairs": []}, "--pair A B"),
+        ({"support": range(4), "pairs": 5}, "--pair A B"),
+        ({"support": range(4), "pairs": [("a", "")]}, "'' means a missing secret"),
+        ({"support": range(4), "missing": ["b"]}, "'b' means a missing secret"),
+        ({"support": range(4), "epsilon": "1e-30"}, "from 1e-9 to 100"),
         ({"levels": "0123", "order": "appearance"}, "order of appearance is taken from the table"),
         ({"support": range(4), "public": ["x", "y"]}, "one public column"),
         ({"support": range(3)}, "the support that was given lacks"),
         ({"support": range(4), "confidence": 95}, "above 0 and below 1"),
-        ({"support": range(4), "epsilon": "1000"}, "at most 100"),
+        ({"support": range(4), "epsilon": "1000"}, "from 1e-9 to 100"),
     ],
 )
 def test_what_would_be_taken_from_the_table_is_refused(
@@ -123,6 +127,8 @@ def test_options_of_the_command_line(tmp_path: Path) -> None:
         ([*own[:-1], "3", *save], "must be above the"),
         ([*own, "--epsilon", "4", *save], "exactly one epsilon"),
         ([*own[:4], "3", "0", *own[6:], *save], "--range takes LO HI"),
+        ([*own, "--step", "2", *save], "some steps of 2 apart"),
+        ([*own, "--range", "0", "9999", *save], "at most 3,000 values"),
     ]:
         outcome = run(*base, *words)
         assert outcome.status == 2, words
@@ -189,6 +195,10 @@ def test_channels_from_noisy_counts(best_for: str, tmp_path: Path) -> None:
         (lambda data: data["noisy"].update(secrets=["a", "c"]), InputError),
         (lambda data: data["noisy"].update(secrets=["a", "a"]), InputError),
         (lambda data: data["noisy"].update(level="1"), InputError),
+        (lambda data: data["noisy"].update(more=1), InputError),
+        (lambda data: data["noisy"].update(epsilon1="1e-300"), InputError),
+        (lambda data: data["noisy"].update(rows=2**53), InputError),
+        (lambda data: data.update(rows_per_person=[2]), InputError),
         (lambda data: data.update(regions=[{"confidence": "0.9"}]), InputError),
     ],
 )
@@ -281,7 +291,13 @@ def test_released_verified_and_estimated_by_the_public_file(tmp_path: Path) -> N
     (tmp_path / "t.csv").unlink()
     verified = run("verify", path["p.json"])
     assert verified.status == 0, verified.err
-    assert "verified from the noisy counts in it" in verified.out
+    assert "verified from the noisy counts in it, for the pairs (a, b)" in verified.out
+    record = json.loads(Path(path["rec.json"]).read_text())
+    assert "the ledger is private" in record["notice"]
+    assert (
+        "together with the noisy counts in the plan (epsilon 1)"
+        in record["certificate"]["statement"]
+    )
     assert run("verify", path["p.json"], path["r.csv"]).status == 2
     estimated = run("estimate", path["r.csv"], "--plan", path["p.json"], "--format", "json").data
     mean = next(f for f in estimated["figures"] if f["kind"] == "mean")
@@ -392,3 +408,21 @@ def test_tables_that_differ_in_a_row_have_counts_within_epsilon(
         assert apart * rate <= EPSILON1
         assert len({(own.rows, own.secrets) for own in scenarios if own}) == 1
     assert math.isclose(float(2 * rate), float(EPSILON1))
+
+
+def test_pairs_may_be_any_iterable() -> None:
+    given = {**DECLARED, "pairs": iter([("a", "b")])}
+    with pytest.warns(SeededWarning):
+        scenario = pf.noisy_counts(table(), 1, **given, support=range(4), seed=3)
+    assert scenario.noisy == seeded(table()).noisy
+
+
+def test_a_plan_for_a_small_table_says_so(tmp_path: Path) -> None:
+    table(40).to_csv(tmp_path / "t.csv", index=False)
+    done = run(
+        "calibrate", tmp_path / "t.csv", "--secret", "s", "--public", "x", "--pair", "a", "b",
+        "--range", 0, 3, "--epsilon", "0.5", "--publishable", "0.2", "--save", tmp_path / "p.json",
+    )  # fmt: skip
+    assert done.status == 0
+    assert "Note: noise of scale range/epsilon (mechanism l1) is no larger" in done.out
+    assert "that of the noisy counts (0.2) included, is within epsilon 0.5" in done.out

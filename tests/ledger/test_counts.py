@@ -304,17 +304,19 @@ def test_so_do_counts_of_other_values_or_rows(books: Ledger, tmp_path: Path) -> 
 # ---- drawn --------------------------------------------------------------------------------------
 
 
-def draws(books: Ledger, spent: Any = SPENT, limit: Any = 2, seed: int = 3) -> pf.Scenario:
+def draws(
+    books: Ledger, spent: Any = SPENT, limit: Any = 2, seed: int = 3
+) -> tuple[pf.Scenario, Fraction]:
     return draw_counts(books, TABLE, "s", spent, limit, lambda: noisy(epsilon=spent, seed=seed))
 
 
 def test_they_are_charged_when_they_are_drawn(books: Ledger) -> None:
-    scenario = draws(books)
+    scenario, left = draws(books)
     [record] = books.show().releases
     assert (record.kind, record.bound, record.state) == ("noisy counts", SPENT, "charged")
     assert json.loads(record.plan)["noisy"]["counts"] == [*map(list, scenario.noisy.counts)]  # type: ignore[union-attr]
     assert books.verify().differences == books.verify(TABLE).differences == ()
-    plan = calibrate_beside(books, TABLE, scenario, 2, "exact")
+    plan = pf.calibrate(scenario, left, "exact")
     assert plan.epsilon_exact == 2
     assert spend(books, plan).upper == 2
     # Another draw leaves less for its plan, and none is of use beside a release.
@@ -322,18 +324,46 @@ def test_they_are_charged_when_they_are_drawn(books: Ledger) -> None:
         draws(books)
 
 
-def test_what_other_counts_take_is_not_left(books: Ledger, monkeypatch: Any) -> None:
+def test_what_other_counts_take_is_not_left(books: Ledger) -> None:
     draws(books)
-    scenario = draws(books, seed=4)
-    walks = []
-    real = pf.calibrate
-    monkeypatch.setattr(
-        "pufferfish.ledger.calibrate.calibrate",
-        lambda *given, **options: walks.append(given[1]) or real(*given, **options),
-    )
-    plan = calibrate_beside(books, TABLE, scenario, 2, "exact")
-    assert (walks, plan.epsilon_exact) == ([Fraction(3, 2)], Fraction(3, 2))
-    assert spend(books, plan).upper == 2
+    scenario, left = draws(books, seed=4)
+    assert left == Fraction(3, 2)
+    assert spend(books, pf.calibrate(scenario, left, "exact")).upper == 2
+    with pytest.raises(InputError, match="draw_counts"):
+        calibrate_beside(books, TABLE, scenario, 2, "exact")
+
+
+@pytest.mark.parametrize("change", [{"s": "b", "x": 3}, {"s": "other", "x": None}])
+def test_the_public_plan_beside_a_ledger_depends_on_the_noisy_counts_alone(
+    tmp_path: Path, monkeypatch: Any, change: dict[str, Any]
+) -> None:
+    """Also where a row is the only one of its secret, and where the noise is far from the table."""
+    first = pd.DataFrame({"s": ["a"] * 300 + ["b"], "x": [0, 1, 2] * 100 + [3]})
+    second = first.copy()
+    second.loc[300 if change["x"] is None else 0, ["s", "x"]] = [change["s"], change["x"]]
+    wanted = np.array([[90, 120, 80, 20], [30, 20, 25, 25], [0, 1, -1, 0]])
+    files = []
+    for number, frame in enumerate((first, second)):
+        table, books, plan = (tmp_path / f"{number}{end}" for end in (".csv", ".db", ".json"))
+        frame.to_csv(table, index=False)
+        Ledger.create(books).dataset("d", table, secret="s", budget=2)
+        counts = [
+            np.bincount(frame.x[own].dropna().astype(int), minlength=4)
+            for own in (frame.s == "a", frame.s == "b", frame.s == "other")
+        ]
+        noise = (wanted - counts).ravel()
+        monkeypatch.setattr(DiscreteLaplace, "noise", lambda *_, noise=noise: noise)
+        done = run(
+            "calibrate", table, "--secret", "s", "--public", "x", "--pair", "a", "b", "--range", 0,
+            3, "--publishable", "0.5", "--ledger", books, "--save", plan,
+        )  # fmt: skip
+        assert done.status == 0, done.err
+        files.append(json.loads(plan.read_text()))
+    if change["x"] is None:
+        assert files[1]["noisy"].pop("rows") + 1 == files[0]["noisy"].pop("rows"), "that shows"
+        files = [{**own, "scale": 0} for own in files]  # the bets depend on it
+    assert files[0] == files[1]
+    assert files[0]["epsilon"] == 2
 
 
 @pytest.mark.parametrize("spent, limit", [(2, 2), (3, 2), ("1.5", 2)])
@@ -359,7 +389,7 @@ def test_whoever_charges_meanwhile_is_seen(books: Ledger) -> None:
 
 def test_a_ledger_whose_counts_were_changed_is_found_out(books: Ledger) -> None:
     draws(books)
-    spend(books, calibrate_beside(books, TABLE, COUNTS, 2, "exact"))
+    spend(books, pf.calibrate(COUNTS, 2, "exact"))
     change_against(books.path, "release_is_final", "UPDATE release SET bound = '0.4' WHERE own = 1")
     for found in (books.verify(), books.verify(TABLE)):
         assert {each.fault for each in found.differences} == {"too little"}
@@ -445,3 +475,30 @@ def test_what_does_not_fit_is_refused_before_a_draw(
         assert done.status == 1
         assert "refused: noisy counts must come before any release and leave something" in done.err
     assert Ledger.open("b").show().releases == ()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--mechanism", "relaxed"), ("--best-for", "nosuch"),
+        ("--mechanism", "channel", "--cost", "none.json"), ("--min-keep", "2"),
+    ],
+)  # fmt: skip
+def test_mistakes_cost_nothing(folder: Path, options: tuple[str, ...]) -> None:
+    done = run(
+        "calibrate", "t.csv", "--secret", "s", "--public", "x", "--pair", "a", "b", "--range", 0, 3,
+        "--publishable", "0.5", "--ledger", "b", "--save", "p.json", *options,
+    )  # fmt: skip
+    assert done.status == 2
+    assert Ledger.open("b").show().releases == ()
+
+
+def test_a_failure_after_the_draw_says_what_was_spent(folder: Path) -> None:
+    done = run(
+        "calibrate", "t.csv", "--secret", "s", "--public", "x", "--pair", "a", "b", "--range", 0, 3,
+        "--publishable", "0.5", "--ledger", "b", "--save", "p.json", "--mechanism", "channel",
+        "--best-for", "kept", "--min-keep", "0.999999",
+    )  # fmt: skip
+    assert done.status != 0
+    assert "this depends on the noisy counts, whose epsilon 0.5 is spent" in done.err
+    assert [record.bound for record in Ledger.open("b").show().releases] == [Fraction(1, 2)]

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from definitions import M, real, rising_root
 from pufferfish.loss.betting import Wealth, rescaled
-from pufferfish.loss.betting_balls import confirmed
 from pufferfish.loss.walk import RATIO, Claim, _Test, scales, walk
 from pufferfish.priors.ambiguity import Counted
 from pufferfish.support import Lattice
@@ -127,17 +126,22 @@ def test_balls_confirm_what_doubles_passed_and_nothing_more(entry: Any) -> None:
     assert test.holds(scale)
     assert test.passed is not None
     assert test.confirmed(scale)
-    given = beliefs, [(0, 1), (1, 0)], places, 1 / Fraction(scale)
     losses = test._losses(1 / scale, places, close=True)
     largest = Fraction(float(losses.max()))
-    assert confirmed(*given, largest + Fraction(1, 10**9), test.means)
-    assert not confirmed(*given, largest - Fraction(1, 10**9), test.means)
+    passed = test.passed = test.means.copy()
+    for limit, proved in (
+        (largest + Fraction(1, 10**9), True),
+        (largest - Fraction(1, 10**9), False),
+    ):
+        test.claim = replace(test.claim, epsilon=limit)
+        assert test.confirmed(scale) == proved
+    test.claim = replace(test.claim, epsilon=largest + 1)
     for at in ((0, 0, 0), (1, len(places) - 1, 1)):
-        smaller = test.means.copy()
-        if smaller[at] == 1:
+        if passed[at] == 1:
             continue
-        smaller[at] *= 1 - 1e-7
-        assert not confirmed(*given, largest + 1, smaller)
+        test.passed = passed.copy()
+        test.passed[at] *= 1 - 1e-7
+        assert not test.confirmed(scale)
 
 
 def test_mutants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from pufferfish.errors import InputError
 from pufferfish.mechanisms.entropy import system_entropy
 from pufferfish.mechanisms.laplace import MAX_STEPS, DiscreteLaplace, _Digits, _digits_of
 from pufferfish.mechanisms.sampler import Table
-from pufferfish.mechanisms.thresholds import Digit, Interval, SignedGeometric
+from pufferfish.mechanisms.thresholds import Digit, Floors, SignedGeometric
 
 ONE = Fraction(1)
 SCALES = [0.3, 0.5, 1.0, 3.7, 50.0, 1000.0, 1e6, 1e12]
@@ -32,8 +32,8 @@ def digit_masses_are_exact(scale: float, laws: list[Any]) -> bool:
     bits = 400
 
     def mass(law: SignedGeometric | Digit, outcome: int) -> Fraction:
-        sums = [(0, 0), *law.cumulative(bits), (1 << bits, 1 << bits)]
-        return Fraction(sum(sums[outcome + 1]) - sum(sums[outcome]), 2 << bits)
+        sums = [0, *law.floors(bits)[0], 1 << bits]
+        return Fraction(sums[outcome + 1] - sums[outcome], 1 << bits)
 
     generator = np.random.default_rng(5)
     rate = 1 / Fraction(scale)
@@ -72,8 +72,8 @@ def test_digits_multiply_to_discrete_laplace(scale: float) -> None:
 class WrongSign(SignedGeometric):
     """Mutant: the sign is drawn as if the top digit were the whole number."""
 
-    def cumulative(self, bits: int) -> list[Interval]:
-        return SignedGeometric(self.rate * self.weight, 1, self.cut).cumulative(bits)
+    def floors(self, bits: int) -> Floors:
+        return SignedGeometric(self.rate * self.weight, 1, self.cut).floors(bits)
 
 
 def test_the_check_of_digits_rejects_mutants() -> None:

@@ -229,14 +229,6 @@ def test_decimal_marks() -> None:
     assert codes(support, [1.2], decimal=",") == [(0, OK)]
 
 
-def test_why_a_cell_has_no_atom() -> None:
-    encoder = Encoder(Coding("x", make_lattice([Fraction(1)])))
-    assert encoder.why(MISSING) == "is missing"
-    assert encoder.why(OUTSIDE) == "is outside the support"
-    assert encoder.why(UNREADABLE) == "is no finite number"
-    assert Encoder(Coding("x", Levels(("a",)))).why(OUTSIDE) == "is none of the levels"
-
-
 def test_missing_as_a_level() -> None:
     support = Levels(("a", "(missing)"))
     cells = ["a", "", None, "(missing)", "b", " "]

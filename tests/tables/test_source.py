@@ -479,7 +479,6 @@ for path in sys.argv[2:]:
     encoder = Encoder(found.codings[0], table)
     for batch in table.batches(["x"]):
         encoder.encode(batch.column(0))
-    encoder.why("9")
     print(found.counts.sum(), *(name in sys.modules for name in sys.argv[1].split(",")))
 """
 

@@ -201,9 +201,8 @@ def _solved(columns: CountArray, mu: Sequence[Fraction], right: FloatArray) -> A
     try:
         return arb_mat(j.tolist()).solve(wanted)
     except ZeroDivisionError:  # what is asked for lies in the range of J, but for its rounding
-        return arb_mat((j + np.eye(len(mu), dtype=object) * (1 << _FIXED - 72)).tolist()).solve(
-            wanted
-        )
+        j += np.eye(len(mu), dtype=object) * (1 << _FIXED - 72)
+        return arb_mat(j.tolist()).solve(wanted)
 
 
 def _objective(columns: CountArray, mu: Sequence[Fraction], statistics: FloatArray) -> float:

@@ -11,7 +11,6 @@ from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import (
     MechanismName,
     Method,
-    NoiseMethod,
     default_for,
     method_named,
     why_not,
@@ -38,8 +37,8 @@ _NO_REGION = (
 )
 
 _NO_TABLE = (
-    "the range over epsilon is no larger, and a scale that needs no table and no confidence "
-    "(mechanism l1): the better plan for a table as small as this one"
+    "noise of scale range/epsilon (mechanism l1) is no larger, and needs no table and no "
+    "confidence: the better plan for a table as small as this one"
 )
 
 #: Releases that are calibrated together at most.
@@ -133,9 +132,10 @@ def calibrate(
     if len(before):
         if before.scenario.has_region:
             raise InputError(_NO_REGION)
-        found = further_release(before, before.position(column), budget, method, options)
+        at = before.scenario.product.position(column)
+        found = further_release(before, at, budget, method, options)
         return _plan(own, method.name, budget, found, composition=found.bound)
-    if isinstance(method, NoiseMethod):
+    if not method.channel:
         return _noise_plan(own, budget, method)
     if own.unit is not None:
         found = further_release(Composition(own, {}), 0, budget, method, options)
@@ -188,7 +188,7 @@ def calibrate_together(
     if before.scenario.has_region:
         raise InputError(_NO_REGION)
     named = _wanted(columns, before)
-    wanted = [(before.position(name), ratio) for name, ratio in named]
+    wanted = [(before.scenario.product.position(name), ratio) for name, ratio in named]
     return tuple(
         _plan(before.scenario.of_column(name), "exact", budget, found, composition=found.bound)
         for (name, _), found in zip(named, least_noises(before, wanted, budget), strict=True)
@@ -200,7 +200,7 @@ def _given(method: Method, **options: Any) -> dict[str, Any]:
     for flag in ("invariant", "unbiased"):
         checked_flag(options[flag], flag)
     given = {key: v for key, v in options.items() if v is not None and v is not False}
-    if given and isinstance(method, NoiseMethod):
+    if given and not method.channel:
         raise InputError(f"{listed(given)}: for the mechanism channel only, not for {method.name}")
     return given
 
@@ -236,7 +236,7 @@ def _wanted(
     return found
 
 
-def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> Plan:
+def _noise_plan(scenario: Scenario, epsilon: Fraction, method: Method) -> Plan:
     """Return the plan of noise, its scale raised until its loss is proved."""
     claims = claims_of(scenario, epsilon) if method.least else []
     if claims:  # the search for the scale is its proof
@@ -249,7 +249,7 @@ def _noise_plan(scenario: Scenario, epsilon: Fraction, method: NoiseMethod) -> P
             told += (_NO_TABLE,) * (least * scenario.noisy.total(epsilon) >= range_)
         reached = Proposal(DiscreteLaplace(least, step), notes=told)
         return _plan(scenario, method.name, epsilon, reached, walk)
-    noise = method.calibrate(scenario, epsilon)
+    noise: DiscreteLaplace = method.calibrate(scenario, epsilon)
     needed, notes = noise.scale, []
     if scenario.unit is not None and not method.least:
         needed = max(needed, exact(scenario, epsilon).scale)

@@ -28,16 +28,16 @@ from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.solver import Infeasible, solve
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel, places, same_places
-from pufferfish.mechanisms.thresholds import exp_interval
-from pufferfish.numbers import float_up, show
+from pufferfish.numbers import float_up, precision, show
 from pufferfish.plans.distortion import Distortion
+from pufferfish.priors.betting import ball
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Support
 
 #: Below the first, doubles cannot tell e^epsilon from 1. Above the second, the channel for the
 #: second is used.
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(20)
-#: Bits of e^epsilon, and of the intervals that it is computed from.
+#: Bits of e^epsilon, and of the balls that it is computed from.
 _BITS, _EXP_BITS = 160, 256
 
 
@@ -119,8 +119,9 @@ def usable(epsilon: Fraction) -> tuple[Fraction, tuple[str, ...]]:
 
 def exponential_below(epsilon: Fraction) -> Fraction:
     """Return a rational E with 1 < E <= e^epsilon, to some 140 bits of E - 1."""
-    _, high = exp_interval(epsilon, _EXP_BITS)
-    return Fraction((1 << (_BITS + _EXP_BITS)) // high, 1 << _BITS)
+    with precision(_EXP_BITS):
+        below = (ball(epsilon).exp() * (1 << _BITS)).lower().floor()
+        return Fraction(int(below.unique_fmpz() or 0), 1 << _BITS)
 
 
 def _why_infeasible(

@@ -60,9 +60,6 @@ def read_conditions(
     return Conditions(invariant, unbiased, keep)
 
 
-# --- Costs --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Costs:
     """c(x, y) as ``unit`` times whole numbers, shape (n_x, n_y)."""
@@ -160,9 +157,6 @@ def by_value(support: Support, given: Mapping[Any, Any], what: str, entry: str) 
     return [found[name] for name in names]
 
 
-# --- Weights ------------------------------------------------------------------------------------
-
-
 def read_weights(scenario: Scenario, weights: Any) -> list[int]:
     """Return how much each value counts in the expected cost: whole numbers in proportion to mu.
 
@@ -179,9 +173,6 @@ def read_weights(scenario: Scenario, weights: Any) -> list[int]:
             for row in map(prior.row, scenario.protected)
         )
     return whole_weights(weights, scenario.support.size)
-
-
-# --- Outputs ------------------------------------------------------------------------------------
 
 
 def output_alphabet(support: Support, outputs: object) -> Support:

@@ -83,9 +83,8 @@ class Builder:
     ) -> None:
         """Add rows of the same coefficients, shape (rows, terms); each equals its end or less."""
         rows, terms = columns.shape
-        values = np.tile(coefficients, rows)
         sizes, kinds = np.full(rows, terms), np.full(rows, equal)
-        self._rows.append((sizes, columns.ravel(), values, ends, kinds))
+        self._rows.append((sizes, columns.ravel(), np.tile(coefficients, rows), ends, kinds))
 
     def at_most_zero(self, first: Terms, second: Terms, factor: Fraction | int) -> None:
         """Add for each y: first + factor * second <= 0."""
@@ -103,9 +102,8 @@ class Builder:
     def program(self, cost: FloatArray, least: FloatArray) -> LinearProgram:
         """Return the program of all rows; further variables cost nothing."""
         sizes, index, values, ends, equal = map(np.concatenate, zip(*self._rows, strict=True))
-        start = np.cumsum([0, *sizes])
         cost, least = self.padded(cost), self.padded(least)
-        return LinearProgram(cost, least, start, index, values, ends, equal)
+        return LinearProgram(cost, least, np.cumsum([0, *sizes]), index, values, ends, equal)
 
 
 def check_size(scenario: Scenario, outputs: int, adversaries: int) -> None:
@@ -137,12 +135,11 @@ def build(task: Task) -> ChannelProgram:
     largest = max(task.costs.max(), neglected.max() >> _LEAST_WEIGHT)
     shift = int(largest).bit_length() - _HEADROOM
     cost = _in_doubles(task.costs, shift)
-    favoured = cost + _in_doubles(neglected, shift + _LEAST_WEIGHT)
     least = np.zeros(builder.grid.shape)
     if task.conditions.min_keep is not None:
         more = _KEPT_MORE / min(2.0**-14, float(task.bound - 1))
         least[np.arange(n_x), task.same] = min(1.0, float(task.conditions.min_keep) + more)
-    lp = builder.program(favoured, least)
+    lp = builder.program(cost + _in_doubles(neglected, shift + _LEAST_WEIGHT), least)
     return ChannelProgram(task, lp, builder.padded(cost), task.unit * Fraction(2) ** shift)
 
 
@@ -221,8 +218,7 @@ def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True)
     about (k + e) u of the sum of their sizes; twice that is subtracted.
     """
     lp, task, (n_x, n_y) = program.lp, program.task, program.task.costs.shape
-    right = np.isfinite(duals) & (lp.equal | ((duals < 0) & private))
-    y = np.where(right, duals, 0.0)
+    y = np.where(np.isfinite(duals) & (lp.equal | ((duals < 0) & private)), duals, 0.0)
     y[:n_x] = 0.0
     terms = np.repeat(y, np.diff(lp.start)) * lp.value
     own = np.abs(program.cost), np.bincount(lp.index, np.abs(terms), len(lp.cost))

@@ -85,8 +85,7 @@ def needed_mixture(cone: Cone, likelihoods: CountArray) -> CountArray:
     """
     num, den = cone.bound.numerator, cone.bound.denominator
     needed = np.zeros(likelihoods.shape[1], dtype=object)
-    ones = np.ones(len(likelihoods), dtype=int)
-    likelihoods = np.column_stack([likelihoods, ones])
+    likelihoods = np.column_stack([likelihoods, np.ones(len(likelihoods), dtype=int)])
     for own in cone.sets:
         ends = [_ends(belief, likelihoods) for belief in own]
         for i, j in cone.pairs:

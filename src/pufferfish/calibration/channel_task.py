@@ -64,8 +64,7 @@ class Task(Cone):
 
     def cost(self, rows: CountArray) -> Fraction:
         """Return the expected cost of a channel of integers, exactly."""
-        each = zip(self.costs, rows, strict=True)
-        spent = (Fraction(int(cost @ row), int(sum(row))) for cost, row in each)
+        spent = map(Fraction, (self.costs * rows).sum(axis=1), rows.sum(axis=1))
         return sum(spent, Fraction(0)) * self.unit
 
 

@@ -66,41 +66,27 @@ def comonotone(view: PairView) -> Coupling:
     tie where these are equal and ``rest`` is 0: no product of counts is ever sorted.
     """
     at_first, at_second = np.flatnonzero(view.counts_first), np.flatnonzero(view.counts_second)
-    ends_second = _cumulative(view.counts_second[at_second], view.total_second)
-    ends_first = _cumulative(view.counts_first[at_first], view.total_first)
-    whole, rest = _quotients(ends_first, view.total_second, view.total_first)
+    ends_second = np.cumsum(view.counts_second[at_second])
+    whole, rest = _quotients(
+        np.cumsum(view.counts_first[at_first]), view.total_second, view.total_first
+    )
     # A stable sort of two increasing runs is a merge. On equal keys the second's ends come first.
     keys = np.concatenate([ends_second, whole])
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     rests = np.concatenate([np.zeros(len(ends_second), dtype=rest.dtype), rest])[order]
-    cut = np.ones(len(keys), dtype=bool)
-    cut[:-1] = (keys[1:] != keys[:-1]) | (rests[1:] != rests[:-1])
-    closed_first = np.cumsum(order >= len(ends_second))
-    closed_second = np.arange(1, len(keys) + 1) - closed_first
+    last = np.flatnonzero(np.append((np.diff(keys) != 0) | (np.diff(rests) != 0), True))
     # A cell belongs to the atoms that were open before its cut.
-    last = np.flatnonzero(cut)
-    before = np.concatenate([[-1], last[:-1]])
-    first = at_first[np.where(before < 0, 0, closed_first[before])]
-    second = at_second[np.where(before < 0, 0, closed_second[before])]
+    before = np.append(0, last[:-1] + 1)
+    closed = np.append(0, np.cumsum(order >= len(ends_second)))[before]
+    first, second = at_first[closed], at_second[before - closed]
     distance = np.abs(view.index[first] - view.index[second])
     return Coupling(view, first, second, distance, keys[last], rests[last])
 
 
-def _cumulative(counts: CountArray, total: int) -> CountArray:
-    """Return cumulative sums, as 64-bit integers where the total is one."""
-    if counts.dtype == object or total >= INT64_SAFE:
-        return np.cumsum(counts.astype(object))
-    return np.cumsum(counts)
-
-
 def _quotients(ends: CountArray, factor: int, divisor: int) -> tuple[CountArray, CountArray]:
     """Return quotient and remainder of ``ends * factor`` by a divisor, exactly; ends <= divisor."""
-    if (
-        ends.dtype == object
-        or factor * divisor >= _PRODUCT_SAFE
-        or max(factor, divisor) >= INT64_SAFE
-    ):
+    if ends.dtype == object or factor * divisor >= _PRODUCT_SAFE:
         products = ends.astype(object) * factor
         return products // divisor, products % divisor
     # The product may wrap in 64 bits. What is left of it after the estimate does not, for the

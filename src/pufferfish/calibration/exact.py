@@ -60,11 +60,8 @@ def least_factor(
     one person, of which the scenario knows nothing.
     """
     axes = scenario.product.axes
-    widest = sum(
-        (int(lattice_of(axes[c]).index[-1]) * rate for c, rate in rates.items()), Fraction(0)
-    )
-    rows = max(scenario.row_numbers, default=1)
-    safe = max(rows, unknown) * widest / left
+    widest = sum(int(lattice_of(axes[c]).index[-1]) * rate for c, rate in rates.items())
+    safe = max(1, unknown, *scenario.row_numbers) * widest / left
     low = float(1 / safe) if safe else 0.0
     if epsilon <= 0 or not 0 < low < LARGEST_U:
         return safe

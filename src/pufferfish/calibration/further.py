@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from pufferfish.calibration.channel_repair import whole_numbers
 from pufferfish.calibration.exact import least_factor
 from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.registry import ChannelMethod, Method, NoiseMethod
+from pufferfish.calibration.registry import Method
 from pufferfish.calibration.root import noise_up, raised
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted
 from pufferfish.loss.composition import Composition, unknown_rows, worst_sum
@@ -74,7 +73,7 @@ def further_release(
     before: Composition, at: int, epsilon: Fraction, method: Method, options: Mapping[str, Any]
 ) -> Proposal:
     """Return a mechanism for the column at a position that fits beside previous releases."""
-    if isinstance(method, NoiseMethod) and method.least:
+    if method.least:
         return least_noises(before, [(at, Fraction(1))], epsilon)[0]
     left = _left(before, epsilon)
     alone = before.scenario.of_column(before.scenario.product.columns[at])
@@ -88,15 +87,14 @@ def further_release(
         made = replace(proposal, bound=bound, distortion=known)
         return made if bound.at_most(epsilon) else None
 
-    channel = isinstance(method, ChannelMethod)
-    if channel and left and len(before) and most_rows(before) == 1:
+    if method.channel and left and len(before) and most_rows(before) == 1:
         known = epsilon - (worst_sum(before.others).upper or 0)
         with suppress(PufferfishError, GridTooLarge):  # there may be too many of them
             best = fitting(known * (1 - _ROUNDED), beside=_posteriors(before, at))
             if best is not None:
                 return best
     found = per_release_epsilon(epsilon, fitting, _TRIES if left else 1)
-    small = channel and alone.support.size <= _MOST_LOCAL
+    small = method.channel and alone.support.size <= _MOST_LOCAL
     if small and left and (found is None or found[1] < epsilon):
         # A channel that is private for any prior loses k times its epsilon for k rows of a person.
         own = left / most_rows(before) * (1 - Fraction(1, 2**40))
@@ -116,15 +114,24 @@ def further_release(
 
 def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list[Proposal]:
     """Return noises of the least scales in given ratios that fit beside previous releases."""
-    left, judge = _left(before, epsilon), partial(_judged, before, wanted, epsilon)
+    left, axes = _left(before, epsilon), before.scenario.product.axes
+    steps = [lattice_of(axes[at]).step for at, _ in wanted]
+
+    def judge(factor: float) -> tuple[list[Proposal], bool, float]:
+        everything, noises = before, []
+        for (at, ratio), step in zip(wanted, steps, strict=True):
+            noises.append(noise_up(Fraction(factor) * ratio, step, epsilon))
+            everything = everything.with_release(at, noises[-1])
+        bound = everything.bound()
+        return [Proposal(noise, bound) for noise in noises], bound.at_most(epsilon), bound.value
+
     unchanged, fits, _ = judge(0.0)
     if fits:
         return unchanged
     if not left:
         raise _nothing_fits(before, epsilon)
     rates: dict[int, Fraction] = {}
-    for at, ratio in wanted:
-        step = lattice_of(before.scenario.product.axes[at]).step
+    for (at, ratio), step in zip(wanted, steps, strict=True):
         rates[at] = rates.get(at, Fraction(0)) + step / ratio
     known = epsilon - (worst_sum(before.others, most_rows(before)).upper or 0)
     unknown = unknown_rows(before.scenario, before.rows)
@@ -135,23 +142,6 @@ def least_noises(before: Composition, wanted: Wanted, epsilon: Fraction) -> list
 def most_rows(before: Composition) -> int:
     """Return the most rows that one person may have."""
     return max(before.scenario.row_numbers + before.rows, default=1)
-
-
-def _judged(
-    before: Composition, wanted: Wanted, epsilon: Fraction, factor: float
-) -> tuple[list[Proposal], bool, float]:
-    """Return the scaled noises with the bound of all releases.
-
-    Also whether that is within epsilon, and its value.
-    """
-    everything, noises = before, []
-    for at, ratio in wanted:
-        step = lattice_of(before.scenario.product.axes[at]).step
-        noises.append(noise_up(Fraction(factor) * ratio, step, epsilon))
-        everything = everything.with_release(at, noises[-1])
-    bound = everything.bound()
-    proposals = [Proposal(noise, bound) for noise in noises]
-    return proposals, bound.at_most(epsilon), bound.value
 
 
 def _posteriors(before: Composition, at: int) -> tuple[tuple[Point, ...], ...]:

@@ -19,11 +19,12 @@ from pufferfish.errors import InputError, SeededWarning, counted, listed, warn_u
 from pufferfish.files import PRIVATE, PendingFile, checked_target, writing
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, parse_epsilon, parse_number, text_of
+from pufferfish.numbers import Number, parse_number, text_of
 from pufferfish.priors.ambiguity import NoisyCounts, parse_level
-from pufferfish.priors.noisy import checked_noise, scenario_of_noise
+from pufferfish.priors.noisy import checked_epsilon, checked_noise, scenario_of_noise
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.sinks import sink_for
+from pufferfish.support import Product
 from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import FrameTable, known
 from pufferfish.tables.rules import Rules, make_rules
@@ -49,8 +50,8 @@ def noisy_counts(
 
     Parameters
     ----------
-    table : path or dataframe
-        Each row is one person's.
+    table : path, dataframe or None
+        Each row is one person's. None: nothing is drawn, and all counts are 0, to try options.
     epsilon : number
         Replacing a row changes the chances of the noisy counts by a factor of e^epsilon at most.
     secret, public : str
@@ -79,7 +80,8 @@ def noisy_counts(
         secret=secret, public=public, order=order, levels=levels, support=support, step=step,
         missing=missing, missing_as_level=missing_as_level, decimal=decimal,
     )  # fmt: skip
-    spent, named, level = parse_epsilon(epsilon), _pairs(pairs), parse_level(confidence)
+    spent, named = checked_epsilon(epsilon), _pairs(pairs, rules.missing)
+    level, values = parse_level(confidence), rules.columns[0].support
     held = table if isinstance(table, HeldOut) else None
     if hold_out is not None or rest is not None:
         table = held = HeldOut(table, (hold_out, rest), force, delimiter)
@@ -88,6 +90,12 @@ def noisy_counts(
     from pufferfish.tables.count import count_table  # slow to import
 
     secrets = tuple(dict.fromkeys(name for pair in named for name in pair))
+    if table is None and values is not None:
+        *none, others = [(0,) * values.size] * (len(secrets) + 1)
+        rule = NoisyCounts(secrets, tuple(none), others, 0, spent, level)
+        return scenario_of_noise(rule, Product((public,), (values,)), named)
+    if held is not None:  # a value that was not declared is refused wherever it is
+        count_table(held.whole, rules, warn=False, secrets=(*secrets, ""))
     # All rows are counted: no secret is called "", so the last ones are those of any other or none.
     found = count_table(table, rules, delimiter=delimiter, warn=False, secrets=(*secrets, ""))
     # Its a is e^(-epsilon / 2) exactly: it depends on the ratio of step and scale alone.
@@ -100,7 +108,8 @@ def noisy_counts(
     checked_noise(rule, named, found.product.only)
     few = _FEW * math.sqrt(noisy.shape[1]) * noise.std / float(spent)
     lost = listed(name for name, own in zip(secrets, counts, strict=True) if sum(own) < few)
-    notes = (f"the noisy counts show hardly a row with {lost}; is it spelt so?",) * bool(lost)
+    why = "is it spelt so, and the epsilon of the counts large enough?"
+    notes = (f"the noisy counts show hardly a row with {lost}; {why}",) * bool(lost)
     notes += ("the noise is from a seed, for tests only: THIS IS NOT PRIVATE",) * (seed is not None)
     notes += ("release the other rows alone; those held out must be in no output",) * bool(held)
     with nullcontext() if held is None or rest is None else held.written():
@@ -130,10 +139,13 @@ class HeldOut(FrameTable):
         held, self.left = (whole.filter(arrow(x).cast(pa.bool_())) for x in (own, 1 - own))
         super().__init__(known(held), "")
         self.name, self.textual = f"the held-out rows of {table.name}", table.textual
+        self.whole = FrameTable(known(whole), "")
+        self.whole.name, self.whole.textual = table.name, table.textual
 
     @contextmanager
     def written(self) -> Iterator[None]:
-        """Write the rows to release as they are; whatever fails then removes the file."""
+        """Write the rows to release as they are; whatever fails then removes a new file."""
+        new = not self._file.target.exists()
         with self._file as file, writing(file.target):
             with closing(self._sink(file.file, self.left.column_names)) as sink:
                 sink.write({name: one_array(self.left[name]) for name in sink.columns})
@@ -141,7 +153,8 @@ class HeldOut(FrameTable):
         try:
             yield
         except BaseException:
-            file.target.unlink()
+            if new:
+                file.target.unlink()
             raise
 
 
@@ -163,11 +176,16 @@ def _declared(**given: Any) -> Rules:
     return rules
 
 
-def _pairs(pairs: Any) -> tuple[Any, ...]:
+def _pairs(pairs: Any, missing: Sequence[str]) -> tuple[Any, ...]:
     """Return declared pairs, their names as in a table."""
-    if pairs is None or isinstance(pairs, str) or not list(pairs):
+    given = () if isinstance(pairs, str) or not isinstance(pairs, Iterable) else tuple(pairs)
+    if not given:
         raise InputError(
             "which secrets there are would be taken from the table; declare each pair with "
             "--pair A B (pairs=[(A, B), ...])"
         )
-    return tuple(tuple(canonical(text_of(name)) for name in pair) for pair in pairs)
+    named = tuple(tuple(canonical(text_of(name)) for name in pair) for pair in given)
+    absent = [name for pair in named for name in pair if name in ("", *missing)]
+    if absent:
+        raise InputError(f"{absent[0]!r} means a missing secret; no pair can name it")
+    return named

@@ -10,12 +10,10 @@ from numpy.linalg import LinAlgError
 
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.l1 import l1
-from pufferfish.calibration.one_sided import one_sided
 from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.relaxed import relaxed
+from pufferfish.calibration.relaxed import one_sided, relaxed
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
-from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
@@ -25,26 +23,18 @@ _MOST_VALUES, _MOST_VALUES_ROBUST = 100, 30
 
 
 @dataclass(frozen=True)
-class NoiseMethod:
-    """A way to calibrate noise, which needs numbers or an order.
+class Method:
+    """A way to calibrate noise, which needs numbers or an order; or a channel, also for levels.
 
-    ``robust``: its noise holds for a region of priors; ``least``: there is no less noise.
+    ``robust``: what it makes holds for a region of priors; ``least``: there is no less noise.
     """
 
     name: str
     summary: str
-    calibrate: Callable[..., DiscreteLaplace]
+    calibrate: Callable[..., Any]
     robust: bool = False
+    channel: bool = False
     least: bool = False
-
-
-@dataclass(frozen=True)
-class ChannelMethod:
-    """A way to calibrate a channel, also for levels without an order."""
-
-    name: str
-    summary: str
-    calibrate: Callable[..., Proposal]
 
 
 #: Options that are about single values: they go with ``best_for="kept"`` alone, and imply it.
@@ -92,22 +82,21 @@ def _channel(scenario: Scenario, epsilon: Fraction, **options: Any) -> Proposal:
         ) from None
 
 
-Method = NoiseMethod | ChannelMethod
 MechanismName = Literal["l1", "wasserstein", "relaxed", "one-sided", "exact", "channel"]
 
 _METHODS: tuple[Method, ...] = (
-    NoiseMethod("l1", "range of the values over epsilon", l1),
-    NoiseMethod("wasserstein", "largest distance of the coupling over epsilon", wasserstein),
-    NoiseMethod("relaxed", "every column and row of the coupling on average", relaxed),
-    NoiseMethod("one-sided", "the better side of the coupling", one_sided),
-    NoiseMethod("exact", "the least Laplace noise", exact, True, True),
-    ChannelMethod("channel", "the best estimates, or the least expected distortion", _channel),
+    Method("l1", "range of the values over epsilon", l1),
+    Method("wasserstein", "largest distance of the coupling over epsilon", wasserstein),
+    Method("relaxed", "every column and row of the coupling on average", relaxed),
+    Method("one-sided", "the better side of the coupling", one_sided),
+    Method("exact", "the least Laplace noise", exact, robust=True, least=True),
+    Method("channel", "the best estimates, or the least expected distortion", _channel, True, True),
 )
 
 #: All mechanisms by name: noise from the most to the least, then the channel.
 REGISTRY: dict[str, Method] = {method.name: method for method in _METHODS}
 #: The names of those that add noise.
-NOISE = tuple(name for name, method in REGISTRY.items() if isinstance(method, NoiseMethod))
+NOISE = tuple(name for name, method in REGISTRY.items() if not method.channel)
 
 
 def method_named(name: str) -> Method:
@@ -129,7 +118,7 @@ def default_for(scenario: Scenario, options: Mapping[str, Any]) -> MechanismName
 
 def why_not(method: Method, scenario: Scenario) -> str | None:
     """Return why a method does not apply to a scenario of one column, or None where it does."""
-    if isinstance(method, ChannelMethod):
+    if method.channel:
         return None
     support = scenario.support
     try:
@@ -137,7 +126,7 @@ def why_not(method: Method, scenario: Scenario) -> str | None:
     except InputError as error:
         return str(error)
     if scenario.has_region and not method.robust:
-        robust = [m.name for m in _METHODS if isinstance(m, ChannelMethod) or m.robust]
+        robust = [m.name for m in _METHODS if m.robust]
         return (
             f"{method.name} cannot honour a region (confidence or tv_radius); the mechanisms that "
             f"can are {listed(robust)}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``relaxed``: every line of the coupling is satisfied on average; the larger of its two sides."""
+"""``relaxed``: every line of the coupling is satisfied on average; the larger of its two sides.
+
+``one-sided``: one side of the coupling is enough, so the smaller of the two.
+"""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -24,6 +27,14 @@ def relaxed(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
     return a scale that is not private; theory, section 3.
     """
     return noise_up(scale_of_sides(scenario, epsilon, max), scenario.lattice.step, epsilon)
+
+
+def one_sided(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
+    """Return noise of the smaller side's scale for each adversary and pair, the largest of these.
+
+    Theory, section 3, with the proof that one side suffices for any coupling.
+    """
+    return noise_up(scale_of_sides(scenario, epsilon, min), scenario.lattice.step, epsilon)
 
 
 def scale_of_sides(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
+import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -98,10 +100,11 @@ _MECHANISM = """
 _OUTPUT = f"""
 --explain  Print all that is known of each result, and how its loss was proved.
 --format table|json|csv  Form of what is printed on standard output.
---save FILE  Save the plan, for release; readable by you alone. Takes one epsilon and one mechanism.
+--save FILE  Save the plan, for release; readable by you alone, or by all if it may be published.
+    Takes one epsilon and one mechanism.
 --report FILE.html  Write a report that explains the plan, too (see pufferfish report).
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
-    charged in this ledger, and is by default the budget.
+    charged in this ledger, and is by default the budget. Charges noisy counts when they are drawn.
 {FORCE}"""
 #: Values up to which the verdict tells unasked what another channel would give, or offers it.
 _MOST_UNASKED, _MOST_OFFERED = 30, 200
@@ -151,34 +154,47 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
-    (texts, hint), names = epsilons(epsilon), mechanisms(given["mechanism"])
+    texts, names = epsilons(epsilon), mechanisms(given["mechanism"])
+    for text in filter(re.compile(r"\d+,\d+").fullmatch, epsilon):  # a decimal comma, perhaps
+        messages.note(f"--epsilon {text} is the list {text.replace(',', ' and ')}")
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     report = given["report"]
     if report is not None:
-        check_one(texts, hint, names)
+        check_one(texts, names)
         from pufferfish.report.page import check_report  # slow to import, and needs an extra
 
         check_report(report, force, [table, save, *priors])
     if save is not None:
-        check_one(texts, hint, names)
+        check_one(texts, names)
         files = (given[name] for name in ("ledger", "cost", "best_for"))
         checked_target(save, force, [table, *priors, *files])
         if given["hold_out"] is not None and table is not None:
+            if os.path.realpath(save) == os.path.realpath(given["hold_out"][1]):
+                raise InputError(f"--save and --hold-out both name {save}; give two names")
             held = HeldOut(table, given["hold_out"], force, given["delimiter"])
     if channels and form == "csv":
         raise InputError("--show-channel is for --format table or json, but csv was asked for")
     draw = partial(scenario_of, held or source, given)
+    if given["publishable"] is not None:
+        _rehearse(scenario_of(None, given), texts[0], names, given)
     if budget is not None and given["publishable"] is not None:
         books, spent = Ledger.open(given["ledger"]), given["publishable"]
-        scenario = draw_counts(books, source, given["secret"], spent, texts[0], draw)
+        scenario, left = draw_counts(books, source, given["secret"], spent, texts[0], draw)
+        method, texts = calibrate_alone, (show(left),)
     else:
         scenario = draw()
     found, left_out = resolve(names, scenario, given)
     asked = channel_arguments(given, found)
     wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
     by_all = "all" in names
-    results, failed = results_of(scenario, texts, wanted, by_all, method, process.check)
+    try:
+        results, failed = results_of(scenario, texts, wanted, by_all, method, process.check)
+    except PufferfishError as error:
+        if scenario.noisy is not None:
+            spent = show(scenario.noisy.epsilon1)
+            error.add_note(f"this depends on the noisy counts, whose epsilon {spent} is spent")
+        raise
     results = [replace(r, rows=len(held.left)) for r in results] if held else results
     forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     if save is not None:
@@ -199,8 +215,6 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             about = None if results[0].plan.noisy else scenario
             write_report(report, results[0].plan, about, source=table or "TABLE", force=force)
         messages.note(f"the report is saved as {report}")
-    if hint:
-        messages.note(hint)
     for line in sentences.left_out_lines({**left_out, **failed}):
         messages.note(line)
     named = " and ".join(priors) or str(table)
@@ -225,6 +239,16 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         facts |= {"best_for_both": instead and instead.to_dict(), "text": verdict}
         told = _scenario_to_dict(scenario, named)
         print_json({"scenario": told, "results": rows, "verdict": facts})
+
+
+def _rehearse(blank: Scenario, epsilon: str, names: Sequence[str], given: dict[str, Any]) -> None:
+    """Refuse, before noise is drawn and paid for, what would be refused whatever the counts are."""
+    found, _ = resolve(names, blank, given)
+    asked = channel_arguments(given, found)
+    blank.sets()
+    # Nothing is hidden in equal distributions: that is quick, and nothing but the options can fail.
+    for arguments in with_arguments(found, asked, False, blank.support.ordered).values():
+        calibrate_alone(blank.with_rules([None]), epsilon, **arguments)
 
 
 def _beside(
@@ -299,6 +323,10 @@ def _scenario_to_dict(scenario: Scenario, source: str) -> dict[str, Any]:
         "region": sentences.region_words(scenario.rules) or None,
         "coding": {support.name(k): k for k in range(support.size)} if codes else None,
         "notes": sentences.scenario_notes(scenario), "rows": rows,
+        "noisy_counts": scenario.noisy and {
+            "epsilon": scenario.noisy.epsilon1, "rows": scenario.noisy.rows,
+            "held_out": scenario.noisy.held_out,
+        },
     }  # fmt: skip
     more = ("set_aside", "missing", "people", "warnings")
     return data | {name: report and getattr(report, name) for name in more}

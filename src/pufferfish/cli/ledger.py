@@ -11,7 +11,6 @@ import click
 
 from pufferfish.cli.options import CLAMP, DELIMITER, options
 from pufferfish.cli.output import print_json, print_lines, print_table
-from pufferfish.cli.process import Messages
 from pufferfish.errors import CheckFailed, counted, joined, quoted
 from pufferfish.files import home_expanded
 from pufferfish.ledger.counts import COUNTS
@@ -71,11 +70,7 @@ def ledger(ctx: click.Context) -> None:
 @click.argument("books")
 @click.argument("table")
 @options(_OPEN)
-@click.pass_obj
-def open_dataset(
-    messages: Messages, /, books: str, table: str, dataset: str, delimiter: str | None,
-    **given: Any,
-) -> None:  # fmt: skip
+def open_dataset(books: str, table: str, dataset: str, delimiter: str | None, **given: Any) -> None:
     """Open a dataset for TABLE in BOOKS, which is made if there is no such file."""
     parse_name(dataset)  # before a file is made, as the budget
     parse_budget(given["budget"])
@@ -92,11 +87,9 @@ def open_dataset(
 @click.argument("books")
 @click.argument("table")
 @options(_PRICE + _FORMAT)
-@click.pass_obj
 def price(
-    messages: Messages, /, books: str, table: str, plan: str, delimiter: str | None, format: str,
-    **given: Any,
-) -> None:  # fmt: skip
+    books: str, table: str, plan: str, delimiter: str | None, format: str, **given: Any
+) -> None:
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
     opened, source = Ledger.open(books), open_table(table, delimiter=delimiter)
     found = opened.price(source, Plan.load(plan), **given)
@@ -113,8 +106,7 @@ def price(
 @ledger.command("show")
 @click.argument("books")
 @options(_FORMAT)
-@click.pass_obj
-def show_books(messages: Messages, /, books: str, format: str) -> None:
+def show_books(books: str, format: str) -> None:
     """Show the datasets of BOOKS and all releases.
 
     "released" means that the output was in place; "charged" that the command did not come so far,
@@ -148,8 +140,7 @@ def show_books(messages: Messages, /, books: str, format: str) -> None:
 @click.argument("books")
 @click.argument("table", required=False)
 @options(DELIMITER)
-@click.pass_obj
-def verify(messages: Messages, /, books: str, table: str | None, delimiter: str | None) -> None:
+def verify(books: str, table: str | None, delimiter: str | None) -> None:
     """Check what BOOKS charged: its budgets and worst cases, and with TABLE the joint losses.
 
     Exit status 1 says that something is not as it should be.
@@ -169,7 +160,6 @@ def verify(messages: Messages, /, books: str, table: str | None, delimiter: str 
 
 
 def _dataset_words(dataset: Dataset) -> str:
-    """Return what a dataset of a ledger is."""
     others = ", other people than before" if dataset.other_people else ""
     return (
         f"dataset {quoted(dataset.name)}, {counted(dataset.rows, 'row')}, secret "
@@ -188,7 +178,6 @@ def price_words(price: Price) -> str:
 
 
 def _price_lines(price: Price) -> list[str]:
-    """Return what a release would cost."""
     budget, fits = price.dataset.budget, "DOES NOT FIT"
     if price.fits:
         fits = f"fits, and leaves {math.floor(price.left * 10**6) / 10**6}"
@@ -202,7 +191,6 @@ def _price_lines(price: Price) -> list[str]:
 
 
 def _difference_words(difference: Difference) -> str:
-    """Return what is not as it should be in a ledger."""
     bounds = [difference.recorded, difference.computed]
     said = " against ".join(show_short(bound) for bound in bounds if bound is not None)
     why = f": {difference.reason}" if difference.reason else ""

@@ -74,7 +74,7 @@ def scenario_of(table: Any, options: Mapping[str, Any]) -> Scenario:
     pairs, files, order = options["pair"], options["prior"], options["order"]
     if order not in (None, *NAMED_ORDERS):
         order = _levels(order, "--order")
-    if bool(files) == (table is not None):
+    if bool(files) == (table is not None) and not (table is None and options["publishable"]):
         raise InputError(
             "give a TABLE with --secret COL and --public COL, or a prior with --prior FILE, not "
             "both"
@@ -108,21 +108,12 @@ def scenario_of(table: Any, options: Mapping[str, Any]) -> Scenario:
     return Scenario(priors, pairs=pairs or found[0][1] or "all")
 
 
-def epsilons(given: Iterable[str]) -> tuple[tuple[str, ...], str]:
-    """Read the texts after ``--epsilon``: numbers with commas between them, and a hint on 1,5."""
-    hint = "; ".join(
-        f"--epsilon {text} is the list {text.replace(',', ' and ')}; for the number with a "
-        f"decimal point write {text.replace(',', '.')}"
-        for text in given
-        if re.fullmatch(r"\d+,\d+", text)
-    )
-    try:
-        found = {parse_epsilon(part): part for part in _parts(given)}
-    except InputError as error:
-        raise InputError(f"{error}; {hint}" if hint else str(error)) from None
+def epsilons(given: Iterable[str]) -> tuple[str, ...]:
+    """Read the texts after ``--epsilon``: numbers with commas between them."""
+    found = {parse_epsilon(part): part for part in _parts(given)}
     if not found:
         raise InputError("--epsilon is missing: give one or several, as in --epsilon 0.1,0.5,1")
-    return tuple(found.values()), hint
+    return tuple(found.values())
 
 
 def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
@@ -131,11 +122,11 @@ def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_one(epsilons: Sequence[str], hint: str, names: Sequence[str]) -> None:
+def check_one(epsilons: Sequence[str], names: Sequence[str]) -> None:
     """Check that there is exactly one epsilon and one mechanism, as a plan has."""
     if len(epsilons) > 1 or len(names) > 1 or "all" in names:
-        given = f"{listed((*epsilons, *names))} were given{f'; {hint}' if hint else ''}"
-        raise InputError(f"--save takes exactly one epsilon and one mechanism, but {given}")
+        given = listed((*epsilons, *names))
+        raise InputError(f"--save takes exactly one epsilon and one mechanism, not {given}")
 
 
 def check_publishable(options: Mapping[str, Any]) -> None:
@@ -148,7 +139,7 @@ def check_publishable(options: Mapping[str, Any]) -> None:
     if wrong:
         raise InputError(f"{listed(map(_option, wrong))}: not with --publishable")
     if options["save"] is None:
-        raise InputError("--publishable needs --save FILE: the noisy counts stand there alone")
+        raise InputError("--publishable needs --save FILE, where the noisy counts are kept")
 
 
 def resolve(
@@ -185,12 +176,16 @@ def _parts(texts: Iterable[str]) -> list[str]:
     return [part.strip() for text in texts for part in text.split(",")]
 
 
-def _numbers(ends: tuple[str, str], step: str) -> list[Fraction]:
-    """Return the numbers from LO to HI in steps."""
-    first, last, each = (parse_number(text, "--range and --step") for text in (*ends, step))
-    if not first < last or each <= 0 or (last - first) / each > MOST_CELLS:
-        raise InputError(f"--range takes LO HI, such as 0 20, but {' '.join(ends)} was given")
-    return [first + k * each for k in range(int((last - first) / each) + 1)]
+def _numbers(ends: tuple[str, str], step: str) -> list[Fraction | int]:
+    found = (parse_number(text, "--range and --step") for text in (*ends, step))
+    # Of integers, which take less time, there may be many.
+    first, last, each = (n if n.denominator > 1 else n.numerator for n in found)
+    if not first < last or each <= 0 or (last - first) / each > MOST_CELLS or (last - first) % each:
+        raise InputError(
+            f"--range takes LO HI, such as 0 20, some steps of {step} apart and at most "
+            f"{MOST_CELLS:,}, but {' '.join(ends)} was given"
+        )
+    return [first + k * each for k in range((last - first) // each + 1)]
 
 
 def _levels(text: str, option: str) -> list[str]:

@@ -61,7 +61,6 @@ def reproduce(format: str, diabetes: str | None, figures: str | None, force: boo
 
 
 def _print(found: Reproduction) -> None:
-    """Print the table block by block, and the noise reductions."""
     print_lines(["Scales of the paper's table: as it prints them, and computed (rounded up).",
                  "A star: the computed value does not round to the printed one."])  # fmt: skip
     for title, cells in groupby(found.cells, key=lambda cell: cell.title):

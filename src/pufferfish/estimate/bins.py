@@ -2,7 +2,6 @@
 """Bins: neighbouring values taken together, where one by one they are lost in noise."""
 
 from bisect import bisect_right
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -30,22 +29,18 @@ def read_bins(support: Support, bins: Any) -> FloatArray:
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if bins < 1:
             raise InputError(f"bins must be at least 1, but {bins} was given")
-        cells = int(lattice.index[-1]) + 1
-        places = [at * int(bins) // cells for at in lattice.index.tolist()]
+        places = [at * int(bins) // (int(lattice.index[-1]) + 1) for at in lattice.index.tolist()]
     else:
         given = list(bins) if np.iterable(bins) else [bins]
-        edges = [
-            Fraction(names.index(edge)) if edge in names else parse_number(edge, "an edge of bins")
-            for edge in given
-        ]
+        codes = (names.index(edge) if edge in names else edge for edge in given)
+        edges = [parse_number(code, "an edge of bins") for code in codes]
         if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
             raise InputError(f"bins are a number or two or more increasing edges, not {bins!r}")
         *lower, last = edges
         places = [bisect_right(lower, v) - 1 if v <= last else -1 for v in lattice.values]
     if max(places) < 0:
         raise InputError(f"no value lies within the bins {bins}")
-    found: FloatArray = np.array(places)[:, None] == np.unique([k for k in places if k >= 0])
-    return found.astype(np.float64)
+    return np.asarray(np.equal.outer(places, np.unique([k for k in places if k >= 0])), float)
 
 
 def offered_bins(support: Support, solve: LeastSquares, rows: float) -> FloatArray:

@@ -218,8 +218,7 @@ class _Sample:
         figures, found = self.figures(weights), {}
         for k in np.flatnonzero(usable).tolist():
             share = figures[k]
-            largest = float(np.abs(weights[:, k]).max()) * self.jump
-            check_possible(share, 0.0, 1.0, largest, len(names))
+            check_possible(share, 0.0, 1.0, np.abs(weights[:, k]).max() * self.jump, len(names))
             if self.simplex:
                 share = replace(share, estimate=float(self.nearest @ sets[:, k]))
             found[names[k]] = share
@@ -297,8 +296,7 @@ def _moments(sample: _Sample, exact: bool, lattice: Lattice) -> tuple[Figure | N
 
 def _quantiles(sample: _Sample, lattice: Lattice, asked: Sequence[Number]) -> dict[str, Figure]:
     """Return quantiles: the least values up to which the share F of rows is at least q."""
-    weights = np.cumsum(sample.solve.single[0], axis=1)
-    upto = sample.figures(weights)
+    upto = sample.figures(np.cumsum(sample.solve.single[0], axis=1))
     low, high = np.array([figure.interval for figure in upto]).T
     surely = np.minimum.accumulate(low[::-1])[::-1]
     found = {}

@@ -76,9 +76,7 @@ class FiniteChannel:
                 "the released column holds a value that the plan's mechanism never publishes; was "
                 "the column released by this plan, with these options?"
             )
-        rows = np.array(list(released.values()), dtype=np.float64)
-        counts: FloatArray = np.bincount(places, rows, self.matrix.shape[1]).astype(np.float64)
-        return counts
+        return np.bincount(places, [*released.values()], self.matrix.shape[1]).astype(np.float64)
 
 
 def _cuts(points: Sequence[int]) -> list[int]:
@@ -104,10 +102,7 @@ def _noise_matrix(edges: Sequence[int], atoms: IntArray, noise: DiscreteLaplace)
     above = np.hstack([one, np.where(distance > 0, tail, 1 - tail), 0 * one])
     below = np.hstack([0 * one, np.where(distance > 0, 1 - tail, tail), one])
     # An output between two edges: a difference of tails on one side, or 1 less both.
-    matrix: FloatArray = np.where(
-        above[:, :-1] <= 0.5, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1]
-    )
-    return matrix
+    return np.asarray(np.where(above[:, :-1] <= 0.5, np.diff(-above), np.diff(below)))
 
 
 class LeastSquares:
@@ -144,15 +139,13 @@ class LeastSquares:
         halves = [first, counts - first]
         if not all(half.any() for half in halves):
             return self, counts
-        solved = []
-        for other in reversed(halves):
-            found = other @ self.single[0]  # in rows, and half a row at least
-            solved.append(LeastSquares(self.matrix, np.maximum(found, 0.5).tolist()))
+        # In rows, and half a row at least.
+        found = (np.maximum(other @ self.single[0], 0.5).tolist() for other in reversed(halves))
         both = LeastSquares.__new__(LeastSquares)
         both.matrix, both.given, both.mu = np.hstack([self.matrix / 2] * 2), True, self.mu
         both.first = both.second = both.matrix
         both._scale = np.tile(math.sqrt(2) * self._scale, 2)
-        both._inverse = np.vstack([each._inverse for each in solved])
+        both._inverse = np.vstack([LeastSquares(self.matrix, own)._inverse for own in found])
         return both, np.concatenate(halves)
 
     def combined(self, p: FloatArray, rows: float, variance: float) -> "LeastSquares":
@@ -214,8 +207,7 @@ class LeastSquares:
             dz = rest - z / f * df
             step = min(1.0, 0.99 / max((-df / f).max(), (-dz / z).max(), 0.1))
             f, z = f + step * df, z + step * dz
-        f /= f.sum()
-        return f
+        return np.asarray(f / f.sum())
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ that lies beyond what noise can do, shows that this is another column, another p
 of options, and is refused.
 """
 
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -150,10 +151,9 @@ def _decoded(what: str, cells: _Rows, post: Postprocess) -> dict[int, int]:
 
 def _steps(text: str, step: Fraction) -> int | None:
     """Return a released number, or the double nearest to it, in steps; None if it is neither."""
-    try:
+    value = None
+    with suppress(NotFinite):
         value = parse_text(text)
-    except NotFinite:
-        return None
     if value is None:
         return None
     nearest = round(value / step)

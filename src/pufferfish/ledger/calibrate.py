@@ -18,9 +18,6 @@ from pufferfish.numbers import Number, parse_epsilon, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 
-#: How often a release is calibrated for an epsilon of its own.
-_TRIES = 24
-
 
 def calibrate_beside(
     ledger: Ledger, table: Any, scenario: Scenario, epsilon: Number,
@@ -32,8 +29,9 @@ def calibrate_beside(
     the joint loss is charged the plan is calibrated for it, else for the largest epsilon of its
     own that fits. What all releases together cost is at most ``epsilon``, and the budget.
     """
-    drawn = scenario.noisy and plan_of_counts(scenario)
-    first = drawn or calibrate(scenario, epsilon, mechanism, **options)
+    if scenario.noisy is not None:  # a price depends on the rows, and so would the public plan
+        raise InputError("noisy counts are drawn by draw_counts, which says what a plan may take")
+    first = calibrate(scenario, epsilon, mechanism, **options)
     subject = Subject.of(table, first, {"allow_unchanged": True})
     with store.reading(ledger.path) as connection:
         state = subject.state(connection)
@@ -48,9 +46,7 @@ def calibrate_beside(
     joint = _jointly(subject, state, limit, mechanism, options)
     if joint is not None and fitting(joint) is not None:
         return joint
-    # A walk from noisy counts, which are charged, is made once: for what other counts leave.
-    mine = scenario.noisy.epsilon1 if scenario.noisy else state.before
-    best = per_release_epsilon(limit - max(Fraction(0), state.before - mine), attempt, _TRIES)
+    best = per_release_epsilon(limit, attempt, tries=24)
     if best is None:
         why = subject.price(state).why
         budget = "the budget " if limit == state.dataset.budget else ""
@@ -85,17 +81,21 @@ def _jointly(
 def draw_counts(
     ledger: Ledger, table: Any, secret: str, spent: Number, limit: Number,
     draw: Callable[[], Scenario],
-) -> Scenario:  # fmt: skip
-    """Draw noisy counts of a table, charged before anything that is computed from them is seen."""
+) -> tuple[Scenario, Fraction]:  # fmt: skip
+    """Draw noisy counts of a table, charged before anything that is computed from them is seen.
+
+    Also return the epsilon of a plan from them. It comes from other draws and what was asked for:
+    a price of the plan would depend on the rows.
+    """
     dataset, charged = ledger.account(table, secret)
     before = charged[-1].bound if charged else Fraction(0)
-    leave = parse_epsilon(limit) - before - parse_epsilon(spent)
+    left = parse_epsilon(limit) - before
     # Beside a release a plan from them costs its worst case, as noise that needs no counts does.
-    if leave <= 0 or any(record.kind != COUNTS for record in charged):
+    if left <= parse_epsilon(spent) or any(record.kind != COUNTS for record in charged):
         raise CheckFailed(
             f"refused: noisy counts must come before any release and leave something of {limit}, "
             f"but {show_short(before)} is charged to {dataset.name!r}; nothing was drawn"
         )
     scenario = draw()
-    ledger.charge(table, plan_of_counts(scenario))
-    return scenario
+    ledger.charge(table, plan_of_counts(scenario), allow_unchanged=True)
+    return scenario, left

@@ -17,10 +17,11 @@ from pufferfish.loss.worst_case import added
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import NoisyCounts
-from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Levels
-from pufferfish.tables.rules import Coding
+from pufferfish.tables.count import count_table
+from pufferfish.tables.rules import Coding, Rules
+from pufferfish.tables.table import Table
 
 #: How a ledger calls them.
 COUNTS = "noisy counts"
@@ -57,14 +58,14 @@ def with_counts(bound: LossBound, plans: Iterable[Plan], rows: int = 1) -> LossB
     return replace(bound, upper=upper, kind=kind, terms=bound.terms + terms)
 
 
-def may_be_of(noisy: NoisyCounts, prior: Prior) -> bool:
+def may_be_of(noisy: NoisyCounts, table: Table, rules: Rules) -> bool:
     """Whether noisy counts may be those of a table, whose digest a plan from them does not hold.
 
     They must be of as many rows, and no count farther from the table's own than all noise but one
     set in a million is; else worst cases are charged, which hold for whatever counts. What passes
     by mistake or by an edit has counts like these.
     """
-    counts, report = prior.counts[[*map(prior.row, noisy.secrets)]], prior.report
-    far = 2 * math.log(2 * counts.size * 10**6) / float(noisy.epsilon1)
-    near = bool(np.abs(counts - np.array(noisy.counts)).max() <= far)
-    return near and report is not None and report.rows_read - report.rows_missing[0] == noisy.rows
+    own = count_table(table, rules, warn=False, secrets=(*noisy.secrets, "")).counts
+    far = 2 * math.log(2 * own.size * 10**6) / float(noisy.epsilon1)
+    apart = np.abs(own - np.array([*noisy.counts, noisy.others])).max()
+    return bool(apart <= far and own.sum() == noisy.rows)

@@ -92,7 +92,7 @@ class Counted:
             return None
         try:
             if plan.noisy:  # counts of held-out rows are of no row of this table: they are believed
-                own = plan.noisy.held_out or may_be_of(plan.noisy, self._prior(plan.rules))
+                own = plan.noisy.held_out or may_be_of(plan.noisy, self.table, plan.rules)
                 return scenario_of_counts(plan) if own else None
             scenario = with_regions(plan, Scenario(self._prior(plan.rules), plan.pairs))
         except (InputError, CheckFailed):  # a value is moved (clamped), a secret has no rows

@@ -66,10 +66,7 @@ class ReleaseRecord:
 
 def datasets(connection: sqlite3.Connection) -> list[Dataset]:
     """Return all datasets, in the order of their opening."""
-    rows = connection.execute(
-        "SELECT name, secret, budget, digest, rows, other_people, opened FROM dataset "
-        "ORDER BY rowid"
-    ).fetchall()
+    rows = connection.execute("SELECT * FROM dataset ORDER BY rowid")
     return [
         Dataset(name, secret, _exact(budget), digest, number, bool(others), opened)
         for name, secret, budget, digest, number, others, opened in rows
@@ -82,7 +79,7 @@ def releases(connection: sqlite3.Connection, dataset: str | None = None) -> list
         "SELECT dataset, public, plan, own, bound, kind, id, time, state FROM release "
         "WHERE dataset = ?1 OR ?1 IS NULL ORDER BY sequence",
         [dataset],
-    ).fetchall()
+    )
     return [
         ReleaseRecord(name, public, plan, bool(own), _exact(bound), *rest)
         for name, public, plan, own, bound, *rest in rows
@@ -91,20 +88,18 @@ def releases(connection: sqlite3.Connection, dataset: str | None = None) -> list
 
 def add_dataset(connection: sqlite3.Connection, made: Dataset) -> None:
     """Open a dataset; it never changes any more."""
-    budget, others = show(made.budget), int(made.other_people)
-    connection.execute(
-        "INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [made.name, made.secret, budget, made.digest, made.rows, others, made.opened],
-    )
+    row = vars(made) | {"budget": show(made.budget)}
+    connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?)", [*row.values()])
 
 
 def add_release(connection: sqlite3.Connection, made: ReleaseRecord) -> None:
     """Charge a release; it counts once the transaction is over."""
-    bound, own = show(shortened(made.bound)), int(made.own)
-    row = [made.id, made.dataset, made.column, made.plan, own, bound, made.kind, made.time]
-    row.append(made.state)
     # The sequence (null) is the next number, never one that was used before.
-    connection.execute("INSERT INTO release VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    connection.execute(
+        "INSERT INTO release VALUES (NULL, :id, :dataset, :column, :plan, :own, :bound, :kind, "
+        ":time, :state)",
+        vars(made) | {"bound": show(shortened(made.bound))},
+    )
 
 
 def mark_released(connection: sqlite3.Connection, id: str) -> None:

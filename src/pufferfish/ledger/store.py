@@ -168,8 +168,7 @@ def _model() -> sqlite3.Connection:
 
 
 def _objects(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
-    query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-    return set(_patiently(connection, query))
+    return set(_patiently(connection, "SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
 @contextmanager

@@ -6,8 +6,6 @@ others with worst cases w_l, which hold whatever else is known of a value,
 
     sum_x P_i(x) k_R(y|x) prod_l k_l(y_l|x)  <=  e^(sum w_l) e^loss(R)  times the same for P_j.
 
-*Proof.* Over the x of the pair prod_l k_l lies between some c and c e^(sum w_l): the left side is
-at most c e^(sum w_l) sum_x P_i(x) k_R(y|x), and c sum_x P_j(x) k_R(y|x) is at most the right one.
 With k rows of one person every release is k of them, and its worst case counts k times.
 """
 
@@ -72,10 +70,6 @@ class Composition:
         """Return the same with one further release of the column at a position."""
         own = (*self.releases.get(at, ()), mechanism)
         return replace(self, releases={**self.releases, at: own})
-
-    def position(self, column: str | None) -> int:
-        """Return the position of a column of the scenario; None: the only one."""
-        return self.scenario.product.position(column)
 
     def bound(self, limit: int = LARGEST_GRID) -> LossBound:
         """Return the least bound that is found of the loss of everything together.

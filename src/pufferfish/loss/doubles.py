@@ -63,10 +63,7 @@ def _minus(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
 
 def in_doubles(point: Point) -> FloatArray:
     """Return the probabilities of a point."""
-    if point.masses.dtype == object:
-        flat = quotients(point.masses.reshape(-1).tolist(), point.total)
-        return flat.reshape(point.masses.shape)
-    return np.asarray(point.masses / float(point.total))
+    return np.asarray(point.masses / point.total, dtype=np.float64)
 
 
 class _Part:
@@ -182,14 +179,10 @@ class _Part:
         starts = np.flatnonzero(np.diff(axis.places // width, prepend=-1))
         firsts = np.linspace(0, len(axis.places) - atoms, 8).astype(np.int64)
         runs = np.unique(firsts[:, None] + np.arange(atoms))
-        parts = []
-        for places, masses in (
-            (
-                axis.places[starts] // width * width,
-                [np.add.reduceat(p.masses, starts) for p in points],
-            ),
-            (axis.places[runs], [own.masses[runs] for own in points]),
-        ):
+        gathered = [np.add.reduceat(own.masses, starts) for own in points]
+        some = [own.masses[runs] for own in points]
+        parts, cells = [], axis.places[starts] // width * width
+        for places, masses in ((cells, gathered), (axis.places[runs], some)):
             axes = (replace(axis, atoms=axis.atoms[: len(places)], places=places),)
             sets = tuple(Point(m, own.total) for m, own in zip(masses, points, strict=True))
             parts.append(_Part(replace(self.problem, axes=axes, sets=sets), self.rates))

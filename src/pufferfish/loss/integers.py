@@ -22,19 +22,8 @@ def loses_nothing(problem: Problem) -> bool:
 
     Nothing else matters, for the kernel of Laplace noise is invertible.
     """
-    points = problem.points
-    return bool(points) and all(_alike(points[i], points[j]) for i, j in problem.pairs)
-
-
-def _alike(one: Point, other: Point) -> bool:
-    """Whether two points are the same."""
-    first, second = one.masses, other.masses
-    if first.dtype != object and second.dtype != object:
-        p, q = first / float(one.total), second / float(other.total)
-        if bool((np.abs(p - q) > 2.0**-50 * p).any()):
-            return False
-    first, second = _over_one(one, other)
-    return bool(np.all(first == second))
+    lowest = [own.masses // np.gcd.reduce(own.masses, axis=None) for own in problem.points]
+    return bool(lowest) and all(np.array_equal(lowest[i], lowest[j]) for i, j in problem.pairs)
 
 
 def _over_one(one: Point, other: Point) -> tuple[CountArray, CountArray]:
@@ -72,11 +61,9 @@ def infinite(problem: Problem) -> Where | None:
 def farthest(problem: Problem) -> Fraction | None:
     """Return a rational bound of the loss where all axes are noise alone, None for others.
 
-    On a single axis it is W/theta_eff, W the Wasserstein-infinity distance. Matched by equal
-    quantiles no mass travels further: e^-|y-x|/theta <= e^(W/theta) e^-|y-x'|/theta for all coupled
-    x, x' and every y; summed over the coupling, the loss is at most W/theta. It is exact where
-    balls never decide equality (theory, section 8). For regions, on several axes, or where there
-    are very many pairs it is the sum of diameter/theta_eff.
+    On a single axis it is W/theta_eff, W the Wasserstein-infinity distance (theory, section 3),
+    exact where balls never decide equality (section 8). For regions, on several axes, or where
+    there are very many pairs it is the sum of diameter/theta_eff.
     """
     if not problem.pure_noise:
         return None

@@ -75,7 +75,6 @@ from pufferfish.loss.kernel import Axis
 from pufferfish.loss.problem import Problem, largest
 from pufferfish.loss.witness import Where
 from pufferfish.numbers import FloatArray, IntArray
-from pufferfish.priors.ambiguity import Point
 
 #: Cells of all secrets of one adversary up to which balls are taken at once.
 BALL_CELLS = 20_000
@@ -133,20 +132,15 @@ def _units(size: int) -> int:
 
 def _likelihoods(problem: Problem) -> FloatArray:
     """Return the likelihoods of all secrets on the grid, shape (secrets, cells)."""
-    array = np.stack([_rounded(point) for point in problem.points])
-    has = np.stack([point.masses != 0 for point in problem.points])
+    points = problem.points
+    # Three roundings of each mass at most.
+    array = np.stack([np.asarray(own.masses / own.total, dtype=np.float64) for own in points])
+    has = np.stack([own.masses != 0 for own in points])
     if not float(array.min(initial=1.0, where=has)) >= _LEAST_MASS:
         raise TooExtreme
     for at, axis in problem.noises:
         array = _noise(array, at + 1, axis)
     return array.reshape(len(array), -1)
-
-
-def _rounded(point: Point) -> FloatArray:
-    """Return the masses over their total: three roundings at most."""
-    if point.masses.dtype != object:
-        return np.asarray(point.masses / float(point.total))
-    return np.asarray(np.vectorize(lambda mass: int(mass) / point.total, [float])(point.masses))
 
 
 def _rate(axis: Axis) -> float:

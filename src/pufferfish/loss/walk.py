@@ -11,16 +11,19 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
+from flint import arb
 
 from pufferfish.errors import PufferfishError
+from pufferfish.loss.balls import exp_minus
 from pufferfish.loss.betting import Wealth, rescaled
-from pufferfish.loss.betting_balls import confirmed
 from pufferfish.loss.certificate import Certificate
 from pufferfish.loss.rounding import UNIT
-from pufferfish.numbers import FloatArray, IntArray, float_up
-from pufferfish.priors.ambiguity import Confidence, Counted, NoisyCounts, Rule
+from pufferfish.numbers import FloatArray, IntArray, float_up, precision
+from pufferfish.priors.ambiguity import Confidence, Counted, NoisyCounts
+from pufferfish.priors.betting import ball, is_bound
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Lattice
@@ -34,6 +37,8 @@ LEAST_STEPS = Fraction(1, 32)
 MOST_ATOMS, _LARGEST_SCALE = 300, 1e290
 #: Errors of ln(1 + gap) from two means that are proved: 60 u relative; and of epsilon in doubles.
 _ERROR = 100 * UNIT
+#: Of the balls.
+_BITS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,34 +53,28 @@ class Claim:
 
 def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     """Return what a walk has to show, for each adversary; nothing where boxes take its place."""
-    if not all(map(_walks, scenario.rules)) or scenario.support.size > MOST_ATOMS:
+    if scenario.support.size > MOST_ATOMS:
         return []
-    step = scenario.lattice.step if scenario.support.ordered else Fraction(0)
+    beliefs = [_beliefs(prior, scenario.protected) for prior in scenario.priors]
+    step = scenario.lattice.step if scenario.support.ordered and all(beliefs) else Fraction(0)
     if not step or next(scales(scenario.lattice, epsilon)) > _LARGEST_SCALE * step:
         return []
     place = {secret: k for k, secret in enumerate(scenario.protected)}
     pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
-    return [
-        Claim(tuple(_beliefs(prior, scenario.protected)), pairs, scenario.lattice, epsilon)
-        for prior in scenario.priors
-    ]
+    return [Claim(own, pairs, scenario.lattice, epsilon) for own in beliefs]
 
 
-def _walks(rule: Rule | None) -> bool:
-    return isinstance(rule, NoisyCounts) or (isinstance(rule, Confidence) and not rule.box)
-
-
-def _beliefs(prior: Prior, secrets: Sequence[str]) -> Iterator[Counted]:
-    """Yield the counts of each secret, whose bounds fail with a chance alpha / 2."""
-    at = [prior.row(secret) for secret in secrets]
-    # Whose rows they are is given: the bets may depend on their number.
-    rows = sum(prior.totals[row] for row in at)
-    for secret, row in zip(secrets, at, strict=True):
-        match prior.rule:
-            case NoisyCounts() as noisy:
-                yield noisy.belief(secret)
-            case Confidence(level):
-                yield Counted(tuple(prior.counts[row].tolist()), rows, (1 - level) / 2)
+def _beliefs(prior: Prior, secrets: Sequence[str]) -> tuple[Counted, ...]:
+    """Return the counts of each secret, whose bounds fail with a chance alpha / 2, if they walk."""
+    match prior.rule:
+        case NoisyCounts() as noisy:
+            return tuple(map(noisy.belief, secrets))
+        case Confidence(level, box=False):
+            at = [prior.row(secret) for secret in secrets]
+            # Whose rows they are is given: the bets may depend on their number.
+            rows, alpha = sum(prior.totals[row] for row in at), (1 - level) / 2
+            return tuple(Counted(tuple(prior.counts[k].tolist()), rows, alpha) for k in at)
+    return ()
 
 
 def walked(claims: Sequence[Claim], scale: float | None = None) -> tuple[float, Certificate]:
@@ -151,12 +150,32 @@ class _Test:
         return False
 
     def confirmed(self, scale: float) -> bool:
-        """Return whether balls prove the last test that was passed; the first scale has none."""
+        """Return whether balls prove the last test that was passed, from the bounds of doubles.
+
+        The first scale has none. Of each pair the first one is taken for the likelier one.
+        """
         if self.passed is None:
             return True
-        claim, pairs = self.claim, list(zip(self.firsts, self.seconds, strict=True))
-        rate = claim.lattice.step / Fraction(scale)
-        return confirmed(claim.beliefs, pairs, self.places, rate, claim.epsilon, self.passed)
+        claim, rate = self.claim, self.claim.lattice.step / Fraction(scale)
+        with precision(_BITS):
+            power, most = cache(lambda d: exp_minus(rate * d)), ball(claim.epsilon).exp()
+            apart = np.abs(self.places[:, None] - self.places).tolist()
+            for y, distance in enumerate(apart):
+                far = max(distance)
+                low, ends = power(far), {far: arb(0), 0: arb(1)}  # numbers, not balls around them
+                h = [ends[d] if d in ends else (power(d) - low) / (1 - low) for d in distance]
+                for side, own in enumerate((h, [1 - each for each in h])):
+                    means = self.passed[side, y].tolist()
+                    for belief, m in zip(claim.beliefs, means, strict=True):
+                        share = belief.is_share and m >= belief.upper_share(y ^ side)
+                        if not (m >= 1 or share or is_bound(belief, own, m)):
+                            return False
+                tops, rests = (list(map(arb, own[y].tolist())) for own in self.passed)
+                for first, second in zip(self.firsts, self.seconds, strict=True):
+                    top, bottom = (low + (1 - low) * m for m in (tops[first], 1 - rests[second]))
+                    if not top <= most * bottom:
+                        return False
+        return True
 
     def _losses(self, rate: float, outputs: IntArray, close: bool) -> FloatArray:
         """Return bounds of ln <P_i, k_y> / <P_j, k_y> by output and pair."""

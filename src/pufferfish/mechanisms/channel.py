@@ -136,8 +136,7 @@ class Channel:
     @property
     def unchanged(self) -> bool:
         """Whether every value is published as it is, always."""
-        places = enumerate(self.same)
-        return all(y is not None and self.probability(x, y) == 1 for x, y in places)
+        return all(y is not None and self.probability(x, y) == 1 for x, y in enumerate(self.same))
 
     def keep_rate(self, weights: Sequence[Any] | NDArray[Any]) -> float:
         """Return the chance that a value is published unchanged, rounded down.

@@ -187,8 +187,7 @@ def _digits_of(scale: float, step: Fraction) -> _Digits:
         for low, high in itertools.pairwise(edges)
     )
     cut = math.ceil(_TOP_LENGTH / (rate * (1 << shift)))
-    top = Table.of([SignedGeometric(rate, 1 << shift, cut)])
-    return _Digits(top, cut, lower, shift)
+    return _Digits(Table.of([SignedGeometric(rate, 1 << shift, cut)]), cut, lower, shift)
 
 
 def checked_scale(scale: object) -> float:

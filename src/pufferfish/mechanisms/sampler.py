@@ -72,7 +72,11 @@ class Table:
         outcomes = [law.outcomes for law in laws]
         flat = np.concatenate(outcomes).astype(np.int64, copy=False)
         sizes = [len(of_law) - 1 for of_law in outcomes]
-        bits = _guide_bits(len(laws), max(sizes), np.iinfo(short).bits)
+        bits = np.iinfo(short).bits
+        if len(laws) > 1:  # the guide of a single law looks at all of a short word
+            wanted = (_CELLS_PER_THRESHOLD * max(sizes)).bit_length()
+            wanted = min(wanted, _CELL_BITS - (len(laws) - 1).bit_length())
+            bits = min(bits, max(_LEAST_BITS, wanted))
         kind = np.int16 if flat.max() <= np.iinfo(np.int16).max else np.int32
         guide = np.empty((len(laws), 1 << bits), dtype=kind)
         floors = []
@@ -132,8 +136,7 @@ class Table:
         # Thresholds below the word are passed, those above are not; only equality is open.
         for at in np.flatnonzero((low < end) & (self.thresholds[low] == words)):
             low[at] = self._with_more_words(int(inputs[at]), int(low[at]), int(words[at]), entropy)
-        found: NDArray[np.int64] = self.outcomes[low + inputs]
-        return found
+        return self.outcomes.take(low + inputs)
 
     def _with_more_words(self, x: int, first: int, word: int, entropy: Entropy) -> int:
         """Return the first threshold that U does not pass, where those from ``first`` on are open.
@@ -152,11 +155,3 @@ class Table:
             word = (word << word_bits) + int(read_words(entropy, 1, self.long)[0])
             bits += word_bits
         raise EntropyStuck
-
-
-def _guide_bits(laws: int, thresholds: int, most: int) -> int:
-    """Return how many bits of the short word a guide should look at: all, for a single law."""
-    wanted = (_CELLS_PER_THRESHOLD * thresholds).bit_length()
-    if laws == 1:
-        return most
-    return min(most, max(_LEAST_BITS, min(wanted, _CELL_BITS - (laws - 1).bit_length())))

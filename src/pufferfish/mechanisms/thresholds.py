@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integer thresholds of probabilities, to as many bits as a draw needs."""
 
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, repeat
 
-#: Two integers low <= high with low <= 2**bits * value <= high.
-Interval = tuple[int, int]
+from flint import arb
+
+from pufferfish.numbers import precision
+from pufferfish.priors.betting import ball
+
 #: For each threshold c: floor(2**bits * c), and whether nothing was rounded off.
 Floors = tuple[tuple[int, ...], tuple[bool, ...]]
 
@@ -32,22 +36,26 @@ class Row:
 
 
 class _Irrational:
-    """A law whose sums are irrational: computed in intervals, until these agree."""
+    """A law whose sums are irrational: computed in balls, until both ends of each agree."""
 
-    def cumulative(self, bits: int) -> list[Interval]:
-        """Return intervals around the sums, all of which are strictly between 0 and 1."""
+    def cumulative(self) -> list[arb]:
+        """Return balls around the sums, all of which are strictly between 0 and 1."""
         raise NotImplementedError  # each law has its own
 
     def floors(self, bits: int) -> Floors:
-        """Return the sums in whole units of 2**-bits, rounded down: proved by intervals."""
+        """Return the sums in whole units of 2**-bits, rounded down: proved by balls."""
         # A sum below 1 rounds down to the last integer at most, and one above 0 to 0 at least,
-        # however wide its interval: sums of 1e-1000000 need no million bits.
+        # however wide its ball: sums of 1e-1000000 need no million bits.
         guard, last = _GUARD, (1 << bits) - 1
         while True:  # some number of bits decides an irrational number
-            sums = self.cumulative(bits + guard)
-            floors = tuple(max(low >> guard, 0) for low, _ in sums)
-            if floors == tuple(min(high >> guard, last) for _, high in sums):
-                return floors, (False,) * len(floors)
+            with precision(bits + guard):
+                sums = [own * arb((1, bits)) for own in self.cumulative()]
+                low, high = (
+                    tuple(min(max(int(end.floor().unique_fmpz()), 0), last) for end in ends)
+                    for ends in zip(*((own.lower(), own.upper()) for own in sums), strict=True)
+                )
+            if low == high:
+                return low, (False,) * len(low)
             guard *= 2
 
 
@@ -70,19 +78,11 @@ class SignedGeometric(_Irrational):
         """The outcomes, counted from 0."""
         return range(2 * self.cut + 2)
 
-    def cumulative(self, bits: int) -> list[Interval]:
-        """Return intervals around a b**k / (1 + a), k = cut, ..., 0, and 1 - b**k / (1 + a)."""
-        one = 1 << bits
-        a = exp_interval(self.rate, bits)
-        b = exp_interval(self.rate * self.weight, bits)
-        negative = (a[0] << bits) // (one + a[0]), -((-a[1] << bits) // (one + a[1]))
-        positive = one - negative[1], one - negative[0]
-        below, above = [negative], []
-        for _ in range(self.cut):
-            below.append(_times(below[-1], b, bits))
-            positive = _times(positive, b, bits)
-            above.append((one - positive[1], one - positive[0]))
-        return below[::-1] + above
+    def cumulative(self) -> list[arb]:
+        """Return balls around a b**k / (1 + a), k = cut, ..., 0, and 1 - b**k / (1 + a)."""
+        a, b = ((-ball(self.rate * weight)).exp() for weight in (1, self.weight))
+        powers = list(accumulate(repeat(b, self.cut), operator.mul, initial=1 / (1 + a)))
+        return [a * own for own in powers[::-1]] + [1 - own for own in powers[1:]]
 
 
 @dataclass(frozen=True)
@@ -101,53 +101,16 @@ class Digit(_Irrational):
         """The outcomes, counted from 0."""
         return range(self.base)
 
-    def cumulative(self, bits: int) -> list[Interval]:
-        """Return intervals around (1 + r + ... + r**d) / (1 + r + ... + r**(base-1)).
+    def cumulative(self) -> list[arb]:
+        """Return balls around (1 + r + ... + r**d) / (1 + r + ... + r**(base-1)).
 
         Sums of positive terms: nothing cancels, however close r is to 1.
         """
-        ratio = exp_interval(self.rate * self.weight, bits)
-        power = (1 << bits, 1 << bits)
-        total = (0, 0)
-        sums = []
-        for _ in range(self.base):
-            total = total[0] + power[0], total[1] + power[1]
-            sums.append(total)
-            power = _times(power, ratio, bits)
-        return [
-            ((low << bits) // total[1], -((-high << bits) // total[0])) for low, high in sums[:-1]
-        ]
+        ratio = (-ball(self.rate * self.weight)).exp()
+        powers = accumulate(repeat(ratio, self.base - 1), operator.mul, initial=arb(1))
+        *sums, total = accumulate(powers)
+        return [own / total for own in sums]
 
 
 #: What is drawn from: a row of a channel, or a digit of noise.
 Law = Row | SignedGeometric | Digit
-
-
-def exp_interval(x: Fraction, bits: int) -> Interval:
-    """Return an interval around exp(-x), x > 0, in units of 2**-bits; ``bits`` at least 32.
-
-    It is at most 1,000 bits max(1, x) of these units wide.
-    """
-    if x >= bits:
-        return 0, 1  # exp(-x) < 2**-x
-    one = 1 << bits
-    # x / 2**halvings <= 2**-8, where the series loses at least 8 bits per term.
-    halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 9)
-    y = (x.numerator << bits) // (x.denominator << halvings)
-    term, total, count = one, 0, 0
-    while term:
-        total += -term if count % 2 else term
-        count += 1
-        term = term * y // (count << bits)
-    # Each term lies less than 2 below the true one, and so does the first that was left out,
-    # which the later ones cannot double. Rounding y down raised exp(-y) by less than 1.
-    slack = 2 * count + 4
-    low, high = total - slack - 1, total + slack
-    for _ in range(halvings):
-        low, high = low * low >> bits, -(-high * high >> bits)
-    return low, min(high, one)
-
-
-def _times(left: Interval, right: Interval, bits: int) -> Interval:
-    """Return the product of two intervals of numbers that are not negative."""
-    return left[0] * right[0] >> bits, -(-left[1] * right[1] >> bits)

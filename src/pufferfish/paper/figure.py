@@ -131,9 +131,8 @@ def _claims(strict: Condition, relaxed: Condition) -> tuple[Claim, Claim]:
     none, cells, sums = (sum(value > 0 for value in values) for values in each)
     one = f"at the wasserstein scale {strict.scale!r} no I(x, x') is above 0"
     two = f"at the relaxed scale {relaxed.scale!r} some I(x, x') is above 0, but no sum over x is"
+    some = f"{cells} of {c} cells and {sums} of {k} sums are above 0"
     return (
         Claim(one, none == 0, f"{none} of {c} cells are above 0"),
-        Claim(
-            two, cells > 0 and sums == 0, f"{cells} of {c} cells and {sums} of {k} sums are above 0"
-        ),
+        Claim(two, cells > 0 and sums == 0, some),
     )

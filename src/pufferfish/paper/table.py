@@ -86,12 +86,11 @@ def _reduction(block: Block, cells: Sequence[Cell], against: str) -> Reduction:
     """Return by how many per cent the relaxed scales are below others (theory, section 3)."""
     scales, others = ([c.scale for c in cells if c.mechanism == m] for m in ("relaxed", against))
     percent = tuple(100 * (1 - s / other) for s, other in zip(scales, others, strict=True))
-    ends, reported, agrees = (min(percent), max(percent)), block.reported.get(against), None
-    if reported is not None:
-        agrees = all(
-            abs(end - float(text)) < 10.0 ** -len(text.partition(".")[2])
-            for end, text in zip(ends, reported, strict=True)
-        )
+    ends, reported = (min(percent), max(percent)), block.reported.get(against)
+    agrees = reported and all(
+        abs(end - float(text)) < 10.0 ** -len(text.partition(".")[2])
+        for end, text in zip(ends, reported, strict=True)
+    )
     return Reduction(block.name, block.title, against, percent, *ends, reported, agrees)
 
 

@@ -391,7 +391,7 @@ class Plan(Guarantee):
         bins: int | Sequence[Any] | None = None, simplex: bool = False,
         **options: Unpack[ReleaseOptions],
     ) -> Any:  # fmt: skip
-        """Return unbiased estimates of the original column from what was released by this plan.
+        """Return unbiased estimates of the original column, from a release and noisy counts of it.
 
         Parameters
         ----------
@@ -413,8 +413,7 @@ class Plan(Guarantee):
         Returns
         -------
         Estimate
-            Mean, variance, quantiles and frequencies, each with its standard error. Noisy counts
-            of the same rows that the plan holds are combined with these.
+            Mean, variance, quantiles and frequencies, each with its standard error.
         """
         from pufferfish.estimate.released import estimate_released  # slow to import
 

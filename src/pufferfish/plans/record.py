@@ -28,7 +28,7 @@ from pufferfish.tables.rules import Coding
 FORMAT = 2
 _NOTICE = (
     "PUBLIC. What those who receive the released data may know of how they were made. It holds no "
-    "count, no prior, no path and no digest; the plan and the ledger are private. It is a "
+    "count, no prior, no path and no digest; the {0} private. It is a "
     "statement by whoever released the data, not a proof."
 )
 _PROMISE = (
@@ -55,6 +55,14 @@ def write_record(
         + (", says its file; the release did not prove it again" if plan.loaded else "")
         + "; whoever has the plan and the prior can prove it again (pufferfish verify)."
     )
+    if plan.noisy is not None:
+        spent, both = show(plan.noisy.epsilon1), "together with"
+        if plan.noisy.held_out:
+            both = "and so, for the rows that were held out, is that of"
+        certified = (
+            f"The loss is at most epsilon {both} the noisy counts in the plan (epsilon {spent}). "
+            "The plan is public; whoever has it can prove it again (pufferfish verify)."
+        )
     if plan.composition is not None:
         certified += (
             " epsilon is for this release together with the other releases of the same rows that "
@@ -62,7 +70,7 @@ def write_record(
         )
     promised = not (report.seeded or report.keep)
     record: dict[str, Any] = {
-        "notice": _NOTICE,
+        "notice": _NOTICE.format("ledger is" if plan.noisy else "plan and the ledger are"),
         "format": FORMAT,
         "column": report.column,
         "set_column": report.set_column,

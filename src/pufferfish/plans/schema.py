@@ -165,8 +165,9 @@ def facts_of(data: Any) -> dict[str, Any]:
     if file.noisy is not None:
         checked_noise(file.noisy, file.pairs, support)
         file.noisy.left(facts["epsilon_exact"])
-        if file.regions or file.unit is not None:
-            raise InputError("noisy counts go with neither regions nor a unit")
+        more = {*data["noisy"]} - {*NoisyCounts.__match_args__}
+        if more or file.regions or file.unit is not None or file.rows_per_person:
+            raise InputError(f"noisy counts go without {', '.join(more) or 'regions or a unit'}")
         facts |= {"regions": (file.noisy,), "digest": "", "from_rows": False}
     for derived in ("notice", "format", "scale", "channel", "loss", "noisy"):
         del facts[derived]
@@ -185,8 +186,7 @@ def values(plan: Any) -> dict[str, Any]:
         "labels": plan.labels and channel_file(plan.labels),
         "regions": () if plan.noisy else tuple(map(_rule_file, plan.regions)),
         "support": support_file(plan.support),
-        "coding": coding
-        and Cleaning(**{name: getattr(coding, name) for name in Cleaning.__struct_fields__}),
+        "coding": coding and Cleaning(*[getattr(coding, n) for n in Cleaning.__struct_fields__]),
     }
     written: dict[str, Any] = to_json_values(PlanFile(**own))
     if parse_epsilon(float(epsilon)) == epsilon:  # then a JSON number
@@ -197,7 +197,10 @@ def values(plan: Any) -> dict[str, Any]:
 def converted(data: Any, kind: type[_T], strict: bool = True) -> _T:
     """Return JSON values as a struct or dataclass."""
     try:
-        return msgspec.convert(data, kind, strict=strict, dec_hook=_decoded)
+        # What msgspec does not know are fractions.
+        return msgspec.convert(
+            data, kind, strict=strict, dec_hook=lambda _, value: parse_number(value, "a number")
+        )
     except msgspec.ValidationError as error:
         raise InputError(" ".join(str(error).split())) from None
 
@@ -289,12 +292,6 @@ def _rule(file: Region) -> Rule | None:
     if file == Region():
         raise InputError("a region needs a confidence or a tv_radius")
     return region_rule(**msgspec.structs.asdict(file))
-
-
-def _decoded(kind: type, value: Any) -> Any:
-    if kind is Fraction and isinstance(value, int | float | str):
-        return parse_number(value, "a number")
-    raise InputError(f"a number or a text that holds one is needed, but {value!r} was found")
 
 
 def _finite(data: Any) -> Any:

@@ -165,9 +165,7 @@ def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
     if promise.noisy is not None:
         epsilon = promise.noisy.left(epsilon)
     limit, certificate = show(epsilon), prove(scenario, {0: (applied,)}, epsilon)
-    what = (
-        f"at scale {applied.scale!r}" if isinstance(applied, DiscreteLaplace) else "of the channel"
-    )
+    what = "of the channel" if promise.scale is None else f"at scale {promise.scale!r}"
     if not certificate.holds and certificate.method == "walk":
         levels = (show(100 * r.level) for r in scenario.rules if not isinstance(r, TVBall | None))
         raise CheckFailed(

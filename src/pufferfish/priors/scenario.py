@@ -32,6 +32,8 @@ from pufferfish.tables.rules import Coding, Rules
 Pair = tuple[str, str]
 #: With more secrets than this the pairs have to be named.
 MOST_SECRETS = 200
+#: Values of noisy counts, whose bounds take some seconds.
+_MOST_OF_BOX = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,6 +291,12 @@ def as_scenario(given: Any, pairs: Any = "all") -> Scenario:
 
 def _noisy_box(noisy: NoisyCounts, secret: str) -> AmbiguitySet:
     from pufferfish.priors.betting import box_of_bounds  # slow to import
+
+    if len(noisy.others) > _MOST_OF_BOX:
+        raise InputError(
+            f"a plan from noisy counts is for at most {_MOST_OF_BOX:,} values, but there are "
+            f"{len(noisy.others):,}; a coarser step (--step) makes fewer"
+        )
 
     found = box_of_bounds(noisy.belief(secret, len(noisy.secrets) * len(noisy.counts[0])))
     if found is None:

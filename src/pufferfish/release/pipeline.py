@@ -67,7 +67,7 @@ class Prepared:
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
                 for batch, atoms, usable in reader.read(None, progress, total):
-                    values, sets = reader.draw(atoms)
+                    values, sets = reader.post.draw(atoms, reader.entropy)
                     if reader.keep and not usable.all():
                         batch = batch.take(arrow(np.flatnonzero(usable)))
                     others = {name: batch.column(name) for name in reader.keep}
@@ -134,8 +134,7 @@ def release_any(
         raise InputError("sets=True is for channels that publish sets of values beside labels")
     released, _ = _in_memory(reader, batches)
     if isinstance(frame, nw.Series):
-        names = frame.name, frame.name and set_column(frame.name)
-        both = zip(names, released, strict=False)
+        both = zip((frame.name, frame.name and set_column(frame.name)), released, strict=False)
         released = [_series(name, values, frame).to_native() for name, values in both]
     return tuple(released) if sets else released[0]
 
@@ -163,7 +162,8 @@ def _in_memory(reader: Reader, batches: Iterable[pa.RecordBatch]) -> tuple[list[
     """Return the released column and that of the sets, where there is one, and the rows of both."""
     nothing = np.zeros(0, dtype=np.int64)
     parts = [(nothing, nothing, nothing.astype(bool))]
-    parts += [(*reader.draw(atoms), usable) for _, atoms, usable in reader.read(batches)]
+    for _, atoms, usable in reader.read(batches):
+        parts.append((*reader.post.draw(atoms, reader.entropy), usable))
     reader.report()
     values, sets, usable = (np.concatenate(part) for part in zip(*parts, strict=True))
     names = [] if reader.post.sets is None else [np.array(reader.post.sets.names)[sets]]

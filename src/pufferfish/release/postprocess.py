@@ -26,8 +26,6 @@ from pufferfish.support import Lattice, Levels, lattice_of
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 #: Noise is beyond so many scales once in e**64 = 6e27 draws.
 _REACH = 64
-#: Integers up to here are doubles, and so a quotient of two of them is rounded once.
-_EXACT_DOUBLE = 2**53
 
 
 class Postprocess:
@@ -141,11 +139,7 @@ def rounded(units: IntArray, step: Fraction) -> IntArray:
 
 def to_doubles(units: IntArray, step: Fraction) -> FloatArray:
     """Return the doubles nearest to ``step * units``."""
-    p, q = step.numerator, step.denominator
-    most = float(np.abs(units.astype(np.float64)).max(initial=1.0))
-    if most * p < _EXACT_DOUBLE and q <= _EXACT_DOUBLE:
-        return (units * np.int64(p)).astype(np.float64) / np.float64(q)
-    return _by_distinct(units, lambda u: u * p / q, np.float64)
+    return _by_distinct(units, lambda u: u * step.numerator / step.denominator, np.float64)
 
 
 def _by_distinct(units: IntArray, function: Callable[[int], Any], dtype: Any) -> npt.NDArray[Any]:

@@ -44,7 +44,8 @@ class Reader:
 
     ``public`` is the released column, ``secret`` and ``unit`` those that are counted, where they
     are there; ``keep`` are written as they are, ``written`` are these, the public one, and right
-    behind it that of the sets. ``seen`` are the rows by what became of them, as in a ReleaseReport.
+    behind it that of the sets. ``seen`` are the rows by what became of them, as in a ReleaseReport;
+    ``digest`` is one of the atoms of all rows in their order, when they are read.
     """
 
     secret: str | None = None
@@ -58,7 +59,7 @@ class Reader:
     ) -> None:  # fmt: skip
         self.post, self._spec, self._table = Postprocess(spec), spec, table
         self._name = "the array" if table is None else table.name
-        self._entropy = None if seed is None else seeded_entropy(seed)
+        self.entropy = None if seed is None else seeded_entropy(seed)
         coding = spec.coding or Coding("x", spec.support)
         self.public = coding.column
         if table is not None:
@@ -148,30 +149,21 @@ class Reader:
             yield batch, *self._encode(batch)
             if progress is not None:
                 progress(self.seen["rows_read"], total)
+        self.digest = self._atoms_digest.hexdigest()
         self._check_people()
         self._unchanged = self.post.reads_back(self._released)
         if self._unchanged and not self._spec.allow_unchanged:
-            channel = isinstance(mechanism, Channel)
-            more = "" if channel else ", or give --min-scale T (min_scale=T)"
+            more = "" if isinstance(mechanism, Channel) else ", or give --min-scale T (min_scale=T)"
             raise InputError(
                 f"{_unchanged_words(mechanism)}; if that is wanted say so with --allow-unchanged "
                 f"(allow_unchanged=True){more}"
             )
 
-    @property
-    def digest(self) -> str:
-        """A digest of the atoms of all rows in their order."""
-        return self._atoms_digest.hexdigest()
-
-    def draw(self, atoms: IntArray) -> tuple[IntArray, IntArray]:
-        """Return released values for atoms, and the sets that labels were drawn from."""
-        return self.post.draw(atoms, self._entropy)
-
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""
         report = ReleaseReport(
             self._name, output, self.public, self.keep, self.post.mechanism, **self.seen,
-            seeded=self._entropy is not None, unchanged=self._unchanged, set_column=self.set_column,
+            seeded=self.entropy is not None, unchanged=self._unchanged, set_column=self.set_column,
         )  # fmt: skip
         absent = self._spec.secret if self._table is not None and self.secret is None else None
         _warn(report, absent, self._spec.mechanism)
@@ -202,25 +194,23 @@ class Reader:
         """Refuse the first cell that is no number, or no atom and not to be clamped."""
         support, clamps = self._spec.support, self._spec.out_of_support == "clamp"
         levels = isinstance(support, Levels)
-        taken = [OK]
-        if self._table is not None:
-            taken.append(MISSING)
-        if clamps and not levels:
-            taken.append(OUTSIDE)
-        refused = ~np.isin(state, taken)
+        taken = {OK: True, MISSING: self._table is not None, OUTSIDE: clamps and not levels}
+        refused = ~np.isin(state, [kind for kind, fine in taken.items() if fine])
         if not refused.any():
             return
         first = int(refused.argmax())
-        row, hint = self.seen["rows_read"] + first + 1, ""
+        row, why = self.seen["rows_read"] + first + 1, "is no finite number"
         if state[first] == MISSING:
-            hint = ", and an array keeps its length; leave it out, or release a dataframe"
-        elif state[first] == OUTSIDE and not levels:
-            hint = (
-                f", which goes from {support.name(0)} to {support.name(support.size - 1)}; clamp "
-                "to the nearest value with --out-of-support clamp (out_of_support='clamp')"
+            why = "is missing, and an array keeps its length; leave it out, or release a dataframe"
+        elif levels:
+            why = "is none of the levels"
+        elif state[first] == OUTSIDE:
+            why = (
+                f"is outside the support, which goes from {support.name(0)} to "
+                f"{support.name(support.size - 1)}; clamp to the nearest value with "
+                "--out-of-support clamp (out_of_support='clamp')"
             )
-        why = self._encoder.why(int(state[first]))
-        raise InputError(f"data row {row} of {self._name}, column {self.public!r}, {why}{hint}")
+        raise InputError(f"data row {row} of {self._name}, column {self.public!r}, {why}")
 
     def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:
         whose = numbered(cells, self._units, no_person(self._spec.unit_missing))

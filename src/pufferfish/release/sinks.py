@@ -23,7 +23,7 @@ from pufferfish.errors import InputError
 from pufferfish.files import named_path
 from pufferfish.numbers import IntArray, show
 from pufferfish.release.postprocess import Postprocess, to_doubles
-from pufferfish.tables.table import arrow, as_strings, is_text, strings
+from pufferfish.tables.table import arrow, as_strings, is_text, one_array, strings
 
 #: What makes a spreadsheet take a cell for a formula, behind apostrophes that guarded it.
 _FORMULA = r"\A'*[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  # full-width signs are the point
@@ -66,8 +66,7 @@ def unguarded(text: str) -> str:
 
 def as_text(column: pa.Array, guards: bool = True) -> pa.LargeStringArray:
     """Return a kept column as text, not yet quoted; what was text before is guarded."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = one_array(column)
     cells = as_strings(column).cast(pa.large_string())
     return guarded(cells) if guards and is_text(column.type) else cells
 
@@ -183,5 +182,4 @@ def sink_for(output: str | Path) -> Callable[..., TextSink | ParquetSink]:
     for ending, sink in SINKS.items():
         if name.endswith(ending) and name != ending:
             return sink
-    endings = ", ".join(SINKS)
-    raise InputError(f"cannot write {output}: the name must end in one of {endings}")
+    raise InputError(f"cannot write {output}: the name must end in one of {', '.join(SINKS)}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypedDict
 
-from pufferfish.errors import InputError, did_you_mean
+from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, float_up, parse_number, parse_text, show
@@ -81,8 +81,7 @@ class ReleaseSpec:
     def __post_init__(self) -> None:
         if self.out_of_support not in ("refuse", "clamp"):
             raise InputError(
-                f"out-of-support must be 'refuse' or 'clamp', but {self.out_of_support!r} was "
-                f"given{did_you_mean(self.out_of_support, ('refuse', 'clamp'))}"
+                f"out-of-support must be 'refuse' or 'clamp', but {self.out_of_support!r} was given"
             )
         for flag in ("round", "allow_unchanged", "labels_only"):
             checked_flag(getattr(self, flag), flag)

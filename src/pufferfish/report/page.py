@@ -265,7 +265,9 @@ def _analyst(result: Result) -> _Part:
     if plan.keep_rate is not None:
         rows.append(["values published as they are", share(plan.keep_rate)])
     caption = f"Standard errors of estimates from {result.rows} released rows"
-    return _Part("analyst", "What an analyst gets", tables=[_table(caption, ["what", "error"], rows)])
+    return _Part(
+        "analyst", "What an analyst gets", tables=[_table(caption, ["what", "error"], rows)]
+    )
 
 
 def _errors(found: Expected) -> list[tuple[str, float | None]]:

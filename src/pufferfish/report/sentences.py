@@ -106,6 +106,8 @@ def scenario_notes(scenario: Scenario) -> list[str]:
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
         notes.append(f"nothing is promised for {listed(left, 2)} (in no pair)")
+    if scenario.noisy is not None:
+        notes.append("nothing is promised for rows of other secrets; how many there are is private")
     return list(dict.fromkeys(notes))
 
 
@@ -142,10 +144,12 @@ def assumption_words(plan: Plan) -> str:
         who = f"all rows of a person (by {quoted(plan.unit)}) together"
     private = " Keep the plan private: it depends on every row." if plan.from_rows else ""
     if plan.noisy is not None:
-        both = "each, being of different rows," if plan.noisy.held_out else "together"
+        both = "plan and release are together"
+        if plan.noisy.held_out:
+            both = "the release, if no row of it was held out, and the plan are each"
         return (
-            f"Takes the rows as independent, {who}; with {region_words(plan.regions)} plan and "
-            f"release are {both} within epsilon. The plan may be published."
+            f"Takes the rows as independent, {who}; with {region_words(plan.regions)} {both} "
+            "within epsilon. The plan may be published."
         )
     return (
         f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
@@ -190,7 +194,7 @@ def verified_lines(
     within = f"within epsilon {show_short(plan.epsilon_exact)}"
     if plan.noisy is not None:
         both = "apart from" if plan.noisy.held_out else "together with"
-        by = "from the noisy counts in it"
+        by = f"from the noisy counts in it, for the pairs {listed_pairs(plan.pairs, 8)}"
         within = f"{within}, {both} the {show_short(plan.noisy.epsilon1)} of noisy counts"
     else:
         same, region = plan.is_for(scenario), region_words(plan.regions)
@@ -210,14 +214,10 @@ def verified_lines(
     return [*lines, assumption_words(plan)]
 
 
-# ---- calibrate -----------------------------------------------------------------------------------
-
-
 def result_lines(result: Result) -> list[str]:
     """Return all that is known of a result, by the names that programs get."""
     known = ", ".join(f"{n} {v}" for n, v in result.to_dict().items() if v is not None)
-    found = result.plan.distortion
-    conditions = () if found is None else found.conditions
+    conditions = getattr(result.plan.distortion, "conditions", ())
     return [
         known, certificate_words(result.plan.certificate),
         *(f"the channel is {condition}" for condition in conditions), *result.plan.notes,
@@ -234,11 +234,8 @@ def left_out_lines(reasons: Mapping[str, object]) -> list[str]:
 
 def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
     """Return the verdict on results of ``calibrate``, in plain words."""
-    lines = [
-        _proved(results, scenario),
-        *_if_a_sample(results, scenario, command),
-        *survival_lines(results),
-    ]
+    lines = [_proved(results, scenario), *_if_a_sample(results, scenario, command)]
+    lines += survival_lines(results)
     if len(results) == 1 and results[0].left and not results[0].plan.unchanged:
         averages = results[0].left == "averages"
         word = "Averages survive, single values do not" if averages else "The column survives"
@@ -246,6 +243,9 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
     kept = [r.plan.distortion for r in results if r.plan.objective is None]
     costs = dict.fromkeys(each.cost_name for each in kept if each)
     lines += [f"Channel (kept) has the least {cost} cost (see --cost)." for cost in costs]
+    if scenario.noisy is not None:  # what is of use before the plan is published
+        told = scenario_notes(scenario)
+        lines += [f"Note: {n}." for r in results for n in r.plan.notes if n not in told]
     if any(r.plan.from_rows for r in results):
         lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
     return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
@@ -263,7 +263,6 @@ def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
 
 
 def _proved(results: Sequence[Result], scenario: Scenario) -> str:
-    """Return what was proved, and on which condition."""
     report, region = scenario.priors[0].report, region_words(scenario.rules)
     condition = ", if the given prior is the true one"
     if len(scenario.priors) > 1:
@@ -278,6 +277,10 @@ def _proved(results: Sequence[Result], scenario: Scenario) -> str:
     every = "each loss" if len(results) > 1 else "the loss"
     if any(r.joint for r in results):
         every += ", together with all that is charged,"
+    if scenario.noisy is not None:
+        spent = show_short(scenario.noisy.epsilon1)
+        every += f"{' or' if scenario.noisy.held_out else ','} that of the noisy counts ({spent})"
+        every += "" if scenario.noisy.held_out else " included,"
     limits = {r.epsilon for r in results}
     limit = "its epsilon" if len(limits) > 1 else f"epsilon {limits.pop()}"
     return f"Proved: {every} is within {limit}{condition}."
@@ -291,9 +294,7 @@ def _if_a_sample(results: Sequence[Result], scenario: Scenario, command: str) ->
     over = [(loss, r) for loss, r in known if loss > r.plan.epsilon]
     if over:
         loss, worst = max(over, key=lambda pair: pair[0])
-        why = ""
-        if math.isinf(loss):
-            why = "; inf: too few rows show that an output occurs for every secret"
+        why = "; inf: too few rows show that an output occurs for every secret" * math.isinf(loss)
         return [
             f"If they are a sample, the loss may be as large as {rounded_up(loss, 3)} with "
             f"{worst.name} (95 % confidence{why}). This command makes a plan that holds then, too"
@@ -338,7 +339,6 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
 
 
 def _left(result: Result) -> str:
-    """Return how much of a column is left."""
     kept = result.plan.keep_rate
     if kept is None:
         found = result.expected

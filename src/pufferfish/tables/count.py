@@ -187,9 +187,6 @@ def _note_strata(strata: Sequence[Stratum]) -> list[str]:
     ] * bool(some)
 
 
-# ---- people --------------------------------------------------------------------------------------
-
-
 def _people(
     table: Table, rules: Rules, codings: Sequence[Coding], totals: Mapping[str, int]
 ) -> tuple[Stratum, ...]:

@@ -23,9 +23,6 @@ from pufferfish.tables.table import Table, check_type, distinct, is_text, raw_te
 #: States of a cell: an atom; missing; a number or level that the support lacks; no number at all.
 OK, MISSING, OUTSIDE, UNREADABLE = 0, 1, 2, 3
 
-#: Distinct cells whose codes are remembered from one batch to the next.
-_REMEMBERED = 2**20
-
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
@@ -56,7 +53,7 @@ class Encoder:
         if coding.missing_as_level:
             # The name of this level is no cell's own: only cells that mean "missing" are of it.
             self._missing = (self._levels.pop(MISSING_LEVEL), OK)
-        self._remembered = lru_cache(_REMEMBERED)(self._code)
+        self._remembered = lru_cache(2**20)(self._code)  # from one batch to the next
 
     def encode(self, cells: pa.Array | pa.ChunkedArray) -> Encoded:
         """Return the atom and the state of every raw cell."""
@@ -97,11 +94,6 @@ class Encoder:
         if above == 0:
             return high, OK
         return (high if above < below else low), OUTSIDE
-
-    def why(self, state: int) -> str:
-        """Return in words why a cell of some state has no atom."""
-        outside = "is outside the support" if self._index else "is none of the levels"
-        return {MISSING: "is missing", UNREADABLE: "is no finite number"}.get(state, outside)
 
 
 def mark_of(cells: pa.Array, decimal: str) -> str:

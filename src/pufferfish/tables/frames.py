@@ -36,7 +36,6 @@ class FrameTable(Table):
         yield from whole.to_batches(max_chunksize=rows)
 
     def _read(self, columns: Sequence[str]) -> list[pa.Array | pa.ChunkedArray]:
-        """Return the raw cells of some columns."""
         raw = {name: self._raw_names[self.column(name)] for name in columns}
         frame = self._frame
         if not hasattr(frame, "rows"):  # a lazy one, read once: its rows may have no fixed order

@@ -172,7 +172,6 @@ def by_column(given: Any, columns: Sequence[str], what: str) -> dict[str, Any]:
 def _column(
     name: str, missing: Any, *, order: Any, levels: Any, step: Any, support: Any, as_level: Any
 ) -> Column:
-    """Return the checked declaration of one column."""
     missing = _texts(missing, "missing")
     as_level = as_level is not None and checked_flag(as_level, "missing_as_level")
     order, last = read_order(order), (MISSING_LEVEL,) if as_level else ()
@@ -223,8 +222,6 @@ def _texts(given: Any, what: str) -> tuple[str, ...]:
     items = [given] if isinstance(given, str) else () if given is None else given
     return tuple(filter(None, (canonical(_utf8(text_of(item), what)) for item in items)))
 
-
-# ---- what was found ------------------------------------------------------------------------------
 
 #: Why rows are set aside: no value in a public column, no secret, or an excluded secret.
 Reason = Literal["no public value", "no secret", "secret excluded"]

@@ -110,7 +110,6 @@ class FileTable(Table):
         return _query(self._path, query, self._header)
 
     def _raw(self, columns: Sequence[str], found: Any) -> list[Any]:
-        """Return the raw cells of the columns that DuckDB read."""
         raw = []
         for cells, name in zip(found.columns, columns, strict=False):
             what = f"column {name!r} of {self.name}"
@@ -151,16 +150,13 @@ def open_table(source: Any, *, delimiter: str | None = None) -> Table:
 
 
 def _check_file(path: Path) -> None:
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder, not a table; name one file in it")
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path} is no regular file; - reads CSV from standard input")
-        path.open("rb").close()
-    except FileNotFoundError:
-        raise InputError(no_file(path)) from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    if not os.path.exists(path):
+        raise InputError(no_file(path))
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise InputError(f"{path} is {kind}; name one file, - reads CSV from standard input")
+    with opened(path, str(path)):
+        pass
 
 
 def _standard_input() -> Path:
@@ -222,7 +218,6 @@ def _open_json(path: Path, packed: bool) -> FileTable:
 
 
 def _described(path: Path, scan: str, what: str = "*") -> list[Any]:
-    """Return the rows of a small query about a file."""
     with _query(path, f"SELECT {what} FROM {scan}") as relation:
         return list(relation.fetchall())
 
@@ -257,13 +252,12 @@ def _from_json(cells: Any, what: str) -> pa.Array:
     """Turn pieces of JSON into text; lists and objects are refused."""
     values, places = distinct(cells)
     texts: list[str | None] = []
+    # With all digits: integers stay text.
+    exact: dict[str, Any] = {"parse_float": Decimal, "parse_constant": str, "parse_int": str}
     for piece in values.to_pylist():
         value: Any = piece
         with suppress(ValueError):  # DuckDB also knows nan and inf
-            # With all digits: integers stay text.
-            value = json.loads(
-                piece or "null", parse_float=Decimal, parse_constant=str, parse_int=str
-            )
+            value = json.loads(piece or "null", **exact)
         if isinstance(value, list | dict):
             raise InputError(f"{what} holds lists or objects, not numbers or text")
         texts.append(value if isinstance(value, str) else text_of(value) or None)

@@ -75,9 +75,6 @@ def _trimmed(name: Any) -> str:
     return unicodedata.normalize("NFC", str(name).strip())
 
 
-# ---- raw cells -----------------------------------------------------------------------------------
-
-
 def check_type(kind: pa.DataType, what: str) -> None:
     """Refuse a column whose cells are no numbers, texts, truth values, dates or times."""
     kind = kind.value_type if pt.is_dictionary(kind) else kind
@@ -135,8 +132,7 @@ def numbered(column: pa.Array, known: dict[str, int], gone: set[str]) -> npt.NDA
     """Return a number for every raw cell: equal cells have equal ones, missing ones -1."""
     values, places = distinct(column)
     own = [-1 if t in gone else known.setdefault(t, len(known)) for t in texts_of(values)]
-    found: npt.NDArray[Any] = np.array(own, dtype=np.int64)[places]
-    return found
+    return np.array(own, dtype=np.int64).take(places)
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
