@@ -132,8 +132,7 @@ def build(task: Task) -> ChannelProgram:
     add_privacy(builder)
     _add_conditions(builder, task)
     neglected = task.prices * sum(task.weights) * (task.weights == 0)[:, None]
-    largest = max(task.costs.max(), neglected.max() >> _LEAST_WEIGHT)
-    shift = int(largest).bit_length() - _HEADROOM
+    shift = int(max(task.costs.max(), neglected.max() >> _LEAST_WEIGHT)).bit_length() - _HEADROOM
     cost = _in_doubles(task.costs, shift)
     least = np.zeros(builder.grid.shape)
     if task.conditions.min_keep is not None:

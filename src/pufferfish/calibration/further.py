@@ -90,8 +90,7 @@ def further_release(
     if method.channel and left and len(before) and most_rows(before) == 1:
         known = epsilon - (worst_sum(before.others).upper or 0)
         with suppress(PufferfishError, GridTooLarge):  # there may be too many of them
-            best = fitting(known * (1 - _ROUNDED), beside=_posteriors(before, at))
-            if best is not None:
+            if best := fitting(known * (1 - _ROUNDED), beside=_posteriors(before, at)):
                 return best
     found = per_release_epsilon(epsilon, fitting, _TRIES if left else 1)
     small = method.channel and alone.support.size <= _MOST_LOCAL

@@ -253,8 +253,7 @@ def expected_errors(
     labels: Channel | None = None, weights: Sequence[float] = (),
 ) -> Expected:  # fmt: skip
     """Return what errors to expect at given frequencies, of estimates only if rows are known."""
-    p = np.asarray(frequencies, dtype=np.float64)
-    p = p / p.sum()
+    p = np.asarray(frequencies / frequencies.sum())
     functionals, spread, noise, mean = [np.eye(len(p))], None, None, None
     if support.ordered:
         lattice = lattice_of(support)

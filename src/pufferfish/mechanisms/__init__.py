@@ -10,5 +10,3 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 
 #: What a released column goes through.
 Mechanism = DiscreteLaplace | Channel
-
-__all__ = ["Mechanism"]

@@ -88,12 +88,11 @@ class DiscreteLaplace:
             raise InputError(f"the number of draws must not be negative, but {size} was given")
         if self.scale == 0:
             return np.zeros(size, dtype=np.int64)
-        source = entropy or system_entropy
         digits = _digits_of(self.scale, self.step)
         noise = np.empty(size, dtype=np.int64)
         for start in range(0, size, _BATCH):
             part = noise[start : start + _BATCH]
-            part[:] = digits.draw(part.size, source)
+            part[:] = digits.draw(part.size, entropy or system_entropy)
         return noise
 
     @property

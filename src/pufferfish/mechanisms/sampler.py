@@ -122,9 +122,8 @@ class Table:
     ) -> NDArray[np.int64]:  # fmt: skip
         """Return the outcomes of draws that begin with short words and pass so many thresholds."""
         short_bits, long_bits = np.iinfo(self.short).bits, np.iinfo(self.long).bits
-        rest = read_words(entropy, heads.size, self.long)
         words = heads.astype(self.long) << self.long(long_bits - short_bits)
-        words |= rest >> self.long(short_bits)
+        words |= read_words(entropy, heads.size, self.long) >> self.long(short_bits)
         end = self.starts[inputs + 1]
         low = self.starts[inputs] + passed
         high = np.minimum(low + self.widest, end)
@@ -148,9 +147,8 @@ class Table:
         while bits <= _MAX_WORDS * word_bits:
             floors, exact = self.laws[x].floors(bits)
             digits = list(zip(floors[begin:], exact[begin:], strict=True))
-            within = sum(floor <= word for floor, _ in digits)
             passed = sum(floor < word or (floor == word and end) for floor, end in digits)
-            if passed == within:
+            if passed == sum(floor <= word for floor, _ in digits):
                 return first + passed
             word = (word << word_bits) + int(read_words(entropy, 1, self.long)[0])
             bits += word_bits

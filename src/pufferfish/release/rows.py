@@ -181,7 +181,15 @@ class Reader:
             protected = self._secrets.encode(batch.column(self.secret)).state == OK
             self.seen["outside_promise"] += int((usable & ~protected).sum())
         if self.unit is not None:
-            self._count_people(batch.column(self.unit), usable, protected)
+            nobody = no_person(self._spec.unit_missing)
+            whose = numbered(batch.column(self.unit), self._units, nobody)
+            self._people.update(whose[usable].tolist())
+            self._protected.update(whose[protected].tolist())
+            if self._people[-1]:
+                raise InputError(
+                    f"column {self.unit!r} is missing in {counted(self._people[-1], 'row')} with "
+                    "a public value: whose they are must be known"
+                )
         if self._released.size:
             self._released += np.bincount(atoms, minlength=self._released.size)
         self.seen.update(
@@ -211,16 +219,6 @@ class Reader:
                 "--out-of-support clamp (out_of_support='clamp')"
             )
         raise InputError(f"data row {row} of {self._name}, column {self.public!r}, {why}")
-
-    def _count_people(self, cells: pa.Array, usable: BoolArray, protected: BoolArray) -> None:
-        whose = numbered(cells, self._units, no_person(self._spec.unit_missing))
-        self._people.update(whose[usable].tolist())
-        self._protected.update(whose[protected].tolist())
-        if self._people[-1]:
-            raise InputError(
-                f"column {self.unit!r} is missing in {counted(self._people[-1], 'row')} with a "
-                "public value: whose they are must be known"
-            )
 
     def _check_people(self) -> None:
         """Refuse a person with a number of rows that the plan knows nothing of."""

@@ -32,8 +32,7 @@ class FrameTable(Table):
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
         names = [self.column(name) for name in columns]
-        whole = pa.Table.from_arrays(self._read(names), names=names)
-        yield from whole.to_batches(max_chunksize=rows)
+        yield from pa.Table.from_arrays(self._read(names), names).to_batches(max_chunksize=rows)
 
     def _read(self, columns: Sequence[str]) -> list[pa.Array | pa.ChunkedArray]:
         raw = {name: self._raw_names[self.column(name)] for name in columns}
