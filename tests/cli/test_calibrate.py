@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import pufferfish as pf
 from cli_runner import COMMAND, check_refused, rows, run, write
-from pufferfish.cli import output
 from pufferfish.cli.output import jsonable
 from pufferfish.numbers import rounded_up
+from pufferfish.report import digits
 from pufferfish.report.digits import at_most
 
 MECHANISMS = ("l1", "wasserstein", "relaxed", "one-sided", "exact", "channel")
@@ -229,8 +229,8 @@ def test_a_loss_within_epsilon_is_shown_within_epsilon(epsilon: float, part: flo
 def test_digits_promise_no_more_than_is_true():
     assert Fraction(at_most(0.5000001, Fraction(1, 2))) > Fraction(1, 2)
     assert at_most(1 / 3, Fraction(1, 3)) == at_most(Fraction(1, 3), Fraction(1, 3)) == "1/3"
-    assert output.share(0.65499999) == "65.4 %"
-    assert (output.share(0.9999999), output.share(1)) == (">99.9 %", "100 %")
+    assert digits.share(0.65499999) == "65.4 %"
+    assert (digits.share(0.9999999), digits.share(1)) == (">99.9 %", "100 %")
     assert rounded_up(1.00000001, 8) == "1.0000001"
 
 
