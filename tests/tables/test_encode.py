@@ -4,6 +4,7 @@
 import json
 from collections import Counter
 from decimal import Decimal
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,7 @@ def test_integers_are_encoded_as_their_texts(
 ) -> None:
     """All at once where all are in the support, else one by one."""
     support = make_lattice([(base + k) * Fraction(step) for k in index], Fraction(step))
-    missing = str(int((base + 16) * Fraction(step)))
+    missing = str(math.ceil((base + 16) * Fraction(step)))  # above the support
     cells = [None if k is None else int((base + k) * Fraction(step)) for k in offsets]
     for chosen in (cells, [c for c in cells if c is None or c / Fraction(step) - base in index]):
         fit = [c for c in chosen if c is None or abs(c) < 2**63]
