@@ -460,7 +460,7 @@ def test_what_ends_between_draw_and_plan_leaves_them_charged(
         assert [record.bound for record in Ledger.open("b").show().releases] == [SPENT]
         raise error
 
-    monkeypatch.setattr(command, "compare", fails)
+    monkeypatch.setattr(command, "results_of", fails)
     assert calibrated("--epsilon", 2, "--save", "p.json").status != 0
     assert not os.path.exists("p.json")
     assert [record.bound for record in Ledger.open("b").show().releases] == [SPENT]
