@@ -2,9 +2,9 @@
 """The canonical text of a cell, and the encoder: releasing cleans as counting does."""
 
 import json
+import math
 from collections import Counter
 from decimal import Decimal
-import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
