@@ -141,10 +141,11 @@ def page(
         (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     )
     column, shown = _column(plan), public or plan.noisy is not None
-    return template.render(
+    text: str = template.render(
         title=f"How {column} hides {_secret(plan)}", promise=_promise(plan), public=shown,
         notice=_PUBLIC if shown else _PRIVATE, parts=list(_parts(about)),
     )  # fmt: skip
+    return text
 
 
 def _column(plan: Plan) -> str:
