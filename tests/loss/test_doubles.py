@@ -46,6 +46,17 @@ def test_points_agree_with_balls(case: Case, u: float) -> None:
     check(scenario_of_case(case), u)
 
 
+def test_what_lies_behind_the_start_of_the_next_block_counts() -> None:
+    """Its start is 14 steps away, at 50 times theta each, but its mass is near this block's end."""
+    places = [*range(22), 23, 25, 26, 27, 29, 30, 32, 33]
+    first = {0, 2, 3, 4, 5, 7, 8, 11, 13, 14, 17, 18, 23, 25, 27, 30}
+    second = {0, 6, 10, 12, 15, 16, 20, 21, 26, 33}
+    rows = {"a": [int(x in first) for x in places], "b": [int(x in second) for x in places]}
+    scenario = Scenario(Prior.from_counts(rows, support=places))
+    for u in (30.0, 49.9, 50.0, 50.1):
+        check(scenario, u)
+
+
 @given(robust(most=8), st.sampled_from([1e-3, 0.1, 1.0, 3.0]))
 def test_regions_agree_with_balls(case: Robust, u: float) -> None:
     check(scenario_of_region(case), u)

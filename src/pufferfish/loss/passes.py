@@ -18,8 +18,9 @@ from pufferfish.numbers import FloatArray, IntArray
 LARGEST_U = 1e290
 #: Least plain likelihood: what is smaller is as good as that.
 FLOOR = 1e-250
-#: Largest span of a block in units of theta: exp(+-600) is far from overflow and underflow.
-_SPAN_LIMIT = 600.0
+#: Largest span of a block in units of theta: exp(+-550) is far from overflow and underflow; and how
+#: far its start may be from another one that matters at its end: exp(-708) has all its digits.
+_SPAN_LIMIT, _FARTHEST = 550.0, 708.0
 #: Span that a block should have: an exponent of 64 costs 64 units in the last place.
 _SPAN_GOAL = 64.0
 _LARGEST_BLOCK = 512
@@ -84,9 +85,9 @@ class PlainPass:
         shrunk: FloatArray = 1.0 / grown
         blocks = self.masses.reshape(len(self.masses), -1, size)
         rising, falling = (np.log(np.einsum("sbk,bk->sb", blocks, k)) for k in (grown, shrunk))
-        left = np.exp(before(starts, rising, u, _SPAN_LIMIT))
+        left = np.exp(before(starts, rising, u, _FARTHEST))
         mirrored = (starts[-1] - starts)[::-1]
-        right = np.exp(before(mirrored, falling[:, ::-1], u, _SPAN_LIMIT))[:, ::-1]
+        right = np.exp(before(mirrored, falling[:, ::-1], u, _FARTHEST))[:, ::-1]
         step = max(1, _PIECE // size)
         for at in range(0, len(starts), step):
             cut = slice(at, at + step)
