@@ -69,3 +69,14 @@ def test_what_cannot_be_repeated_has_a_place_holder() -> None:
     assert "--prior PRIOR" in command(plan, None)
     assert "--cost FILE" in command(plan, None)
     assert "read_prior_file(PRIOR)" in program(plan, None)
+
+
+def test_a_plan_from_held_out_rows_has_a_place_for_the_share(table: str) -> None:
+    words = ["calibrate", table, "--secret", "s", "--public", "number", "--pair", "a", "b",
+             "--range", "0", "4", "--epsilon", "2", "--publishable", "2", "--hold-out", "0.5",
+             "rest.csv", "--save", "one.json"]  # fmt: skip
+    done = run(*words)
+    assert done.status == 0, done.err
+    plan = pf.Plan.load("one.json")
+    assert "--hold-out SHARE REST" in command(plan, table)
+    assert "hold_out='SHARE', rest='REST'" in program(plan, table)

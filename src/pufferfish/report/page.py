@@ -25,7 +25,7 @@ from pufferfish.numbers import show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import assumptions, not_covered
 from pufferfish.plans.verify import scenario_of_counts
-from pufferfish.priors.ambiguity import Confidence
+from pufferfish.priors.ambiguity import Confidence, TVBall
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.report import remake
@@ -166,6 +166,8 @@ def _promise(plan: Plan) -> str:
     known = "how the column is distributed for each secret"
     if plan.regions:
         known = "the law that the rows were drawn from"
+        if any(isinstance(rule, TVBall) for rule in plan.regions):
+            known = "any distribution of the column in the region of the plan"
     return (
         f"Nobody who knows {known}, and nothing else of a {who}, learns from {_column(plan)} as it "
         f"is released which of two secrets ({_secret(plan)}: {pairs}) the {who} has: no output is "

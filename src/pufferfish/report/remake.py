@@ -42,6 +42,8 @@ def program(plan: Plan, table: str | None = "TABLE") -> str:
     pairs, counted = given.pop("pair"), given.pop("publishable", None)
     given.pop("range", None)
     exclude = given.pop("exclude_secret", None)
+    if given.pop("hold_out", None):
+        given |= {"hold_out": "SHARE", "rest": "REST"}
     if isinstance(plan.support, Levels):
         given |= {n: list(plan.support.names) for n in ("order", "levels") if n in given}
     elif table is not None:
@@ -107,6 +109,8 @@ def _reading(plan: Plan, table: str | None) -> dict[str, Any]:
             found["tv_radius"] = show(rule.radius)
     if plan.noisy is not None:
         found |= {"publishable": show(plan.noisy.epsilon1), "confidence": show(plan.noisy.level)}
+        if plan.noisy.held_out:  # a plan does not know which share it was
+            found["hold_out"] = [("SHARE", "REST")]
     found["pair"] = [tuple(pair) for pair in plan.pairs]
     return {name: value for name, value in found.items() if value not in (None, False, [], ())}
 
