@@ -23,6 +23,7 @@ from pufferfish.ledger import pricing, store
 from pufferfish.ledger.calibrate import calibrate_beside
 from pufferfish.ledger.ledger import DoesNotFit, Ledger
 from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.report.page import page
 
 
 def frame(
@@ -533,3 +534,22 @@ def test_what_is_calibrated_beside_a_ledger_fits(
     spend(ledger, table, plan)
     with pytest.raises((CheckFailed, InputError)):
         spend(ledger, table, at_scale(plan_for(table, "x"), 0.5))
+
+
+def test_what_is_public_of_a_fitted_plan_depends_on_no_row(tmp_path: Path) -> None:
+    told = []
+    for change in (0, 1):
+        table, ledger = random_frame(5, 200, 0.3), Ledger.create(tmp_path / f"{change}.db")
+        table.loc[0, "z"] = change
+        opened(ledger, table, 9)
+        for name in ("x", "z"):
+            spend(ledger, table, plan_for(table, name, 0.1))
+        scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="z"))
+        plan = calibrate_beside(ledger, table, scenario, 9, "exact")
+        # Rows with blanks have worst cases, and the plan an epsilon of its own.
+        assert plan.certificate.epsilon != plan.epsilon_exact
+        assert plan.verify(scenario).holds
+        told.append((plan.scale, page(plan, public=True)))
+    assert told[0][0] != told[1][0]
+    assert told[0][1] == told[1][1]
+    assert "together with the other releases" in told[0][1]

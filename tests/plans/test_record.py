@@ -224,7 +224,7 @@ def test_a_region_and_earlier_releases_are_told(tmp_path: Path) -> None:
     first = pf.calibrate(prior, "0.1")
     second = pf.calibrate(prior, "0.25", already=[first])
     told = public_record(*released(second, source))
-    assert "together with the other releases" in told["certificate"]["statement"]
+    assert "together with the other releases" in told["assumptions"][0]
     assert second.composition is not None
     assert repr(second.composition.value) not in json.dumps(told)
 

@@ -2,6 +2,7 @@
 """Calibrate beside what a ledger has charged: everything together stays within its budget."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +28,8 @@ def calibrate_beside(
 
     ``scenario`` is that of the column in this table; ``options`` are those of ``calibrate``. Where
     the joint loss is charged the plan is calibrated for it, else for the largest epsilon of its
-    own that fits. What all releases together cost is at most ``epsilon``, and the budget.
+    own that fits. What all releases together cost is at most ``epsilon``, and the budget; the
+    lesser of these is the epsilon of the plan.
     """
     if scenario.noisy is not None:  # a price depends on the rows, and so would the public plan
         raise InputError("noisy counts are drawn by draw_counts, which says what a plan may take")
@@ -55,7 +57,11 @@ def calibrate_beside(
             f"{counted(len(state.releases), 'release')} charged to the dataset "
             f"{state.dataset.name!r}{f'; worst cases are charged: {why}' if why else ''}"
         )
-    return best[0]
+    plan, own = best
+    if not state.releases and own == limit:
+        return plan
+    # Its own epsilon comes from prices, which depend on the rows: what is told is the limit.
+    return replace(plan, epsilon_exact=limit, composition=subject.price(state, plan).bound)
 
 
 def _jointly(

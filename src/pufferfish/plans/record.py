@@ -63,11 +63,6 @@ def write_record(
             f"The loss is at most epsilon {both} the noisy counts in the plan (epsilon {spent}). "
             "The plan is public; whoever has it can prove it again (pufferfish verify)."
         )
-    if plan.composition is not None:
-        certified += (
-            " epsilon is for this release together with the other releases of the same rows that "
-            "were taken into account; verify judges this release alone."
-        )
     promised = not (report.seeded or report.keep)
     record: dict[str, Any] = {
         "notice": _NOTICE.format("ledger is" if plan.noisy else "plan and the ledger are"),
@@ -180,6 +175,11 @@ def assumptions(plan: Plan, published: bool, plans: int = 0) -> list[str]:
     if plans:
         said[0] += f" Plans from these noisy counts so far: {plans}; each scale has its own chance "
         said[0] += "to fail, and channels share one."
+    if plan.composition is not None:
+        said.append(
+            "epsilon is for this release together with the other releases of the same rows that "
+            "were taken into account; verify judges this release alone."
+        )
     said.append(
         "The promise is against those whose prior (what they know beforehand of how the column "
         "depends on the secret) is one of the priors that were taken into account; these are taken "
