@@ -55,6 +55,10 @@ test-lowest: $(LOWEST)/stamp ## the fast tests, on the lowest versions that pypr
 examples: $(STAMP)-test ## run every example of README.md and docs/
 	$(PY) -m pytest -n 2 tests/test_docs.py $(ARGS)
 
+.PHONY: pictures
+pictures: $(STAMP)-test ## draw the pictures of README.md and the guide again
+	$(PY) examples/pictures.py docs/pictures
+
 .PHONY: lint
 lint: $(STAMP)-lint ## style, formatting, strict types and the order of the folders
 	$(PY) -m ruff check

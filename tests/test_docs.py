@@ -181,3 +181,15 @@ def test_a_bad_example_is_noticed(text: str, complaint: str, tmp_path: Path) -> 
 )
 def test_matching_of_output(expected: str, got: str, same: bool) -> None:
     assert matches(expected, got) is same
+
+
+def test_pictures_are_what_the_code_draws(tmp_path: Path) -> None:
+    """With the versions of constraints.txt, to the last byte; every picture is shown somewhere."""
+    script = CHECKOUT / "examples" / "pictures.py"
+    subprocess.run([sys.executable, script, tmp_path], check=True, timeout=300)
+    drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_bytes() for path in (CHECKOUT / "docs" / "pictures").iterdir()}
+    assert drawn == kept, "the pictures have changed; look at them: make pictures"
+    text = "".join((CHECKOUT / name).read_text(encoding="utf-8") for name in pages())
+    shown = set(re.findall(r"!\[[^\]]{20,}\]\([a-z./]*pictures/([a-z]+\.svg)\)", text))
+    assert shown == set(drawn)

@@ -7,10 +7,13 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
+from matplotlib.image import imread
 
 import pufferfish as pf
 from pufferfish import plots
@@ -117,7 +120,7 @@ def test_loss_is_the_certified_one(hours: pf.Prior) -> None:
     for scale, loss in curve.get_xydata()[::10]:
         assert loss == pf.privacy_loss(hours, float(scale))
     assert set(limit.get_ydata()) == {0.5}
-    assert mark.get_xydata().tolist() == [[plan.scale, 0.5]]
+    assert mark.get_xydata().tolist() == [[plan.scale, pf.privacy_loss(hours, plan.scale)]]
     # The curve passes through the mark.
     x, y = curve.get_xydata().T
     assert np.interp(plan.scale, x, y) == pytest.approx(0.5, abs=0.02)
@@ -133,7 +136,7 @@ def test_loss_of_a_column_that_needs_no_noise() -> None:
     plan = pf.calibrate(prior, 1)
     assert plan.scale == 0
     (axes,) = plots.loss(prior, plan).axes
-    assert axes.lines[2].get_xydata().tolist() == [[0, 1]]
+    assert axes.lines[2].get_xydata().tolist() == [[0, pf.privacy_loss(prior, 0)]]
 
 
 def test_beliefs_move_by_the_loss(hours: pf.Prior) -> None:
@@ -209,7 +212,7 @@ def test_hostile_names_are_text(levels: pf.Prior) -> None:
         assert "\u202e" not in source
         assert "\x00" not in source
         words = texts(figure)
-        assert "<script>alert..." in words
+        assert "<script>a…cript>" in words
         assert "$x^2$ \\frac" in words
         assert "\\u202eabc" in words
         assert max(map(len, words)) < 60
@@ -269,3 +272,34 @@ def test_without_matplotlib_the_extra_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip().startswith("InputError plots need matplotlib: pip install")
+
+
+def test_transport_of_numbers_names_the_numbers() -> None:
+    prior = pf.Prior.from_counts({"a": [5, 3, 1], "b": [1, 3, 5]}, support=["0.5", "1", "2"])
+    figure = plots.transport(prior)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    shown = {label.get_text(): label.get_position()[0] for label in axes.get_xticklabels()}
+    assert {2 * float(text) - place for text, place in shown.items()} == {1}
+
+
+def test_ground_is_white_but_on_a_page(hours: pf.Prior, tmp_path: Path) -> None:
+    """Near black ink can be read in a dark notebook, too."""
+    figure = plots.distributions(hours)
+    figure.savefig(tmp_path / "test.png")
+    assert (imread(tmp_path / "test.png")[0, 0] == 1).all()
+    style.write_svg(figure, tmp_path / "test.svg")
+    assert "fill: #ffffff" in (tmp_path / "test.svg").read_text()
+    assert "#ffffff" not in plots.svg(figure, "a figure")
+
+
+def test_users_own_style_does_not_make_names_mathematics(levels: pf.Prior) -> None:
+    with rc_context({"text.usetex": True, "axes.facecolor": "red"}):
+        figure = plots.distributions(levels)
+        assert "red" not in plots.svg(figure, "a figure")
+    assert figure.axes[0].get_title(loc="left") in texts(figure)
+
+
+def test_long_names_keep_their_ends() -> None:
+    assert style.named("secret number 17") == "secret number 17"
+    assert style.named("the secret number 17") == "the secre…ber 17"

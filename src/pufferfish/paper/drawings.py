@@ -5,7 +5,6 @@ The first one shows where the strict and the relaxed condition hold (``figure``)
 the scales of the table against epsilon: of the two simulations, and of the three data sets.
 """
 
-import io
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from pufferfish.errors import InputError
-from pufferfish.files import write_whole
 from pufferfish.paper.figure import BINS, Claim, Condition, FigureOne
 from pufferfish.paper.table import Reproduction
 from pufferfish.plots import style
@@ -56,10 +54,7 @@ def draw(
     except OSError as error:
         raise InputError(f"cannot make the folder {folder}: {error.strerror}") from None
     for name, (figure, _) in drawn.items():
-        file = io.BytesIO()
-        with style.style():
-            figure.savefig(file, format="svg", facecolor="white", metadata={"Date": None})
-        write_whole(place / name, file.getvalue(), force=force)
+        style.write_svg(figure, place / name, force=force)
     return {str(place / name): claims for name, (_, claims) in drawn.items()}
 
 

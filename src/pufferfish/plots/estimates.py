@@ -24,10 +24,6 @@ def frequencies(
     original, released : mapping of value to share or count, optional
         The frequencies before and after the release, scaled to sum 1; the original ones are
         private.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     figures = dict(estimate.bins or estimate.frequencies)
     if not figures:

@@ -28,10 +28,6 @@ def noise(plans: Iterable[Plan]) -> Any:
     ----------
     plans : iterable of Plan
         Plans that add noise, of any mechanisms and epsilons.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     lines: dict[str, list[tuple[float, float]]] = {}
     for plan in plans:
@@ -76,10 +72,6 @@ def loss(scenario: Scenario | Prior, plan: Plan) -> Any:
         What the plan was computed from.
     plan : Plan
         It adds noise.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     if plan.scale is None:
         raise InputError("the plan has a channel: no scale of noise decides its loss")
@@ -95,9 +87,10 @@ def loss(scenario: Scenario | Prior, plan: Plan) -> Any:
         figure, axes = style.new("Loss against noise")
         axes.plot(scales, losses, color=style.COLOURS[0])
         axes.axhline(float(own), color=style.COLOURS[1], linestyle="--")
-        axes.plot([plan.scale], [float(own)], "o", color=style.INK)
+        mark = (plan.scale, privacy_loss(known, plan.scale))
+        axes.plot(*mark, "o", color=style.INK, clip_on=False)
         text = f"the plan: scale {plan.scale:.4g}"
-        axes.annotate(text, (plan.scale, float(own)), (6, 6), textcoords="offset points")
+        axes.annotate(text, mark, (6, 6), textcoords="offset points")
         axes.set_xlim(0, scales[-1])
         axes.set_ylim(0, max(3 * float(own), min(losses)))
         ends = [(losses[-1], "loss under\nthe prior", style.COLOURS[0]),
@@ -127,10 +120,6 @@ def belief(plan: Plan, beliefs: Sequence[float] = BELIEFS) -> Any:
         Its certified loss is used.
     beliefs : sequence of float
         Probabilities before, each above 0 and below 1.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     if not all(0 < each < 1 for each in beliefs):
         raise InputError("a belief must be above 0 and below 1")

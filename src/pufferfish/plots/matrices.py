@@ -25,10 +25,6 @@ def channel(plan: Plan) -> Any:
     ----------
     plan : Plan
         Of the mechanism ``channel``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     if plan.channel is None:
         raise InputError(f"the plan adds noise (mechanism {plan.mechanism}): it has no channel")
@@ -62,10 +58,6 @@ def transport(scenario: Scenario | Prior, pair: Sequence[str] | None = None) -> 
         Of one column of numbers or ordered levels; of several adversaries the first.
     pair : (str, str), optional
         One of the pairs; by default the one whose mass moves farthest.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     known = as_scenario(scenario)
     own = {frozenset(each): k for k, each in enumerate(known.pairs)}
@@ -79,11 +71,12 @@ def transport(scenario: Scenario | Prior, pair: Sequence[str] | None = None) -> 
     index, mass = found.view.index, found.mass.astype(np.float64) / found.total
     x, x_prime = index[found.first], index[found.second]
     farthest = found.largest_distance
+    step, origin = known.lattice.step, known.lattice.origin
     with style.style():
         figure, axes = style.new(f"Moving {first} to {second}", height=4.4, width=4.8)
         ends = [0, int(known.lattice.index[-1])]
         axes.plot(ends, ends, color=style.INK, linewidth=0.8, label="stays")
-        label = f"farthest: {show(farthest * known.lattice.step)}"
+        label = f"farthest: {show(farthest * step)}"
         for sign in (1, -1):
             shifted = [end + sign * farthest for end in ends]
             axes.plot(ends, shifted, ":", color=style.INK, linewidth=0.8, label=label)
@@ -94,6 +87,9 @@ def transport(scenario: Scenario | Prior, pair: Sequence[str] | None = None) -> 
             names = style.names_of(known.support)
             style.name_ticks(axes.xaxis, names)
             style.name_ticks(axes.yaxis, names)
+        else:
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter(lambda k, _: f"{float(step) * (k + origin):g}")
         axes.set_xlim(ends[0] - 0.5, ends[1] + 0.5)
         axes.set_ylim(ends[0] - 0.5, ends[1] + 0.5)
         axes.set_xlabel(f"value with {first}")

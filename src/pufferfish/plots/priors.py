@@ -19,10 +19,6 @@ def distributions(scenario: Scenario | Prior) -> Any:
     ----------
     scenario : Scenario or Prior
         Of one column; of several adversaries the first.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     known = as_scenario(scenario)
     prior, support, secrets = known.priors[0], known.support, known.protected

@@ -2,8 +2,9 @@
 """One style for all plots: readable in grey, on light and on dark ground, and with any names.
 
 Series differ in line, mark and hatch, not in colour alone. Each colour has a contrast of at least
-3 to 1 with white and with near black. Text and axes have one ink, which :func:`svg` leaves to the
-page. Names of levels are text, whatever is in them, and never mathematics or markup.
+3 to 1 with white and with near black. The ground is white, but that of :func:`svg` is the page's,
+and so is the ink of text and axes. Names of levels are text, whatever is in them, and never
+mathematics or markup.
 """
 
 import contextlib
@@ -12,13 +13,15 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from pufferfish.errors import InputError, short_name
+from pufferfish.errors import InputError
+from pufferfish.files import write_whole
 from pufferfish.support import Support
 
 try:
-    from matplotlib import rc_context
+    import matplotlib.style
     from matplotlib.figure import Figure
 except ImportError as error:  # pragma: no cover  # the tests have it
     raise InputError("plots need matplotlib: pip install 'pufferfish-privacy[plots]'") from error
@@ -32,8 +35,8 @@ INK = "#2a2b2c"
 _RC: dict[str, Any] = {
     "text.parse_math": False, "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.titlesize": "medium", "axes.titlelocation": "left", "figure.facecolor": "none",
-    "axes.facecolor": "none", "savefig.facecolor": "none", "legend.frameon": False,
+    "axes.titlesize": "medium", "axes.titlelocation": "left", "figure.facecolor": "white",
+    "axes.facecolor": "none", "legend.frameon": False,
     "hatch.linewidth": 0.6, "font.family": "sans-serif", "svg.fonttype": "none",
     "svg.hashsalt": "pufferfish", "figure.constrained_layout.use": True, "axes.grid": False,
     "axes.unicode_minus": True, "font.size": 9.0,
@@ -46,8 +49,8 @@ _LINE = 0.075
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Return the context in which figures are made and written."""
-    with rc_context(_RC), warnings.catch_warnings():
+    """Return the context in which figures are made and written, whatever the user's own style."""
+    with matplotlib.style.context(["default", _RC]), warnings.catch_warnings():
         # The page may have the letters that the font for measuring has not.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
@@ -62,8 +65,9 @@ def new(title: str, panels: int = 1, width: float = 4.8, height: float = 3.2) ->
 
 
 def named(name: str) -> str:
-    """Return a name as it is drawn: short, and without characters that do not show."""
-    return short_name(visible(name[:400]), _LONGEST)
+    """Return a name as it is drawn: its ends where it is long, and no hidden characters."""
+    text: str = visible(name).replace("\n", "\\n")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 7]}…{text[-6:]}"
 
 
 def visible(text: Any) -> Any:
@@ -124,12 +128,21 @@ def svg(figure: Any, description: str, prefix: str = "plot") -> str:
     prefix : str
         Of all identifiers in it, one for each figure of a page.
     """
-    file = io.StringIO()
-    with style():
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    text = file.getvalue()
+    text = _drawn(figure, facecolor="none").decode()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
     label = description.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
     return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def write_svg(figure: Any, path: str | Path, *, force: bool = False) -> None:
+    """Write a figure to an SVG file, the same bytes each time; its ground is white."""
+    write_whole(path, _drawn(figure), force=force)
+
+
+def _drawn(figure: Any, **options: Any) -> bytes:
+    file = io.BytesIO()
+    with style():
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, **options)
+    return file.getvalue()
