@@ -64,7 +64,10 @@ R = ("release", "t.csv", "--plan", "plan.json")
         ((*T1, "--decimal", ";"), ["decimal"]),
         ((*T1, "--mechanism", "channel", "--cost", "/dev/zero"), ["/dev/zero", "plain file"]),
         ((*T1, "--min-keep", ".5", "--mechanism", "l1"), ["--min-keep", "--mechanism channel"]),
-        ((*T, "--epsilon", "1,2", "--save", "p.json"), ["exactly one epsilon", "not 1, 2"]),
+        (
+            (*T, "--epsilon", "1,2", "--save", "p.json"),
+            ["--save takes exactly one epsilon", "not 1, 2"],
+        ),
         ((*T1, "--mechanism", "all", "--save", "p.json"), ["one mechanism"]),
         ((*T1, "--save", "nowhere/p.json"), ["nowhere"]),
         ((*T1, "--save", "-"), ["give the name of a file"]),

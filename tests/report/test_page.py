@@ -210,3 +210,23 @@ def test_the_notebook_runs() -> None:
         pytest.skip("a built distribution may come without the examples")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert "['public.html', 'released.csv', 'report.html', 'stays.csv']" in done.stdout
+
+
+def test_making_again_says_what_the_plan_does_not_know() -> None:
+    prior = pf.Prior.from_counts({"a": [5, 3, 1], "b": [3, 4, 5]}, support=range(3))
+    first = pf.calibrate(prior, "0.2")
+    words = "Words in capital letters stand for what the plan does not know."
+    assert words in page(first, prior)
+    beside = pf.calibrate(prior, "0.6", already=[first])
+    assert "beside other releases of the same rows" in page(beside, prior)
+    assert "beside other releases" not in page(first, prior)
+
+
+def test_errors_stand_under_error_and_the_spread_does_not() -> None:
+    prior = pf.Prior.from_counts({"a": [5, 3, 1], "b": [3, 4, 5]}, support=range(3))
+    text = page(pf.calibrate(prior, 1, "channel"), prior)
+    (table,) = re.findall(r"<caption>Standard errors.*?</table>", text, flags=re.DOTALL)
+    assert "spread" not in table
+    assert "published as they are" not in table
+    assert re.search(r"<p>The spread of the column is 0\.\d+\.</p>", text)
+    assert re.search(r"<p>Values published as they are: \d+\.\d %\.</p>", text)

@@ -161,12 +161,12 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
     report = given["report"]
     if report is not None:
-        check_one(texts, names)
+        check_one("--report", texts, names)
         from pufferfish.report.page import check_report  # slow to import, and needs an extra
 
         check_report(report, force, [table, save, *priors])
     if save is not None:
-        check_one(texts, names)
+        check_one("--save", texts, names)
         files = (given[name] for name in ("ledger", "cost", "best_for"))
         checked_target(save, force, [table, *priors, *files])
         if given["hold_out"] is not None and table is not None:

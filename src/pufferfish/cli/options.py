@@ -122,11 +122,11 @@ def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_one(epsilons: Sequence[str], names: Sequence[str]) -> None:
+def check_one(option: str, epsilons: Sequence[str], names: Sequence[str]) -> None:
     """Check that there is exactly one epsilon and one mechanism, as a plan has."""
     if len(epsilons) > 1 or len(names) > 1 or "all" in names:
         given = listed((*epsilons, *names))
-        raise InputError(f"--save takes exactly one epsilon and one mechanism, not {given}")
+        raise InputError(f"{option} takes exactly one epsilon and one mechanism, not {given}")
 
 
 def check_publishable(options: Mapping[str, Any]) -> None:

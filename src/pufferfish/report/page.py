@@ -262,22 +262,21 @@ def _analyst(result: Result) -> _Part:
     """Return what errors those have to expect who use the released table."""
     plan, found = result.plan, result.expected
     rows = [[name, brief(value)] for name, value in _errors(found) if value is not None]
+    texts = [f"The spread of the column is {brief(found.spread)}."] if found.spread else []
     bins = _bins_error(result)
     if bins is not None:
         rows.append([f"share of one of {_BINS} bins", brief(bins)])
     if plan.keep_rate is not None:
-        rows.append(["values published as they are", share(plan.keep_rate)])
+        texts.append(f"Values published as they are: {share(plan.keep_rate)}.")
     caption = f"Standard errors of estimates from {result.rows} released rows"
-    return _Part(
-        "analyst", "What an analyst gets", tables=[_table(caption, ["what", "error"], rows)]
-    )
+    table = _table(caption, ["what", "error"], rows)
+    return _Part("analyst", "What an analyst gets", texts, tables=[table])
 
 
 def _errors(found: Expected) -> list[tuple[str, float | None]]:
     return [
         ("single value (root mean square)", found.noise), ("mean", found.mean_error),
         ("share of one value", found.share_error), ("distribution function", found.cdf_error),
-        ("spread of the column, to compare", found.spread),
     ]  # fmt: skip
 
 
@@ -301,12 +300,15 @@ def _certificate(plan: Plan) -> _Part:
 
 def _again(about: _Facts) -> _Part:
     plan, table = about.plan, about.source if about.plan.coding is not None else None
-    texts = []
+    command, texts = remake.command(plan, table), []
     if plan.noisy is not None:
         texts = ["Anyone can verify the plan: pufferfish verify plan.json. Made again, it has "
                  "other noise, and costs epsilon again."]  # fmt: skip
+    if plan.composition is not None:
+        texts.append("It was made beside other releases of the same rows: give these, too.")
+    if {"TABLE", "PRIOR", "FILE", "SHARE"}.intersection(command.split()):
+        texts.append("Words in capital letters stand for what the plan does not know.")
     codes = [{"title": "In Python:", "text": remake.program(plan, table)}]
-    command = remake.command(plan, table)
     # Values that no range names can be declared in Python alone.
     if plan.noisy is None or isinstance(plan.support, Levels) or "--range" in command:
         codes.insert(0, {"title": "On the command line:", "text": command})
