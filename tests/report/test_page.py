@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -230,3 +231,38 @@ def test_errors_stand_under_error_and_the_spread_does_not() -> None:
     assert "published as they are" not in table
     assert re.search(r"<p>The spread of the column is 0\.\d+\.</p>", text)
     assert re.search(r"<p>Values published as they are: \d+\.\d %\.</p>", text)
+
+
+def without_network() -> str | None:
+    """Return why no namespace without routes can be made here."""
+    if shutil.which("unshare") is None:
+        return "there is no unshare here"
+    done = subprocess.run(["unshare", "-rn", "true"], capture_output=True, text=True)
+    return done.stderr.strip() if done.returncode else None
+
+
+def test_reports_and_plots_need_no_network(tmp_path: Path) -> None:
+    reason = without_network()
+    if reason:
+        pytest.skip(reason)
+    rows = [("a", 1)] * 5 + [("a", 2)] * 3 + [("b", 1)] * 4 + [("b", 2)] * 6
+    lines = ["s,x", *(f"{s},{x}" for s, x in rows)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    code = (
+        "import socket, pufferfish as pf\n"
+        "from pufferfish import plots\n"
+        "from pufferfish.report.page import write_report\n"
+        "try:\n    socket.create_connection(('192.0.2.1', 80), 1)\n"
+        "except OSError as error:\n    assert error.errno == 101, error  # unreachable\n"
+        "else:\n    raise SystemExit('there is a network')\n"
+        "prior = pf.Prior.from_table('t.csv', secret='s', public='x')\n"
+        "plan = pf.calibrate(prior, 1)\n"
+        "plots.transport(prior).savefig('plot.png')\n"
+        "write_report('private.html', plan, prior, source='t.csv')\n"
+        "write_report('public.html', plan, public=True)\n"
+    )
+    command = ["unshare", "-rn", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for name in ("private.html", "public.html", "plot.png"):
+        assert (tmp_path / name).stat().st_size > 5000
