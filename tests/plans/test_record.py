@@ -71,7 +71,7 @@ def test_what_a_record_says(tmp_path: Path) -> None:
     said = " ".join(told["assumptions"])
     for words in ("public knowledge", "depends on every one", "independent", "own person"):
         assert words in said
-    assert "not in this record" in said
+    assert "stays out of everything public" in said
     not_covered = " ".join(told["not_covered"])
     for words in ("do not add up", "none of the pairs", "left out"):
         assert words in not_covered

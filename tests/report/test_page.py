@@ -266,3 +266,16 @@ def test_reports_and_plots_need_no_network(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for name in ("private.html", "public.html", "plot.png"):
         assert (tmp_path / name).stat().st_size > 5000
+
+
+def test_the_command_for_a_sample_stands_where_the_verdict_speaks_of_it(tmp_path: Path) -> None:
+    rows = [("a", 0)] * 9 + [("a", 1)] * 8 + [("b", 0)] * 5 + [("b", 1)] * 9
+    prior = pf.Prior.from_table(
+        pd.DataFrame(rows, columns=["s", "x"]), secret="s", public="x", support=range(2)
+    )
+    text = page(pf.calibrate(prior, "0.3"), prior)
+    (command,) = re.findall(
+        r"makes a plan that holds then, too[^<]*:</p>\s*<pre[^>]*><code>(.*?)</code>", text
+    )
+    assert command.startswith("pufferfish calibrate TABLE --secret s --public x --range 0 1")
+    assert "--confidence 0.95" in command

@@ -192,7 +192,7 @@ def assumptions(plan: Plan, published: bool, plans: int = 0) -> list[str]:
             f"A prior was counted from rows of a table, and the {what} was computed from it, so "
             f"that it depends on every one of these rows: from the {what} somebody who knows all "
             "rows but one may learn the secret of that one. "
-            + (kept if published else f"That is why the {what} is not in this record.")
+            + (kept if published else f"That is why the {what} stays out of everything public.")
         )
     rows = "Rows are independent of one another given the prior, and each is its own person."
     people = (

@@ -43,7 +43,7 @@ _BINS = 5
 
 @dataclass
 class _Part:
-    """A section of the page; what is empty is left out."""
+    """A section of the page; what is empty is left out, and an indented text is a command."""
 
     id: str
     title: str
@@ -185,10 +185,7 @@ def _parts(about: _Facts) -> Iterator[_Part]:
             sure = replace(sure, mechanism="exact")
         command = remake.command(sure, about.source)
         lines = verdict_lines([result], scenario, command)
-        codes = [{"title": "The command for a sample:", "text": command}]
-        asked = [line for line in lines if line.strip() != command]
-        codes *= len(asked) < len(lines)
-        yield _Part("verdict", "The verdict", [*asked, *plan.notes], codes=codes)
+        yield _Part("verdict", "The verdict", [*lines, *plan.notes])
     yield _Part("private", "Who may see what", items=list(_who(plan)))
     yield _belief(plan, open_ or not about.public)
     if scenario is not None:
