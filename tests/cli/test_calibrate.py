@@ -538,3 +538,13 @@ def test_help_is_complete(command: str, monkeypatch: pytest.MonkeyPatch):
 def test_no_command_shows_the_help():
     assert run().out.startswith("Usage: pufferfish")
     assert run("--version").out == f"pufferfish, version {pf.__version__}\n"
+
+
+def test_a_channel_is_shown_without_what_a_terminal_obeys(tmp_path: Path) -> None:
+    lines = ["s,x", *(f"{s},{x}" for s in "ab" for x in ("\x1b[31mred", "\u202eevil", "u") * 3)]
+    (tmp_path / "odd.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    asked = ("--secret", "s", "--public", "x", "--epsilon", 1, "--best-for", "kept")
+    done = run("calibrate", tmp_path / "odd.csv", *asked, "--show-channel")
+    assert done.status == 0, done.err
+    assert "\\x1b[31mred" in done.out
+    assert not re.search("[\x1b\u202e]", done.out)

@@ -36,7 +36,7 @@ def print_table(
     """Print a table whose cells are never cut; the columns ``left`` are text, others numbers."""
     _stdout()
     tops = list(zip_longest(*(header.split("\n") for header in headers), fillvalue=""))
-    lines = [*tops, *(tuple(map(one_line, row)) for row in rows)]
+    lines = [tuple(map(one_line, row)) for row in (*tops, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for k, line in enumerate(lines):
         if k == len(tops):

@@ -10,7 +10,6 @@ mathematics or markup.
 import contextlib
 import io
 import re
-import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -74,8 +73,9 @@ def visible(text: Any) -> Any:
     """Return text with an escape for each character that does not show; lines stay lines."""
     if type(text) is not str:
         return text
-    hidden = (c != "\n" and unicodedata.category(c)[0] == "C" for c in text)
-    return "".join(f"\\u{ord(c):04x}" if h else c for c, h in zip(text, hidden, strict=True))
+    return "".join(
+        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def name_ticks(axis: Any, names: Sequence[str]) -> None:
