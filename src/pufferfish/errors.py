@@ -83,6 +83,11 @@ def short_name(name: str, longest: int = 60) -> str:
     return name if len(name) <= longest else f"{name[: longest - 3]}..."
 
 
+def printable(text: str) -> str:
+    """Return text with an escape in place of each character that does not print."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def joined(items: Iterable[object], limit: int = 8, text: Callable[..., str] = str) -> str:
     """Return the ``text`` of each item joined by commas; ``and 240 more`` beyond ``limit``."""
     every = list(items)

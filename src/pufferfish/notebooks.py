@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
 
+from pufferfish.errors import printable, short_name
+
 #: Rows that are shown, and characters of a cell.
 _MOST, _LONGEST = 40, 60
 
@@ -37,4 +39,4 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     text = "-" if value is None else str(value)
-    return escape(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")
+    return escape(printable(short_name(text, _LONGEST)))

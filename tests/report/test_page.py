@@ -268,12 +268,14 @@ def test_reports_and_plots_need_no_network(tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_size > 5000
 
 
-def test_the_command_for_a_sample_stands_where_the_verdict_speaks_of_it(tmp_path: Path) -> None:
+def test_the_command_for_a_sample_stands_where_the_verdict_speaks_of_it() -> None:
     rows = [("a", 0)] * 9 + [("a", 1)] * 8 + [("b", 0)] * 5 + [("b", 1)] * 9
     prior = pf.Prior.from_table(
         pd.DataFrame(rows, columns=["s", "x"]), secret="s", public="x", support=range(2)
     )
-    text = page(pf.calibrate(prior, "0.3"), prior)
+    plan = pf.calibrate(prior, "0.3")
+    assert "Words in capital letters" not in page(plan, prior, source="t.csv")
+    text = page(plan, prior)
     (command,) = re.findall(
         r"makes a plan that holds then, too[^<]*:</p>\s*<pre[^>]*><code>(.*?)</code>", text
     )

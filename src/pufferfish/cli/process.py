@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from pufferfish.errors import PufferfishWarning
+from pufferfish.errors import PufferfishWarning, printable
 
 #: The signals that arrived while the command ran; a process has only one place for them.
 received: list[int] = []
@@ -84,8 +84,7 @@ def progress(after: float = 1.0) -> Callable[[int, int | None], None]:
 
 def one_line(text: str) -> str:
     """Return a text on one line, without characters that a terminal would obey."""
-    blanked = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in blanked)
+    return printable(" ".join(text.split()))
 
 
 def shown(line: str, stream: Any) -> str:

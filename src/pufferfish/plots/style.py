@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, printable
 from pufferfish.files import write_whole
 from pufferfish.support import Support
 
@@ -35,10 +35,9 @@ _RC: dict[str, Any] = {
     "text.parse_math": False, "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
     "axes.titlesize": "medium", "axes.titlelocation": "left", "figure.facecolor": "white",
-    "axes.facecolor": "none", "legend.frameon": False,
-    "hatch.linewidth": 0.6, "font.family": "sans-serif", "svg.fonttype": "none",
-    "svg.hashsalt": "pufferfish", "figure.constrained_layout.use": True, "axes.grid": False,
-    "axes.unicode_minus": True, "font.size": 9.0,
+    "axes.facecolor": "none", "legend.frameon": False, "hatch.linewidth": 0.6,
+    "svg.fonttype": "none", "svg.hashsalt": "pufferfish", "figure.constrained_layout.use": True,
+    "font.size": 9.0,
 }  # fmt: skip
 #: Characters of a name on an axis, and ticks that fit.
 _LONGEST, _MOST_TICKS = 16, 24
@@ -65,17 +64,8 @@ def new(title: str, panels: int = 1, width: float = 4.8, height: float = 3.2) ->
 
 def named(name: str) -> str:
     """Return a name as it is drawn: its ends where it is long, and no hidden characters."""
-    text: str = visible(name).replace("\n", "\\n")
+    text = printable(name)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 7]}…{text[-6:]}"
-
-
-def visible(text: Any) -> Any:
-    """Return text with an escape for each character that does not show; lines stay lines."""
-    if type(text) is not str:
-        return text
-    return "".join(
-        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text
-    )
 
 
 def name_ticks(axis: Any, names: Sequence[str]) -> None:

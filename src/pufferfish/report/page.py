@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pufferfish.calibration.channel_options import read_weights
-from pufferfish.errors import InputError, listed, listed_pairs, quoted
+from pufferfish.errors import InputError, listed, listed_pairs, printable, quoted
 from pufferfish.estimate.bins import read_bins
 from pufferfish.estimate.matrix import Expected, solver_of
 from pufferfish.files import ANY_NEW_FILE, PRIVATE, checked_target, write_whole
@@ -116,8 +116,6 @@ def page(
     """Return the text of a report; parameters as for :func:`write_report`."""
     try:
         from jinja2 import Environment
-
-        from pufferfish.plots.style import visible
     except ImportError as error:
         raise InputError("reports need jinja2: pip install 'pufferfish-privacy[report]'") from error
     if public and scenario is not None:
@@ -136,7 +134,7 @@ def page(
     if scenario is not None and scenario.priors[0].report is not None:
         rows = scenario.priors[0].report.rows_used
     about = _Facts(plan, scenario, rows, source, public)
-    environment = Environment(autoescape=True, finalize=visible)
+    environment = Environment(autoescape=True, finalize=_visible)
     template = environment.from_string(
         (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     )
@@ -146,6 +144,11 @@ def page(
         notice=_PUBLIC if shown else _PRIVATE, parts=list(_parts(about)),
     )  # fmt: skip
     return text
+
+
+def _visible(value: Any) -> Any:
+    """Return text as a page shows it: what does not print is escaped, and lines stay lines."""
+    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
 
 
 def _column(plan: Plan) -> str:
@@ -244,9 +247,11 @@ def _mechanism(plan: Plan, scenario: Scenario) -> _Part:
     ]
     if plan.channel is not None:
         caption = "Each row of the picture is a value, and says what is published instead."
+        if plan.labels is not None:
+            caption += " {*} is the set of all values; a number tells equal sets apart."
         figures.append(_plot(plots.channel(plan), caption, "channel"))
     else:
-        caption = "More noise, less loss; the dot is the plan."
+        caption = "More noise, less loss under the prior itself; the dot is the plan."
         figures.append(_plot(plots.loss(scenario, plan), caption, "loss"))
         caption = "Areas are shares of rows; distance from the diagonal is what noise must hide."
         figures.append(_plot(plots.transport(scenario), caption, "transport"))

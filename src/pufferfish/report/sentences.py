@@ -248,7 +248,8 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
         lines += [f"Note: {n}." for r in results for n in r.plan.notes if n not in told]
     if any(r.plan.from_rows for r in results):
         lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
-    return [*lines, "Losses of several releases do not add up (see pufferfish ledger)."]
+    together = "Several releases together may lose more than the sum of their losses"
+    return [*lines, f"{together} (see pufferfish ledger)."]
 
 
 def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
