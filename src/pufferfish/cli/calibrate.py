@@ -27,13 +27,12 @@ from pufferfish.cli.options import (
     epsilons,
     mechanisms,
     options,
-    resolve,
     scenario_of,
 )
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
 from pufferfish.cli.results import print_results
-from pufferfish.errors import InputError, PufferfishError
+from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.files import checked_target
 from pufferfish.ledger.calibrate import calibrate_beside, draw_counts
 from pufferfish.ledger.ledger import Ledger
@@ -41,7 +40,7 @@ from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.report import sentences
-from pufferfish.report.compare import results_of, with_arguments
+from pufferfish.report.compare import results_of, what_to_calibrate
 from pufferfish.report.results import Result
 from pufferfish.support import Levels
 from pufferfish.tables.source import open_table
@@ -184,10 +183,10 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         method, texts = calibrate_alone, (show(left),)
     else:
         scenario = draw()
-    found, left_out = resolve(names, scenario, given)
-    asked = channel_arguments(given, found)
-    wanted = with_arguments(found, asked, "all" in names, scenario.support.ordered)
-    by_all = "all" in names
+    asked, by_all = channel_arguments(given), "all" in names
+    wanted, left_out = what_to_calibrate(scenario, names, asked)
+    if channels and not any(each["mechanism"] == "channel" for each in wanted.values()):
+        raise InputError(f"--show-channel: no channel is computed, but {listed(wanted)}")
     try:
         results, failed = results_of(scenario, texts, wanted, by_all, method, process.check)
     except PufferfishError as error:
@@ -243,11 +242,10 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
 
 def _rehearse(blank: Scenario, epsilon: str, names: Sequence[str], given: dict[str, Any]) -> None:
     """Refuse, before noise is drawn and paid for, what would be refused whatever the counts are."""
-    found, _ = resolve(names, blank, given)
-    asked = channel_arguments(given, found)
+    wanted, _ = what_to_calibrate(blank, names, channel_arguments(given))
     blank.sets()
     # Nothing is hidden in equal distributions: that is quick, and nothing but the options can fail.
-    for arguments in with_arguments(found, asked, False, blank.support.ordered).values():
+    for arguments in wanted.values():
         calibrate_alone(blank.with_rules([None]), epsilon, **arguments)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pufferfish.calibration.noisy_counts import noisy_counts
-from pufferfish.calibration.registry import applicable, default_for, method_named, why_not
+from pufferfish.calibration.registry import method_named
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon, parse_number
@@ -142,26 +142,9 @@ def check_publishable(options: Mapping[str, Any]) -> None:
         raise InputError("--publishable needs --save FILE, where the noisy counts are kept")
 
 
-def resolve(
-    names: Sequence[str], scenario: Scenario, given: Mapping[str, Any]
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the mechanisms for a scenario, and why 'all' leaves out each other one."""
-    for name in names:
-        reason = None if name == "all" else why_not(method_named(name), scenario)
-        if reason is not None:
-            raise InputError(reason)
-    if "all" in names:
-        return applicable(scenario)
-    asked = {name: given[name] for name in _OF_CHANNELS}
-    return tuple(names) or (default_for(scenario, asked),), {}
-
-
-def channel_arguments(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def channel_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked of the channel, as arguments of ``calibrate``; reads its files."""
     given = {name: options[name] for name in _OF_CHANNELS if options[name] not in (None, False)}
-    if (given or options["show_channel"]) and "channel" not in names:
-        words = listed(map(_option, given or ("show_channel",)))
-        raise InputError(f"{words}: for --mechanism channel, but {listed(names)} is computed")
     for name, what in (("cost", "the cost file"), ("best_for", "the matrix of statistics")):
         if not given.get(name, "hamming").isalpha():  # names are letters alone, others are files
             given[name] = read_strict(Path(given[name]), what)

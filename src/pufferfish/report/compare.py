@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from pufferfish.calibration import registry
 from pufferfish.calibration.calibrate import calibrate
-from pufferfish.calibration.channel_options import read_weights
-from pufferfish.calibration.registry import NOISE, applicable, method_named, why_not
+from pufferfish.calibration.registry import (
+    NOISE,
+    applicable,
+    default_for,
+    method_named,
+    purpose,
+    why_not,
+)
 from pufferfish.calibration.wasserstein import wasserstein
-from pufferfish.errors import InputError, PufferfishError
+from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.notebooks import html_table
 from pufferfish.numbers import Number, parse_epsilon, show
 from pufferfish.plans.plan import Plan
@@ -96,37 +99,43 @@ def compare(
     names = [mechanisms] if isinstance(mechanisms, str) else list(mechanisms)
     if not limits or not names:
         raise InputError("compare needs at least one epsilon and one mechanism")
-    by_all, reasons = "all" in names, dict[str, str]()
-    if by_all:
-        found, reasons = applicable(known)
-    else:
-        found = tuple(dict.fromkeys(method_named(name).name for name in names))
-        for name in found:
-            reason = why_not(method_named(name), known)
-            if reason is not None:
-                raise InputError(reason)
-    wanted = with_arguments(found, options, by_all, known.support.ordered)
-    results, failed = results_of(known, limits, wanted, by_all)
+    asked = {k: v for k, v in options.items() if v is not None and v is not False}
+    wanted, reasons = what_to_calibrate(known, names, asked)
+    results, failed = results_of(known, limits, wanted, "all" in names)
     return Comparison(tuple(results), {**reasons, **{k: str(v) for k, v in failed.items()}})
 
 
-def with_arguments(
-    names: Sequence[str], asked: Mapping[str, Any], by_all: bool, ordered: bool
-) -> dict[str, dict[str, Any]]:
-    """Return what to calibrate, by name: 'all' means a channel that keeps values, and another."""
-    best = registry.purpose(ordered, asked)
-    channels = [best]
+def what_to_calibrate(
+    scenario: Scenario, names: Sequence[str], asked: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the arguments of ``calibrate`` by name, and why 'all' leaves out other mechanisms.
+
+    'all' means a channel that keeps values, and another; ``asked`` are the options of channels.
+    """
+    chosen = dict.fromkeys(method_named(name).name for name in names if name != "all")
+    for name in chosen:
+        reason = why_not(method_named(name), scenario)
+        if reason is not None:
+            raise InputError(reason)
+    by_all, ordered, left_out = "all" in names, scenario.support.ordered, dict[str, str]()
+    best = purpose(ordered, asked)
+    purposes, mechanisms = [best], tuple(chosen) or (default_for(scenario, asked),)
     if by_all:
+        mechanisms, left_out = applicable(scenario)
         estimates = "both" if ordered else "frequencies"
-        channels = ["kept", estimates if best == "kept" else best]
+        purposes = ["kept", estimates if best == "kept" else best]
+    if asked and "channel" not in mechanisms:
+        named = listed(f"{name} (--{name.replace('_', '-')})" for name in asked)
+        words = f"{named}: for the channel (--mechanism channel)"
+        raise InputError(f"{words}, but {listed(mechanisms)} is computed")
     found: dict[str, dict[str, Any]] = {}
-    for name in names:
-        if name in registry.NOISE:
+    for name in mechanisms:
+        if name in NOISE:
             found[name] = {"mechanism": name}
-        for best in () if name in registry.NOISE else channels:
+        for best in () if name in NOISE else purposes:
             called = f"{name} ({best if isinstance(best, str) else 'own statistics'})"
             found[called] = {"mechanism": name, **asked, "best_for": best}
-    return found
+    return found, left_out
 
 
 def results_of(
@@ -140,9 +149,7 @@ def results_of(
     """
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
-    report, weights = scenario.priors[0].report, read_weights(scenario, None)
-    total, distance = sum(weights), None
-    frequencies = np.array([weight / total for weight in weights])
+    distance = None
     if not (scenario.has_region or scenario.unit) and wanted.keys() & {*NOISE}:
         # The scale is a distance over epsilon: epsilon 1 gives the distance.
         distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
@@ -157,12 +164,7 @@ def results_of(
                     raise
                 failed[label] = error
                 continue
-            joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
-            if not joint and scenario.noisy is None:
-                plan = plan.with_sensitivity(scenario)
-            rows = scenario.noisy.rows if scenario.noisy else report.rows_used if report else 0
-            own = None if joint else distance
-            results.append(Result(label, epsilon, plan, rows, frequencies, own, joint))
+            results.append(Result.of(plan, scenario, label, epsilon, distance))
     if not results:
         raise next(iter(failed.values()))
     return results, failed

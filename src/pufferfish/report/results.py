@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from pufferfish.calibration.channel_options import read_weights
 from pufferfish.estimate.matrix import Expected, expected_errors
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import FloatArray, rounded_up
+from pufferfish.numbers import FloatArray, parse_epsilon, rounded_up, show
 from pufferfish.plans.plan import Plan
+from pufferfish.priors.scenario import Scenario
 from pufferfish.report.digits import brief, share
 from pufferfish.support import Levels
 
@@ -43,6 +45,23 @@ class Result:
     frequencies: FloatArray
     distance: Fraction | None
     joint: bool
+
+    @classmethod
+    def of(
+        cls, plan: Plan, scenario: Scenario, name: str = "", epsilon: str = "",
+        distance: Fraction | None = None,
+    ) -> "Result":  # fmt: skip
+        """Return the result of a plan for a scenario; what errors of the prior do is found out."""
+        epsilon = epsilon or show(plan.epsilon_exact)
+        joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
+        if not joint and scenario.noisy is None and plan.sensitivity is None:
+            plan = plan.with_sensitivity(scenario)
+        counted, weights = scenario.priors[0].report, read_weights(scenario, None)
+        rows = scenario.noisy.rows if scenario.noisy else counted.rows_used if counted else 0
+        total = sum(weights)
+        frequencies = np.array([weight / total for weight in weights])
+        own = None if joint else distance
+        return cls(name or plan.mechanism, epsilon, plan, rows, frequencies, own, joint)
 
     @cached_property
     def expected(self) -> Expected:
