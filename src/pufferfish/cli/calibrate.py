@@ -22,7 +22,6 @@ from pufferfish.cli.options import (
     OF_BOTH,
     PRIOR,
     channel_arguments,
-    check_one,
     check_publishable,
     epsilons,
     mechanisms,
@@ -143,9 +142,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
       pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     method: Callable[..., Plan] = calibrate_alone
-    epsilon, priors, save, force = (given[n] for n in ("epsilon", "prior", "save", "force"))
-    channels, form = given["show_channel"], given["format"]
-    budget, source, held = None, table, None
+    epsilon, budget, source = given["epsilon"], None, table
     if given["publishable"] is not None or given["hold_out"] is not None:
         check_publishable(given)
     if given["ledger"] is not None:
@@ -158,22 +155,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(f"--epsilon {text} is the list {text.replace(',', ' and ')}")
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
-    report = given["report"]
-    if report is not None:
-        check_one("--report", texts, names)
-        from pufferfish.report.page import check_report  # slow to import, and needs an extra
-
-        check_report(report, force, [table, save, *priors])
-    if save is not None:
-        check_one("--save", texts, names)
-        files = (given[name] for name in ("ledger", "cost", "best_for"))
-        checked_target(save, force, [table, *priors, *files])
-        if given["hold_out"] is not None and table is not None:
-            if os.path.realpath(save) == os.path.realpath(given["hold_out"][1]):
-                raise InputError(f"--save and --hold-out both name {save}; give two names")
-            held = HeldOut(table, given["hold_out"], force, given["delimiter"])
-    if channels and form == "csv":
-        raise InputError("--show-channel is for --format table or json, but csv was asked for")
+    held = _checked_outputs(table, texts, names, **given)
     draw = partial(scenario_of, held or source, given)
     if given["publishable"] is not None:
         _rehearse(scenario_of(None, given), texts[0], names, given)
@@ -185,7 +167,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         scenario = draw()
     asked, by_all = channel_arguments(given), "all" in names
     wanted, left_out = what_to_calibrate(scenario, names, asked)
-    if channels and not any(each["mechanism"] == "channel" for each in wanted.values()):
+    if given["show_channel"] and not any(
+        each["mechanism"] == "channel" for each in wanted.values()
+    ):
         raise InputError(f"--show-channel: no channel is computed, but {listed(wanted)}")
     try:
         results, failed = results_of(scenario, texts, wanted, by_all, method, process.check)
@@ -195,10 +179,50 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             error.add_note(f"this depends on the noisy counts, whose epsilon {spent} is spent")
         raise
     results = [replace(r, rows=len(held.left)) for r in results] if held else results
-    forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
+    _write(messages, table, scenario, results[0].plan, held, given)
+    for line in sentences.left_out_lines({**left_out, **failed}):
+        messages.note(line)
+    with after(given["save"]):
+        _print(
+            messages, " and ".join(given["prior"]) or str(table), scenario, results, asked, given
+        )
+
+
+def _checked_outputs(
+    table: str | None, texts: Sequence[str], names: Sequence[str], *, save: str | None,
+    report: str | None, force: bool, prior: Sequence[str], **given: Any,
+) -> HeldOut | None:  # fmt: skip
+    """Refuse, before anything is computed, what could not be written; return who is held out."""
+    if given["show_channel"] and given["format"] == "csv":
+        raise InputError("--show-channel is for --format table or json, but csv was asked for")
+    for option, path in (("--report", report), ("--save", save)):
+        if path is not None and (len(texts) > 1 or len(names) > 1 or "all" in names):
+            several = listed((*texts, *names))
+            raise InputError(f"{option} takes exactly one epsilon and one mechanism, not {several}")
+    if report is not None:
+        from pufferfish.report.page import check_report  # slow to import, and needs an extra
+
+        check_report(report, force, [table, save, *prior])
+    if save is None:
+        return None
+    checked_target(
+        save, force, [table, *prior, *(given[n] for n in ("ledger", "cost", "best_for"))]
+    )
+    if given["hold_out"] is None or table is None:
+        return None
+    if os.path.realpath(save) == os.path.realpath(given["hold_out"][1]):
+        raise InputError(f"--save and --hold-out both name {save}; give two names")
+    return HeldOut(table, given["hold_out"], force, given["delimiter"])
+
+
+def _write(
+    messages: Messages, table: str | None, scenario: Scenario, plan: Plan, held: HeldOut | None,
+    given: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Write the plan and the report, where they are asked for."""
+    save, force, report = given["save"], given["force"], given["report"]
     if save is not None:
-        plan = results[0].plan
-        if priors and given["public"] is not None:
+        if given["prior"] and given["public"] is not None:
             plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
         process.check()
         with nullcontext() if held is None else held.written():
@@ -211,33 +235,37 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         from pufferfish.report.page import write_report
 
         with after(save):
-            about = None if results[0].plan.noisy else scenario
-            write_report(report, results[0].plan, about, source=table or "TABLE", force=force)
+            about = None if plan.noisy else scenario
+            write_report(report, plan, about, source=table or "TABLE", force=force)
         messages.note(f"the report is saved as {report}")
-    for line in sentences.left_out_lines({**left_out, **failed}):
-        messages.note(line)
-    named = " and ".join(priors) or str(table)
+
+
+def _print(
+    messages: Messages, source: str, scenario: Scenario, results: Sequence[Result],
+    asked: Mapping[str, Any], given: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Print the results, and the verdict on them."""
+    form, channels = given["format"], given["show_channel"]
+    forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     command = _command_for_a_sample(messages.arguments, results, asked)
     verdict = sentences.verdict_lines(results, scenario, command)
     verdict[-1:-1] = [forecast] if forecast else []
-    with after(save):
-        if form == "table":
-            print_lines([*sentences.scenario_lines(scenario, named), ""])
-            print_results(results, channels)
-            for result in results if given["explain"] else ():
-                print_lines(["", *sentences.result_lines(result)])
-            print_lines(["", *verdict])
-            return
-        for line in sentences.survival_lines(results):
-            messages.warning(line)
-        rows = [r.to_dict(channels) for r in results]
-        if form == "csv":
-            print_csv(rows)
-            return
-        facts = sentences.verdict_facts(results, command)
-        facts |= {"best_for_both": instead and instead.to_dict(), "text": verdict}
-        told = _scenario_to_dict(scenario, named)
-        print_json({"scenario": told, "results": rows, "verdict": facts})
+    if form == "table":
+        print_lines([*sentences.scenario_lines(scenario, source), ""])
+        print_results(results, channels)
+        for result in results if given["explain"] else ():
+            print_lines(["", *sentences.result_lines(result)])
+        print_lines(["", *verdict])
+        return
+    for line in sentences.survival_lines(results):
+        messages.warning(line)
+    rows = [r.to_dict(channels) for r in results]
+    if form == "csv":
+        print_csv(rows)
+        return
+    facts = sentences.verdict_facts(results, command)
+    facts |= {"best_for_both": instead and instead.to_dict(), "text": verdict}
+    print_json({"scenario": _scenario_to_dict(scenario, source), "results": rows, "verdict": facts})
 
 
 def _rehearse(blank: Scenario, epsilon: str, names: Sequence[str], given: dict[str, Any]) -> None:

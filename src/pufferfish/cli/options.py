@@ -3,7 +3,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -120,13 +120,6 @@ def mechanisms(given: Iterable[str]) -> tuple[str, ...]:
     """Read the texts after ``--mechanism``: names of the registry and 'all', each once."""
     names = (name if name == "all" else method_named(name).name for name in _parts(given))
     return tuple(dict.fromkeys(names))
-
-
-def check_one(option: str, epsilons: Sequence[str], names: Sequence[str]) -> None:
-    """Check that there is exactly one epsilon and one mechanism, as a plan has."""
-    if len(epsilons) > 1 or len(names) > 1 or "all" in names:
-        given = listed((*epsilons, *names))
-        raise InputError(f"{option} takes exactly one epsilon and one mechanism, not {given}")
 
 
 def check_publishable(options: Mapping[str, Any]) -> None:

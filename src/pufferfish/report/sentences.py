@@ -28,7 +28,7 @@ _METHODS = {
     "exact": "exact rationals",
     "rational": "exact rationals",
     "none": "worst cases",
-    "walk": "a walk down from the range of the values over epsilon",
+    "walk": "tests of ever less noise, beginning with noise that needs no table",
 }
 
 
