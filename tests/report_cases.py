@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hostile table, reports of all kinds of plans, and what a report may refer to."""
+"""A hostile table, and reports of all kinds of plans."""
 
-import csv
 import itertools
 import re
 import warnings
 from collections.abc import Iterator
-from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,20 +15,16 @@ from pufferfish.report.page import page
 
 #: Markup, formulas, mathematics, templates, and characters that a page or a terminal would obey.
 LEVELS = [
-    "<script>alert(1)</script>", "</svg>", "&lt;", "x" * 10_000, "\u200eleft\u200fright",
-    "\u202eevil\u2066", "=cmd|' /C calc'!A0", "$x$", "two\nlines", "\U0001f421 fish",
-    "{{ 7*7 }}", "{% raw %}", "]]>", "<!-- x", "'\"><img src=x onerror=alert(1)>",
-    "\x1b[31mred\x07", "+1-1", "a\tb\u2028c\x85", "\\alpha_1^2", "\xad\ufeff",
+    "<script>alert(1)</script>", "</svg>", "</svg><script>alert(3)</script>", "&lt;", "x" * 10_000,
+    "\u200eleft\u200fright", "\u202eevil\u2066", "=cmd|' /C calc'!A0", "@SUM(1)", "-1+2", "+1-1",
+    "$x$", "$\\alpha$", "\\alpha_1^2", "two\nlines", "a\tb\u2028c\x85", "\U0001f421 fish",
+    "nul\x00l", "{{ 7*7 }}", "{% raw %}", "]]>", "<!-- x", "'\"><img src=x onerror=alert(1)>",
+    "a, \"b\"", "\x1b[31mred\x07", "\xad\ufeff",
 ]  # fmt: skip
 SECRETS = ["</title><script>alert(2)</script>", "=1+1 \u202e{{ 7*7 }}", "\x1b]0;x\x07\n$y$"]
 SECRET, COLUMN = "</h1><b>&amp\u202es\x1b[2J", "=x|<i>{{ 7*7 }}\n$z$\x07"
 #: What must never be found in what is shown: it acts, or hides what stands beside it.
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-#: Attributes that load or lead somewhere.
-_ADDRESSES = {
-    "src", "href", "xlink:href", "srcset", "action", "formaction", "data", "poster", "background",
-    "cite", "ping", "manifest", "srcdoc", "longdesc", "usemap", "icon", "archive", "codebase",
-}  # fmt: skip
 
 
 def hostile_rows() -> Iterator[tuple[str, str]]:
@@ -40,12 +33,9 @@ def hostile_rows() -> Iterator[tuple[str, str]]:
         yield from [(secret, level)] * (1 + 7 * k % 5)
 
 
-def write_hostile(path: Path) -> Path:
-    """Write the hostile table as a CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([(SECRET, COLUMN), *hostile_rows()])
-    return path
+def hostile_table() -> pd.DataFrame:
+    """Return the hostile table."""
+    return pd.DataFrame(list(hostile_rows()), columns=[SECRET, COLUMN])
 
 
 def numbers(first: int = 0) -> pd.DataFrame:
@@ -74,8 +64,7 @@ def reports() -> Iterator[tuple[str, str]]:
         {f"group {g}": [5 + (3 * g + 7 * x) % 11 for x in range(30)] for g in range(5)},
         support=[f"a level with a long name, number {x}" for x in range(30)],
     )
-    hostile = pd.DataFrame(list(hostile_rows()), columns=[SECRET, COLUMN])
-    strange = pf.Prior.from_table(hostile, secret=SECRET, public=COLUMN)
+    strange = pf.Prior.from_table(hostile_table(), secret=SECRET, public=COLUMN)
     plan, channel = pf.calibrate(known, "0.5"), pf.calibrate(strange, 1)
     yield "robust", page(pf.calibrate(robust, "0.5"), robust)
     yield "sample", page(pf.calibrate(small, "0.5"), small)
@@ -85,48 +74,3 @@ def reports() -> Iterator[tuple[str, str]]:
     yield "publishable", page(pf.calibrate(noisy(table), 2), public=True)
     yield "hostile", page(channel, strange, source="<u>\u202e.csv")
     yield "hostile-public", page(channel, public=True)
-
-
-class References(HTMLParser):
-    """Collects all that a page refers to, and its policy."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.tags: set[str] = set()
-        self.policy = ""
-        self._in_style = False
-        self.feed(source)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.tags.add(tag)
-        self._in_style = tag == "style"
-        given = dict(attrs)
-        refresh = str(given.get("http-equiv", "")).lower()
-        if refresh == "content-security-policy":
-            self.policy = given["content"]
-        elif refresh:
-            self.found.append(refresh)
-        for name, value in attrs:
-            if name in _ADDRESSES or name.startswith("on"):
-                self.found.append(value or name)
-            elif not name.startswith("xmlns"):  # names of namespaces, which nothing loads
-                self.style(value or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in_style = False
-
-    def handle_data(self, data: str) -> None:
-        if self._in_style:
-            self.style(data)
-
-    def style(self, text: str) -> None:
-        self.found += re.findall(r"url\(\s*['\"]?([^)'\"]*)", text, re.I)
-        self.found += re.findall(r"@import\s*([^;]*)", text, re.I)
-
-    @property
-    def outside(self) -> list[str]:
-        """What is neither in the page nor part of it."""
-        inside = re.compile(r"#[\w-]+|data:image/png;base64,[\w+/=\s]*")
-        return [each for each in self.found if not inside.fullmatch(each)]
