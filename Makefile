@@ -10,6 +10,7 @@ endif
 
 VENV := .venv
 LOWEST := .venv-lowest
+BROWSER := .venv-browser
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 # Twice quiet: errors are shown, warnings are not.
@@ -18,6 +19,10 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 STAMP := $(VENV)/stamp
 DEMO_DIR := demo-output
+CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+# What the tests in a browser need and this machine does not have.
+LACKED := $(strip $(if $(CHROMIUM),,chromium) \
+  $(shell for each in java npm; do command -v $$each >/dev/null || echo $$each; done))
 
 # Another active environment, or a user's own settings, must not leak into this one.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH PIP_TARGET PIP_PREFIX
@@ -50,6 +55,15 @@ test-slow: $(STAMP)-test ## the big random runs
 .PHONY: test-lowest
 test-lowest: $(LOWEST)/stamp ## the fast tests, on the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" --ignore=tests/test_docs.py $(ARGS)
+
+.PHONY: test-browser
+ifeq ($(LACKED),)
+test-browser: $(STAMP)-test $(STAMP)-browser $(BROWSER)/stamp ## reports in a browser: axe, and a validator of HTML
+	PUFFERFISH_BROWSER="$(CHROMIUM)" $(PY) -m pytest tests/report/test_browser.py $(ARGS)
+else
+test-browser:
+	@echo "Left out: the checks of reports in a browser (axe, and a validator of HTML). Missing: $(LACKED)"
+endif
 
 .PHONY: examples
 examples: $(STAMP)-test ## run every example of README.md and docs/
@@ -86,7 +100,7 @@ bench: $(STAMP)-test ## measure speed, as ratios within one run
 upgrade: ## renew constraints.txt with the newest versions that pyproject.toml allows
 	rm -rf $(VENV)-upgrade
 	$(PYTHON) -m venv $(VENV)-upgrade
-	$(VENV)-upgrade/bin/python -m pip --disable-pip-version-check --quiet --quiet install '.[test,lint,docs]'
+	$(VENV)-upgrade/bin/python -m pip --disable-pip-version-check --quiet --quiet install '.[test,browser,lint,docs]'
 	{ echo "# Versions that the make targets install; renewed by: make upgrade"; \
 	  $(VENV)-upgrade/bin/python -m pip --disable-pip-version-check freeze --exclude pufferfish-privacy; \
 	} > constraints.txt
@@ -94,7 +108,7 @@ upgrade: ## renew constraints.txt with the newest versions that pyproject.toml a
 
 .PHONY: clean
 clean: ## remove .venv and all that was built
-	rm -rf $(VENV) $(LOWEST) build dist docs/_build $(DEMO_DIR) htmlcov .coverage
+	rm -rf $(VENV) $(LOWEST) $(BROWSER) build dist docs/_build $(DEMO_DIR) htmlcov .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -116,6 +130,14 @@ $(LOWEST)/stamp: pyproject.toml
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet --quiet install uv
 	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python \
 	  --resolution lowest-direct --editable '.[test]'
+	@touch $@
+
+$(BROWSER)/stamp: Makefile
+	@echo "Making $(BROWSER) with axe and the validator ..."
+	@rm -rf $(BROWSER)
+	@mkdir $(BROWSER)
+	@npm install --prefix $(BROWSER) --no-audit --no-fund --ignore-scripts --loglevel=error \
+	  axe-core@4.14.1 vnu-jar@26.9.27 >/dev/null
 	@touch $@
 
 # An environment that is there and works is kept; a half-made one is made anew.

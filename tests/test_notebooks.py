@@ -49,10 +49,3 @@ def test_an_estimate_is_a_table_of_figures() -> None:
     rows = cells(found._repr_html_())
     assert rows[1][:2] == ["mean", f"{found.mean.estimate:.4g}"]
     assert len(rows) == 1 + len(found.to_dicts())
-
-
-def test_names_show_what_does_not_print() -> None:
-    prior = pf.Prior.from_counts({"a\x1b[31m": [3, 2], "b": [1, 4]}, support=["\u202eevil", "y"])
-    rows = cells(prior._repr_html_())
-    assert rows[0][1] == "a\\x1b[31m"
-    assert {row[0] for row in rows} == {"value", "\\u202eevil", "y"}

@@ -43,5 +43,7 @@ def test_the_makefile_lists_its_targets() -> None:
     listed = re.findall(r"^(\S+):.*## \S", makefile, re.M)
     assert phony == listed
     steps = re.findall(r"^step (\S+)$", read(".ci/run"), re.M)
-    assert set(steps) == {"test", "lint", "docs", "examples", "demo", "test-slow", "test-lowest"}
+    assert set(steps) == {
+        "test", "lint", "docs", "examples", "demo", "test-browser", "test-slow", "test-lowest"
+    }  # fmt: skip
     assert set(steps) <= set(phony)

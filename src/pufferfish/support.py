@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from pufferfish.errors import InputError, counted, did_you_mean, listed
+from pufferfish.errors import InputError, counted, did_you_mean, joined, listed, quoted
 from pufferfish.numbers import IntArray, show, show_short, text_of
 
 #: The level that stands for a missing value (``missing_as_level``).
@@ -98,8 +98,8 @@ class Levels:
         return self.names[k]
 
     def __repr__(self) -> str:
-        order = " < ".join if self.ordered and self.size <= 8 else listed
-        return f"Levels({order(self.names)})"
+        order = " < ".join if self.ordered and self.size <= 8 else joined
+        return f"Levels({order(map(quoted, self.names))})"
 
 
 #: The support of one column.
@@ -143,7 +143,7 @@ class Product:
 
     def __repr__(self) -> str:
         axes = zip(self.columns, self.axes, strict=True)
-        return ", ".join(f"{name}: {axis!r}" if name else repr(axis) for name, axis in axes)
+        return ", ".join(f"{quoted(name)}: {axis!r}" if name else repr(axis) for name, axis in axes)
 
     @property
     def shape(self) -> tuple[int, ...]:

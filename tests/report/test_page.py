@@ -20,15 +20,6 @@ from cli_runner import run
 from pufferfish.errors import CheckFailed, InputError, SeededWarning
 from pufferfish.report.page import page, write_report
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "</svg>",
-    "x" * 10_000,
-    "\u202eabc",
-    "=cmd",
-    "$x^2$",
-    "&amp;",
-]
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 
@@ -112,31 +103,15 @@ def test_reports_of_all_kinds(options: dict[str, str]) -> None:
             checked(page(plan, public=True))
 
 
-def test_hostile_names_are_text() -> None:
-    frame = pd.DataFrame({"<b>s": ["a<i>", "b&"] * 70, "</p>": HOSTILE * 20})
-    known = pf.Prior.from_table(frame, secret="<b>s", public="</p>")
-    plan = pf.calibrate(known, 1)
-    source = page(plan, known, source="<u>.csv")
-    assert "<script" not in source
-    assert "\u202e" not in source
-    assert not checked(source).tags & {"b", "i", "u"}
-
-
-def test_a_public_report_depends_on_no_row(prior: pf.Prior) -> None:
-    rows = {"s": ["a", "b"] * 150, "x": [0, 1, 2, 3, 3, 2] * 50}
-    other = pd.DataFrame(rows)
-    other.loc[0, "x"] = 2
-    second = pf.Prior.from_table(other, secret="s", public="x")
-    plans = [pf.calibrate(known, "0.5") for known in (prior, second)]
-    assert plans[0].scale != plans[1].scale
-    sources = [page(plan, public=True) for plan in plans]
-    assert sources[0] == sources[1]
-    assert "PUBLIC." in sources[0]
-    assert not any(str(plan.scale)[:6] in sources[0] for plan in plans)
+def test_a_public_report_is_of_the_plan_alone(prior: pf.Prior) -> None:
+    plan = pf.calibrate(prior, "0.5")
+    source = page(plan, public=True)
+    assert "PUBLIC." in source
+    assert str(plan.scale)[:6] not in source
     with pytest.raises(InputError, match="of the plan alone"):
-        page(plans[0], prior, public=True)
+        page(plan, prior, public=True)
     with pytest.raises(InputError, match="needs the TABLE or prior"):
-        page(plans[0])
+        page(plan)
 
 
 def test_a_plan_from_noisy_counts_is_reported_whole() -> None:

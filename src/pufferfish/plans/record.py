@@ -157,8 +157,8 @@ def _why_no_certificate(plan: Plan, report: ReleaseReport, spec: ReleaseSpec) ->
         )
     if not plan.certificate.holds:
         return "the plan has none that holds"
-    if getattr(report.mechanism, "scale", None) != plan.scale:
-        return "more noise was asked for than the plan's (which never reveals more)"
+    if spec.min_scale is not None:  # whether it is above the plan's scale depends on rows
+        return "more noise than the plan's may have been asked for (which never reveals more)"
     if spec.out_of_support == "clamp":
         return "values that the prior holds impossible are moved to possible ones"
     return None
