@@ -51,7 +51,7 @@ def test_a_claim_that_fails_is_seen(found: Reproduction, tmp_path: Path) -> None
 
 def test_the_first_figure(tmp_path: Path, found: Reproduction) -> None:
     path = tmp_path / "d.csv"
-    rows = [(g, a) for g, a in zip(range(80, 180, 2), range(20, 70), strict=True)]
+    rows = [(80 + 13 * i * i % 97 + i * 7 % 49, 21 + i * 7 % 49) for i in range(300)]
     path.write_text("Glucose,Age\n" + "".join(f"{g},{a}\n" for g, a in rows))
     one = figure_one(path)
     figure, _ = drawings._condition(one)
@@ -63,6 +63,7 @@ def test_the_first_figure(tmp_path: Path, found: Reproduction) -> None:
         cells = zip(one.x, one.x_prime, strict=True)
         edge = Fraction(own.scale) * one.epsilon
         assert drawn == {(x, y): abs(x - y) > edge for x, y in cells}
+        assert any(drawn.values()) == (own is one.relaxed)
     made = drawings.draw(tmp_path / "new" / "folder", found, one)
     assert [Path(name).name for name in made] == [
         "condition.svg", "simulations.svg", "data-sets.svg",

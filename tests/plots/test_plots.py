@@ -254,6 +254,9 @@ def test_beliefs_can_be_read(hours: pf.Prior, many: int) -> None:
     boxes = extents(figure, [*axes.texts, *axes.get_yticklabels(), *axes.get_xticklabels()])
     assert covering(boxes) == 0
     assert boxes[:, 0].min() >= 0
+    ((_, right, _, _),) = extents(figure, [axes])
+    assert boxes[:many, 0].min() >= right  # texts are beside the bars, not upon them
+    assert (np.diff(boxes[:many, 2]) > 0.2).all()
     assert boxes[:, 1].max() <= figure.get_figwidth()
 
 
