@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is drawn is what was computed; names are text; figures say nothing of the outside."""
 
+import itertools
 import math
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from matplotlib.image import imread
 
 import pufferfish as pf
 from pufferfish import plots
-from pufferfish.calibration.coupling import comonotone
 from pufferfish.errors import InputError
+from pufferfish.estimate.estimate import Estimate, Figure
 from pufferfish.paper import block
 from pufferfish.plots import style
 from pufferfish.plots.losses import moved
@@ -50,42 +50,123 @@ def texts(figure: Any) -> list[str]:
 # What is drawn --------------------------------------------------------------------------------
 
 
-def test_distributions_are_the_probabilities(hours: pf.Prior) -> None:
-    (axes,) = plots.distributions(hours).axes
-    for secret, bars in zip("ab", axes.containers, strict=True):
-        drawn = [bar.get_height() for bar in bars]
-        assert drawn == [float(hours.probability(secret, k)) for k in range(6)]
-        assert [round(bar.get_x() + bar.get_width() / 2) for bar in bars] == list(range(6))
-    # Of the protected secrets alone.
-    three = pf.Prior.from_counts({"a": [1, 2], "b": [2, 2], "c": [3, 1]}, support=[0, 1])
-    assert len(plots.distributions(pf.Scenario(three, [("a", "c")])).axes[0].containers) == 2
+def prior_of(secrets: int, values: int, *, levels: bool = False, long: str = "") -> pf.Prior:
+    """Return a prior whose secrets differ in every value."""
+    rows = {
+        f"{long}secret {i}": [1 + (7 * i + 3 * k * (i + 1)) % 23 for k in range(values)]
+        for i in range(secrets)
+    }
+    support = [f"{long}{k:03}" for k in range(values)] if levels else list(range(values))
+    return pf.Prior.from_counts(rows, support=support)
 
 
-def test_many_values_are_lines() -> None:
-    counts = {"a": range(1, 101), "b": range(100, 0, -1)}
-    prior = pf.Prior.from_counts({k: list(v) for k, v in counts.items()}, support=range(100))
-    (axes,) = plots.distributions(prior).axes
-    for secret, line in zip("ab", axes.lines, strict=True):
-        assert np.allclose(line.get_ydata(), [n / 5050 for n in counts[secret]], rtol=1e-15)
-    assert axes.lines[0].get_linestyle() != axes.lines[1].get_linestyle()
-    assert len(axes.get_xticks()) <= 25
+def extents(figure: Any, artists: Any) -> Any:
+    """Return where artists are on the page: left, right, bottom and top, in inches."""
+    figure.draw_without_rendering()
+    boxes = [artist.get_window_extent() for artist in artists]
+    return np.array([[box.x0, box.x1, box.y0, box.y1] for box in boxes]) / figure.dpi
+
+
+def covering(boxes: Any) -> int:
+    """Count the pairs of boxes that cover each other."""
+    return sum(
+        min(one[1], two[1]) > max(one[0], two[0]) and min(one[3], two[3]) > max(one[2], two[2])
+        for one, two in itertools.combinations(boxes, 2)
+    )
+
+
+SIZES = [(2, 2, False), (6, 12, True), (5, 100, True), (8, 200, False)]
+
+
+@pytest.mark.parametrize("secrets, values, levels", SIZES)
+def test_distributions_are_the_probabilities(secrets: int, values: int, levels: bool) -> None:
+    prior = prior_of(secrets, values, levels=levels)
+    panels = plots.distributions(prior).axes
+    share = [[float(prior.probability(s, k)) for k in range(values)] for s in prior.secrets]
+    for axes, secret, expected in zip(panels, prior.secrets, share, strict=True):
+        assert [text.get_text() for text in axes.texts] == [secret]
+        bars, mean = (patch.get_data() for patch in axes.patches)
+        assert bars.values[::2].tolist() == expected
+        assert not bars.values[1::2].any()
+        middles = (bars.edges[::2] + bars.edges[1::2]) / 2
+        assert middles.tolist() == pytest.approx(list(range(values)))
+        assert mean.values.tolist() == pytest.approx(np.mean(share, axis=0).tolist())
+        assert mean.edges.tolist() == [k - 0.5 for k in range(values + 1)]
+    for place, text in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
+        assert text.get_text() == prior.support.name(int(place))
+
+
+def test_distributions_are_those_of_the_protected_secrets() -> None:
+    scenario = pf.Scenario(prior_of(3, 2), [("secret 0", "secret 2")])
+    panels = plots.distributions(scenario).axes
+    assert [axes.texts[0].get_text() for axes in panels] == ["secret 0", "secret 2"]
+    first = panels[1].patches[0].get_data().values[0]
+    assert first == float(scenario.priors[0].probability("secret 2", 0))
+
+
+@pytest.mark.parametrize("long", ["", "a name that is long "])
+@pytest.mark.parametrize("secrets, values, levels", SIZES)
+def test_distributions_can_be_read(secrets: int, values: int, levels: bool, long: str) -> None:
+    figure = plots.distributions(prior_of(secrets, values, levels=levels, long=long))
+    panels = extents(figure, figure.axes)
+    assert (panels[:, 3] - panels[:, 2]).min() > 0.5
+    names = figure.axes[-1].get_xticklabels()
+    assert min(values, 8) <= len(names) <= 24
+    assert covering(extents(figure, names)) == 0
+    assert len(plots.svg(figure, "a figure")) < 350_000
+
+
+@pytest.mark.parametrize("values", [2, 12, 100])
+def test_long_names_do_not_squeeze_the_other_plots(values: int) -> None:
+    prior = prior_of(2, values, levels=True, long="a name that is long ")
+    plan = pf.calibrate(prior, "0.5", "channel", best_for="kept")
+    ordered = pf.Prior.from_counts(
+        dict(zip(prior.secrets, prior.counts.tolist(), strict=True)),
+        support=prior.support.names, order=prior.support.names,
+    )  # fmt: skip
+    found = Estimate(9, dict.fromkeys(prior.support.names, Figure(0.1, 0.01)), (), None, None)
+    for figure in (plots.channel(plan), plots.transport(ordered), plots.frequencies(found)):
+        ((left, right, bottom, top), *_) = extents(figure, figure.axes)
+        assert top - bottom > 0.7
+        assert right - left > 1.2
+        for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
+            assert covering(extents(figure, axis.get_ticklabels())) == 0
 
 
 def test_transport_is_the_coupling(hours: pf.Prior) -> None:
     figure = plots.transport(hours)
     (axes,) = figure.axes
+    # The masses of both secrets in order, each taken from where the last one ended.
+    left, right = ([hours.probability(s, k) for k in range(6)] for s in "ab")
+    expected, x, y = {}, 0, 0
+    while x < 6 and y < 6:
+        mass = min(left[x], right[y])
+        if mass:
+            expected[x, y] = float(mass)
+        left[x] -= mass
+        right[y] -= mass
+        x, y = x + (left[x] == 0), y + (right[y] == 0)
     (marks,) = axes.collections
-    (view,) = pf.Scenario(hours).views()
-    coupling = comonotone(view)
-    index = view.index
-    expected = np.c_[index[coupling.first], index[coupling.second]]
-    assert np.array_equal(marks.get_offsets(), expected)
-    mass = np.array([Fraction(int(m), coupling.total) for m in coupling.mass], dtype=float)
-    large = mass > 4 / 900
-    assert np.allclose(marks.get_sizes()[large], 900 * mass[large])
-    farthest = f"farthest: {coupling.largest_distance}"
-    assert farthest in texts(figure)
-    assert pf.calibrate(hours, 1, "wasserstein").scale == pytest.approx(coupling.largest_distance)
+    drawn = dict(zip(map(tuple, marks.get_offsets().tolist()), marks.get_sizes(), strict=True))
+    assert drawn == pytest.approx({place: max(4, 900 * mass) for place, mass in expected.items()})
+    farthest = max(abs(x - y) for x, y in expected)
+    assert [line.get_xy1() for line in axes.lines] == [(0, 0), (0, farthest), (0, -farthest)]
+    assert {line.get_slope() for line in axes.lines} == {1}
+    assert f"farthest: {farthest}" in texts(figure)
+    assert pf.calibrate(hours, 1, "wasserstein").scale == pytest.approx(farthest)
+
+
+def test_a_transport_of_many_values_is_small_on_a_page() -> None:
+    figure = plots.transport(prior_of(2, 800))
+    assert len(figure.axes[0].collections[0].get_offsets()) > 800
+    source = plots.svg(figure, "a figure")
+    assert len(source) < 100_000
+    assert "data:image/png;base64" in source
+
+
+def test_transport_of_one_value() -> None:
+    figure = plots.transport(pf.Prior.from_counts({"a": [1], "b": [3]}, support=[7]))
+    assert texts(figure).count("7") == 2
 
 
 def test_transport_of_a_pair() -> None:
@@ -117,8 +198,13 @@ def test_loss_is_the_certified_one(hours: pf.Prior) -> None:
     plan = pf.calibrate(hours, "0.5")
     (axes,) = plots.loss(hours, plan).axes
     curve, limit, mark = axes.lines
-    for scale, loss in curve.get_xydata()[::10]:
-        assert loss == pf.privacy_loss(hours, float(scale))
+    points = curve.get_xydata()
+    assert len(points) == 60
+    for scale, loss in points:
+        likelihood = np.exp(-abs(np.arange(-40, 46)[:, None] - np.arange(6)) / scale)
+        given = np.log(likelihood @ hours.probabilities.T)
+        assert loss == pytest.approx(abs(given[:, 0] - given[:, 1]).max(), rel=1e-9)
+    assert (points[0, 0], points[-1, 0]) == pytest.approx((plan.scale / 8, 3 * plan.scale))
     assert set(limit.get_ydata()) == {0.5}
     assert mark.get_xydata().tolist() == [[plan.scale, pf.privacy_loss(hours, plan.scale)]]
     # The curve passes through the mark.
@@ -144,14 +230,34 @@ def test_beliefs_move_by_the_loss(hours: pf.Prior) -> None:
     beliefs = (0.02, 0.5, 0.99)
     (axes,) = plots.belief(plan, beliefs).axes
     segments = [s.tolist() for s in axes.collections[0].get_segments()]
-    for k, (before, segment) in enumerate(zip(beliefs, segments, strict=True)):
+    rows = zip(beliefs, segments, axes.texts, axes.get_yticklabels(), strict=True)
+    for k, (before, segment, text, name) in enumerate(rows):
         ends = [before * e / (1 - before + before * e) for e in (math.exp(-0.5), math.exp(0.5))]
         assert segment[0] == pytest.approx([ends[0], k], rel=1e-9)
         assert segment[1] == pytest.approx([ends[1], k], rel=1e-9)
-    assert axes.lines[0].get_xdata().tolist() == list(beliefs)
+        assert text.get_text() == "{:.3g} % to {:.3g} %".format(*(100 * end for end in ends))
+        assert text.xy[1] == k
+        assert name.get_text() == f"{100 * before:g} %"
+    assert axes.lines[0].get_xydata().tolist() == [[b, k] for k, b in enumerate(beliefs)]
     assert moved(0.5, math.inf)[1] == pytest.approx(1)
-    with pytest.raises(InputError, match="above 0 and below 1"):
-        plots.belief(plan, [0.0])
+    assert moved(1 - 1e-9, 700) == pytest.approx((0, 1))
+    for wrong in ([], [0.0], [0.5, 1.0]):
+        with pytest.raises(InputError, match="above 0 and below 1"):
+            plots.belief(plan, wrong)
+
+
+@pytest.mark.parametrize("many", [1, 4, 12])
+def test_beliefs_can_be_read(hours: pf.Prior, many: int) -> None:
+    plan = pf.calibrate(hours, "0.5")
+    figure = plots.belief(plan, [(k + 1) / (many + 1) for k in range(many)])
+    (axes,) = figure.axes
+    boxes = extents(figure, [*axes.texts, *axes.get_yticklabels(), *axes.get_xticklabels()])
+    assert covering(boxes) == 0
+    assert boxes[:, 0].min() >= 0
+    ((_, right, _, _),) = extents(figure, [axes])
+    assert boxes[:many, 0].min() >= right  # texts are beside the bars, not upon them
+    assert (np.diff(boxes[:many, 2]) > 0.2).all()
+    assert boxes[:, 1].max() <= figure.get_figwidth()
 
 
 def test_no_output_moves_a_belief_farther(hours: pf.Prior) -> None:
@@ -171,6 +277,12 @@ def test_the_channel_is_a_heat_map(levels: pf.Prior) -> None:
     axes, _ = plots.channel(plan).axes
     assert np.array_equal(axes.images[0].get_array(), plan.channel.matrix)
     assert len(axes.get_yticks()) == len(HOSTILE)
+    for axis, support in ((axes.xaxis, plan.channel.outputs), (axes.yaxis, plan.channel.inputs)):
+        names = [style.named(support.name(int(k))) for k in axis.get_ticklocs()]
+        assert [text.get_text() for text in axis.get_ticklabels()] == names
+    rows, columns = plan.channel.matrix.shape
+    assert axes.images[0].get_extent() == [-0.5, columns - 0.5, rows - 0.5, -0.5]
+    assert axes.images[0].norm([0, 0.01, 1]).tolist() == [0, 0.1, 1]
     with pytest.raises(InputError, match="it has no channel"):
         plots.channel(pf.calibrate(block("student").scenario, 1))
 
@@ -195,8 +307,13 @@ def test_frequencies_are_the_estimates() -> None:
     (bars,) = axes.containers[1].lines[2]
     for segment, own in zip(bars.get_segments(), found.frequencies.values(), strict=True):
         assert segment[:, 1].tolist() == pytest.approx(own.interval)
-    with pytest.raises(InputError, match="must not all be 0"):
-        plots.frequencies(found, {"x": 0})
+    assert [bar.get_x() + bar.get_width() / 2 for bar in axes.containers[0]] == [0, 1, 2]
+    assert [line.get_xdata().tolist() for line in (released, estimated)] == [[0, 1, 2]] * 2
+    assert bars.get_segments()[2][:, 0].tolist() == [2, 2]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["x", "y", "z"]
+    for wrong in ({"x": 0}, {"w": 3}):
+        with pytest.raises(InputError, match="no frequency above 0 was given of x, y, z"):
+            plots.frequencies(found, wrong)
 
 
 # How it is written ----------------------------------------------------------------------------
@@ -219,7 +336,7 @@ def test_figures_ask_nothing_of_the_network_and_take_the_ink_of_the_page(hours: 
 
 
 def test_series_differ_in_more_than_colour(hours: pf.Prior) -> None:
-    for kinds in (style.COLOURS, style.LINES, style.MARKS, style.HATCHES):
+    for kinds in (style.COLOURS, style.LINES, style.MARKS):
         assert len(set(kinds)) == len(style.COLOURS)
     for colour in style.COLOURS:
         for ground in ("#ffffff", "#161616"):

@@ -6,109 +6,72 @@ the scales of the table against epsilon: of the two simulations, and of the thre
 """
 
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pufferfish.errors import InputError
-from pufferfish.paper.figure import BINS, Claim, Condition, FigureOne
+from pufferfish.files import writing
+from pufferfish.paper.figure import BINS, Claim, FigureOne
 from pufferfish.paper.table import Reproduction
 from pufferfish.plots import style
 from pufferfish.plots.losses import draw_noise
 
-_SIMULATIONS = 2
+#: A figure with what it claims, checked.
+_Drawn = tuple[Any, tuple[Claim, ...]]
 
 
 def draw(
     folder: str | Path, found: Reproduction, first: FigureOne | None = None, *, force: bool = False
 ) -> dict[str, tuple[Claim, ...]]:
-    """Draw the figures as SVG files into a folder, which is made if it is not there.
-
-    Parameters
-    ----------
-    folder : str or Path
-    found : Reproduction
-        The whole table.
-    first : FigureOne, optional
-        The first figure, which needs a table that the package does not carry.
-    force : bool
-        Whether existing files may be replaced.
-
-    Returns
-    -------
-    dict of str to tuple of Claim
-        By file, the claims of the figure, checked.
-    """
-    names = list(dict.fromkeys(cell.title for cell in found.cells))
-    parts = {"simulations.svg": names[:_SIMULATIONS], "data-sets.svg": names[_SIMULATIONS:]}
-    drawn: dict[str, tuple[Any, tuple[Claim, ...]]] = {}
-    if first is not None:
-        drawn["condition.svg"] = _condition(first), first.claims
-    for name, titles in parts.items():
-        drawn[name] = _scales(found, titles), _claims(found, titles)
+    """Draw the figures as SVG files into a folder; return by file the claims of each, checked."""
+    titles = list(dict.fromkeys(cell.title for cell in found.cells))
+    drawn: dict[str, _Drawn] = {} if first is None else {"condition.svg": _condition(first)}
+    drawn["simulations.svg"] = _scales(found, titles[:2])
+    drawn["data-sets.svg"] = _scales(found, titles[2:])
     place = Path(folder)
-    try:
+    with writing(folder):
         place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {folder}: {error.strerror}") from None
     for name, (figure, _) in drawn.items():
         style.write_svg(figure, place / name, force=force)
     return {str(place / name): claims for name, (_, claims) in drawn.items()}
 
 
-def _scales(found: Reproduction, titles: Sequence[str]) -> Any:
-    """Draw scales against epsilon, a panel for each block."""
-    with style.style():
-        figure, panels = style.new("", len(titles), width=4.2 * len(titles))
-        for title, axes in zip(titles, panels, strict=True):
-            lines: dict[str, list[tuple[float, float]]] = {}
-            for cell in (cell for cell in found.cells if cell.title == title):
-                lines.setdefault(cell.mechanism, []).append((float(cell.epsilon), cell.scale))
-            draw_noise(axes, lines)
-            axes.set_title(title)
-    return figure
-
-
-def _claims(found: Reproduction, titles: Sequence[str]) -> tuple[Claim, ...]:
-    """Return what the figure claims: the relaxed scale is lower, by as much as is reported."""
+@style.style()
+def _scales(found: Reproduction, titles: Sequence[str]) -> _Drawn:
+    """Draw scales against epsilon, a panel for each block: relaxed is lower, as is reported."""
     claims = []
-    for title, cells in groupby(found.cells, key=lambda cell: cell.title):
-        if title not in titles:
-            continue
-        scales: dict[str, list[float]] = {}
-        for cell in cells:
-            scales.setdefault(cell.mechanism, []).append(cell.scale)
-        pairs = list(zip(scales["relaxed"], scales["wasserstein"], strict=True))
-        lower = sum(relaxed < strict for relaxed, strict in pairs)
+    figure, panels = style.new("", width=4.2 * len(titles), ncols=len(titles))
+    for title, axes in zip(titles, panels, strict=True):
+        cells = [cell for cell in found.cells if cell.title == title]
+        draw_noise(axes, [(cell.mechanism, float(cell.epsilon), cell.scale) for cell in cells])
+        axes.set_title(title)
+        strict = {cell.epsilon: cell.scale for cell in cells if cell.mechanism == "wasserstein"}
+        lower = [c.scale < strict[c.epsilon] for c in cells if c.mechanism == "relaxed"]
         text = f"{title}: relaxed needs less noise than wasserstein at every epsilon"
-        claims.append(Claim(text, lower == len(pairs), f"at {lower} of {len(pairs)}"))
-    for own in found.reductions:
-        if own.title in titles and own.reported is not None:
-            least, most = own.reported
-            text = f"{own.title}: relaxed is {least} to {most} % below {own.against}"
-            claims.append(Claim(text, bool(own.agrees), f"{own.least:.1f} to {own.most:.1f} %"))
-    return tuple(claims)
+        claims.append(Claim(text, all(lower), f"at {sum(lower)} of {len(lower)}"))
+        for own in found.reductions:
+            if own.title == title and own.reported is not None:
+                text = f"{title}: relaxed is {' to '.join(own.reported)} % below {own.against}"
+                seen = f"{own.least:.1f} to {own.most:.1f} %"
+                claims.append(Claim(text, bool(own.agrees), seen))
+    return figure, tuple(claims)
 
 
-def _condition(first: FigureOne) -> Any:
-    """Draw I(x, x'; theta) of the coupling's cells at both scales, and its sums over x."""
-    with style.style():
-        figure, panels = style.new("", 2, width=9.0, height=4.2)
-        at: tuple[tuple[str, Condition], ...]
-        at = (("wasserstein", first.strict), ("relaxed", first.relaxed))
-        for axes, (name, own) in zip(panels, at, strict=True):
-            cells, x, x_prime = np.array(own.cells), np.array(first.x), np.array(first.x_prime)
-            for above, kind, text in ((False, 0, "I at most 0"), (True, 1, "I above 0")):
-                these = (cells > 0) == above
-                axes.scatter(
-                    x[these], x_prime[these], s=14, marker=style.MARKS[kind], label=text,
-                    color=style.COLOURS[kind],
-                )  # fmt: skip
-            axes.plot([0, BINS - 1], [0, BINS - 1], color=style.INK, linewidth=0.6)
-            axes.set_title(f"{name}, scale {own.scale:.4g}; largest sum {max(own.sums):.2g}")
-            axes.set_xlabel("x (bin of Glucose, younger)")
-        panels[0].set_ylabel("x' (older)")
-        style.legend(figure, panels[1])
-    return figure
+@style.style()
+def _condition(first: FigureOne) -> _Drawn:
+    """Draw the sign of I(x, x'; theta) of the coupling's cells at both scales."""
+    figure, panels = style.new("", width=9.0, height=4.2, ncols=2)
+    x, x_prime = np.array(first.x), np.array(first.x_prime)
+    at = {"wasserstein": first.strict, "relaxed": first.relaxed}
+    for axes, (name, own) in zip(panels, at.items(), strict=True):
+        above = np.array(own.cells) > 0
+        for kind, (these, text) in enumerate(((~above, "I at most 0"), (above, "I above 0"))):
+            axes.scatter(x[these], x_prime[these], s=(14, 40)[kind], marker=style.MARKS[kind],
+                         color=style.COLOURS[kind], label=text)  # fmt: skip
+        axes.axline((0, 0), (BINS - 1, BINS - 1), color=style.INK, linewidth=0.6)
+        axes.set_title(f"{name}, scale {own.scale:.4g}; largest sum {max(own.sums):.2g}")
+        axes.set_xlabel("x (bin of Glucose, younger)")
+    panels[0].set_ylabel("x' (older)")
+    style.legend(figure, panels[1])
+    return figure, first.claims

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One style for all plots: readable in grey, on light and on dark ground, and with any names.
 
-Series differ in line, mark and hatch, not in colour alone. Each colour has a contrast of at least
+Series differ in line and mark, not in colour alone. Each colour has a contrast of at least
 3 to 1 with white and with near black. The ground is white, but that of :func:`svg` is the page's,
 and so is the ink of text and axes. Names of levels are text, whatever is in them, and never
 mathematics or markup.
 """
 
 import contextlib
+import html
 import io
+import itertools
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -17,7 +19,6 @@ from typing import Any
 
 from pufferfish.errors import InputError, printable
 from pufferfish.files import write_whole
-from pufferfish.support import Support
 
 try:
     import matplotlib.style
@@ -28,19 +29,17 @@ except ImportError as error:  # pragma: no cover  # the tests have it
 COLOURS = ("#2f7ebc", "#c8641b", "#2b8a5f", "#9a5fc0", "#8a7418", "#c2527e")
 LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 MARKS = ("o", "s", "^", "D", "v", "P")
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo")
 #: No ink of any plot is the same by chance, so that it can be replaced.
 INK = "#2a2b2c"
 _RC: dict[str, Any] = {
     "text.parse_math": False, "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.titlesize": "medium", "axes.titlelocation": "left", "figure.facecolor": "white",
-    "axes.facecolor": "none", "legend.frameon": False, "hatch.linewidth": 0.6,
-    "svg.fonttype": "none", "svg.hashsalt": "pufferfish", "figure.constrained_layout.use": True,
-    "font.size": 9.0,
+    "axes.titlesize": "medium", "axes.titlelocation": "left", "axes.facecolor": "none",
+    "legend.frameon": False, "svg.fonttype": "none", "svg.hashsalt": "pufferfish",
+    "figure.constrained_layout.use": True, "font.size": 9.0, "lines.markersize": 5.0,
 }  # fmt: skip
-#: Characters of a name on an axis, and ticks that fit.
-_LONGEST, _MOST_TICKS = 16, 24
+#: Characters of a name on an axis, inches of each, and ticks that fit.
+_LONGEST, _CHARACTER, _MOST_TICKS = 16, 0.08, 24
 #: Height of a label beside a line, as a share of that of the axes.
 _LINE = 0.075
 
@@ -54,12 +53,12 @@ def style() -> Iterator[None]:
         yield
 
 
-def new(title: str, panels: int = 1, width: float = 4.8, height: float = 3.2) -> tuple[Any, Any]:
-    """Return a figure with some panels in a row, and these panels."""
+def new(title: str, width: float = 4.8, height: float = 3.2, **panels: Any) -> tuple[Any, Any]:
+    """Return a figure and its axes, or with the options of ``Figure.subplots`` its panels."""
     figure = Figure(figsize=(width, height))
-    axes = figure.subplots(1, panels, squeeze=False)[0]
-    axes[0].set_title(title)
-    return figure, axes if panels > 1 else axes[0]
+    axes = figure.subplots(**panels)
+    figure.axes[0].set_title(title, wrap=True)
+    return figure, axes
 
 
 def named(name: str) -> str:
@@ -68,19 +67,24 @@ def named(name: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 7]}…{text[-6:]}"
 
 
-def name_ticks(axis: Any, names: Sequence[str]) -> None:
-    """Put names at 0, 1, 2, ... of an axis; of many only some are written."""
-    each = -(-len(names) // _MOST_TICKS)
-    places = range(0, len(names), each)
-    shown = [named(names[k]) for k in places]
-    axis.set_ticks(places, shown)
-    if axis.axis_name == "x" and sum(map(len, shown)) > 60:
-        axis.set_tick_params(labelrotation=90)
+def name_ticks(axis: Any, names: Sequence[str], room: float = 0.8) -> None:
+    """Put names at 0, 1, 2, ... of an axis; of many only some are written.
 
-
-def names_of(support: Support) -> list[str]:
-    """Return the names of all values."""
-    return [support.name(k) for k in range(support.size)]
+    Names for which ``room``, as a share of the width of the figure, is too little to stand side by
+    side below the axis stand upright, and the figure becomes higher.
+    """
+    shown, most = list(map(named, names)), _MOST_TICKS
+    longest, figure = _CHARACTER * max(map(len, shown)), axis.get_figure()
+    if axis.axis_name == "x":
+        fit = int(room * figure.get_figwidth() / (longest + _CHARACTER))
+        if fit >= min(len(names), _MOST_TICKS // 2):
+            most = fit
+        else:
+            axis.set_tick_params(labelrotation=90)
+            figure.set_figheight(figure.get_figheight() + longest)
+    steps = (digit * 10**zeros for zeros in itertools.count() for digit in (1, 2, 5))
+    places = range(0, len(names), next(step for step in steps if len(names) <= step * most))
+    axis.set_ticks(places, [shown[k] for k in places])
 
 
 def legend(figure: Any, axes: Any, **options: Any) -> None:
@@ -89,22 +93,21 @@ def legend(figure: Any, axes: Any, **options: Any) -> None:
 
 
 def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write (y, text, colour) at the right of the axes, beside where the lines end.
+    """Write (y, text, colour) beside where lines end; the limits of the axes must be set.
 
-    Lines that end in one place have one label; labels that would cover each other are moved apart.
-    The limits of the axes must be set.
+    Lines that end in one place have one text; texts that would cover each other are moved up.
     """
-    # From the data to shares of the height.
-    height = axes.transLimits.transform(axes.transScale.transform([(1, y) for y, *_ in ends]))[:, 1]
-    labels: dict[float, tuple[str, str]] = {}
-    for (_, text, colour), place in zip(ends, height.round(2).tolist(), strict=True):
-        before, first = labels.get(place, ("", colour))
-        labels[place] = f"{before}, {text}" if before else text, first
+    texts: dict[float, str] = {}
+    colours = {}
+    for y, text, colour in ends:
+        # From the data to shares of the height.
+        place = round(axes.transLimits.transform(axes.transScale.transform((1, y)))[1], 2)
+        texts[place] = f"{texts[place]}, {text}" if place in texts else text
+        colours[place] = colour  # the line that covers the others
     lowest = -1.0
-    for place in sorted(labels):
-        text, colour = labels[place]
-        lowest = max(place, lowest + _LINE)
-        axes.annotate(text, (1.01, lowest), xycoords="axes fraction", color=colour, va="center")
+    for place, text in sorted(texts.items()):
+        lowest, look = max(place, lowest + _LINE), {"color": colours[place], "va": "center"}
+        axes.annotate(text, (1.01, lowest), xycoords="axes fraction", **look)
 
 
 def svg(figure: Any, description: str, prefix: str = "plot") -> str:
@@ -120,10 +123,8 @@ def svg(figure: Any, description: str, prefix: str = "plot") -> str:
     """
     text = _drawn(figure, facecolor="none").decode()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
-    label = description.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(description)}" ', 1)
 
 
 def write_svg(figure: Any, path: str | Path, *, force: bool = False) -> None:
@@ -132,7 +133,7 @@ def write_svg(figure: Any, path: str | Path, *, force: bool = False) -> None:
 
 
 def _drawn(figure: Any, **options: Any) -> bytes:
-    file = io.BytesIO()
+    file, no_metadata = io.BytesIO(), dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with style():
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, **options)
+        figure.savefig(file, format="svg", metadata=no_metadata, **options)
     return file.getvalue()
