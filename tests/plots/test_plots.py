@@ -404,3 +404,15 @@ def test_users_own_style_does_not_make_names_mathematics(levels: pf.Prior) -> No
 def test_long_names_keep_their_ends() -> None:
     assert style.named("secret number 17") == "secret number 17"
     assert style.named("the secret number 17") == "the secre…ber 17"
+
+
+def test_titles_with_wide_names_stay_on_the_figure() -> None:
+    prior = pf.Prior.from_counts({"W" * 20: [1, 2], "M" * 20: [2, 1]}, support=[0, 1])
+    for figure in (plots.transport(prior), plots.belief(pf.calibrate(prior, 1))):
+        (axes,) = figure.axes
+        words = axes.get_title(loc="left")
+        (title,) = figure.findobj(lambda own, words=words: getattr(own, "_text", "") == words)
+        ((left, right, _, top),) = extents(figure, [title])
+        assert left >= 0
+        assert right <= figure.get_figwidth()
+        assert top <= figure.get_figheight()

@@ -69,8 +69,7 @@ def loss(scenario: Scenario | Prior, plan: Plan) -> Any:
         raise InputError("the plan has a channel: no scale of noise decides its loss")
     known = as_scenario(scenario, plan.pairs)
     known = known.with_rules([None] * len(known.priors))
-    step = float(known.lattice.step)
-    middle = plan.scale or step * max(int(known.lattice.index[-1]), 1) / 8
+    middle = plan.scale or float(known.lattice.step) * max(int(known.lattice.index[-1]), 1) / 8
     scales = np.linspace(middle / 8, 3 * middle, 60).tolist()
     losses = [privacy_loss(known, scale) for scale in scales]
     own = plan.epsilon_exact if plan.noisy is None else plan.noisy.left(plan.epsilon_exact)
