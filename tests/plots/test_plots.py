@@ -171,8 +171,8 @@ def test_transport_of_one_value() -> None:
 
 def test_transport_of_a_pair() -> None:
     prior = pf.Prior.from_counts({"a": [9, 1, 0], "b": [1, 9, 0], "c": [0, 1, 9]}, support=range(3))
-    assert plots.transport(prior).axes[0].get_title(loc="left") == "Moving a to c"
-    assert plots.transport(prior, ("b", "a")).axes[0].get_title(loc="left") == "Moving a to b"
+    assert plots.transport(prior).axes[0].get_title(loc="left") == "Moving a\nto c"
+    assert plots.transport(prior, ("b", "a")).axes[0].get_title(loc="left") == "Moving a\nto b"
     with pytest.raises(InputError, match="no such pair; the pairs are"):
         plots.transport(prior, ("a", "d"))
     unordered = pf.Prior.from_counts({"a": [1, 2], "b": [2, 2]}, support=["x", "y"])

@@ -113,7 +113,7 @@ def belief(plan: Plan, beliefs: Sequence[float] = BELIEFS) -> Any:
     witness = plan.certificate.witness
     first, second = map(style.named, witness.pair if witness else plan.pairs[0])
     ends, places = [moved(each, plan.loss) for each in beliefs], range(len(beliefs))
-    title = f"Belief in {first} rather than {second}"
+    title = f"Belief in {first}\nrather than {second}"
     figure, axes = style.new(title, height=1.3 + 0.25 * len(ends))
     axes.hlines(places, *zip(*ends, strict=True), color=style.COLOURS[0], linewidth=5,
                 label="after the worst outputs")  # fmt: skip

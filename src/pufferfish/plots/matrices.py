@@ -75,7 +75,7 @@ def transport(scenario: Scenario | Prior, pair: Sequence[str] | None = None) -> 
     first, second = style.named(first), style.named(second)
     mass = found.mass.astype(np.float64) / found.total
     lattice, farthest = known.lattice, found.largest_distance
-    figure, axes = style.new(f"Moving {first} to {second}", height=4.4)
+    figure, axes = style.new(f"Moving {first}\nto {second}", height=4.4)
     names = "stays", f"farthest: {show(farthest * lattice.step)}", "_"  # once
     for shift, line, label in zip((0, farthest, -farthest), ("-", "--", "--"), names, strict=True):
         axes.axline((0, shift), slope=1, color=style.INK, linewidth=0.8, linestyle=line,

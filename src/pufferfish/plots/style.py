@@ -57,7 +57,7 @@ def new(title: str, width: float = 4.8, height: float = 3.2, **panels: Any) -> t
     """Return a figure and its axes, or with the options of ``Figure.subplots`` its panels."""
     figure = Figure(figsize=(width, height))
     axes = figure.subplots(**panels)
-    figure.axes[0].set_title(title, wrap=True)
+    figure.axes[0].set_title(title)
     return figure, axes
 
 

@@ -187,4 +187,5 @@ def _drawn(figure: Any, caption: str, name: str) -> Any:
 
     from pufferfish.plots.style import svg
 
-    return Markup(svg(figure, f"{figure.axes[0].get_title(loc='left')}. {caption}", name))
+    title = figure.axes[0].get_title(loc="left").replace("\n", " ")
+    return Markup(svg(figure, f"{title}. {caption}", name))
