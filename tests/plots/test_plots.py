@@ -416,3 +416,12 @@ def test_titles_with_wide_names_stay_on_the_figure() -> None:
         assert left >= 0
         assert right <= figure.get_figwidth()
         assert top <= figure.get_figheight()
+
+
+def test_svg_alters_tags_alone() -> None:
+    names = ('id="a', "#2a2b2c", 'href="#b')
+    prior = pf.Prior.from_counts({name: [1, 2, 3] for name in names}, support=range(3))
+    text = plots.svg(plots.distributions(prior), "x", "own")
+    assert all(f">{name}<" in text for name in names)
+    assert text.count('id="own-') > 10
+    assert "currentColor" in text

@@ -121,9 +121,13 @@ def svg(figure: Any, description: str, prefix: str = "plot") -> str:
     prefix : str
         Of all identifiers in it, one for each figure of a page.
     """
+
+    def tag(found: re.Match[str]) -> str:
+        text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", found[0])
+        return text.replace(INK, "currentColor")
+
     text = _drawn(figure, facecolor="none").decode()
-    text = text[text.index("<svg") :].replace(INK, "currentColor")
-    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
+    text = re.sub(r"<[^>]*>", tag, text[text.index("<svg") :])  # names lie between the tags
     return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(description)}" ', 1)
 
 
