@@ -22,7 +22,7 @@ from pufferfish.numbers import Number, parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
-from pufferfish.report.results import HEADERS, Result, lines_of
+from pufferfish.report.results import HEADERS, Result, frequencies_of, lines_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,14 +112,15 @@ def what_to_calibrate(
 
     'all' means a channel that keeps values, and another; ``asked`` are the options of channels.
     """
-    chosen = dict.fromkeys(method_named(name).name for name in names if name != "all")
-    for name in chosen:
-        reason = why_not(method_named(name), scenario)
+    methods = [method_named(name) for name in names if name != "all"]
+    for method in methods:
+        reason = why_not(method, scenario)
         if reason is not None:
             raise InputError(reason)
     by_all, ordered, left_out = "all" in names, scenario.support.ordered, dict[str, str]()
     best = purpose(ordered, asked)
-    purposes, mechanisms = [best], tuple(chosen) or (default_for(scenario, asked),)
+    purposes = [best]
+    mechanisms = tuple(own.name for own in methods) or (default_for(scenario, asked),)
     if by_all:
         mechanisms, left_out = applicable(scenario)
         estimates = "both" if ordered else "frequencies"
@@ -149,7 +150,7 @@ def results_of(
     """
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
-    distance = None
+    frequencies, distance = frequencies_of(scenario), None
     if not (scenario.has_region or scenario.unit) and wanted.keys() & {*NOISE}:
         # The scale is a distance over epsilon: epsilon 1 gives the distance.
         distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
@@ -164,7 +165,7 @@ def results_of(
                     raise
                 failed[label] = error
                 continue
-            results.append(Result.of(plan, scenario, label, epsilon, distance))
+            results.append(Result.of(plan, scenario, frequencies, label, epsilon, distance))
     if not results:
         raise next(iter(failed.values()))
     return results, failed

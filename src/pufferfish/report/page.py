@@ -28,7 +28,7 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.report import remake
 from pufferfish.report.digits import at_most, brief, share
-from pufferfish.report.results import Result
+from pufferfish.report.results import Result, frequencies_of
 from pufferfish.report.sentences import certificate_words, mechanism_words, verdict_lines
 from pufferfish.support import Levels
 
@@ -91,7 +91,7 @@ def page(
         plan.verify(scenario)
     elif not public:
         raise InputError("a report needs the TABLE or prior that the plan is from, or --public")
-    result = None if scenario is None else Result.of(plan, scenario)
+    result = None if scenario is None else Result.of(plan, scenario, frequencies_of(scenario))
     if result is None:  # all that may be known of the loss is its limit
         claim = replace(plan.certificate, loss=plan.epsilon, witness=None)
         plan = replace(plan, certificate=claim)

@@ -48,18 +48,16 @@ class Result:
 
     @classmethod
     def of(
-        cls, plan: Plan, scenario: Scenario, name: str = "", epsilon: str = "",
-        distance: Fraction | None = None,
+        cls, plan: Plan, scenario: Scenario, frequencies: FloatArray, name: str = "",
+        epsilon: str = "", distance: Fraction | None = None,
     ) -> "Result":  # fmt: skip
         """Return the result of a plan for a scenario; what errors of the prior do is found out."""
         epsilon = epsilon or show(plan.epsilon_exact)
         joint = plan.composition is not None or plan.epsilon_exact != parse_epsilon(epsilon)
         if not joint and scenario.noisy is None and plan.sensitivity is None:
             plan = plan.with_sensitivity(scenario)
-        counted, weights = scenario.priors[0].report, read_weights(scenario, None)
+        counted = scenario.priors[0].report
         rows = scenario.noisy.rows if scenario.noisy else counted.rows_used if counted else 0
-        total = sum(weights)
-        frequencies = np.array([weight / total for weight in weights])
         own = None if joint else distance
         return cls(name or plan.mechanism, epsilon, plan, rows, frequencies, own, joint)
 
@@ -142,6 +140,13 @@ class Result:
             "robust": bool(plan.regions),
             "repair": of_channel and of_channel.gap,
         }
+
+
+def frequencies_of(scenario: Scenario) -> FloatArray:
+    """Return how frequent the values of a scenario are; of many values that takes seconds."""
+    weights = read_weights(scenario, None)
+    total = sum(weights)
+    return np.array([weight / total for weight in weights])
 
 
 def _channel_to_dict(channel: Channel) -> dict[str, Any]:
