@@ -8,6 +8,7 @@ import secrets
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -43,6 +44,8 @@ def checked_target(
 def _fault(target: Path, inputs: Iterable[str | Path]) -> str:
     """Return why a file cannot be written, or nothing."""
     for given in map(Path, inputs):
+        if not given.exists() and fnmatch(str(target), str(given)):
+            return f"it would be one more file of the input {given}; give another name"
         for known in (given, home_expanded(given)):
             if known.exists() and target.exists() and target.samefile(known):
                 return f"it is the input itself ({given}); give another name"

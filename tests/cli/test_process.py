@@ -174,7 +174,7 @@ def swallow(self, *arguments, **options):
 sys.exit(main())
 """
 CODING = SWALLOWING.format(module="encode", name="Encoder", method="encode", more="")
-COUNTING = SWALLOWING.format(module="source", name="FileTable", method="groups", more="")
+COUNTING = SWALLOWING.format(module="scan", name="ScanTable", method="groups", more="")
 # Without the check the work goes on, which is what the tests below look for.
 UNCHECKED = SWALLOWING.format(
     module="encode", name="Encoder", method="encode",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError
-from pufferfish.tables import source as source_module
+from pufferfish.tables import scan as scan_module
 from pufferfish.tables import text as text_module
 from pufferfish.tables.source import open_table
 from table_cases import as_dict, count, csv_text, refused, values, write
@@ -127,7 +128,7 @@ def test_a_long_last_line_is_never_lost(tmp_path: Path) -> None:
 def test_mutant_that_trusts_duckdb_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_module, "count_records", lambda *given: None)
+    monkeypatch.setattr(scan_module, "count_records", lambda *given: mock.ANY)
     for test in (
         lambda: test_a_long_last_line_is_never_lost(tmp_path),
         lambda: test_a_surplus_empty_field_is_refused(tmp_path, "a,1\nb,2,\n"),
@@ -140,8 +141,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = open_table(write(tmp_path, "s,x\na,1\nb,2\n"))
-    honest = source_module.count_records
-    monkeypatch.setattr(source_module, "count_records", lambda *given: honest(*given) + 1)
+    honest = scan_module.count_records
+    monkeypatch.setattr(scan_module, "count_records", lambda *given: honest(*given) + 1)
     with pytest.raises(InputError, match="holds 3 records, but 2 rows were read"):
         table.groups(["s"])
     with pytest.raises(InputError, match="holds 3 records, but 2 rows were read"):
@@ -264,7 +265,7 @@ def test_names_that_are_no_utf8(tmp_path: Path, ending: str) -> None:
 
 
 def test_nothing_can_be_downloaded_and_nothing_is_spilled() -> None:
-    with duckdb.connect(":memory:", config=source_module._SETTINGS) as connection:
+    with duckdb.connect(":memory:", config=scan_module._SETTINGS) as connection:
         for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):
             query = f"SELECT current_setting('{setting}')"
             assert connection.sql(query).fetchall() == [(False,)]
@@ -300,7 +301,7 @@ def test_mistyped_column(tmp_path: Path) -> None:
     [
         ("tabel.csv", ["there is no file", "did you mean 'table.csv'?"]),
         ("none/table.csv", ["there is no file"]),
-        ("", ["is a folder"]),
+        ("", ["of several kinds"]),
         ("a\0.csv", ["the name of a file"]),
         ("table.xlsx", [".xlsx", "save it as CSV"]),
         ("table", ["its name has no ending"]),
@@ -336,7 +337,7 @@ def test_standard_input_is_read_as_csv(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(sys, "stdin", Stream)
     table = open_table("-")
-    assert (table.name, table.path, table.columns) == ("standard input", None, ("s", "x"))
+    assert (table.name, table.paths, table.columns) == ("standard input", (), ("s", "x"))
     assert as_dict(count(table)) == {"a": {"1": 1}, "b": {"2": 1}}
     assert len(list(table.batches(["x"]))) == 1
     assert "standard input is empty" in refused("-")
@@ -427,9 +428,9 @@ def test_messages_quote_no_rows(tmp_path: Path, name: str, content: str, part: s
 def test_messages_of_duckdb_are_never_passed_on(tmp_path: Path, name: str) -> None:
     header = text_module.Header(("s", "x"), ",", b"\n") if name == "t.csv" else None
     path = write(tmp_path, "s,x\n", name)
-    table = source_module.FileTable(path, "", ["s", "x"], ["s", "x"], header=header)
+    source = scan_module.Source(path, str(path), "a table", header=header)
     for message in ("Object {jones}", "Error: jones\njones", "Out of Memory Error: jones"):
-        with pytest.raises(InputError) as caught, table._query("SELECT 1"):
+        with pytest.raises(InputError) as caught, source.connected():
             raise duckdb.Error(message)
         assert "jones" not in str(caught.value)
         assert "\n" not in str(caught.value)

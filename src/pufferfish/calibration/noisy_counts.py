@@ -121,10 +121,12 @@ def noisy_counts(
 class HeldOut(FrameTable):
     """Random rows of a table, to be counted; all others, ``left``, are to be released."""
 
-    def __init__(self, source: Any, split: Any, force: bool, delimiter: str | None) -> None:
+    def __init__(self, source: Any, split: Any, force: bool, delimiter: str | None = None) -> None:
         (share, rest), table = split, open_table(source, delimiter=delimiter)
         part, self._sink = parse_number(share, "the share to hold out"), sink_for(rest)
-        self._file = PendingFile(checked_target(rest, force, [table.path]), force, PRIVATE)
+        self._file = PendingFile(
+            checked_target(rest, force, [*table.paths, table.pattern]), force, PRIVATE
+        )
         batches = list(table.batches(table.columns))
         rows = sum(map(len, batches))
         if not 0 < part < 1 or rows < 2 or len({*table.columns}) < len(table.columns):

@@ -17,14 +17,16 @@ from pufferfish.calibration.noisy_counts import HeldOut
 from pufferfish.calibration.registry import REGISTRY
 from pufferfish.cli import process
 from pufferfish.cli.options import (
-    DELIMITER,
     FORCE,
     OF_BOTH,
     PRIOR,
+    READING,
     channel_arguments,
     check_publishable,
     epsilons,
+    files_of,
     mechanisms,
+    opened,
     options,
     scenario_of,
 )
@@ -42,7 +44,7 @@ from pufferfish.report import sentences
 from pufferfish.report.compare import results_of, what_to_calibrate
 from pufferfish.report.results import Result
 from pufferfish.support import Levels
-from pufferfish.tables.source import open_table
+from pufferfish.tables.table import Table
 
 _SOURCE = f"""
 --secret COL  Column that holds the secret.
@@ -61,7 +63,7 @@ _SOURCE = f"""
 --step G  Step of the lattice; numbers are rounded to it before they are counted,
     ties to the even multiple.
 --decimal MARK  Decimal mark of the numbers: . (by default) or ,
-{DELIMITER}
+{READING}
 --unit COL  Column whose equal values mark the rows of one person, who is protected in all of them
     together; by default each row is a person of its own.
 --confidence C  Make a plan that holds with this confidence, such as 0.95, for the distributions
@@ -142,11 +144,11 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
       pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     method: Callable[..., Plan] = calibrate_alone
-    epsilon, budget, source = given["epsilon"], None, table
+    epsilon, budget, source = given["epsilon"], None, opened(table, given)
     if given["publishable"] is not None or given["hold_out"] is not None:
         check_publishable(given)
     if given["ledger"] is not None:
-        method, budget, source = _beside(table, **given)
+        method, budget, source = _beside(source, **given)
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
@@ -155,7 +157,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(f"--epsilon {text} is the list {text.replace(',', ' and ')}")
     if budget is not None:
         texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
-    held = _checked_outputs(table, texts, names, **given)
+    held = _checked_outputs(source, texts, names, **given)
     draw = partial(scenario_of, held or source, given)
     if given["publishable"] is not None:
         _rehearse(scenario_of(None, given), texts[0], names, given)
@@ -184,12 +186,17 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         messages.note(line)
     with after(given["save"]):
         _print(
-            messages, " and ".join(given["prior"]) or str(table), scenario, results, asked, given
+            messages,
+            " and ".join(given["prior"]) or str(source and source.name),
+            scenario,
+            results,
+            asked,
+            given,
         )
 
 
 def _checked_outputs(
-    table: str | None, texts: Sequence[str], names: Sequence[str], *, save: str | None,
+    table: Table | None, texts: Sequence[str], names: Sequence[str], *, save: str | None,
     report: str | None, force: bool, prior: Sequence[str], **given: Any,
 ) -> HeldOut | None:  # fmt: skip
     """Refuse, before anything is computed, what could not be written; return who is held out."""
@@ -202,17 +209,19 @@ def _checked_outputs(
     if report is not None:
         from pufferfish.report.page import check_report  # slow to import, and needs an extra
 
-        check_report(report, force, [table, save, *prior])
+        check_report(report, force, [*files_of(table), save, *prior])
     if save is None:
         return None
     checked_target(
-        save, force, [table, *prior, *(given[n] for n in ("ledger", "cost", "best_for"))]
+        save,
+        force,
+        [*files_of(table), *prior, *(given[n] for n in ("ledger", "cost", "best_for"))],
     )
     if given["hold_out"] is None or table is None:
         return None
     if os.path.realpath(save) == os.path.realpath(given["hold_out"][1]):
         raise InputError(f"--save and --hold-out both name {save}; give two names")
-    return HeldOut(table, given["hold_out"], force, given["delimiter"])
+    return HeldOut(table, given["hold_out"], force)
 
 
 def _write(
@@ -278,12 +287,12 @@ def _rehearse(blank: Scenario, epsilon: str, names: Sequence[str], given: dict[s
 
 
 def _beside(
-    table: str | None, ledger: str, secret: str | None, delimiter: str | None, **_: Any
-) -> tuple[Callable[..., Plan], str, Any]:
+    source: Table | None, ledger: str, secret: str | None, **_: Any
+) -> tuple[Callable[..., Plan], str, Table]:
     """Return how to calibrate beside all that is charged to a table; its budget, and the table."""
-    if table is None or secret is None:
+    if source is None or secret is None:
         raise InputError("--ledger is about tables: give a TABLE with --secret COL")
-    books, source = Ledger.open(ledger), open_table(table, delimiter=delimiter)
+    books = Ledger.open(ledger)
     dataset = books.account(source, secret)[0]
     return partial(calibrate_beside, books, source), show(dataset.budget), source
 

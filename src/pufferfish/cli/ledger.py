@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.options import CLAMP, DELIMITER, options
+from pufferfish.cli.options import CLAMP, DELIMITER, opened, options
 from pufferfish.cli.output import print_json, print_lines, print_table
 from pufferfish.errors import CheckFailed, counted, joined, quoted
 from pufferfish.files import home_expanded
@@ -70,11 +70,14 @@ def ledger(ctx: click.Context) -> None:
 @click.argument("books")
 @click.argument("table")
 @options(_OPEN)
-def open_dataset(books: str, table: str, dataset: str, delimiter: str | None, **given: Any) -> None:
+def open_dataset(
+    books: str, table: str, dataset: str, delimiter: str | None, memory_limit: str | None,
+    **given: Any,
+) -> None:  # fmt: skip
     """Open a dataset for TABLE in BOOKS, which is made if there is no such file."""
     parse_name(dataset)  # before a file is made, as the budget
     parse_budget(given["budget"])
-    source = open_table(table, delimiter=delimiter)
+    source = open_table(table, delimiter=delimiter, memory_limit=memory_limit)
     source.column(given["secret"])
     if not os.path.lexists(home_expanded(Path(books))):
         identity_of(source)  # it can be read to its end
@@ -88,11 +91,12 @@ def open_dataset(books: str, table: str, dataset: str, delimiter: str | None, **
 @click.argument("table")
 @options(_PRICE + _FORMAT)
 def price(
-    books: str, table: str, plan: str, delimiter: str | None, format: str, **given: Any
-) -> None:
+    books: str, table: str, plan: str, delimiter: str | None, memory_limit: str | None,
+    format: str, **given: Any,
+) -> None:  # fmt: skip
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
-    opened, source = Ledger.open(books), open_table(table, delimiter=delimiter)
-    found = opened.price(source, Plan.load(plan), **given)
+    source = open_table(table, delimiter=delimiter, memory_limit=memory_limit)
+    found = Ledger.open(books).price(source, Plan.load(plan), **given)
     if format == "json":
         left = float_down(found.left)
         facts = {"bound": found.bound.kind, "joint_loss": found.loss, "left": left}
@@ -140,12 +144,12 @@ def show_books(books: str, format: str) -> None:
 @click.argument("books")
 @click.argument("table", required=False)
 @options(DELIMITER)
-def verify(books: str, table: str | None, delimiter: str | None) -> None:
+def verify(books: str, table: str | None, **reading: str | None) -> None:
     """Check what BOOKS charged: its budgets and worst cases, and with TABLE the joint losses.
 
     Exit status 1 says that something is not as it should be.
     """
-    source = None if table is None else open_table(table, delimiter=delimiter)
+    source = opened(table, reading)
     found = Ledger.open(books).verify(source)
     if found.differences:
         raise CheckFailed(

@@ -19,13 +19,23 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.prior_file import read_prior_file
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MOST_CELLS, NAMED_ORDERS
+from pufferfish.tables.source import open_table
+from pufferfish.tables.table import Table
 
 #: A usage, two blanks, and a meaning that goes on in the indented lines that follow.
 _ENTRY = re.compile(r"^(-.*?)  (.*\n(?:  .*\n)*)", re.MULTILINE)
 
 #: Options of several commands.
 PRIOR = "--prior FILE ...  Prior file instead of a table; several files are several adversaries.\n"
-DELIMITER = "--delimiter D  What separates the cells of a text file: , ; | or tab.\n"
+DELIMITER = """\
+--delimiter D  What separates the cells of a text file: , ; | or tab.
+--memory-limit SIZE  Memory that reading TABLE may take, such as 2GB; by default a quarter of the
+    machine's.
+"""
+READING = f"""\
+--sql QUERY  SELECT statement whose answer is the table: asked of TABLE, a DuckDB or SQLite file, or
+    without TABLE of the files that it names, as in "SELECT * FROM 'rows.parquet'".
+{DELIMITER}"""
 CLAMP = (
     "--out-of-support refuse|clamp  What happens to a value that is not in the plan's support.\n"
 )
@@ -33,8 +43,8 @@ FORCE = "--force  Replace files that exist.\n"
 #: Options of a table, and of a prior whose plan is for a table; options of a table alone; options
 #: of a channel.
 OF_BOTH = ("secret", "public", "missing", "step", "missing_as_level")
-_OF_TABLES = ("exclude_secret", "levels", "range", "unit", "delimiter", "decimal", "confidence",
-              "publishable")  # fmt: skip
+_OF_TABLES = ("exclude_secret", "levels", "range", "unit", "decimal", "confidence", "publishable")
+_OF_READING = ("sql", "delimiter", "memory_limit")
 #: Options that noisy counts cannot have.
 _OF_ROWS = ("exclude_secret", "unit", "tv_radius", "prior")
 _OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
@@ -69,7 +79,24 @@ def options(text: str) -> Callable[[Any], Any]:
     return decorated
 
 
-def scenario_of(table: Any, options: Mapping[str, Any]) -> Scenario:
+def opened(table: str | None, options: Mapping[str, Any]) -> Table | None:
+    """Return TABLE, or the answer to --sql, where one of them is given."""
+    if table is None and options.get("sql") is None:
+        return None
+    if options.get("sql") is not None and options.get("ledger") is not None:
+        raise InputError(
+            "--sql: not with --ledger, whose datasets are tables that stay as they are; save the "
+            "answer as a file"
+        )
+    return open_table(table, **{name: options.get(name) for name in _OF_READING})
+
+
+def files_of(table: Table | None) -> list[Path | None]:
+    """Return the files that a table is read from, and their pattern: no output may be of them."""
+    return [] if table is None else [*table.paths, table.pattern]
+
+
+def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a table, or of prior files, with the pairs that were named."""
     pairs, files, order = options["pair"], options["prior"], options["order"]
     if order not in (None, *NAMED_ORDERS):
@@ -96,7 +123,7 @@ def scenario_of(table: Any, options: Mapping[str, Any]) -> Scenario:
             given["confidence"] = given["confidence"] or "0.95"
             return noisy_counts(table, epsilon, pairs=pairs, **given)
         return Scenario(Prior.from_table(table, **given), pairs=pairs or "all")
-    wrong = [name for name in _OF_TABLES if options[name] not in (None, ())]
+    wrong = [name for name in (*_OF_TABLES, *_OF_READING) if options[name] not in (None, ())]
     if wrong:
         raise InputError(f"{listed(map(_option, wrong))} needs a TABLE, not a --prior FILE")
     found = [read_prior_file(path, order=order, step=options["step"]) for path in files]

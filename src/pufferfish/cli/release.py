@@ -8,7 +8,7 @@ import click
 
 from pufferfish.cli import process
 from pufferfish.cli.ledger import price_words
-from pufferfish.cli.options import CLAMP, DELIMITER, FORCE, options
+from pufferfish.cli.options import CLAMP, FORCE, READING, files_of, opened, options
 from pufferfish.cli.output import after, print_lines
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError
@@ -18,7 +18,6 @@ from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import write_record
 from pufferfish.release.pipeline import Prepared
 from pufferfish.report import sentences
-from pufferfish.tables.source import open_table
 
 _OPTIONS = f"""
 --plan FILE (required)  Plan of calibrate.
@@ -39,19 +38,20 @@ _OPTIONS = f"""
 --min-scale T  Add at least the noise of this scale.
 --labels-only  Leave out the column of sets of values that some channels publish beside the released
     one. Estimates must then come from its labels alone: their errors are larger, or there are none.
-{DELIMITER}{FORCE}
+{READING}{FORCE}
 --seed N  Repeatable noise, for tests only: it protects nobody, and OUT must contain 'test'.
 """
 
 
 @click.command()
-@click.argument("table")
+@click.argument("table", required=False)
 @options(_OPTIONS)
 @click.pass_obj
 def release(
-    messages: Messages, /, table: str, plan: str, output: str, ledger: str | None,
+    messages: Messages, /, table: str | None, plan: str, output: str, ledger: str | None,
     record: str | None, publish_scale: bool, publish_channel: bool, keep: tuple[str, ...],
-    delimiter: str | None, force: bool, seed: int | None, **chosen: Any,
+    sql: str | None, delimiter: str | None, memory_limit: str | None, force: bool,
+    seed: int | None, **chosen: Any,
 ) -> None:  # fmt: skip
     """Send the public column of TABLE through the mechanism of a plan, and write OUT.
 
@@ -64,6 +64,10 @@ def release(
       pufferfish release student.csv --plan plan.json -o released.csv \\
           --round --bounds no yes --record record.json
     """  # noqa: D301  # \b keeps click from wrapping the examples
+    reading = {"sql": sql, "delimiter": delimiter, "memory_limit": memory_limit}
+    source = opened(table, {**reading, "ledger": ledger})
+    if source is None:
+        raise InputError("release needs a TABLE, or --sql QUERY")
     loaded = Plan.load(plan)
     spec = loaded.spec(**chosen)
     inputs, publish = [path for path in (plan, ledger) if path], publish_scale or publish_channel
@@ -73,12 +77,11 @@ def release(
     if record is not None:
         if os.path.realpath(record) == os.path.realpath(output):
             raise InputError(f"--record and --output both name {output}; give two names")
-        checked_target(record, force, [table, *inputs])
+        checked_target(record, force, [*files_of(source), *inputs])
     elif publish:
         raise InputError("--publish-scale and --publish-channel are for --record FILE")
     if ledger is not None and (keep or seed is not None):
         raise InputError("--ledger accounts neither for --keep nor for --seed; leave them out")
-    source = open_table(table, delimiter=delimiter)
     prepared = Prepared(source, output, spec, keep, force=force, seed=seed, inputs=inputs)
     charged: list[str] = []
     plans = 0

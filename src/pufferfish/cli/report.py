@@ -4,7 +4,7 @@
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import DELIMITER, FORCE, PRIOR, options
+from pufferfish.cli.options import FORCE, PRIOR, READING, files_of, opened, options
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
@@ -14,7 +14,7 @@ _OPTIONS = f"""
 -o --output FILE.html (required)  The file to write.
 --public  Write a report that may be published: it holds nothing that was computed from rows, but of
     a plan from noisy counts (calibrate --publishable) everything.
-{PRIOR}{DELIMITER}{FORCE}"""
+{PRIOR}{READING}{FORCE}"""
 
 
 @click.command()
@@ -24,7 +24,7 @@ _OPTIONS = f"""
 @click.pass_obj
 def report(
     messages: Messages, /, plan: str, table: str | None, output: str, public: bool,
-    prior: tuple[str, ...], delimiter: str | None, force: bool,
+    prior: tuple[str, ...], force: bool, **reading: str | None,
 ) -> None:  # fmt: skip
     """Write a report of PLAN: what is hidden from whom, what is left, and how it was proved.
 
@@ -38,22 +38,22 @@ def report(
     """  # noqa: D301  # \b keeps click from wrapping the examples
     from pufferfish.report.page import check_report, write_report  # slow to import
 
-    check_report(output, force, [plan, table, *prior])
+    source = opened(table, reading)
+    check_report(output, force, [plan, *files_of(source), *prior])
     loaded = Plan.load(plan)
     alone = public or loaded.noisy is not None
-    if alone and (table or prior):
+    if alone and (source or prior):
         raise InputError("a public report is of PLAN alone: leave out TABLE and --prior")
-    if not alone and (table is None) == (not prior):
+    if not alone and (source is None) == (not prior):
         raise InputError(
             "report needs the prior: a TABLE or --prior FILE, and not both; or --public"
         )
     scenario = None
-    if not alone and table is None:
+    if not alone and source is None:
         scenario = scenario_of_priors(loaded, prior)
-    elif table is not None:
-        scenario = scenario_of_table(loaded, table, delimiter=delimiter)
+    elif source is not None:
+        scenario = scenario_of_table(loaded, source)
     process.check()
-    source = table or "TABLE"
-    write_report(output, loaded, scenario, public=public, source=source, force=force)
+    write_report(output, loaded, scenario, public=public, source=table or "TABLE", force=force)
     kind = "public" if alone else "private"
     messages.note(f"the report is saved as {output}; it is {kind}")

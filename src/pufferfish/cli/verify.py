@@ -4,7 +4,7 @@
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import DELIMITER, PRIOR, options
+from pufferfish.cli.options import PRIOR, READING, opened, options
 from pufferfish.cli.output import print_lines
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
@@ -17,9 +17,9 @@ _OTHER = "--other-prior  Judge the plan under a prior that is not the one it was
 @click.command()
 @click.argument("plan")
 @click.argument("table", required=False)
-@options(PRIOR + DELIMITER + _OTHER)
+@options(PRIOR + READING + _OTHER)
 def verify(
-    plan: str, table: str | None, prior: tuple[str, ...], delimiter: str | None, other_prior: bool
+    plan: str, table: str | None, prior: tuple[str, ...], other_prior: bool, **reading: str | None
 ) -> None:
     """Recompute the loss of PLAN under the prior of TABLE, or of prior files.
 
@@ -36,17 +36,19 @@ def verify(
       pufferfish verify plan.json --prior prior.json
       pufferfish verify plan.json other.csv --other-prior
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    loaded = Plan.load(plan)
-    if loaded.noisy is not None and (table or prior):
+    loaded, source = Plan.load(plan), opened(table, reading)
+    if loaded.noisy is not None and (source or prior):
         raise InputError(f"{plan} is verified from its own noisy counts; give it alone")
-    if loaded.noisy is None and (table is None) == (not prior):
-        raise InputError("verify needs the prior: a TABLE or --prior FILE, and not both")
+    if loaded.noisy is None and (source is None) == (not prior):
+        raise InputError(
+            "verify needs the prior: a TABLE (or --sql QUERY) or --prior FILE, and not both"
+        )
     if loaded.noisy is not None:
         scenario = scenario_of_counts(loaded)
-    elif table is None:
+    elif source is None:
         scenario = scenario_of_priors(loaded, prior)
     else:
-        scenario = scenario_of_table(loaded, table, delimiter=delimiter)
+        scenario = scenario_of_table(loaded, source)
     process.check()
     certificate = loaded.verify(scenario, other_prior=other_prior)
     print_lines(sentences.verified_lines(plan, loaded, scenario, certificate))

@@ -326,10 +326,8 @@ class Subject:
 
 def _stamp(table: Table) -> tuple[int, ...]:
     """Return what tells that a file was written to; nothing of what is no file."""
-    if table.path is None:
-        return ()
-    found = os.stat(table.path)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    found = map(os.stat, table.paths)
+    return tuple(n for each in found for n in (each.st_ino, each.st_size, each.st_mtime_ns))
 
 
 def dataset_of(connection: sqlite3.Connection, table: Table, secret: str, digest: str) -> Dataset:

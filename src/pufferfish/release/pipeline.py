@@ -41,7 +41,7 @@ class Prepared:
         if isinstance(frame, nw.LazyFrame):  # its rows must come in one order in both passes
             source = frame.collect().to_native()
         table = open_table(source)
-        self._target = checked_target(output, force, [table.path, *inputs])
+        self._target = checked_target(output, force, [*table.paths, table.pattern, *inputs])
         if seed is not None and "test" not in self._target.name.lower():
             raise InputError(
                 "a release from a seed is for tests only: the name of its output must contain "

@@ -63,7 +63,7 @@ def write_report(
     write_whole(path, text.encode("utf-8", "backslashreplace"), force=force, mode=mode)
 
 
-def check_report(path: str, force: bool, others: Sequence[str | None]) -> None:
+def check_report(path: str, force: bool, others: Sequence[str | Path | None]) -> None:
     """Refuse, before anything is computed, a report that could not be written."""
     if not path.lower().endswith((".html", ".htm")):
         raise InputError(f"cannot write {path}: a report is HTML, and its name ends in .html")

@@ -31,7 +31,8 @@ class Table:
     """A table whose raw cells can be counted or streamed, column by column."""
 
     name: str  # what messages call it: a file's path, or the kind of dataframe
-    path: Path | None = None  # None for a dataframe and for standard input
+    paths: tuple[Path, ...] = ()  # the files that it is read from
+    pattern: Path | None = None  # files of which names would be more of it
     columns: tuple[str, ...]  # the names in the header, trimmed and in NFC
     is_text_file: bool = False  # whether it may hold cells that are guarded against formulas
     textual: bool = False  # whether cells of all kinds come as text, as in text files and JSON

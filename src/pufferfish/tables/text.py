@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -109,13 +110,16 @@ class _StrayQuoteError(Exception):
     """A quotation mark stands within a field, or after a space: a reader has to decide."""
 
 
-def count_records(path: Path, name: str, header: Header) -> int:
-    """Return the number of records after the header; faults that DuckDB lets pass are refused."""
+def count_records(path: Path, name: str, header: Header, stopped: Event) -> int:
+    """Return the number of records after the header; faults that DuckDB lets pass are refused.
+
+    Where it is ``stopped`` before the end, the number is of no use to anybody.
+    """
     tally = _Tally(name, header)
     rest, begin, width = b"", _MARK, len(header.names)
     try:
         with opened(path, name) as file:
-            while block := file.read(_BLOCK):
+            while (block := file.read(_BLOCK)) and not stopped.is_set():
                 block = rest + block.removeprefix(begin)
                 begin = b""
                 cut = block.rfind(header.end[-1:]) + 1
@@ -128,6 +132,8 @@ def count_records(path: Path, name: str, header: Header) -> int:
     except _StrayQuoteError:
         widths = [fields for _, fields in _widths(path, name, header, strict=False)]
         records, right = len(widths), set(widths) == {width}
+    if stopped.is_set():
+        return 0
     if tally.inside or not right:
         raise explain(path, name, header)
     return records - 1

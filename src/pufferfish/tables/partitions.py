@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Partitions: the files of a folder, or of a pattern, are one table.
+
+Its rows are those of the files, in the order of their names. A folder ``year=2024`` gives the files
+below it the column ``year``.
+"""
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.tables.table import BATCH_ROWS, Table, as_strings, one_array
+
+#: The folder of rows that have no value in the column of partitions.
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+Opener = Callable[[Path, Mapping[str, str | None]], Table]
+
+
+def is_several(path: Path) -> bool:
+    """Return whether a path is a folder, or a pattern that is not the name of a file."""
+    return path.is_dir() or (glob.has_magic(str(path)) and not os.path.exists(path))
+
+
+class PartitionedTable(Table):
+    """The files of a folder, or of a pattern, each opened with its constant columns."""
+
+    def __init__(self, path: Path, opener: Opener) -> None:
+        self.name, self.paths = str(path), tuple(_files(path))
+        self.pattern = Path(os.path.realpath(path / "*" if path.is_dir() else path))
+        fixed = next((k for k, part in enumerate(path.parts) if glob.has_magic(part)), None)
+        root = path if path.is_dir() else Path(*path.parts[:fixed])
+        self._tables = [opener(each, _constants(each, root)) for each in self.paths]
+        first = self._tables[0]
+        self.columns, self.is_text_file = first.columns, first.is_text_file
+        self.textual = first.textual
+        for table in self._tables:
+            for name in sorted({*self.columns} ^ {*table.columns}):
+                lacks = table if name in self.columns else first
+                raise InputError(
+                    f"the files of {self.name} need the same columns, but {lacks.name} has no "
+                    f"{name!r}{did_you_mean(name, lacks.columns)}"
+                )
+
+    def groups(self, columns: Sequence[str]) -> pa.Table:
+        """Return the distinct combinations of raw cells, with int64 counts as last column."""
+        return merged_groups(table.groups(columns) for table in self._tables)
+
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Yield the raw cells of some columns in the order of rows."""
+        return chain.from_iterable(table.batches(columns, rows) for table in self._tables)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of one kind, in the order of their names, each of which has one name."""
+    try:
+        if path.is_dir():
+            inside = os.walk(path, onerror=_raised, followlinks=True)
+            every = [Path(top, name) for top, _, names in inside for name in names]
+            # Engines write files such as _SUCCESS and .part-0.crc beside those of a table.
+            own = (each for each in every if not _is_hidden(each.relative_to(path)))
+        else:
+            own = (each for each in map(Path, glob.iglob(str(path), recursive=True)))
+        found = sorted((each for each in own if each.is_file()), key=lambda each: each.parts)
+        same = {(status.st_dev, status.st_ino) for status in map(os.stat, found)}
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    endings = sorted({each.suffix.lower() for each in found})
+    if not found:
+        raise InputError(f"no file {'lies in' if path.is_dir() else 'matches'} {path}")
+    if len(endings) > 1:
+        raise InputError(
+            f"the files of {path} are of several kinds ({listed(endings)}); name those of one "
+            f"kind by a pattern, as in '{path if path.is_dir() else path.parent}/*{endings[-1]}'"
+        )
+    if len(same) < len(found):
+        raise InputError(f"a file of {path} is there under two names, and would be read twice")
+    return found
+
+
+def _raised(error: OSError) -> Any:
+    raise error
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _constants(file: Path, root: Path) -> dict[str, str | None]:
+    """Return the columns that the names of folders give to a file."""
+    folders = (part.partition("=") for part in file.parent.relative_to(root).parts if "=" in part)
+    return {unquote(k): None if text == _NOTHING else unquote(text) for k, _, text in folders}
+
+
+def grouped(batch: pa.RecordBatch) -> pa.Table:
+    """Return the distinct combinations of the raw cells of a batch, with their counts."""
+    names = [f"x{k}" for k in range(batch.num_columns)]
+    table = pa.Table.from_arrays(list(map(one_array, batch.columns)), names=names)
+    return table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+
+
+def merged_groups(parts: Iterable[pa.Table]) -> pa.Table:
+    """Return the groups of several parts of a table as those of all of it."""
+    found: list[pa.Table] = []
+    most = BATCH_ROWS
+    for part in parts:
+        found.append(part)
+        if sum(map(len, found)) > most:
+            found = [_merged(found)]
+            most = BATCH_ROWS + 2 * len(found[0])
+    return _merged(found)
+
+
+def _merged(groups: Sequence[pa.Table]) -> pa.Table:
+    """Return the groups of several tables as those of one."""
+    names = groups[0].column_names
+    every = [[one_array(each.column(k)) for each in groups] for k in range(len(names))]
+    table = pa.Table.from_arrays(list(map(_of_one_type, every)), names)
+    return table.group_by(names[:-1], use_threads=False).aggregate([(names[-1], "sum")])
+
+
+def _of_one_type(pieces: list[pa.Array]) -> pa.ChunkedArray:
+    """Return the cells of several files; where their types differ, as texts."""
+    kinds = {each.type for each in pieces if not pt.is_null(each.type)} or {pa.null()}
+    if len(kinds) > 1:
+        pieces, kinds = [as_strings(each) for each in pieces], {pa.large_string()}
+    return pa.chunked_array([each.cast(kind) for kind in kinds for each in pieces])

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders and patterns: their files are one table, whose rows are all read, each once."""
+
+import os
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pufferfish as pf
+from pufferfish.errors import InputError
+from pufferfish.tables.identity import identity_of
+from pufferfish.tables.source import open_table
+from table_cases import as_dict, count, refused, write
+
+
+def folder(tmp_path: Path, **files: str) -> Path:
+    made = tmp_path / "data"
+    for name, content in files.items():
+        path = made / name.replace("__", "/").replace("_csv", ".csv")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return made
+
+
+def test_files_are_one_table_in_the_order_of_their_names(tmp_path: Path) -> None:
+    data = folder(tmp_path, b_csv="x,s\n2,a\n", a_csv="s,x\na,1\nb,1\n", c__d_csv="s,x\nb,3\n")
+    whole = write(tmp_path, "s,x\na,1\nb,1\na,2\nb,3\n", "whole.csv")
+    for table in (data, str(data), data / "**/*.csv", os.path.relpath(data)):
+        assert as_dict(count(table)) == as_dict(count(whole))
+        cells = [
+            row for batch in open_table(table).batches(["s", "x"]) for row in batch.to_pylist()
+        ]
+        assert [(row["s"], row["x"]) for row in cells] == [
+            ("a", "1"), ("b", "1"), ("a", "2"), ("b", "3"),
+        ]  # fmt: skip
+        assert identity_of(table) == identity_of(whole)
+    assert as_dict(count(data / "?.csv")) == {"a": {"1": 1, "2": 1}, "b": {"1": 1}}
+
+
+def test_a_pattern_that_is_the_name_of_a_file_is_that_file(tmp_path: Path) -> None:
+    write(tmp_path, "s,x\na,1\nb,2\n", "t1.csv")
+    assert as_dict(count(write(tmp_path, "s,x\nc,1\nd,2\n", "t[1].csv"))) == {
+        "c": {"1": 1}, "d": {"2": 1},
+    }  # fmt: skip
+
+
+def test_the_names_of_folders_are_columns(tmp_path: Path) -> None:
+    data = folder(
+        tmp_path, **{"s=it%27s__a_csv": "x\n1\n", "s=b__a_csv": "x\n1\n2\n",
+                     "s=NOTHING__a_csv": "x\n9\n"}
+    )  # fmt: skip
+    os.rename(data / "s=NOTHING", data / "s=__HIVE_DEFAULT_PARTITION__")
+    assert as_dict(count(data)) == {"b": {"1": 1, "2": 1}, "it's": {"1": 1}}
+    assert count(data).report.rows_read == 4
+    duckdb.sql("SELECT 'a' AS s, 1 AS x UNION SELECT 'b', 2").to_parquet(
+        str(tmp_path / "parquet"), partition_by=["s"]
+    )
+    for table in (tmp_path / "parquet", tmp_path / "parquet/*/*.parquet"):
+        assert as_dict(count(table)) == {"a": {"1": 1}, "b": {"2": 1}}
+    assert "no column 's'" in refused(tmp_path / "parquet/s=a/*.parquet")
+
+
+@pytest.mark.parametrize("kinds", [("int64", "float64"), ("int32", "int64"), ("null", "int64")])
+def test_types_may_differ(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    (tmp_path / "p").mkdir()
+    for k, kind in enumerate(kinds):
+        cells = pa.array([None, None] if kind == "null" else [1, 2**53 + 1][: 2 - (k == 1)])
+        cells = cells.cast(getattr(pa, kind)(), safe=False) if kind != "int32" else pa.array([1, 2])
+        pq.write_table(pa.table({"s": ["a"] * len(cells), "x": cells}), tmp_path / f"p/{k}.parquet")
+    found = as_dict(count(tmp_path / "p"))
+    assert found["a"]["1"] == (1 if kinds[0] == "null" else 2)
+    assert kinds[0] != "int64" or found["a"][str(2**53 + 1)] == 1
+
+
+def test_what_is_no_one_table_is_refused(tmp_path: Path) -> None:
+    data = folder(tmp_path, a_csv="s,x\na,1\n", b_csv="s,z\na,1\n")
+    assert "need the same columns" in refused(data)
+    assert "b.csv has no 'x'" in refused(data)
+    (data / "b.csv").write_text("s,x\nb,2\n")
+    assert as_dict(count(data)) == {"a": {"1": 1}, "b": {"2": 1}}
+    for name in ("_SUCCESS", ".a.csv.crc", "_temporary/0/part.csv"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text("junk")
+    assert len(open_table(data).paths) == 2
+    os.link(data / "b.csv", data / "latest.csv")
+    assert "under two names" in refused(data)
+    os.remove(data / "latest.csv")
+    os.symlink(data, data / "loop")
+    assert "under two names" in refused(data) or "cannot read" in refused(data)
+    os.remove(data / "loop")
+    os.symlink("b.csv", data / "link.csv")
+    assert "under two names" in refused(data / "*.csv")
+    os.remove(data / "link.csv")
+    (data / "c.parquet").write_bytes(b"PAR1")
+    assert "several kinds" in refused(data)
+    assert as_dict(count(data / "*.csv")) == {"a": {"1": 1}, "b": {"2": 1}}
+    assert "no file matches" in refused(data / "*.tsv")
+    (tmp_path / "empty").mkdir()
+    assert "no file lies in" in refused(tmp_path / "empty")
+    (data / "a.csv").write_text("s,x\na,1\nb\n")
+    assert "a.csv: line 3 has 1 field" in refused(data / "*.csv")
+
+
+def test_an_output_that_would_join_the_table_is_refused(tmp_path: Path) -> None:
+    data = folder(tmp_path, a_csv="s,x\na,1\na,2\n", b_csv="s,x\nb,2\nb,1\n")
+    plan = pf.calibrate(pf.Prior.from_table(data, secret="s", public="x"), epsilon=1)
+    for table, output in [
+        (data, "new.csv"), (data, "a.csv"), (data / "*.csv", "new.csv"), (data / "?.csv", "n.csv"),
+    ]:  # fmt: skip
+        before = sorted(os.listdir(data))
+        with pytest.raises(InputError, match="cannot write"):
+            plan.release(table, output=data / output, force=True)
+        assert sorted(os.listdir(data)) == before
+    report = plan.release(data / "?.csv", output=data / "new.csv", min_scale=1)
+    assert report.rows_released == 4
+    assert len((data / "new.csv").read_text().splitlines()) == 5
