@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pufferfish.priors.scenario import Scenario
     from pufferfish.report.compare import compare
     from pufferfish.tables.rules import Rules
+    from pufferfish.tables.source import open_table
 
 __version__ = "0.2.0"
 
@@ -44,13 +45,15 @@ _HOMES = {
     "compare": "pufferfish.report.compare",
     "joint_loss": "pufferfish.loss.composition",
     "noisy_counts": "pufferfish.calibration.noisy_counts",
+    "open_table": "pufferfish.tables.source",
     "privacy_loss": "pufferfish.loss.proof",
 }
 
 __all__ = [
     "Certificate", "Channel", "CheckFailed", "DiscreteLaplace", "InputError", "Ledger", "Plan",
     "Prior", "PufferfishError", "Rules", "Scenario", "__version__", "calibrate",
-    "calibrate_together", "certify", "compare", "joint_loss", "noisy_counts", "privacy_loss",
+    "calibrate_together", "certify", "compare", "joint_loss", "noisy_counts", "open_table",
+    "privacy_loss",
 ]  # fmt: skip
 
 

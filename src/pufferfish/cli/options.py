@@ -12,6 +12,7 @@ import click
 
 from pufferfish.calibration.noisy_counts import noisy_counts
 from pufferfish.calibration.registry import method_named
+from pufferfish.cli.process import share_read
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon, parse_number
@@ -88,7 +89,8 @@ def opened(table: str | None, options: Mapping[str, Any]) -> Table | None:
             "--sql: not with --ledger, whose datasets are tables that stay as they are; save the "
             "answer as a file"
         )
-    return open_table(table, **{name: options.get(name) for name in _OF_READING})
+    given = {name: options.get(name) for name in _OF_READING}
+    return open_table(table, progress=share_read(), **given)
 
 
 def files_of(table: Table | None) -> list[Path | None]:

@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from pufferfish.errors import InputError
 from pufferfish.files import PendingFile, checked_target, writing
-from pufferfish.numbers import checked_flag
+from pufferfish.numbers import IntArray, checked_flag
 from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
@@ -66,16 +67,15 @@ class Prepared:
             with writing(output):
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
-                for batch, atoms, usable in reader.read(None, progress, total):
-                    values, sets = reader.post.draw(atoms, reader.entropy)
-                    if reader.keep and not usable.all():
-                        batch = batch.take(arrow(np.flatnonzero(usable)))
-                    others = {name: batch.column(name) for name in reader.keep}
-                    if reader.set_column is not None and reader.post.sets is not None:
-                        names = strings(reader.post.sets.names)
-                        others[reader.set_column] = names.take(arrow(sets))
-                    with writing(output):
-                        sink.write(others, values)
+                # While one batch is drawn and written, the next is read and checked.
+                with ThreadPoolExecutor(1) as writer:
+                    before: Future[None] | None = None
+                    for rows_of in reader.read(None, progress, total):
+                        if before is not None:
+                            before.result()
+                        before = writer.submit(self._write_batch, sink, *rows_of)
+                    if before is not None:
+                        before.result()
                 rows = reader.seen["rows_read"]
                 if not self.digest:
                     self.report = reader.report(output)
@@ -92,6 +92,17 @@ class Prepared:
                 sink.close()
                 pending.publish()
         return self.report
+
+    def _write_batch(self, sink: Any, batch: Any, atoms: IntArray, usable: BoolArray) -> None:
+        reader = self._reader
+        values, sets = reader.post.draw(atoms, reader.entropy)
+        if reader.keep and not usable.all():
+            batch = batch.take(arrow(np.flatnonzero(usable)))
+        others = {name: batch.column(name) for name in reader.keep}
+        if reader.set_column is not None and reader.post.sets is not None:
+            others[reader.set_column] = strings(reader.post.sets.names).take(arrow(sets))
+        with writing(self._output):
+            sink.write(others, values)
 
 
 def release_file(

@@ -25,8 +25,10 @@ from pufferfish.tables.rules import (
     TableReport,
 )
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import Table, no_person, numbered, one_array
+from pufferfish.tables.table import Table, distinct, no_person, numbered, one_array
 
+#: More secrets than this are an identifier.
+MOST_SECRETS = 100_000
 #: A dense array of more counts than this (2 GiB) is refused.
 MOST_COUNTS = 2**28
 
@@ -63,6 +65,12 @@ def count_table(
     rows: IntArray = np.asarray(np.from_dlpack(one_array(groups.column(len(names)))), np.int64)
     if not len(rows):
         raise InputError(f"{table.name} has a header but no rows")
+    different = len(distinct(groups.column(0))[0])
+    if different > MOST_SECRETS:
+        raise InputError(
+            f"column {names[0]!r} of {table.name} holds {different:,} different secrets, more than "
+            f"{MOST_SECRETS:,}; is it an identifier? The columns may be swapped"
+        )
     secret, *public = (Found(table, n, groups.column(k), rows) for k, n in enumerate(names))
     codings = tuple(_place(f, c, rules.decimal) for f, c in zip(public, rules.columns, strict=True))
     product = Product(tuple(names[1:]), tuple(coding.support for coding in codings))

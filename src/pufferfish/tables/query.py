@@ -19,7 +19,7 @@ from pufferfish.errors import InputError
 from pufferfish.files import home_expanded, no_file
 from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.partitions import grouped, merged_groups
-from pufferfish.tables.scan import QUARTER, ScanTable, Source, identifier
+from pufferfish.tables.scan import ScanTable, Source, identifier
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array
 
 #: What a file of SQLite begins with.
@@ -29,8 +29,11 @@ _READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
           sqlite3.SQLITE_RECURSIVE}  # fmt: skip
 
 
-def open_query(source: Any, sql: str, memory: str = QUARTER) -> Table:
-    """Return the answer to a query: of a database file, a connection, or files that it names."""
+def open_query(source: Any, sql: str, **how: Any) -> Table:
+    """Return the answer to a query: of a database file, a connection, or files that it names.
+
+    ``how`` are ``memory`` and ``progress`` of a :class:`Source`, for DuckDB alone.
+    """
     if not isinstance(sql, str) or not sql.strip():
         raise InputError(f"a query is a text such as SELECT s, x FROM t, but {sql!r} was given")
     if source is None or isinstance(source, str | Path):
@@ -39,7 +42,7 @@ def open_query(source: Any, sql: str, memory: str = QUARTER) -> Table:
             raise InputError(no_file(path))
         if path is not None and _begins(path) == _SQLITE:
             return CursorTable(_sqlite(path, sql), sql, f"the query of {path}", (path,))
-        return _open_duckdb(path, sql, memory)
+        return _open_duckdb(path, sql, **how)
     if not hasattr(source, "cursor"):
         raise InputError(
             "a query is asked of a DuckDB or SQLite file, or of an open DB-API or ADBC connection, "
@@ -56,10 +59,10 @@ def _begins(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _open_duckdb(path: Path | None, sql: str, memory: str) -> ScanTable:
+def _open_duckdb(path: Path | None, sql: str, **how: Any) -> ScanTable:
     name = "the query" if path is None else f"the query of {path}"
     kind = "SQL" if path is None else "SQL of a DuckDB or SQLite database"
-    source = Source(path, name, kind, memory, database=path is not None)
+    source = Source(path, name, kind, database=path is not None, **how)
     with source.connected() as (connection, _):
         statements = connection.extract_statements(sql)
         if [str(each.type) for each in statements] != ["StatementType.SELECT"]:

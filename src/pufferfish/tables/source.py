@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,15 @@ from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.partitions import PartitionedTable, is_several
 from pufferfish.tables.query import open_query
-from pufferfish.tables.scan import OPEN_FILES, QUARTER, ScanTable, Source, identifier, quoted
+from pufferfish.tables.scan import (
+    OPEN_FILES,
+    QUARTER,
+    Progress,
+    ScanTable,
+    Source,
+    identifier,
+    quoted,
+)
 from pufferfish.tables.table import Table, arrow, column_names, distinct, strings
 from pufferfish.tables.text import opened, read_header
 
@@ -34,7 +43,7 @@ _OWN_MEMORY = 300
 
 def open_table(
     source: Any = None, *, delimiter: str | None = None, sql: str | None = None,
-    memory_limit: str | None = None,
+    memory_limit: str | None = None, progress: Progress | None = None,
 ) -> Table:  # fmt: skip
     """Open a table, once and for several uses: files, a query, or a dataframe.
 
@@ -56,6 +65,9 @@ def open_table(
     memory_limit : str, optional
         How much memory reading files and queries may take, such as ``"2GB"``, at least 500MB; by
         default a quarter of the machine's. Dataframes are in memory already.
+    progress : callable, optional
+        Called a few times a second, from another thread, with the share of a count of a file or a
+        query that is done, between 0 and 1.
 
     Returns
     -------
@@ -69,10 +81,11 @@ def open_table(
     if isinstance(source, Table):
         return source
     memory = QUARTER if memory_limit is None else _memory(memory_limit)
+    how: dict[str, Any] = {"memory": memory, "progress": progress}
     if sql is not None:
         if delimiter is not None:
             raise InputError("a delimiter is for text files; in a query say it to its reader")
-        return open_query(source, sql, memory)
+        return open_query(source, sql, **how)
     path = named_path(source) if isinstance(source, str | Path) else None
     if path is None:
         if delimiter is not None or memory_limit is not None:
@@ -85,7 +98,9 @@ def open_table(
     path = home_expanded(path)
 
     def opener(each: Path, constants: Mapping[str, str | None]) -> ScanTable:
-        return _open_file(each, delimiter, memory, constants)
+        name = _STDIN if str(each).startswith(OPEN_FILES) else str(each)
+        found = Source(each, name, **how)
+        return _open_file(each, found, delimiter, constants)
 
     return PartitionedTable(path, opener) if is_several(path) else opener(path, {})
 
@@ -102,9 +117,9 @@ def _memory(limit: str) -> str:
 
 
 def _open_file(
-    path: Path, delimiter: str | None, memory: str, constants: Mapping[str, str | None]
+    path: Path, source: Source, delimiter: str | None, constants: Mapping[str, str | None]
 ) -> ScanTable:
-    name = _STDIN if str(path).startswith(OPEN_FILES) else str(path)
+    name = source.name
     if not os.path.exists(path):
         raise InputError(no_file(path))
     if not path.is_file():
@@ -114,13 +129,13 @@ def _open_file(
     packed = path.suffix.lower() == ".gz"
     ending = (path.with_suffix("") if packed else path).suffix.lower()
     if ending in _TEXT or name == _STDIN:
-        return _open_text(path, name, delimiter, memory, constants)
+        return _open_text(source, path, delimiter, constants)
     if delimiter is not None:
         raise InputError("a delimiter is for text files; leave it out")
     if ending in _JSON:
-        return _open_json(Source(path, name, "JSON", memory), packed, constants)
+        return _open_json(replace(source, kind="JSON"), path, packed, constants)
     if ending in _PARQUET and not packed:
-        return _open_parquet(Source(path, name, "a Parquet file", memory), constants)
+        return _open_parquet(replace(source, kind="a Parquet file"), path, constants)
     raise InputError(
         f"cannot tell what kind of table {path} is: "
         f"{f'its ending is {ending}' if ending else 'its name has no ending'}, but files are known "
@@ -140,10 +155,9 @@ def _standard_input() -> Path:
 
 
 def _open_text(
-    path: Path, name: str, delimiter: str | None, memory: str,
-    constants: Mapping[str, str | None],
-) -> ScanTable:  # fmt: skip
-    header = read_header(path, name, delimiter)
+    source: Source, path: Path, delimiter: str | None, constants: Mapping[str, str | None]
+) -> ScanTable:
+    header = read_header(path, source.name, delimiter)
     fields = [f"c{k}" for k in range(len(header.names))]
     columns = ", ".join(f"'{field}': 'VARCHAR'" for field in fields)
     packed = "gzip" if path.suffix.lower() == ".gz" else "none"
@@ -152,23 +166,26 @@ def _open_text(
         f"delim={quoted(header.delimiter)}, quote='\"', escape='\"', strict_mode=true, "
         f"null_padding=false, ignore_errors=false, hive_partitioning=false, compression='{packed}')"
     )
-    source = Source(path, name, "a text table", memory, header)
-    return ScanTable(source, scan, header.names, fields, constants=constants)
+    return ScanTable(
+        replace(source, header=header), scan, header.names, fields, constants=constants
+    )
 
 
-def _open_parquet(source: Source, constants: Mapping[str, str | None]) -> ScanTable:
+def _open_parquet(source: Source, path: Path, constants: Mapping[str, str | None]) -> ScanTable:
     import pyarrow.parquet as pq
 
     scan = "read_parquet({file}, hive_partitioning=false)"
     # DuckDB gives other names to columns whose names differ only in case, or not at all.
     known = source.rows(f"SELECT * FROM (DESCRIBE SELECT * FROM {scan})")
     fields = [identifier(name) for name, *_ in known]
-    with open(source.path or "", "rb") as file:
+    with path.open("rb") as file:
         return ScanTable(source, scan, pq.read_schema(file).names, fields, constants=constants)
 
 
-def _open_json(source: Source, packed: bool, constants: Mapping[str, str | None]) -> ScanTable:
-    with opened(source.path or Path(), source.name) as file:
+def _open_json(
+    source: Source, path: Path, packed: bool, constants: Mapping[str, str | None]
+) -> ScanTable:
+    with opened(path, source.name) as file:
         while packed and file.read(2**22):  # to its checksum, which DuckDB does not look at
             pass
     kind = "gzip" if packed else "uncompressed"
