@@ -112,7 +112,9 @@ def decide(found: Found, column: Column, decimal: str) -> Coding:
         )
     elif support is None:
         _warn_of_far_values(found, numbers)
-        support = make_lattice([Fraction(*number) for number in numbers.values()], column.step)
+        # Integers stay what they are: of these there may be many.
+        values = [top if bottom == 1 else Fraction(top, bottom) for top, bottom in numbers.values()]
+        support = make_lattice(values, column.step)
     if column.step is not None:
         found.notes.append(f"{found.name!r} is rounded to multiples of {show(column.step)}")
     return Coding(found.name, support, column.missing, column.step is not None, decimal, as_level)
