@@ -164,9 +164,14 @@ def _numbers(ends: tuple[str, str], step: str) -> list[Fraction | int]:
     return [first + k * each for k in range((last - first) // each + 1)]
 
 
-def _levels(text: str, option: str) -> list[str]:
+def columns(given: Iterable[str], option: str) -> list[str]:
+    """Read the texts after ``--secret`` or ``--public`` where they may name several columns."""
+    return [name for text in given for name in _levels(text, option, "columns, as in age,sex")]
+
+
+def _levels(text: str, option: str, what: str = "levels, as in low,mid,high") -> list[str]:
     """Read a list as one line of CSV: a level that holds a comma stands in double quotes."""
     found = [item.strip() for row in csv.reader([text], skipinitialspace=True) for item in row]
     if not found or "" in found:
-        raise InputError(f"{option} takes levels, as in low,mid,high, but {text!r} was given")
+        raise InputError(f"{option} takes {what}, but {text!r} was given")
     return found

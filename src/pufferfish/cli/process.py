@@ -64,7 +64,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
     raise Stopped
 
 
-def progress(after: float = 1.0) -> Callable[[int, int | None], None]:
+def progress(after: float = 1.0, noun: str = "rows") -> Callable[[int, int | None], None]:
     """Return a callback for rows done, and rows in all: it checks for signals and shows them.
 
     It shows them on a terminal alone, and only where the work lasts so many seconds.
@@ -77,7 +77,7 @@ def progress(after: float = 1.0) -> Callable[[int, int | None], None]:
         if late and sys.stderr is not None and sys.stderr.isatty():
             of = "" if total is None else f" of {total}"
             # The next line on the terminal, which is longer, takes the place of this one.
-            print(f"{rows}{of} rows", end="\r", file=sys.stderr, flush=True)
+            print(f"{rows}{of} {noun}", end="\r", file=sys.stderr, flush=True)
 
     return step
 

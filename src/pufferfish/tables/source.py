@@ -80,6 +80,30 @@ class FileTable(Table):
         self._check(int(np.from_dlpack(counts).sum()), known)
         return pa.Table.from_arrays([*self._raw(columns, table), counts], table.column_names)
 
+    def groups_of(self, sets: Sequence[Sequence[str]]) -> list[pa.Table]:
+        """Return the groups of several sets of columns, all from one pass for up to 64 columns."""
+        names = list(dict.fromkeys(name for columns in sets for name in columns))
+        if len(names) > 64 and len(sets) > 1:  # DuckDB's numbers of sets have no more bits
+            half = len(sets) // 2
+            return [*self.groups_of(sets[:half]), *self.groups_of(sets[half:])]
+        fields = {name: self._fields[self.column(name)] for name in names}
+        within = {frozenset(columns): ", ".join(fields[n] for n in columns) for columns in sets}
+        more = f", count(*), grouping({', '.join(fields.values())})"
+        end = f"GROUP BY GROUPING SETS (({'), ('.join(within.values())}))"
+        known, groups = self._records(), []
+        with self._query(names, more, end) as relation:
+            table = relation.to_arrow_table()
+        found = np.from_dlpack(one_array(table.column(len(names) + 1)))
+        for columns in sets:
+            # Each column that a set lacks is a bit of its number, that of the last one lowest.
+            number = sum(1 << k for k, name in enumerate(reversed(names)) if name not in columns)
+            part = table.take(arrow(np.flatnonzero(found == number)))
+            part = part.select([*map(names.index, columns), len(names)])
+            raw = [*self._raw(columns, part), one_array(part.column(len(columns)))]
+            self._check(int(np.from_dlpack(raw[-1]).sum()), known)
+            groups.append(pa.Table.from_arrays(raw, part.column_names))
+        return groups
+
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
         names = [self.column(name) for name in columns]

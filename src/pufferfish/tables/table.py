@@ -53,6 +53,10 @@ class Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
         raise NotImplementedError  # each kind of table has its own
 
+    def groups_of(self, sets: Sequence[Sequence[str]]) -> list[pa.Table]:
+        """Return the :meth:`groups` of several sets of columns."""
+        return [self.groups(columns) for columns in sets]
+
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
         raise NotImplementedError  # each kind of table has its own

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pufferfish sweep``: many calibrations, to one table."""
+
+from typing import Any
+
+import click
+
+from pufferfish.cli.options import DELIMITER, FORCE, columns, epsilons, mechanisms, options
+from pufferfish.cli.process import Messages, progress
+from pufferfish.errors import counted
+
+_OPTIONS = f"""
+--secret S,T,... ... (required)  Columns that hold secrets.
+--public A,B,... ... (required)  Columns to be published; each secret is combined with each.
+--epsilon E1,E2,... ... (required)  Largest losses, such as 0.1,0.5,1.
+--mechanism M1,M2,...|all ...  Mechanisms to compute; by default all that apply.
+--missing TEXT ...  Text that means a missing value, besides the empty cell; may be repeated.
+--decimal MARK  Decimal mark of the numbers: . (by default) or ,
+{DELIMITER}
+--confidence C  Calibrate for the distributions that the rows were drawn from, as calibrate does.
+--tv-radius R  Calibrate for every prior within this distance, as calibrate does.
+--jobs N  Processes; by default one for each core.
+-o --output OUT (required)  The table to write: its name ends in .csv, .tsv (.gz) or .parquet.
+{FORCE}"""
+
+
+@click.command()
+@click.argument("table")
+@options(_OPTIONS)
+@click.pass_obj
+def sweep(messages: Messages, /, table: str, **given: Any) -> None:
+    """Calibrate for many columns, secrets, epsilons and mechanisms; write a table with a row each.
+
+    Each pair of columns is calibrated for as if nothing else were published. Columns of text are
+    levels without an order, for a channel. Where a calibration fails its row says why. Run the same
+    command again to go on with a sweep that was stopped.
+
+    \b
+    Example:
+      pufferfish sweep student.csv --secret sex,higher --public G3,absences,Mjob \\
+          --epsilon 0.1,1 -o sweep.parquet
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    from pufferfish.report.sweep import sweep as calibrate_all  # slow to import
+
+    reading = {n: given[n] for n in ("missing", "delimiter", "confidence", "tv_radius")}
+    found = calibrate_all(
+        table, secrets=columns(given["secret"], "--secret"),
+        publics=columns(given["public"], "--public"), epsilons=epsilons(given["epsilon"]),
+        mechanisms=mechanisms(given["mechanism"] or ["all"]), jobs=given["jobs"],
+        output=given["output"], force=given["force"], progress=progress(noun="cells"),
+        decimal=given["decimal"] or ".", **reading,
+    )  # fmt: skip
+    failed, warned = (
+        counted(found.num_rows - found.column(name).null_count, "row")
+        for name in ("reason", "warnings")
+    )
+    messages.note(f"{given['output']} is private; {failed} with a reason, {warned} with warnings")
