@@ -219,11 +219,11 @@ def test_a_journal_of_anything_else_is_refused(tmp_path: Path) -> None:
         (other, {}), (twice, {}), (TABLE, {"epsilons": ["1/3", 2]}), (TABLE, {"tv_radius": ".01"}),
         (TABLE, {"publics": ["x", "y"]}),
     ):  # fmt: skip
-        with pytest.raises(InputError, match=r"\.o\.csv\.sweep is the journal of another sweep"):
+        with pytest.raises(InputError, match=r"the journal .*\.o\.csv\.sweep is that of other"):
             pf.sweep(pa.table(data), **GIVEN | more, output=output)
     for content in (b"no database" * 100, b"SQLite format 3\0" + b"\0" * 2000):
         journal_of(output).write_bytes(content)
-        with pytest.raises(InputError, match=r"\.o\.csv\.sweep .*cannot be used"):
+        with pytest.raises(InputError, match=r"\.o\.csv\.sweep .*is none"):
             pf.sweep(pa.table(TABLE), **GIVEN, output=output)
         assert journal_of(output).read_bytes() == content
     journal_of(output).unlink()

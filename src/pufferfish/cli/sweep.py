@@ -29,29 +29,24 @@ _OPTIONS = f"""
 @options(_OPTIONS)
 @click.pass_obj
 def sweep(messages: Messages, /, table: str, **given: Any) -> None:
-    """Calibrate for many columns, secrets, epsilons and mechanisms; write a table with a row each.
+    """Calibrate for many columns, secrets, epsilons and mechanisms, and write one table.
 
-    Each pair of columns is calibrated for as if nothing else were published. Columns of text are
-    levels without an order, for a channel. Where a calibration fails its row says why. Run the same
-    command again to go on with a sweep that was stopped.
+    Each pair of columns is calibrated for as if nothing else were published; text is levels without
+    an order, for a channel. The same command goes on with a sweep that was stopped.
 
     \b
     Example:
       pufferfish sweep student.csv --secret sex,higher --public G3,absences,Mjob \\
           --epsilon 0.1,1 -o sweep.parquet
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    from pufferfish.report.sweep import sweep as calibrate_all  # slow to import
+    from pufferfish.report.sweep import sweep as sweep_of  # slow to import
 
-    reading = {n: given[n] for n in ("missing", "delimiter", "confidence", "tv_radius")}
-    found = calibrate_all(
-        table, secrets=columns(given["secret"], "--secret"),
-        publics=columns(given["public"], "--public"), epsilons=epsilons(given["epsilon"]),
-        mechanisms=mechanisms(given["mechanism"] or ["all"]), jobs=given["jobs"],
-        output=given["output"], force=given["force"], progress=progress(noun="cells"),
-        decimal=given["decimal"] or ".", **reading,
+    found = sweep_of(
+        table, secrets=columns(given.pop("secret"), "--secret"),
+        publics=columns(given.pop("public"), "--public"), epsilons=epsilons(given.pop("epsilon")),
+        mechanisms=mechanisms(given.pop("mechanism") or ["all"]), progress=progress(noun="cells"),
+        **given | {"decimal": given["decimal"] or "."},
     )  # fmt: skip
-    failed, warned = (
-        counted(found.num_rows - found.column(name).null_count, "row")
-        for name in ("reason", "warnings")
-    )
+    nulls = (found.column(name).null_count for name in ("reason", "warnings"))
+    failed, warned = (counted(found.num_rows - n, "row") for n in nulls)
     messages.note(f"{given['output']} is private; {failed} with a reason, {warned} with warnings")

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from copy import copy
+from functools import partial
 from itertools import product
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -66,14 +67,14 @@ def sweep(
     jobs : int, optional
         Processes; by default one for each core. The result does not depend on it.
     output : path, optional
-        Also write the result, as CSV, TSV or Parquet by its name, readable by you alone. After a
-        sweep was stopped the same call goes on with it, from the journal ``.NAME.sweep``.
+        Also write the result, as CSV, TSV or Parquet, readable by you alone. The same call goes on
+        with a sweep that was stopped, from the journal ``.NAME.sweep``.
     force : bool
         Replace an output that exists.
     progress : callable, optional
         Called with the number of cells that are done, and of all; may raise.
     **reading
-        How each of the columns is read, as for :meth:`pufferfish.Prior.from_table`.
+        How columns are read, as for :meth:`pufferfish.Prior.from_table`.
 
     Returns
     -------
@@ -84,31 +85,29 @@ def sweep(
     Raises
     ------
     InputError
-        If there is nothing to calibrate, the output exists, or its journal is in use or is that of
-        other data, arguments or another version.
+        If nothing can be calibrated for, or the output or its journal is not this sweep's.
     """
     source = open_table(table, delimiter=reading.pop("delimiter", None))
     target = None if output is None else checked_target(output, force, [source.path])
     sink_of = None if output is None else sink_for(output)
-    given = ([names] if isinstance(names, str) else names for names in (secrets, publics))
-    every, published = (dict.fromkeys(map(source.column, names)) for names in given)
-    pairs = list(product(every, published))
-    named = [mechanisms] if isinstance(mechanisms, str) else mechanisms
-    methods = dict.fromkeys(n if n == "all" else method_named(n).name for n in named)
+    given = ([n] if isinstance(n, str) else n for n in (secrets, publics, mechanisms))
+    left, right, named = map(dict.fromkeys, given)
+    pairs = list(product(*(dict.fromkeys(map(source.column, names)) for names in (left, right))))
+    methods = [name if name == "all" else method_named(name).name for name in named]
     cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be a number of processes from 1, but {jobs} was given")
     limits, counted = limits_of(epsilons), _counted(source, pairs)
-    cells = [c for pair in pairs for c in _cells(counted, *pair, limits, methods, reading)]
-    if not any(task for _, task in cells):
+    cells = [c for pair in pairs for c in _cells(counted, pair, limits, methods, reading)]
+    tasks = {cell: task for cell, (_, task) in enumerate(cells) if task}
+    if not tasks:
         raise InputError(cells[0][0]["reason"] if cells else "a sweep needs one of each argument")
-    with _journal(target, cells) as journal:
+    with _journal(target, tasks) as journal:
         kept = journal.execute("SELECT cell, row FROM sweep WHERE cell >= 0")
         done: dict[int, Row] = {cell: json.loads(row) for cell, row in kept}
-        tasks = {n: task for n, (_, task) in enumerate(cells) if task and n not in done}
-        before = len(cells) - len(tasks)
-        progress(before, len(cells))
-        with closing(_computed(tasks, jobs or len(cores(0)))) as computed:
+        todo = {cell: task for cell, task in tasks.items() if cell not in done}
+        progress(before := len(cells) - len(todo), len(cells))
+        with closing(_computed(todo, jobs or len(cores(0)))) as computed:
             for number, (cell, row) in enumerate(computed, start=before + 1):
                 done[cell] = row
                 if row != _ENDED:  # which another run tries again
@@ -118,16 +117,15 @@ def sweep(
         if target and sink_of:
             with writing(target), PendingFile(target, force, PRIVATE) as pending:
                 sink = sink_of(pending.file, found.column_names)
-                columns = dict(zip(found.column_names, found.columns, strict=True))
-                text = isinstance(sink, TextSink)
-                sink.write({n: as_text(c) if text else c for n, c in columns.items()})
+                text = as_text if isinstance(sink, TextSink) else pa.chunked_array
+                sink.write({name: text(found.column(name)) for name in found.column_names})
                 sink.close()
                 pending.publish()
     return found
 
 
-def _counted(table: Table, pairs: Sequence[Sequence[str]]) -> Table:
-    """Return a table some pairs of columns of which are counted, in one pass."""
+def _counted(table: Table, pairs: Iterable[Sequence[str]]) -> Table:
+    """Return a table that knows the counts of pairs of columns, from one pass."""
     sets, found = [tuple(pair) for pair in pairs if len(set(pair)) > 1], copy(table)
     try:
         counts = dict(zip(sets, table.groups_of(sets), strict=True))
@@ -140,16 +138,17 @@ def _counted(table: Table, pairs: Sequence[Sequence[str]]) -> Table:
 
 
 def _cells(
-    table: Table, secret: str, public: str, limits: Sequence[str], methods: Iterable[str],
+    table: Table, pair: Sequence[str], limits: Sequence[str], methods: Sequence[str],
     reading: Mapping[str, Any],
 ) -> Iterator[tuple[Row, Task | None]]:  # fmt: skip
     """Yield what is known of each row about two columns, and its task, where it has one."""
+    about: Row = dict(zip(("secret", "public"), pair, strict=True))
     wanted, failed = dict[str, Any](), dict[str, str]()
     scenario: Any = None
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", PriorWarning)
         try:
-            scenario = Scenario(Prior.from_table(table, secret=secret, public=public, **reading))
+            scenario = Scenario(Prior.from_table(table, **about, **reading))
         except PufferfishError as error:
             failed = dict.fromkeys(methods, str(error))
     for name in methods if scenario else ():
@@ -158,9 +157,8 @@ def _cells(
         except PufferfishError as error:
             more, reasons = {}, {name: str(error)}
         wanted, failed = wanted | more, failed | reasons
-    words = "; ".join(str(each.message) for each in told)
-    about: Row = {"secret": secret, "public": public, "epsilon": None, "mechanism": None,
-                  "best_for": None, "reason": None, "warnings": words or None}  # fmt: skip
+    about |= dict.fromkeys(("epsilon", "mechanism", "best_for", "reason"))
+    about["warnings"] = "; ".join(str(each.message) for each in told) or None
     for limit in limits:
         about["epsilon"] = float(parse_epsilon(limit))
         for name, arguments in wanted.items():
@@ -170,17 +168,14 @@ def _cells(
 
 
 @contextmanager
-def _journal(target: Path | None, cells: Iterable[tuple[Row, Task | None]]) -> Iterator[Any]:
+def _journal(target: Path | None, tasks: Mapping[int, Task]) -> Iterator[Any]:
     """Give the journal of an output, whose cell -1 is a digest of all that decides the results.
 
     It is locked, removed at the end, and kept where an error comes before. Without an output it is
     in memory.
     """
-    parts = [
-        task and (row["secret"], row["public"], task[0].digest, task[0].priors[0].totals, task[1:])
-        for row, task in cells
-    ]
-    digest = hashlib.sha256(repr((__version__, parts)).encode()).hexdigest()
+    what = [(n, s.digest, s.priors[0].totals, s.priors[0].rules, m) for n, (s, *m) in tasks.items()]
+    digest = hashlib.sha256(repr((__version__, what)).encode()).hexdigest()
     path = Path(":memory:") if target is None else target.with_name(f".{target.name}.sweep")
     if target:
         with writing(path):  # through no link, and for its owner alone
@@ -197,10 +192,8 @@ def _journal(target: Path | None, cells: Iterable[tuple[Row, Task | None]]) -> I
             own = journal.execute("SELECT row FROM sweep WHERE cell = -1").fetchall()
             journal.execute("COMMIT")
             if own != [(digest,)]:
-                raise InputError(
-                    f"{path} is the journal of another sweep (other data or arguments, or another "
-                    "version); remove it, or give another name to the output"
-                )
+                fault = "is that of other data, arguments or another version"
+                raise InputError(f"the journal {path} {fault}; remove it, or name another output")
             try:
                 yield journal
             except BaseException as error:
@@ -210,24 +203,23 @@ def _journal(target: Path | None, cells: Iterable[tuple[Row, Task | None]]) -> I
         if target:
             path.unlink()
     except sqlite3.Error as error:
-        fault = f"is in use by another sweep, or cannot be used ({error})"
-        raise InputError(f"the journal {path} {fault}; nothing was written") from None
+        fault = f"is in use by another sweep, or is none ({error}); nothing was written"
+        raise InputError(f"the journal {path} {fault}") from None
 
 
 def _computed(tasks: Mapping[int, Task], jobs: int) -> Generator[tuple[int, Row]]:
     """Yield the row of each task when it is done, by so many processes at once."""
-    command = [sys.executable, "-c", _WORKER.format(sys.path)]
-    streams: Any = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-    streams["stderr"] = subprocess.DEVNULL
-    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    start: Any = partial(
+        subprocess.Popen, [sys.executable, "-c", _WORKER.format(sys.path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
     waiting, workers = deque(tasks.items()), set[Any]()
     free, busy = list[Any](), dict[Any, tuple[Any, int]]()
     try:
         while waiting or busy:
             while waiting and len(busy) < jobs:
-                worker: Any = (
-                    free.pop() if free else subprocess.Popen(command, env=alone, **streams)
-                )
+                worker = free.pop() if free else start()
                 workers.add(worker)
                 cell, task = waiting.popleft()
                 busy[worker.stdout] = worker, cell
