@@ -35,7 +35,7 @@ def sweep(messages: Messages, /, table: str, **given: Any) -> None:
     an order, for a channel. The same command goes on with a sweep that was stopped.
 
     \b
-    Example:
+    Examples:
       pufferfish sweep student.csv --secret sex,higher --public G3,absences,Mjob \\
           --epsilon 0.1,1 -o sweep.parquet
     """  # noqa: D301  # \b keeps click from wrapping the examples
