@@ -30,6 +30,8 @@ GIVEN: dict[str, Any] = {
     "secrets": ["s", "t"], "publics": ["x", "y", "mixed", "s"], "epsilons": ["1/3", 1],
     "mechanisms": ["exact", "channel"],
 }  # fmt: skip
+#: Of its 32 cells, those that no process computes.
+FAILING = 18
 #: Keys of a row, beside those of a result.
 MORE = ("secret", "public", "reason", "warnings")
 
@@ -125,6 +127,10 @@ def test_columns_of_any_name_and_kind_are_counted_in_one_pass(
         assert cells_of(found[k]) == cells_of(whole.groups(sets[k]))
 
 
+class Break(Exception):
+    """Stops a sweep."""
+
+
 class Recorder:
     """Starts processes as the sweep does, and knows them."""
 
@@ -146,12 +152,12 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[b
 
 
 def test_a_process_that_dies_costs_its_own_cell(
-    table: Path, undisturbed: pa.Table, workers: list[subprocess.Popen[bytes]]
+    tmp_path: Path, undisturbed: pa.Table, workers: list[subprocess.Popen[bytes]]
 ) -> None:
-    failing = sum(row["reason"] is not None for row in undisturbed.to_pylist())
+    output = tmp_path / "o.parquet"
 
     def kill(done: int, cells: int) -> None:
-        if done == failing + 1:
+        if done == FAILING + 1:
             for worker in workers:
                 worker.kill()
 
@@ -163,9 +169,15 @@ def test_a_process_that_dies_costs_its_own_cell(
         assert k in ended or found[k] == row
     assert len(workers) > 2
 
+    def kill_and_stop(done: int, cells: int) -> None:
+        kill(done, cells)
+        if done == FAILING + 5:
+            raise Break
 
-class Break(Exception):
-    """Stops a sweep."""
+    # A sweep that goes on tries again what it had no answer to.
+    with pytest.raises(Break):
+        pf.sweep(pa.table(TABLE), **GIVEN, jobs=2, output=output, progress=kill_and_stop)
+    assert pf.sweep(pa.table(TABLE), **GIVEN, output=output) == undisturbed
 
 
 def stopped(table: Any, output: Path, done: int) -> None:
@@ -186,9 +198,9 @@ def stopped(table: Any, output: Path, done: int) -> None:
 def test_a_sweep_goes_on_and_computes_nothing_twice(
     tmp_path: Path, undisturbed: pa.Table, workers: list[subprocess.Popen[bytes]]
 ) -> None:
-    output, failing = tmp_path / "o.parquet", 18
-    assert failing == sum(row["reason"] is not None for row in undisturbed.to_pylist())
-    stopped(pa.table(TABLE), output, failing + 3)
+    output = tmp_path / "o.parquet"
+    assert sum(row["reason"] is not None for row in undisturbed.to_pylist()) == FAILING
+    stopped(pa.table(TABLE), output, FAILING + 3)
     # What is in the journal is taken as it is.
     with closing(sqlite3.connect(journal_of(output), isolation_level=None)) as journal:
         kept = dict(journal.execute("SELECT cell, row FROM sweep WHERE cell >= 0"))
@@ -201,7 +213,7 @@ def test_a_sweep_goes_on_and_computes_nothing_twice(
         pa.table(TABLE), **GIVEN, output=output, progress=lambda *now: seen.append(now)
     )
     cells = len(undisturbed)
-    assert seen == [(k, cells) for k in range(failing + 3, cells + 1)]
+    assert seen == [(k, cells) for k in range(FAILING + 3, cells + 1)]
     for k, (row, expected) in enumerate(
         zip(found.to_pylist(), undisturbed.to_pylist(), strict=True)
     ):
