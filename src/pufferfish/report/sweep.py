@@ -158,7 +158,8 @@ def _cells(
             more, reasons = {}, {name: str(error)}
         wanted, failed = wanted | more, failed | reasons
     about |= dict.fromkeys(("epsilon", "mechanism", "best_for", "reason"))
-    about["warnings"] = "; ".join(str(each.message) for each in told) or None
+    own = (str(each.message) for each in told if issubclass(each.category, PriorWarning))
+    about["warnings"] = "; ".join(own) or None
     for limit in limits:
         about["epsilon"] = float(parse_epsilon(limit))
         for name, arguments in wanted.items():
