@@ -162,7 +162,7 @@ def test_a_process_that_dies_costs_its_own_cell(
                 worker.kill()
 
     found = pf.sweep(pa.table(TABLE), **GIVEN, jobs=2, progress=kill).to_pylist()
-    ended = [k for k, row in enumerate(found) if "the process ended" in (row["reason"] or "")]
+    ended = [k for k, row in enumerate(found) if "its process ended" in (row["reason"] or "")]
     assert 1 <= len(ended) <= 3
     assert all(found[k]["scale"] is None for k in ended)
     for k, row in enumerate(undisturbed.to_pylist()):

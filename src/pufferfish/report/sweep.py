@@ -14,7 +14,6 @@ import sqlite3
 import subprocess
 import sys
 import warnings
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from copy import copy
@@ -44,7 +43,7 @@ Task = tuple[Scenario, str, str, Mapping[str, Any]]
 #: Columns that hold no numbers.
 _TEXTS = ("secret", "public", "mechanism", "best_for", "reason", "warnings", "certified_by")
 _FLAGS = ("unchanged", "certified", "survives", "robust")
-_ENDED = {"reason": "the process ended that computed it, perhaps for lack of memory"}
+_ENDED = {"reason": "its process ended, perhaps for lack of memory"}
 _WORKER = "import sys; sys.path[:] = {}; from pufferfish.report.sweep import serve; serve()"
 
 
@@ -52,7 +51,7 @@ def sweep(
     table: str | Path | Any, *, secrets: str | Iterable[str], publics: str | Iterable[str],
     epsilons: Number | Iterable[Number], mechanisms: str | Sequence[str] = "all",
     jobs: int | None = None, output: str | Path | None = None, force: bool = False,
-    progress: Callable[[int, int], object] = lambda done, cells: None, **reading: Any,
+    progress: Callable[[int, int], object] | None = None, **reading: Any,
 ) -> pa.Table:  # fmt: skip
     """Calibrate for all secrets, public columns, epsilons and mechanisms, in parallel processes.
 
@@ -90,10 +89,10 @@ def sweep(
     source = open_table(table, delimiter=reading.pop("delimiter", None))
     target = None if output is None else checked_target(output, force, [source.path])
     sink_of = None if output is None else sink_for(output)
-    given = ([n] if isinstance(n, str) else n for n in (secrets, publics, mechanisms))
-    left, right, named = map(dict.fromkeys, given)
-    pairs = list(product(*(dict.fromkeys(map(source.column, names)) for names in (left, right))))
+    own, other, named = ([n] if isinstance(n, str) else n for n in (secrets, publics, mechanisms))
+    pairs = list(product(*(dict.fromkeys(map(source.column, names)) for names in (own, other))))
     methods = [name if name == "all" else method_named(name).name for name in named]
+    progress = progress or (lambda done, cells: None)
     cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be a number of processes from 1, but {jobs} was given")
@@ -215,14 +214,14 @@ def _computed(tasks: Mapping[int, Task], jobs: int) -> Generator[tuple[int, Row]
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
-    waiting, workers = deque(tasks.items()), set[Any]()
-    free, busy = list[Any](), dict[Any, tuple[Any, int]]()
+    waiting, workers, free = [*tasks.items()][::-1], set[Any](), list[Any]()
+    busy: dict[Any, tuple[Any, int]] = {}
     try:
         while waiting or busy:
             while waiting and len(busy) < jobs:
                 worker = free.pop() if free else start()
                 workers.add(worker)
-                cell, task = waiting.popleft()
+                cell, task = waiting.pop()
                 busy[worker.stdout] = worker, cell
                 with suppress(BrokenPipeError):  # it has ended, as is seen below
                     pickle.dump(task, worker.stdin)
