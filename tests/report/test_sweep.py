@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sweep is what the single calibrations are, whatever happens to it on the way."""
 
+import importlib
 import json
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -220,6 +222,24 @@ def test_a_sweep_goes_on_and_computes_nothing_twice(
         assert row == expected | ({"loss": 0.125} if k == first else {})
     assert pq.read_table(output) == found
     assert list(tmp_path.iterdir()) == [output]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
+def test_who_stops_a_sweep_does_not_wait_for_its_cells(
+    monkeypatch: pytest.MonkeyPatch, workers: list[subprocess.Popen[bytes]]
+) -> None:
+    def stop(*_: Any) -> None:
+        raise Break
+
+    module = importlib.import_module("pufferfish.report.sweep")
+    monkeypatch.setattr(module, "_WORKER", "import time; time.sleep(20)  # {}")
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        with pytest.raises(Break):
+            pf.sweep(pa.table(TABLE), **GIVEN, jobs=2, progress=lambda *_: signal.alarm(1))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert [worker.returncode for worker in workers] == [-signal.SIGKILL] * 2
 
 
 def test_a_journal_of_anything_else_is_refused(tmp_path: Path) -> None:
