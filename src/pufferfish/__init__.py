@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pufferfish.priors.prior import Prior
     from pufferfish.priors.scenario import Scenario
     from pufferfish.report.compare import compare
+    from pufferfish.report.sweep import sweep
     from pufferfish.tables.rules import Rules
     from pufferfish.tables.source import open_table
 
@@ -47,13 +48,14 @@ _HOMES = {
     "noisy_counts": "pufferfish.calibration.noisy_counts",
     "open_table": "pufferfish.tables.source",
     "privacy_loss": "pufferfish.loss.proof",
+    "sweep": "pufferfish.report.sweep",
 }
 
 __all__ = [
     "Certificate", "Channel", "CheckFailed", "DiscreteLaplace", "InputError", "Ledger", "Plan",
     "Prior", "PufferfishError", "Rules", "Scenario", "__version__", "calibrate",
     "calibrate_together", "certify", "compare", "joint_loss", "noisy_counts", "open_table",
-    "privacy_loss",
+    "privacy_loss", "sweep",
 ]  # fmt: skip
 
 

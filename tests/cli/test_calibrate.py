@@ -520,7 +520,7 @@ def test_all_shows_both_kinds_of_channels(wards: tuple[object, ...], tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "command", ["calibrate", "release", "verify", "estimate", "ledger", "reproduce"]
+    "command", ["calibrate", "sweep", "release", "verify", "estimate", "ledger", "reproduce"]
 )
 def test_help_is_complete(command: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")

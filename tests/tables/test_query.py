@@ -41,8 +41,8 @@ def test_an_answer_is_a_table(db: Path, tmp_path: Path) -> None:
     assert as_dict(count(table)) == COUNTS
     plan = pf.calibrate(pf.Prior.from_counts({"a": [1, 9], "b": [8, 2]}, support=[1, 2]), 1)
     plan = plan.with_columns(secret="s", public="x")
+    table = open_table(db, sql="SELECT s, x FROM t WHERE x < 7")
     with pytest.warns(OutsidePromiseWarning):
-        table = open_table(db, sql="SELECT s, x FROM t WHERE x < 7")
         report = plan.release(table, output=tmp_path / "out.csv")
     assert (report.rows_read, report.rows_released) == (4, 4)
     db = db.rename(db.with_suffix(".csv"))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: one file for each command, ``options`` in, ``sentences`` and ``output`` out.
 
-``app`` finds the command: ``calibrate``, ``release``, ``verify``, ``estimate``, ``ledger`` or
-``reproduce``. ``results`` holds those of calibrate. ``process`` keeps the messages of a command and
-hears the signals that end it.
+``app`` finds the command: ``calibrate``, ``sweep``, ``release``, ``verify``, ``estimate``,
+``ledger`` or ``reproduce``. ``results`` holds those of calibrate. ``process`` keeps the messages of
+a command and hears the signals that end it.
 """
 
 import os

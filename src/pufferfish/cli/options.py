@@ -80,9 +80,11 @@ def options(text: str) -> Callable[[Any], Any]:
     return decorated
 
 
-def opened(table: str | None, options: Mapping[str, Any]) -> Table | None:
-    """Return TABLE, or the answer to --sql, where one of them is given."""
+def opened(table: str | None, options: Mapping[str, Any], needed: bool = False) -> Table | None:
+    """Return TABLE, or the answer to --sql, where one of them is given; or refuse that none is."""
     if table is None and options.get("sql") is None:
+        if needed:
+            raise InputError("give a TABLE, or --sql QUERY")
         return None
     if options.get("sql") is not None and options.get("ledger") is not None:
         raise InputError(
@@ -193,9 +195,14 @@ def _numbers(ends: tuple[str, str], step: str) -> list[Fraction | int]:
     return [first + k * each for k in range((last - first) // each + 1)]
 
 
-def _levels(text: str, option: str) -> list[str]:
+def columns(given: Iterable[str], option: str) -> list[str]:
+    """Read the texts after ``--secret`` or ``--public`` where they may name several columns."""
+    return [name for text in given for name in _levels(text, option, "columns, as in age,sex")]
+
+
+def _levels(text: str, option: str, what: str = "levels, as in low,mid,high") -> list[str]:
     """Read a list as one line of CSV: a level that holds a comma stands in double quotes."""
     found = [item.strip() for row in csv.reader([text], skipinitialspace=True) for item in row]
     if not found or "" in found:
-        raise InputError(f"{option} takes levels, as in low,mid,high, but {text!r} was given")
+        raise InputError(f"{option} takes {what}, but {text!r} was given")
     return found

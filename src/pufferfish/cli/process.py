@@ -64,7 +64,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
     raise Stopped
 
 
-def progress(after: float = 1.0) -> Callable[[int, int | None], None]:
+def progress(after: float = 1.0, noun: str = "rows") -> Callable[[int, int | None], None]:
     """Return a callback for rows done, and rows in all: it checks for signals and shows them.
 
     It shows them on a terminal alone, and only where the work lasts so many seconds.
@@ -73,7 +73,7 @@ def progress(after: float = 1.0) -> Callable[[int, int | None], None]:
 
     def step(rows: int, total: int | None) -> None:
         check()
-        show(f"{rows}{'' if total is None else f' of {total}'} rows")
+        show(f"{rows}{'' if total is None else f' of {total}'} {noun}")
 
     return step
 

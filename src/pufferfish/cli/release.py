@@ -65,9 +65,7 @@ def release(
           --round --bounds no yes --record record.json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     reading = {"sql": sql, "delimiter": delimiter, "memory_limit": memory_limit}
-    source = opened(table, {**reading, "ledger": ledger})
-    if source is None:
-        raise InputError("release needs a TABLE, or --sql QUERY")
+    source = opened(table, {**reading, "ledger": ledger}, needed=True)
     loaded = Plan.load(plan)
     spec = loaded.spec(**chosen)
     inputs, publish = [path for path in (plan, ledger) if path], publish_scale or publish_channel

@@ -93,9 +93,7 @@ def compare(
         If a mechanism that was named does not apply, or an argument is wrong.
     """
     known = as_scenario(scenario)
-    one = isinstance(epsilons, str) or not isinstance(epsilons, Iterable)
-    given: Any = [epsilons] if one else epsilons
-    limits = [show(parse_epsilon(each)) for each in given]
+    limits = limits_of(epsilons)
     names = [mechanisms] if isinstance(mechanisms, str) else list(mechanisms)
     if not limits or not names:
         raise InputError("compare needs at least one epsilon and one mechanism")
@@ -103,6 +101,13 @@ def compare(
     wanted, reasons = what_to_calibrate(known, names, asked)
     results, failed = results_of(known, limits, wanted, "all" in names)
     return Comparison(tuple(results), {**reasons, **{k: str(v) for k, v in failed.items()}})
+
+
+def limits_of(epsilons: Number | Iterable[Number]) -> list[str]:
+    """Return one epsilon or several as exact texts."""
+    one = isinstance(epsilons, str) or not isinstance(epsilons, Iterable)
+    given: Any = [epsilons] if one else epsilons
+    return [show(parse_epsilon(each)) for each in given]
 
 
 def what_to_calibrate(

@@ -7,7 +7,7 @@ below it the column ``year``.
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from pufferfish.tables.table import BATCH_ROWS, Table, as_strings, one_array
 
 #: The folder of rows that have no value in the column of partitions.
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
+#: So many parts are merged at once, for memory.
+_FEW = 8
 Opener = Callable[[Path, Mapping[str, str | None]], Table]
 
 
@@ -51,7 +53,7 @@ class PartitionedTable(Table):
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        return merged_groups(table.groups(columns) for table in self._tables)
+        return _merged([table.groups(columns) for table in self._tables])
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
@@ -99,23 +101,20 @@ def _constants(file: Path, root: Path) -> dict[str, str | None]:
     return {unquote(k): None if text == _NOTHING else unquote(text) for k, _, text in folders}
 
 
-def grouped(batch: pa.RecordBatch) -> pa.Table:
-    """Return the distinct combinations of the raw cells of a batch, with their counts."""
-    names = [f"x{k}" for k in range(batch.num_columns)]
-    table = pa.Table.from_arrays(list(map(one_array, batch.columns)), names=names)
-    return table.group_by(names, use_threads=False).aggregate([([], "count_all")])
-
-
-def merged_groups(parts: Iterable[pa.Table]) -> pa.Table:
-    """Return the groups of several parts of a table as those of all of it."""
-    found: list[pa.Table] = []
-    most = BATCH_ROWS
-    for part in parts:
-        found.append(part)
-        if sum(map(len, found)) > most:
-            found = [_merged(found)]
-            most = BATCH_ROWS + 2 * len(found[0])
-    return _merged(found)
+def one_pass(table: Table, sets: Sequence[Sequence[str]]) -> list[pa.Table]:
+    """Return the groups of several sets of columns, counted here in one pass over all rows."""
+    names = list(dict.fromkeys(name for columns in sets for name in columns))
+    nothing = pa.RecordBatch.from_arrays([pa.nulls(0)] * len(names), names)
+    found: list[list[pa.Table]] = [[] for _ in sets]
+    for batch in chain([nothing], table.batches(names, 4 * BATCH_ROWS)):
+        for columns, own in zip(sets, found, strict=True):
+            cells = [one_array(batch.column(names.index(name))) for name in columns]
+            part = pa.Table.from_arrays(cells, [f"x{k}" for k in range(len(columns))])
+            own.append(
+                part.group_by(part.column_names, use_threads=False).aggregate([([], "count_all")])
+            )
+            own[:] = own if len(own) < _FEW else [_merged(own)]
+    return [_merged(own) for own in found]
 
 
 def _merged(groups: Sequence[pa.Table]) -> pa.Table:

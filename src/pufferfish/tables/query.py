@@ -9,7 +9,6 @@ here.
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.files import home_expanded, no_file
 from pufferfish.tables.frames import raw_cells
-from pufferfish.tables.partitions import grouped, merged_groups
+from pufferfish.tables.partitions import one_pass
 from pufferfish.tables.scan import ScanTable, Source, identifier
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array
 
@@ -101,8 +100,7 @@ class CursorTable(Table):
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        nothing = pa.RecordBatch.from_arrays([pa.nulls(0)] * len(columns), list(columns))
-        return merged_groups(map(grouped, chain([nothing], self.batches(columns))))
+        return one_pass(self, [columns])[0]
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
