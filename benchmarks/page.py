@@ -53,11 +53,11 @@ def section(name: str, about: str, rows: Sequence[Row], axis: str) -> dict[str, 
         sizes = sorted({size for own in lines.values() for size in own})
         plots.append({
             "caption": f"{work}: time by {axis}", "rows": [*by_size(lines, sizes)],
-            "heads": [*(f"{size:,.12g}" for size in sizes), "exponent", "last two"],
+            "heads": [*(digits(size, 12) for size in sizes), "exponent", "last two"],
             "svg": plot(work, axis, lines, sizes, f"{name}-{number}"),
         })  # fmt: skip
     listed = [
-        (row.name, f"{row.size:,.12g}" if row.size else "", row.figure, shown(row.base),
+        (row.name, digits(row.size, 12) if row.size else "", row.figure, shown(row.base),
          "–" if row.target is None else digits(row.target), row.verdict)
         for row in rows if not row.size or row.target is not None
     ]  # fmt: skip
@@ -92,7 +92,7 @@ def plot(work: str, axis: str, lines: Lines, sizes: Sequence[float], prefix: str
             took = [own[size] for size in sorted(own)]
             axes.plot(sorted(own), took, color=colour, linestyle=line, marker=mark, label=way)
         axes.set(xscale="log", yscale="log", xlabel=axis)
-        axes.set_xticks(sizes, [f"{size:,.12g}" for size in sizes])
+        axes.set_xticks(sizes, [digits(size, 12) for size in sizes])
         every = [took for own in lines.values() for took in own.values()]
         low, high = (math.floor(math.log10(end)) for end in (min(every), max(every)))
         axes.set_yticks(at := [10.0**k for k in range(low, high + 2)], [*map(shown, at)])

@@ -44,7 +44,8 @@ class Row(NamedTuple):
 
     def __str__(self) -> str:
         target = "" if self.target is None else f"at most {self.target:.3g}: "
-        return f"{self.name:48}{self.size or '':>9}  {self.figure:28}{target}{self.verdict}"
+        size = "" if self.size is None else digits(self.size, 12)
+        return f"{self.name:48}{size:>12}  {self.figure:28}{target}{self.verdict}"
 
 
 def shown(seconds: float | None) -> str:
