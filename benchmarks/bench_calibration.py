@@ -53,8 +53,8 @@ def calibrated(scenario: pf.Scenario, epsilon: str, mechanism: str) -> float:
 def large_supports(given: Given) -> Iterator[Row]:
     """Calibration of noise on many levels.
 
-    Two secrets on 10^6 levels, for epsilon 1 and 0.1; the slower of both is shown. One accumulate
-    is one np.logaddexp.accumulate over as many doubles.
+    Two secrets on a million levels, for epsilon 1 and 0.1; the slower of both is shown. One
+    accumulate is one np.logaddexp.accumulate over as many doubles.
     """
     atoms = given.pick(10**6, 10**4)
     for name, first, second in shapes(atoms):

@@ -28,9 +28,9 @@ def joint(of: pf.Scenario, columns: str, scales: list[float]) -> float:
 def releases(given: Given) -> Iterator[Row]:
     """Joint losses, prices in a ledger, and releases.
 
-    Each release is of another column of 10 levels, so that the grid of all outputs has 10^6 cells
-    in the end, or all are of one column. A ledger prices a release beside the earlier ones, by the
-    rows of the table. It may take twice as long as the joint loss alone, and half a second.
+    Each release is of another column of 10 levels, so that the grid of all outputs has a million
+    cells in the end, or all are of one column. A ledger prices a release beside the earlier ones,
+    by the rows of the table. It may take twice as long as the joint loss alone, and half a second.
     """
     size, most, half = given.pick((100, 6, 50), (20, 3, 3))
     for scales in ([3.0, 7.0, 20.0], [0.1, 0.1, 0.1]):
