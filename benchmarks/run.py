@@ -60,15 +60,17 @@ def main() -> None:
     rows = asked.rows or ([1_000, 10_000] if asked.quick else usual.rows)
     given = Given(asked.quick, tuple(sorted(set(rows))))
     start, load, found = time.time(), os.getloadavg()[0], {}
-    for name in asked.names or ALL:
-        print(f"== {name}", flush=True)
-        # A new interpreter for each: nothing is loaded, and no memory was used, before.
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            found[name] = process.submit(run, name, given).result()
-    from page import page  # only now: it loads NumPy and matplotlib
+    try:
+        for name in asked.names or ALL:
+            print(f"== {name}", flush=True)
+            # A new interpreter for each: nothing is loaded, and no memory was used, before.
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+                found[name] = process.submit(run, name, given).result()
+    finally:  # what was measured before one failed is not lost
+        from page import page  # only now: it loads NumPy and matplotlib
 
-    asked.output.write_text(page(found, given, start, load), encoding="utf-8")
-    print(asked.output)
+        asked.output.write_text(page(found, given, start, load), encoding="utf-8")
+        print(asked.output)
 
 
 if __name__ == "__main__":
