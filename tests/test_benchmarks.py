@@ -81,7 +81,7 @@ def test_figures_growth_and_verdicts(modules: tuple[ModuleType, ModuleType]) -> 
     rows += [timing.Row("fast", "ours", 0.4, 0.1, "times it", 4)]
     text = page.page({"a": ("Title.\n\nWords & more.", rows, "n")}, timing.Given(), 0, 0)
     words = " ".join(text_of(text).split())
-    assert "1 of 2 targets are met: not slow: 5 times it, at most 4." in words
+    assert "1 of 2 targets are met. Not met: slow, 5 times it instead of at most 4." in words
     assert "slow 5 times it 100 ms 4 NOT MET fast 4 times it 100 ms 4 met" in words
     assert "ours 100 µs 10 ms 1 s 2.00 2.00 other 3 ms 30× – – – –" in words
     assert "A quick run" not in words
