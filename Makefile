@@ -93,14 +93,14 @@ docs: $(STAMP)-docs ## build the documentation in docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 .PHONY: bench
-bench: $(STAMP)-test ## measure speed, as ratios within one run
+bench: $(STAMP)-bench ## measure speed beside others; writes benchmarks/report.html (a quarter of an hour)
 	$(PY) benchmarks/run.py $(ARGS)
 
 .PHONY: upgrade
 upgrade: ## renew constraints.txt with the newest versions that pyproject.toml allows
 	rm -rf $(VENV)-upgrade
 	$(PYTHON) -m venv $(VENV)-upgrade
-	$(VENV)-upgrade/bin/python -m pip --disable-pip-version-check --quiet --quiet install '.[test,browser,lint,docs]'
+	$(VENV)-upgrade/bin/python -m pip --disable-pip-version-check --quiet --quiet install '.[test,browser,lint,docs,bench]'
 	{ echo "# Versions that the make targets install; renewed by: make upgrade"; \
 	  $(VENV)-upgrade/bin/python -m pip --disable-pip-version-check freeze --exclude pufferfish-privacy; \
 	} > constraints.txt

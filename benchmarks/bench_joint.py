@@ -1,68 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed of joint losses and of ledgers, as ratios: ``python benchmarks/bench_joint.py``.
-
-One *accumulate* is one ``np.logaddexp.accumulate`` over as many doubles as the grid has cells.
-"""
+"""Speed of joint losses and of ledgers."""
 
 import tempfile
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from timing import accumulate, seconds, verdict
+from timing import Given, Row, accumulate, seconds
 
 import pufferfish as pf
 
-ROWS = 5000
-RELEASES = 100
+COLUMNS = "uvwxyz"
 
 
-def noise(scale: float) -> pf.DiscreteLaplace:
-    return pf.DiscreteLaplace(scale, Fraction(1))
+def grid(columns: str, size: int) -> pf.Scenario:
+    counts = np.random.default_rng(2).poisson(3, (2, *[size] * len(columns)))
+    support = {column: range(size) for column in columns}
+    return pf.Scenario(pf.Prior.from_counts(dict(zip("ab", counts, strict=True)), support=support))
 
 
-def three_columns() -> None:
-    size = 100
-    counts = np.random.default_rng(2).poisson(3, (2, size, size, size))
-    support = {column: range(size) for column in "xyz"}
-    prior = pf.Prior.from_counts({"a": counts[0], "b": counts[1]}, support=support)
-    scenario, unit = pf.Scenario(prior), accumulate(size**3)
-    for scales in ((3.0, 7.0, 20.0), (0.1, 0.1, 0.1)):
-        items = [(column, noise(scale)) for column, scale in zip("xyz", scales, strict=True)]
-        took = seconds(lambda items=items: pf.joint_loss(scenario, items), 3)
-        method = pf.joint_loss(scenario, items).method
-        print(f"{f'100 x 100 x 100, scales {scales}':45}{verdict(took / unit, 20)}  {method}")
+def joint(of: pf.Scenario, columns: str, scales: list[float]) -> float:
+    noise = [pf.DiscreteLaplace(scale, Fraction(1)) for scale in scales]
+    return seconds(lambda: pf.joint_loss(of, zip(columns, noise, strict=True)), 3)
 
 
-def ledger() -> None:
+def releases(given: Given) -> Iterator[Row]:
+    """Joint losses, prices in a ledger, and releases.
+
+    Each release is of another column of 10 levels, so that the grid of all outputs has a million
+    cells in the end, or all are of one column. A ledger prices a release beside the earlier ones,
+    by the rows of the table. It may take twice as long as the joint loss alone, and half a second.
+    """
+    size, most, half = given.pick((100, 6, 50), (20, 3, 3))
+    for scales in ([3.0, 7.0, 20.0], [0.1, 0.1, 0.1]):
+        took, unit = joint(grid("xyz", size), "xyz", scales), accumulate(size**3)
+        work = f"joint loss, {size} × {size} × {size}, scales {', '.join(map(str, scales))}"
+        yield Row(work, "ours", took, unit, "accumulates", 20)
+    for many in range(1, most + 1):
+        for way, of in (("of a column each", COLUMNS[:many]), ("of one column", "u" * many)):
+            took = joint(grid("".join(dict.fromkeys(of)), 10), of, [5.0] * many)
+            yield Row("joint loss of releases", way, took, size=many)
     rng = np.random.default_rng(1)
-    secret = rng.integers(0, 2, ROWS)
-    x = rng.integers(0, 50, ROWS) + secret
-    z = (x // 5 + rng.integers(0, 10, ROWS)) % 20
-    lines = [f"{'yn'[s]},{a},{b}" for s, a, b in zip(secret, x, z, strict=True)]
+    secret = rng.integers(0, 2, 5000)
+    values = rng.integers(0, 9, (most, 5000)) + secret
+    lines = [",".join(["yn"[s], *map(str, row)]) for s, row in zip(secret, values.T, strict=True)]
     with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "table.csv"
-        table.write_text("s,x,z\n" + "\n".join(lines) + "\n")
+        table, own = Path(folder) / "table.csv", COLUMNS[:most]
+        table.write_text("\n".join([",".join(["s", *own]), *lines, ""]))
+        priors = [pf.Prior.from_table(table, secret="s", public=column) for column in own]
+        plans = [pf.calibrate(prior, "1/100", "l1") for prior in priors]
+        for many in range(1, most + 1):
+            took = price(table, plans[:many])
+            yield Row("price in a ledger", "of a column each", took, size=many)
+        known, out = pf.Prior.from_table(table, secret="s", public=list("uv")), plans[:2] * half
+        once = seconds(lambda: pf.joint_loss(known, out), 3)
+        work = f"price beside {2 * half - 1} releases"
+        yield Row(work, "ours", price(table, out), target=2 * once + 0.5)
+
+
+def price(table: Path, plans: list[pf.Plan]) -> float:
+    """Return the time of the price of the last plan, beside all others."""
+    with tempfile.TemporaryDirectory() as folder:
         books = pf.Ledger.create(Path(folder) / "books.db")
         books.dataset("bench", table, secret="s", budget=1000)
-        plans = [
-            pf.calibrate(pf.Prior.from_table(table, secret="s", public=column), "1/100", "l1")
-            for column in "xz"
-        ]
-        for number in range(RELEASES):
-            with books.charge(table, plans[number % 2]):
+        for plan in plans[:-1]:
+            with books.charge(table, plan):
                 pass
-        joint = pf.Scenario(pf.Prior.from_table(table, secret="s", public=["x", "z"]))
-        out = [plans[number % 2] for number in range(RELEASES + 1)]
-        once = seconds(lambda: pf.joint_loss(joint, out), 3)
-        price = seconds(lambda: books.price(table, plans[0]), 3)
-    print(f"{f'price beside {RELEASES} releases, s':45}{verdict(price, 2 * once + 0.5)}")
-
-
-def main() -> None:
-    three_columns()
-    ledger()
-
-
-if __name__ == "__main__":
-    main()
+        return seconds(lambda: books.price(table, plans[-1]), 3)

@@ -1,18 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed of exact draws, as ratios within one run: ``python benchmarks/bench_sampling.py``."""
+"""Speed of exact draws, per value."""
 
 import random
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
-from timing import seconds, verdict
+from timing import Given, Row, peers, seconds
 
 from pufferfish import Channel, DiscreteLaplace
 from pufferfish.support import Levels
 
-DRAWS = 10**6
-THEIR_DRAWS = 50_000
+NUMPY = "NumPy, float Laplace"
+
+
+def floats(draws: int) -> float:
+    generator = np.random.default_rng()
+    return seconds(lambda: generator.laplace(size=draws)) / draws
+
+
+def opendp(dp: Any, scale: float, draws: int) -> Callable[[], object]:
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    noise, zeros = dp.m.make_laplace(*space, scale=scale), [0] * draws
+    return lambda: noise(zeros)
+
+
+def one_by_one(mechanism: Any, scale: float, draws: int) -> Callable[[], object]:
+    noise = mechanism(epsilon=1 / scale, sensitivity=1)
+    return lambda: [noise.randomise(0) for _ in range(draws)]
+
+
+def noise(given: Given) -> Iterator[Row]:
+    """Noise, beside that of other libraries.
+
+    Seconds per value. Ours and OpenDP's is exact discrete noise, OpenDP's from vectors of integers;
+    diffprivlib draws single values; NumPy's floats are what is often used, and protect nobody.
+    """
+    work, many, fewer = "draw noise", given.pick(10**6, 10**4), given.pick(20_000, 500)
+    there, absent = peers(work, OpenDP="opendp.prelude", diffprivlib="diffprivlib.mechanisms")
+    yield from absent
+    for scale in (0.5, 1.0, 10.0, 100.0, 1000.0):
+        base, own = floats(many), DiscreteLaplace(scale, Fraction(1))
+        ours = seconds(lambda own=own: own.noise(many)) / many
+        yield Row(work, "ours", ours, base, "times NumPy", 4, scale)
+        yield Row(work, NUMPY, base, size=scale)
+        others = {}
+        if "OpenDP" in there:
+            others["OpenDP"] = opendp(there["OpenDP"], scale, fewer)
+        if "diffprivlib" in there:
+            for kind in ("Geometric", "Laplace"):
+                mechanism = getattr(there["diffprivlib"], kind)
+                others[f"diffprivlib, {kind}"] = one_by_one(mechanism, scale, fewer)
+        for way, run in others.items():
+            yield Row(work, way, seconds(run, 3) / fewer, ours, "times ours", size=scale)
 
 
 def dense(size: int) -> Channel:
@@ -27,26 +69,15 @@ def dense(size: int) -> Channel:
     return Channel(levels, levels, rows)
 
 
-def main() -> None:
-    dp.enable_features("contrib")
-    generator = np.random.default_rng()
-    floats = seconds(lambda: generator.laplace(size=DRAWS)) / DRAWS
-    print(f"NumPy's float Laplace: {floats * 1e9:.1f} ns per value")
-    for scale in (0.5, 1.0, 10.0, 100.0, 1000.0):
-        noise = DiscreteLaplace(scale, Fraction(1))
-        ours = seconds(lambda noise=noise: noise.noise(DRAWS)) / DRAWS
-        print(f"{f'noise of scale {scale:g}: times NumPy':45}{verdict(ours / floats, 4)}")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        theirs = dp.m.make_laplace(*space, scale=scale)
-        zeros = [0] * THEIR_DRAWS
-        slow = seconds(lambda theirs=theirs, zeros=zeros: theirs(zeros), 3) / THEIR_DRAWS
-        print(f"{f'  OpenDP takes {slow / ours:.0f} times as long':45}")
-    for size in (2, 10, 100, 400):
-        channel = dense(size)
-        atoms = generator.integers(0, size, DRAWS)
-        ours = seconds(lambda channel=channel, atoms=atoms: channel.draw(atoms)) / DRAWS
-        print(f"{f'channel of {size} levels: times NumPy':45}{verdict(ours / floats, 4)}")
+def draws(given: Given) -> Iterator[Row]:
+    """Draws from a channel.
 
-
-if __name__ == "__main__":
-    main()
+    Seconds per value, of a channel without an entry of 0.
+    """
+    many = given.pick(10**6, 10**4)
+    for size in given.pick((2, 10, 100, 400), (2, 10)):
+        channel, base = dense(size), floats(many)
+        atoms = np.random.default_rng().integers(0, size, many)
+        ours = seconds(lambda channel=channel, atoms=atoms: channel.draw(atoms)) / many
+        yield Row("draw from a channel", "ours", ours, base, "times NumPy", 4, size)
+        yield Row("draw from a channel", NUMPY, base, size=size)

@@ -3,6 +3,7 @@
 
 import csv
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +13,6 @@ import click
 
 from pufferfish.calibration.noisy_counts import noisy_counts
 from pufferfish.calibration.registry import method_named
-from pufferfish.cli.process import share_read
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon, parse_number
@@ -91,8 +91,8 @@ def opened(table: str | None, options: Mapping[str, Any], needed: bool = False) 
             "--sql: not with --ledger, whose datasets are tables that stay as they are; save the "
             "answer as a file"
         )
-    given = {name: options.get(name) for name in _OF_READING}
-    return open_table(table, progress=share_read(), **given)
+    given: dict[str, Any] = {name: options.get(name) for name in _OF_READING}
+    return open_table(table, progress=sys.stdout is not None and sys.stdout.isatty(), **given)
 
 
 def files_of(table: Table | None) -> list[Path | None]:

@@ -69,31 +69,17 @@ def progress(after: float = 1.0, noun: str = "rows") -> Callable[[int, int | Non
 
     It shows them on a terminal alone, and only where the work lasts so many seconds.
     """
-    show = _shower(after)
+    start = time.monotonic()
 
     def step(rows: int, total: int | None) -> None:
         check()
-        show(f"{rows}{'' if total is None else f' of {total}'} {noun}")
-
-    return step
-
-
-def share_read(after: float = 1.0) -> Callable[[float], None]:
-    """Return a callback for the share that is read, which may be called from another thread."""
-    show = _shower(after)
-    return lambda share: show(f"{share:4.0%} read")
-
-
-def _shower(after: float) -> Callable[[str], None]:
-    start = time.monotonic()
-
-    def show(text: str) -> None:
         late = time.monotonic() - start >= after
         if late and sys.stderr is not None and sys.stderr.isatty():
+            of = "" if total is None else f" of {total}"
             # The next line on the terminal, which is longer, takes the place of this one.
-            print(text, end="\r", file=sys.stderr, flush=True)
+            print(f"{rows}{of} {noun}", end="\r", file=sys.stderr, flush=True)
 
-    return show
+    return step
 
 
 def one_line(text: str) -> str:

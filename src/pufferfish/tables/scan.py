@@ -33,8 +33,6 @@ _SETTINGS = {
 OPEN_FILES = "/proc/self/fd"
 #: What DuckDB may take where no limit is given: a quarter of the machine's memory.
 QUARTER = "25%"
-#: Called with the share of a count that is done.
-Progress = Callable[[float], object]
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Source:
     memory: str = QUARTER  # what DuckDB may take, as it reads it
     header: Header | None = None  # that of a text file
     database: bool = False
-    progress: Progress | None = None  # told the share of a count that is done
+    progress: bool = False  # whether it shows on standard output how far it has come
 
     @contextmanager
     def connected(self) -> Iterator[tuple[Any, str]]:
@@ -71,8 +69,7 @@ class Source:
                 connection = stack.enter_context(
                     duckdb.connect(place, read_only=self.database, config=dict(_SETTINGS))
                 )
-                connection.execute(f"SET enable_progress_bar = {self.progress is not None}")
-                connection.execute("SET enable_progress_bar_print = false")
+                connection.execute(f"SET enable_progress_bar = {self.progress}")
                 connection.execute(f"SET memory_limit = {quoted(self.memory)}")
                 yield connection, name
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as e:
@@ -85,25 +82,6 @@ class Source:
                         "higher --memory-limit (memory_limit)"
                     ) from None
                 raise self._unreadable() from None
-
-    @contextmanager
-    def watched(self, connection: Any) -> Iterator[None]:
-        """Tell meanwhile what share of a query is done."""
-        done = threading.Event()
-
-        def watch(progress: Progress) -> None:
-            while not done.wait(0.2):
-                progress(max(connection.query_progress(), 0.0) / 100)
-
-        thread = threading.Thread(target=watch, args=[self.progress], daemon=True)
-        if self.progress is not None:
-            thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            if self.progress is not None:
-                thread.join()
 
     def _unreadable(self, why: str = "") -> InputError:
         if self.header is not None and self.path is not None:
@@ -146,9 +124,8 @@ class ScanTable(Table):
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        with self._checked() as check, self._query(columns, True) as (relation, connection):
-            with self._source.watched(connection):
-                table = relation.to_arrow_table()
+        with self._checked() as check, self._query(columns, True) as relation:
+            table = relation.to_arrow_table()
             counts = one_array(table.column(len(columns)))
             check(int(np.from_dlpack(counts).sum()))
         return pa.Table.from_arrays([*self._raw(columns, table), counts], table.column_names)
@@ -156,7 +133,7 @@ class ScanTable(Table):
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
         names, found = [self.column(name) for name in columns], 0
-        with self._checked() as check, self._query(columns) as (relation, _):
+        with self._checked() as check, self._query(columns) as relation:
             # Older versions know the same reader under another name.
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             for batch in read(rows):
@@ -170,8 +147,7 @@ class ScanTable(Table):
         more, end = (", count(*)", " GROUP BY ALL") if count else ("", "")
         with self._source.connected() as (connection, name):
             scan = self._scan.replace("{file}", quoted(name), 1)
-            query = f"SELECT {', '.join(fields)}{more} FROM {scan}{end}"
-            yield connection.sql(query), connection
+            yield connection.sql(f"SELECT {', '.join(fields)}{more} FROM {scan}{end}")
 
     @contextmanager
     def _checked(self) -> Iterator[Callable[[int], None]]:

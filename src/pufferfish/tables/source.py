@@ -24,7 +24,6 @@ from pufferfish.tables.query import open_query
 from pufferfish.tables.scan import (
     OPEN_FILES,
     QUARTER,
-    Progress,
     ScanTable,
     Source,
     identifier,
@@ -43,7 +42,7 @@ _OWN_MEMORY = 300
 
 def open_table(
     source: Any = None, *, delimiter: str | None = None, sql: str | None = None,
-    memory_limit: str | None = None, progress: Progress | None = None,
+    memory_limit: str | None = None, progress: bool = False,
 ) -> Table:  # fmt: skip
     """Open a table, once and for several uses: files, a query, or a dataframe.
 
@@ -65,9 +64,8 @@ def open_table(
     memory_limit : str, optional
         How much memory reading files and queries may take, such as ``"2GB"``, at least 500MB; by
         default a quarter of the machine's. Dataframes are in memory already.
-    progress : callable, optional
-        Called a few times a second, from another thread, with the share of a count of a file or a
-        query that is done, between 0 and 1.
+    progress : bool
+        Show on standard output how far a count has come that takes some seconds.
 
     Returns
     -------
