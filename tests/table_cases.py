@@ -13,6 +13,7 @@ from pufferfish.errors import InputError, PriorWarning
 from pufferfish.support import Support
 from pufferfish.tables.count import RowCounts, count_table
 from pufferfish.tables.rules import make_rules
+from pufferfish.tables.source import open_table
 
 
 def write(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
@@ -28,7 +29,7 @@ def count(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*single row", category=PriorWarning)
         made = make_rules(secret=secret, public=public, **rules)
-        return count_table(table, made, delimiter=delimiter)
+        return count_table(open_table(table, delimiter=delimiter), made)
 
 
 def refused(table: Any, secret: str = "s", public: Any = "x", **rules: Any) -> str:

@@ -40,7 +40,7 @@ def noisy_counts(
     pairs: Iterable[Sequence[Any]], order: Sequence[Any] | str | None = None,
     levels: Sequence[Any] | None = None, support: Iterable[Any] | None = None,
     step: Number | None = None, missing: Iterable[str] = (), missing_as_level: bool = False,
-    decimal: str = ".", delimiter: str | None = None, confidence: Number = "0.95",
+    decimal: str = ".", confidence: Number = "0.95",
     hold_out: Number | None = None, rest: str | Path | None = None, force: bool = False,
     seed: int | None = None,
 ) -> Scenario:  # fmt: skip
@@ -61,7 +61,7 @@ def noisy_counts(
     order, levels, support : optional
         The values that may occur, declared as in :meth:`Prior.from_table`: a list of levels or
         numbers. A value of the table that is none of them is an error.
-    step, missing, missing_as_level, decimal, delimiter : optional
+    step, missing, missing_as_level, decimal : optional
         As in :meth:`Prior.from_table`.
     confidence : number
         How sure it is that a plan holds for the distributions that the rows were drawn from.
@@ -84,7 +84,7 @@ def noisy_counts(
     level, values = parse_level(confidence), rules.columns[0].support
     held = table if isinstance(table, HeldOut) else None
     if hold_out is not None or rest is not None:
-        table = held = HeldOut(table, (hold_out, rest), force, delimiter)
+        table = held = HeldOut(table, (hold_out, rest), force)
     if seed is not None:
         warn_user("counts with noise from a seed are for tests only", SeededWarning)
     from pufferfish.tables.count import count_table  # slow to import
@@ -97,7 +97,7 @@ def noisy_counts(
     if held is not None:  # a value that was not declared is refused wherever it is
         count_table(held.whole, rules, warn=False, secrets=(*secrets, ""))
     # All rows are counted: no secret is called "", so the last ones are those of any other or none.
-    found = count_table(table, rules, delimiter=delimiter, warn=False, secrets=(*secrets, ""))
+    found = count_table(table, rules, warn=False, secrets=(*secrets, ""))
     # Its a is e^(-epsilon / 2) exactly: it depends on the ratio of step and scale alone.
     noise = DiscreteLaplace(2.0, spent)
     drawn = noise.noise(found.counts.size, None if seed is None else seeded_entropy(seed))
@@ -121,8 +121,8 @@ def noisy_counts(
 class HeldOut(FrameTable):
     """Random rows of a table, to be counted; all others, ``left``, are to be released."""
 
-    def __init__(self, source: Any, split: Any, force: bool, delimiter: str | None = None) -> None:
-        (share, rest), table = split, open_table(source, delimiter=delimiter)
+    def __init__(self, source: Any, split: Any, force: bool) -> None:
+        (share, rest), table = split, open_table(source)
         part, self._sink = parse_number(share, "the share to hold out"), sink_for(rest)
         self._file = PendingFile(
             checked_target(rest, force, [*table.paths, table.pattern]), force, PRIVATE

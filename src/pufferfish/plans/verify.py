@@ -195,7 +195,7 @@ def scenario_of_counts(promise: Guarantee) -> Scenario:
     return scenario_of_noise(promise.noisy, Product((column,), (promise.support,)), promise.pairs)
 
 
-def scenario_of_table(promise: Guarantee, table: Any, *, delimiter: str | None = None) -> Scenario:
+def scenario_of_table(promise: Guarantee, table: Any) -> Scenario:
     """Return the scenario of a table, read, paired and with the regions as the plan says.
 
     A table that cannot be opened is an InputError, one that does not fit the plan a CheckFailed.
@@ -209,7 +209,7 @@ def scenario_of_table(promise: Guarantee, table: Any, *, delimiter: str | None =
             "the plan was computed from a given prior and does not name the columns of a table; "
             "verify it with that prior (--prior FILE)"
         )
-    opened = open_table(table, delimiter=delimiter)
+    opened = open_table(table)
     try:
         counts = count_table(opened, rules, warn=False)
         scenario = Scenario(Prior.from_counted(counts, rules), promise.pairs)

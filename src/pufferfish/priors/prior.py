@@ -251,7 +251,7 @@ class Prior:
         exclude_secrets: Iterable[str] = (), step: Number | Mapping[str, Number] | None = None,
         support: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         missing_as_level: bool | Mapping[str, bool] = False, unit: str | None = None,
-        decimal: str = ".", delimiter: str | None = None, confidence: Number | None = None,
+        decimal: str = ".", confidence: Number | None = None,
         tv_radius: Number | None = None,
     ) -> "Prior":  # fmt: skip
         """Learn a prior from a file or a dataframe: the counts of ``public`` for each ``secret``.
@@ -289,8 +289,6 @@ class Prior:
             person of its own. Without a region.
         decimal : "." or ","
             The decimal mark of the cells.
-        delimiter : str, optional
-            That of a text file; by default the one that its header line has.
         confidence, tv_radius : number, optional
             A region for the prior (:meth:`with_region`).
 
@@ -312,7 +310,7 @@ class Prior:
         )  # fmt: skip
         from pufferfish.tables.count import count_table  # slow to import, and only this needs it
 
-        counts = count_table(table, rules, delimiter=delimiter)
+        counts = count_table(table, rules)
         notes = counts.report.notes
         if rule is not None and any(column.support is None for column in rules.columns):
             notes += (

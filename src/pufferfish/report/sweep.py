@@ -88,7 +88,7 @@ def sweep(
     InputError
         If nothing can be calibrated for, or the output or its journal is not this sweep's.
     """
-    source = open_table(table, delimiter=reading.pop("delimiter", None))
+    source = open_table(table)
     target = None
     if output is not None:
         target = checked_target(output, force, [*source.paths, source.pattern])

@@ -46,7 +46,7 @@ class RowCounts:
 
 
 def count_table(
-    source: Any, rules: Rules, *, delimiter: str | None = None, warn: bool = True,
+    source: Any, rules: Rules, *, warn: bool = True,
     secrets: Sequence[str] = (),
 ) -> RowCounts:  # fmt: skip
     """Return the counts of a table under some rules; warnings are given with ``warn`` only.
@@ -57,7 +57,7 @@ def count_table(
     The axis of a column is the support of all its values, also of those in rows that are set aside
     for another reason: they are released like the others.
     """
-    table = open_table(source, delimiter=delimiter)
+    table = open_table(source)
     if rules.secret is None:
         raise InputError("counting a table needs the name of the column that holds the secret")
     names = [table.column(rules.secret), *(table.column(own.name) for own in rules.columns)]
