@@ -13,13 +13,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager, suppress
 from copy import copy
-from functools import partial
 from itertools import product
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,11 @@ from pufferfish.report.compare import limits_of, results_of, what_to_calibrate
 from pufferfish.tables.frames import FrameTable
 from pufferfish.tables.partitions import one_pass
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import Table, strings
+from pufferfish.tables.table import Table, one_array, strings
 
 Row = dict[str, Any]
 #: A scenario, epsilon, the name of the result, and the arguments of ``calibrate``.
 Task = tuple[Scenario, str, str, Mapping[str, Any]]
-#: Columns that hold no numbers.
-_TEXTS = ("secret", "public", "mechanism", "best_for", "reason", "warnings", "certified_by")
-_FLAGS = ("unchanged", "certified", "survives", "robust")
 _ENDED = {"reason": "its process ended, perhaps for lack of memory"}
 _WORKER = "import sys; sys.path[:] = {}; from pufferfish.report.sweep import serve; serve()"
 
@@ -120,7 +117,7 @@ def sweep(
         if target and sink_of:
             with writing(target), PendingFile(target, force, PRIVATE) as pending:
                 sink = sink_of(pending.file, found.column_names)
-                text = as_text if isinstance(sink, TextSink) else pa.chunked_array
+                text = as_text if isinstance(sink, TextSink) else one_array
                 sink.write({name: text(found.column(name)) for name in found.column_names})
                 sink.close()
                 pending.publish()
@@ -174,7 +171,7 @@ def _cells(
 
 
 @contextmanager
-def _journal(target: Path | None, tasks: Mapping[int, Task]) -> Iterator[Any]:
+def _journal(target: Path | None, tasks: Mapping[int, Task]) -> Iterator[sqlite3.Connection]:
     """Give the journal of an output, whose cell -1 is a digest of all that decides the results.
 
     It is locked, removed at the end, and kept where an error comes before. Without an output it is
@@ -183,30 +180,24 @@ def _journal(target: Path | None, tasks: Mapping[int, Task]) -> Iterator[Any]:
     what = [(n, s.digest, s.priors[0].totals, s.priors[0].rules, m) for n, (s, *m) in tasks.items()]
     digest = hashlib.sha256(repr((__version__, what)).encode()).hexdigest()
     path = Path(":memory:") if target is None else target.with_name(f".{target.name}.sweep")
-    if target:
+    if target is not None:
         with writing(path):  # through no link, and for its owner alone
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
-            os.fchmod(file, PRIVATE)
-            os.close(file)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE))
     try:
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as journal:
             journal.execute("PRAGMA locking_mode = EXCLUSIVE")
-            journal.execute("BEGIN EXCLUSIVE")
-            if not target or not path.stat().st_size:
-                journal.execute("CREATE TABLE sweep (cell INTEGER PRIMARY KEY, row TEXT)")
-                journal.execute("INSERT INTO sweep VALUES (-1, ?)", [digest])
-            own = journal.execute("SELECT row FROM sweep WHERE cell = -1").fetchall()
-            journal.execute("COMMIT")
-            if own != [(digest,)]:
+            journal.execute("CREATE TABLE IF NOT EXISTS sweep (cell INTEGER PRIMARY KEY, row TEXT)")
+            journal.execute("INSERT OR IGNORE INTO sweep VALUES (-1, ?)", [digest])
+            if journal.execute("SELECT row FROM sweep WHERE cell = -1").fetchone() != (digest,):
                 fault = "is that of other data, arguments or another version"
                 raise InputError(f"the journal {path} {fault}; remove it, or name another output")
             try:
                 yield journal
             except BaseException as error:
-                if target:
+                if target is not None:
                     error.add_note(f"what is done is kept in {path}; run it again to go on")
                 raise
-        if target:
+        if target is not None:
             path.unlink()
     except sqlite3.Error as error:
         fault = f"is in use by another sweep, or is none ({error}); nothing was written"
@@ -214,37 +205,47 @@ def _journal(target: Path | None, tasks: Mapping[int, Task]) -> Iterator[Any]:
 
 
 def _computed(tasks: Mapping[int, Task], jobs: int) -> Generator[tuple[int, Row]]:
-    """Yield the row of each task when it is done, by so many processes at once."""
-    start: Any = partial(
-        subprocess.Popen, [sys.executable, "-c", _WORKER.format(sys.path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    """Yield the row of each task when it is done; each of so many threads has a process for it."""
+    workers: dict[int, Any] = {}
+
+    def row_of(task: Task) -> Row:
+        me = threading.get_ident()
+        worker = workers.get(me) or workers.setdefault(me, _started())
+        try:
+            pickle.dump(task, worker.stdin)
+            worker.stdin.flush()
+            return dict(pickle.load(worker.stdout))
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):  # it is dead, or killed
+            _stop(workers.pop(me, worker))
+            return _ENDED
+
+    pool = ThreadPoolExecutor(jobs)
+    cells = {pool.submit(row_of, task): cell for cell, task in tasks.items()}
+    try:
+        for done in as_completed(cells):
+            yield cells[done], done.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in list(workers.values()):
+            worker.kill()
+        pool.shutdown()
+        for worker in workers.values():
+            _stop(worker)
+
+
+def _started() -> Any:
+    # Not by multiprocessing, whose processes run the user's script once more.
+    return subprocess.Popen(
+        [sys.executable, "-c", _WORKER.format(sys.path)], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
-    waiting, workers, free = [*tasks.items()][::-1], set[Any](), list[Any]()
-    busy: dict[Any, tuple[Any, int]] = {}
-    try:
-        while waiting or busy:
-            while waiting and len(busy) < jobs:
-                worker = free.pop() if free else start()
-                workers.add(worker)
-                cell, task = waiting.pop()
-                busy[worker.stdout] = worker, cell
-                with suppress(BrokenPipeError):  # it has ended, as is seen below
-                    pickle.dump(task, worker.stdin)
-                    worker.stdin.flush()
-            for stream in wait([*busy]):
-                worker, cell = busy.pop(stream)
-                try:
-                    row = pickle.load(worker.stdout)
-                    free.append(worker)
-                except (EOFError, pickle.UnpicklingError):
-                    row = _ENDED
-                yield cell, row
-    finally:
-        for worker in workers:
-            worker.kill()
-            with suppress(BrokenPipeError), worker:  # closes its pipes, and waits
-                pass
+
+
+def _stop(worker: Any) -> None:
+    worker.kill()
+    with suppress(BrokenPipeError), worker:  # closes its pipes, and waits
+        pass
 
 
 def serve() -> None:
@@ -267,10 +268,12 @@ def serve() -> None:
 
 
 def _to_arrow(rows: Sequence[Row]) -> pa.Table:
-    """Return rows as a table; what a row has not is null."""
+    """Return rows as a table; what a row has not is null. Arrow's own way would import pandas."""
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
-        kind = pa.string() if name in _TEXTS else pa.bool_() if name in _FLAGS else pa.float64()
-        cells = (row.get(name) for row in rows)
-        columns[name] = strings(None if cell is None else str(cell) for cell in cells).cast(kind)
+        cells = [row.get(name) for row in rows]
+        kinds = {type(cell) for cell in cells} - {type(None)}
+        kind = pa.float64() if kinds and kinds <= {int, float} else pa.string()
+        texts = strings(None if cell is None else str(cell) for cell in cells)
+        columns[name] = texts.cast(pa.bool_() if kinds == {bool} else kind)
     return pa.table(columns)
