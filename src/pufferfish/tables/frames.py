@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames: any dataframe, series or array that narwhals or Arrow knows, as exact raw cells."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -11,50 +12,213 @@ import pyarrow.types as pt
 
 from pufferfish.errors import InputError
 from pufferfish.numbers import text_of
-from pufferfish.tables.table import BATCH_ROWS, Table, check_type, column_names, one_array, strings
+from pufferfish.tables.table import (
+    BATCH_ROWS,
+    Table,
+    check_type,
+    column_names,
+    is_text,
+    one_array,
+    strings,
+)
 
 
 class FrameTable(Table):
     """A dataframe, eager or lazy; only the columns in use become Arrow arrays."""
 
-    def __init__(self, frame: Any, kind: str) -> None:
-        self._frame, self.name = frame, f"the {kind} dataframe"
-        raw = frame.collect_schema().names()
+    def __init__(self, frame: Any) -> None:
+        self._frame, self.name = frame, f"the {frame.implementation.name.lower()} dataframe"
+        with _computing(self.name):
+            raw = frame.collect_schema().names()
         self.columns = column_names(raw, self.name)
-        self._raw_names = dict(zip(self.columns, raw, strict=True))
+        self.raw_names = dict(zip(self.columns, raw, strict=True))
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        names = [f"x{k}" for k in range(len(columns))]
-        table = pa.Table.from_arrays(list(map(one_array, self._read(columns))), names=names)
-        return table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        return count_groups(self._frame, self._raw(columns), self.name)
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
-        names = [self.column(name) for name in columns]
-        yield from pa.Table.from_arrays(self._read(names), names).to_batches(max_chunksize=rows)
+        names, raw = [self.column(name) for name in columns], self._raw(columns)
+        frame = _fetched(self._frame, raw, self.name) if _is_lazy(self._frame) else self._frame
+        cells = _cells(frame, raw, raw, self.name)
+        yield from pa.Table.from_arrays(cells, names).to_batches(max_chunksize=rows)
 
-    def _read(self, columns: Sequence[str]) -> list[pa.Array | pa.ChunkedArray]:
-        raw = {name: self._raw_names[self.column(name)] for name in columns}
-        frame = self._frame
-        if not hasattr(frame, "rows"):  # a lazy one, read once: its rows may have no fixed order
-            frame = frame.select(list(dict.fromkeys(raw.values()))).collect()
-        series = [(name, frame.get_column(raw[name])) for name in columns]
-        return [_cells_of_series(s, f"column {name!r} of {self.name}") for name, s in series]
+    def hold(self, columns: Sequence[str]) -> Any:
+        """Return the frame; of a lazy one these columns, computed once for all passes to come.
+
+        Computed again they may have other rows, or another order.
+        """
+        if _is_lazy(self._frame):
+            self._frame = _fetched(self._frame, self._raw(columns), self.name)
+        return self._frame
+
+    def _raw(self, columns: Sequence[str]) -> list[Any]:
+        return [self.raw_names[self.column(name)] for name in columns]
+
+
+def count_groups(frame: Any, columns: Sequence[Any], name: str = "the table") -> pa.Table:
+    """Return the distinct combinations of raw cells of a frame, with int64 counts as last column.
+
+    ``frame`` is one of narwhals, ``columns`` are named as it names them, ``name`` is for messages.
+    The engine of a lazy frame counts, if it is one that keeps apart all cells that differ; of other
+    engines the columns are fetched.
+    """
+    names, read, exact = [f"x{k}" for k in range(len(columns))], columns, False
+    if _is_lazy(frame):
+        (frame, exact), read = _computed(frame, columns, name, count=True), names
+    cells = [one_array(column) for column in _cells(frame, read, columns, name)]
+    if exact:
+        counts = one_array(frame.get_column("n").to_arrow()).cast(pa.int64())
+        return pa.Table.from_arrays([*cells, counts], [*names, "n"])
+    table = pa.Table.from_arrays(cells, names)
+    return table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+
+
+def _is_lazy(frame: Any) -> bool:
+    return not hasattr(frame, "rows")
+
+
+@contextmanager
+def _computing(name: str) -> Iterator[None]:
+    """Turn what an engine raises into an error of ours, for its message may quote cells."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{name} cannot be computed: {type(error).__name__} was raised, with a message that "
+            "may quote cells and is left out; compute the frame by itself to see it"
+        ) from None
+
+
+def _fetched(frame: Any, columns: Sequence[Any], name: str) -> Any:
+    """Return columns of a lazy frame, under their names, as an eager one."""
+    columns = list(dict.fromkeys(columns))
+    found, _ = _computed(frame, columns, name)
+    return found.rename({f"x{k}": column for k, column in enumerate(columns)})
+
+
+def _computed(
+    frame: Any, columns: Sequence[Any], name: str, count: bool = False
+) -> tuple[Any, bool]:
+    """Return columns of a lazy frame as an eager one with x0, x1, ..., and whether it is counted.
+
+    Then these are the distinct combinations, with the counts as n.
+    """
+    import narwhals as nw
+    from narwhals.selectors import datetime
+
+    with _computing(name):
+        rows, texts, exact = _selected(frame, columns, name)
+        if count and exact:
+            names = [f"x{k}" for k in range(len(columns))]
+            rows = rows.group_by(names).agg(nw.len().alias("n"))
+        found = rows.collect()
+        if found.implementation.is_pyarrow():  # of SQL, where the zone is that of the session
+            utc = datetime(time_zone="*").dt.convert_time_zone("UTC")
+            found = found.with_columns(utc, *(nw.col(x).cast(nw.String) for x in texts))
+    return found, count and exact
+
+
+def _selected(frame: Any, columns: Sequence[Any], name: str) -> tuple[Any, list[str], bool]:
+    """Return columns of a lazy frame as x0, x1, ..., and whether its engine counts exactly.
+
+    Between the two: which columns are text that became bytes, since collations of SQL take
+    different texts for one. Columns go by their place, for SQL overlooks capitals in names.
+    """
+    import narwhals as nw
+
+    native, schema, engine = frame.to_native(), frame.collect_schema(), frame.implementation
+    at = {f"x{k}": schema.names().index(column) for k, column in enumerate(columns)}
+    if engine.is_ibis() and len({n.casefold() for n in schema.names()}) < len(schema):
+        raise InputError(f"columns of {name} have names that differ in case alone; rename them")
+    # Arrow lacks the largest integers of DuckDB.
+    texts = [x for x, k in at.items() if schema.dtypes()[k] in (nw.String, nw.UInt128)]
+    if engine.is_duckdb():
+        from duckdb import SQLExpression
+
+        sql = {
+            x: f"encode(#{k + 1}::VARCHAR)" if x in texts else f"#{k + 1}" for x, k in at.items()
+        }
+        native = native.select(*(SQLExpression(cell).alias(x) for x, cell in sql.items()))
+    elif engine.is_pyspark() or engine.is_pyspark_connect():
+        native = native.toDF(*(f"c{k}" for k in range(len(schema))))
+        cells = {x: native[f"c{k}"] for x, k in at.items()}
+        cells |= {x: cells[x].cast("binary") for x in texts}
+        native = native.select(*(cell.alias(x) for x, cell in cells.items()))
+    elif engine.is_dask():
+        from dask.dataframe.utils import meta_nonempty
+
+        native = native[list(dict.fromkeys(columns))]
+        like = _partition(meta_nonempty(native._meta), columns, name)
+        native = native.map_partitions(
+            _partition, columns, name, like.dtypes.tolist(), meta=like.iloc[:0]
+        )
+        texts = []
+    elif engine.is_ibis() and native.get_backend().name == "duckdb":
+        import ibis
+
+        signature = ((str,), bytes)
+        encode = ibis.udf.scalar.builtin(lambda _: None, name="encode", signature=signature)
+        cells = {x: native[column] for x, column in zip(at, columns, strict=True)}
+        cells |= {x: encode(cells[x]) for x in texts}
+        native = native.select(**cells)
+    else:
+        fields = (nw.col(column).alias(f"x{k}") for k, column in enumerate(columns))
+        return frame.select(*fields), [], engine.is_polars()
+    return _narwhals(native), texts, True
+
+
+def _partition(part: Any, columns: Sequence[Any], name: str, kinds: Any = None) -> Any:
+    """Return columns of a partition of Dask as x0, x1, ... of pandas' Arrow types."""
+    import narwhals as nw
+    import pandas as pd
+
+    frame = nw.from_native(part, eager_only=True)
+    cells = [one_array(column) for column in _cells(frame, columns, columns, name)]
+    cells = [c.cast(pa.large_string()) if is_text(c.type) else c for c in cells]
+    names = [f"x{k}" for k in range(len(columns))]
+    found = pa.Table.from_arrays(cells, names).to_pandas(types_mapper=pd.ArrowDtype)
+    if kinds not in (None, found.dtypes.tolist()):
+        raise InputError(
+            f"a partition of {name} has other types of cells than it says; give each column in use "
+            "one type, with astype"
+        )
+    return found
 
 
 def known(source: Any) -> Any:
-    """Return what narwhals makes of a dataframe or a series, and anything else as it is."""
+    """Return what narwhals makes of a dataframe or a series, and anything else as it is.
+
+    A stream of Arrow is read, once and for all.
+    """
     import narwhals as nw
 
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
-    kind = type(source).__module__.partition(".")[0]
+    kind = type(source).__module__.partition(".")[0].strip("_")
     # Two columns of one name are looked for before narwhals does, for a clearer message.
-    if kind in ("pandas", "pyarrow"):
+    if kind in ("pandas", "pyarrow", "dask", "pyspark", "duckdb"):
         own = "column_names" if isinstance(source, pa.Table) else "columns"
         column_names(getattr(source, own, ()), f"the {kind} dataframe")
-    return nw.from_native(source, allow_series=True, pass_through=True)
+    frame = _narwhals(source)
+    if isinstance(frame, nw.DataFrame | nw.LazyFrame | nw.Series):
+        return frame
+    if hasattr(source, "__arrow_c_stream__"):
+        with _computing("the stream of Arrow"):
+            return _narwhals(pa.table(source))
+    return frame
+
+
+def _narwhals(source: Any) -> Any:
+    import narwhals as nw
+
+    with warnings.catch_warnings():
+        # Until it is a plugin, narwhals' own support of Dask does.
+        warnings.filterwarnings("ignore", "Dask support is moving", FutureWarning)
+        return nw.from_native(source, allow_series=True, pass_through=True)
 
 
 def open_frame(source: Any) -> FrameTable:
@@ -67,7 +231,7 @@ def open_frame(source: Any) -> FrameTable:
             "a table is the path of a file or a dataframe (pandas, Polars, PyArrow, ...) with "
             f"named columns, but an object of type {type(source).__name__} was given"
         )
-    return FrameTable(frame, type(source).__module__.partition(".")[0])
+    return FrameTable(frame)
 
 
 def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
@@ -102,6 +266,14 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
             f"{type(values).__name__} was given"
         )
     return _cells_of_series(series, "the series")
+
+
+def _cells(
+    frame: Any, read: Sequence[Any], columns: Sequence[Any], name: str
+) -> list[pa.Array | pa.ChunkedArray]:
+    """Return columns of an eager frame as Arrow; ``columns`` are what messages call them."""
+    series = zip(map(frame.get_column, read), columns, strict=True)
+    return [_cells_of_series(s, f"column {str(c).strip()!r} of {name}") for s, c in series]
 
 
 def _cells_of_series(series: Any, what: str) -> pa.Array | pa.ChunkedArray:
