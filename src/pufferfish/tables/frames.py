@@ -65,6 +65,9 @@ def count_groups(frame: Any, columns: Sequence[Any], name: str = "the table") ->
     engines the columns are fetched.
     """
     names, read, exact = [f"x{k}" for k in range(len(columns))], columns, False
+    if frame.implementation.is_dask():
+        with _computing(name):
+            return _dask_groups(frame, columns, name)
     if _is_lazy(frame):
         (frame, exact), read = _computed(frame, columns, name, count=True), names
     cells = [one_array(column) for column in _cells(frame, read, columns, name)]
@@ -148,15 +151,6 @@ def _selected(frame: Any, columns: Sequence[Any], name: str) -> tuple[Any, list[
         cells = {x: native[f"c{k}"] for x, k in at.items()}
         cells |= {x: cells[x].cast("binary") for x in texts}
         native = native.select(*(cell.alias(x) for x, cell in cells.items()))
-    elif engine.is_dask():
-        from dask.dataframe.utils import meta_nonempty
-
-        native = native[list(dict.fromkeys(columns))]
-        like = _partition(meta_nonempty(native._meta), columns, name)
-        native = native.map_partitions(
-            _partition, columns, name, like.dtypes.tolist(), meta=like.iloc[:0]
-        )
-        texts = []
     elif engine.is_ibis() and native.get_backend().name == "duckdb":
         import ibis
 
@@ -171,22 +165,38 @@ def _selected(frame: Any, columns: Sequence[Any], name: str) -> tuple[Any, list[
     return _narwhals(native), texts, True
 
 
-def _partition(part: Any, columns: Sequence[Any], name: str, kinds: Any = None) -> Any:
-    """Return columns of a partition of Dask as x0, x1, ... of pandas' Arrow types."""
-    import narwhals as nw
-    import pandas as pd
+def _dask_groups(frame: Any, columns: Sequence[Any], name: str) -> pa.Table:
+    """Return the groups of rows of a frame of Dask, which its tasks count with Arrow.
 
-    frame = nw.from_native(part, eager_only=True)
-    cells = [one_array(column) for column in _cells(frame, columns, columns, name)]
-    cells = [c.cast(pa.large_string()) if is_text(c.type) else c for c in cells]
-    names = [f"x{k}" for k in range(len(columns))]
-    found = pa.Table.from_arrays(cells, names).to_pandas(types_mapper=pd.ArrowDtype)
-    if kinds not in (None, found.dtypes.tolist()):
+    Its own group-by joins indexes of pandas, which takes -0.0 and 0.0, and cells beside them, for
+    one another.
+    """
+    from dask import delayed
+
+    partitions = frame.to_native()[list(dict.fromkeys(columns))].to_delayed()
+    parts = [delayed(_partition_groups)(part, columns, name) for part in partitions]
+    while len(parts) > 1:
+        some = (parts[k : k + 16] for k in range(0, len(parts), 16))
+        parts = [delayed(_merged)(each, name) for each in some]
+    return parts[0].compute()
+
+
+def _partition_groups(part: Any, columns: Sequence[Any], name: str) -> pa.Table:
+    table = count_groups(_narwhals(part), columns, name)
+    cells = [c.cast(pa.large_string()) if is_text(c.type) else c for c in table.columns]
+    return pa.Table.from_arrays(cells, table.column_names)
+
+
+def _merged(tables: Sequence[pa.Table], name: str) -> pa.Table:
+    """Return the sums of the groups of some partitions."""
+    *names, count = tables[0].column_names
+    if any(table.schema != tables[0].schema for table in tables):
         raise InputError(
-            f"a partition of {name} has other types of cells than it says; give each column in use "
-            "one type, with astype"
+            f"two partitions of {name} have cells of unlike types in a column; give each column "
+            "in use one type, with astype"
         )
-    return found
+    total = pa.concat_tables(tables).group_by(names).aggregate([(count, "sum")])
+    return total.select([*names, f"{count}_sum"]).rename_columns(tables[0].column_names)
 
 
 def known(source: Any) -> Any:
