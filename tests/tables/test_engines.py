@@ -2,8 +2,10 @@
 """Lazy frames: every engine counts by itself, and finds what is in a file of the same table."""
 
 import datetime as dt
+import gc
 import os
 import sys
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,20 +18,20 @@ import dask.dataframe as dd
 import duckdb
 import ibis
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, OutsidePromiseWarning, PriorWarning
 from pufferfish.priors.prior import Prior
 from pufferfish.release.pipeline import release_any, release_file
-from pufferfish.tables import frames
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import is_text, texts_of
-from release_cases import cells, job
-from table_cases import count, refused
+from release_cases import cells, job, prepare
+from table_cases import as_dict, aside, count, refused
 
 # Ibis calls functions of DuckDB under their older names.
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow:DeprecationWarning")
@@ -38,7 +40,7 @@ NOON = dt.datetime(2020, 1, 1, 12, 0, 0, 250000)
 COLUMNS: dict[str, Any] = {
     "s": pa.array(["a", "A", " a", "ü", "", None, "a", "A"]),
     "text": pa.array(["1", "é", "e\u0301", "1.0", "true", "O'x \"y\"", None, "1"]),
-    "float": pa.array([-0.0, 0.0, 0.1, 1e-7, None, 1e300, 0.1, 3.0]),
+    "float": pa.array([-0.0, 0.0, 0.1, 1e-7, None, 1e3, 0.1, 3.0]),
     "single": pa.array([0.1, 0.2, None, 1.5, 0.1, 0.2, 3.0, -0.0], pa.float32()),
     "integer": pa.array([2**63 - 1, 2**63 - 2, None, 2**53, 2**53 + 1, 0, -1, 0]),
     "decimal": pa.array([Decimal("1.50"), None, *map(Decimal, ("0.05", "-3", "0", "1", "2", "3"))],
@@ -104,13 +106,180 @@ def found(table: Any, names: list[str]) -> tuple[list[bool], Counter[Any]]:
 
 def check_counts(make: Callable[[pa.Table], Any], folder: Path) -> None:
     pq.write_table(TABLE, folder / "t.parquet")
-    pairs = [[name, "s"] for name in TABLE.column_names] + [["x0", "n", "x0"]]
-    for names in pairs:
+    columns = TABLE.column_names
+    for names in (columns[:4], columns[4:7], columns[7:10], ["s", *columns[10:], "x0"], ["text"]):
         assert found(make(TABLE), names) == found(folder / "t.parquet", names), names
-    empty = make(TABLE.slice(0, 0))
-    assert "no rows" in refused(empty, public="float")
+    assert "no rows" in refused(make(TABLE.slice(0, 0)), public="float")
+
+
+def prior(table: Any, **options: Any) -> tuple[Any, ...]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*(single row|far from)", PriorWarning)
+        made = Prior.from_table(table, secret="x0", public="float", **options)
+    return made.product, made.secrets, made.counts.tolist()
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_counts_are_those_of_a_file(make: Callable[[pa.Table], Any], tmp_path: Path) -> None:
     check_counts(make, tmp_path)
+    assert prior(make(TABLE)) == prior(tmp_path / "t.parquet")
+
+
+def test_mutant_that_drops_missing_cells_is_caught(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    group_by = nw.LazyFrame.group_by
+
+    def dropping(self: Any, *keys: Any) -> Any:
+        return group_by(self, *keys, drop_null_keys=True)
+
+    monkeypatch.setattr(nw.LazyFrame, "group_by", dropping)
+    for kind in ("lazy", "duckdb", "ibis"):
+        with pytest.raises(AssertionError):
+            check_counts(MAKERS[kind], tmp_path)
+
+
+@pytest.mark.slow
+def test_spark_counts_what_is_in_a_file(spark: Any, tmp_path: Path) -> None:
+    def make(table: pa.Table) -> Any:
+        pq.write_table(table, tmp_path / f"{len(table)}.parquet")
+        return spark.read.parquet(str(tmp_path / f"{len(table)}.parquet"))
+
+    check_counts(make, tmp_path)
+    assert prior(make(TABLE).repartition(5)) == prior(TABLE)
+    collated = spark.sql("select v collate UTF8_LCASE s, x from values ('a', 1), ('A', 2) t (v, x)")
+    assert as_dict(count(collated)) == {"A": {"2": 1}, "a": {"1": 1}}
+    assert found(spark.sql("select 'a' s, 1 x, 2 X"), ["X"])[1] == {("2",): 1}
+    assert "'x' twice" in refused(spark.sql("select 'a' s, 1 x, 2 x"))
+    with pytest.raises(InputError, match=r'output="NAME.parquet"'):
+        release_any(collated, job([0, 1]))
+    check_message(spark.sql("select 'a' s, raise_error('secret cell') x"))
+
+
+def check_message(failing: Any) -> None:
+    """What an engine says when it fails may quote cells, and is not passed on."""
+    with pytest.raises(InputError, match="cannot be computed") as caught:
+        count(failing)
+    told = "".join(traceback.format_exception(caught.value))
+    assert "secret cell" not in told
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_partitions_and_threads_change_nothing(threads: int) -> None:
+    table = pa.concat_tables([TABLE] * 50).take(np.random.default_rng(1).permutation(400))
+    want = found(table, ["s", "float"])
+    for frame in (
+        duckdb.connect(config={"threads": threads}).from_arrow(table),
+        to_dask(table, 1 + 36 * (threads - 1)),
+        pl.concat([pl.from_arrow(table[:100]), pl.from_arrow(table[100:])], rechunk=False).lazy(),
+    ):
+        with dask.config.set(scheduler="threads", num_workers=threads):
+            assert found(frame, ["s", "float"]) == want
+
+
+def test_collations_take_nothing_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (s VARCHAR COLLATE NOCASE, x VARCHAR COLLATE NOACCENT)")
+    connection.execute("INSERT INTO t VALUES ('a', 'é'), ('A', 'e'), ('A', NULL)")
+    made = ibis.duckdb.connect()
+    made.con.execute("CREATE TABLE t (s VARCHAR COLLATE NOCASE, x VARCHAR COLLATE NOACCENT)")
+    made.con.execute("INSERT INTO t VALUES ('a', 'é'), ('A', 'e'), ('A', NULL)")
+    for frame in (connection.table("t"), made.table("t")):
+        assert as_dict(count(frame)) == {"A": {"e": 1}, "a": {"é": 1}}
+        assert aside(count(frame)) == [("no public value", "x", 1)]
+    connection.execute("SET default_collation = 'nocase'")
+    plain = connection.sql("SELECT * FROM (VALUES ('a', 1), ('A', 1)) t (s, x)")
+    assert as_dict(count(plain)) == {"A": {"1": 1}, "a": {"1": 1}}
+
+    # Mutant: text is left to the collation.
+    monkeypatch.setattr(nw, "String", nw.Object)
+    assert len(count(plain).secrets) == 1
+
+
+def test_names_in_other_capitals_are_other_columns() -> None:
+    relation = duckdb.connect().sql("SELECT 'a' AS s, 1 AS x, 2 AS X, 'A' AS S")
+    assert found(relation, ["X", "s", "x"])[1] == {("2", "a", "1"): 1}
+    table = ibis.memtable({"a": [1], "b": [2]})
+    assert found(table.select(x=table.a, X=table.b), ["X"])[1] == {("2",): 1}
+
+
+def test_two_thousand_columns_cost_two() -> None:
+    fields = ", ".join(f"error('read') AS c{k}" for k in range(2000))
+    relation = duckdb.connect().sql(f"SELECT 'a' AS s, 1 AS x, {fields} FROM range(3)")
+    assert as_dict(count(relation)) == {"a": {"1": 3}}
+    assert cells(release_any(relation, job([0, 1], 1e-3))) == {"x": [1, 1, 1]}
+
+
+def test_numbers_that_arrow_lacks() -> None:
+    relation = duckdb.connect().sql(f"SELECT 'a' AS s, {2**100}::UHUGEINT AS x, 'nan'::FLOAT AS y")
+    assert found(relation, ["x"])[1] == {(str(2**100),): 1}
+    assert "not finite" in refused(relation, public="y")
+    assert "list" in refused(duckdb.connect().sql("SELECT 'a' AS s, [1] AS x"))
+
+
+def test_nan_is_missing_in_dask() -> None:
+    data = {"s": ["a", None, "a", "b"], "x": [1.0, float("nan"), float("nan"), 2.0]}
+    for convert in (True, False):
+        with dask.config.set({"dataframe.convert-string": convert}):
+            table = count(dd.from_pandas(pd.DataFrame(data), npartitions=2))
+        assert as_dict(table) == {"a": {"1": 1}, "b": {"2": 1}}
+        assert aside(table) == [("no public value", "x", 2)]
+
+
+def test_partitions_of_unlike_types_are_refused() -> None:
+    def part(k: int) -> pd.DataFrame:
+        cells: list[Any] = [[2**53 + 1], [0.5], ["7"]][k]
+        return pd.DataFrame({"s": ["a"], "x": cells})
+
+    like = pd.DataFrame({"s": ["a"], "x": [1]})
+    assert "unlike types" in refused(dd.from_map(part, [0, 1, 2], meta=like))
+    objects = dd.from_map(part, [2, 2], meta=like)
+    assert as_dict(count(objects)) == {"a": {"7": 2}}
+
+
+def test_what_an_engine_says_is_not_passed_on() -> None:
+    def part(_: int) -> pd.DataFrame:
+        raise ValueError("secret cell")
+
+    like = pd.DataFrame({"s": ["a"], "x": [1]})
+    failing = pl.LazyFrame({"s": ["a"], "x": ["secret cell"]})
+    for frame in (
+        duckdb.connect().sql("SELECT 'a' AS s, error('secret cell')::VARCHAR AS x"),
+        failing.with_columns(pl.col("x").str.to_integer()),
+        dd.from_map(part, [1], meta=like),
+    ):
+        check_message(frame)
+
+
+@pytest.mark.parametrize("kind", ["lazy", "duckdb", "ibis"])
+def test_the_like_of_a_lazy_frame_comes_back_and_is_drawn_once(kind: str, tmp_path: Path) -> None:
+    table = pa.table({"s": ["a", "b"] * 50, "x": [0, 1] * 50, "k": [*range(100)]})
+    frame = MAKERS[kind](table)
+    with pytest.warns(OutsidePromiseWarning, match="kept"):
+        released = release_any(frame, job([0, 1], 1e3), keep=["k"])
+    assert type(released) is type(frame)
+    del frame
+    gc.collect()
+    drawn = cells(released)
+    assert cells(released) == drawn
+    assert drawn["k"] == [*range(100)]
+    assert len(set(drawn["x"])) > 10
+    release_file(MAKERS[kind](table), tmp_path / "out.csv", job([0, 1], 1e-3))
+    lines = (tmp_path / "out.csv").read_text().split()
+    assert lines == ["x", *map(str, table["x"].to_pylist())]
+
+
+def test_rows_that_change_are_read_once(tmp_path: Path) -> None:
+    """Both passes of a release see the same rows, whatever the engine gives when asked again."""
+    relation = duckdb.connect().sql("SELECT 'a' AS s, (random() * 100)::INT AS x FROM range(200)")
+    prepare(relation, tmp_path / "out.csv", job(range(101))).write()
+    assert (tmp_path / "out.csv").exists()
+    with pytest.raises(InputError, match=r'output="NAME.parquet"'):
+        release_any(to_dask(TABLE), job([0, 1]))
+
+
+def test_a_stream_is_read_once() -> None:
+    table = pa.table({"s": ["a", "b"], "x": [0, 1]})
+    assert cells(release_any(table.to_reader(), job([0, 1], 1e-3))) == {"x": [0, 1]}
+    stream = pa.RecordBatchReader.from_batches(table.schema, iter([]))
+    assert "no rows" in refused(stream)

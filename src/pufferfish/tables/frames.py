@@ -40,18 +40,19 @@ class FrameTable(Table):
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
         names, raw = [self.column(name) for name in columns], self._raw(columns)
-        frame = _fetched(self._frame, raw, self.name) if _is_lazy(self._frame) else self._frame
-        cells = _cells(frame, raw, raw, self.name)
+        cells = _cells(self._computed(columns), raw, self.name)
         yield from pa.Table.from_arrays(cells, names).to_batches(max_chunksize=rows)
 
     def hold(self, columns: Sequence[str]) -> Any:
-        """Return the frame; of a lazy one these columns, computed once for all passes to come.
-
-        Computed again they may have other rows, or another order.
-        """
-        if _is_lazy(self._frame):
-            self._frame = _fetched(self._frame, self._raw(columns), self.name)
+        """Return the frame; a lazy one is computed, these columns of it, once for all passes."""
+        self._frame = self._computed(columns)
         return self._frame
+
+    def _computed(self, columns: Sequence[str]) -> Any:
+        if hasattr(self._frame, "rows"):
+            return self._frame
+        with _computing(self.name):
+            return _compute(self._frame, self._raw(columns))[0]
 
     def _raw(self, columns: Sequence[str]) -> list[Any]:
         return [self.raw_names[self.column(name)] for name in columns]
@@ -60,26 +61,21 @@ class FrameTable(Table):
 def count_groups(frame: Any, columns: Sequence[Any], name: str = "the table") -> pa.Table:
     """Return the distinct combinations of raw cells of a frame, with int64 counts as last column.
 
-    ``frame`` is one of narwhals, ``columns`` are named as it names them, ``name`` is for messages.
-    The engine of a lazy frame counts, if it is one that keeps apart all cells that differ; of other
-    engines the columns are fetched.
+    The engine of a lazy frame counts, if it is one that keeps apart all cells that differ; of
+    other engines the columns are fetched. ``name`` is what messages call the frame.
     """
-    names, read, exact = [f"x{k}" for k in range(len(columns))], columns, False
-    if frame.implementation.is_dask():
+    frame, counts = known(frame), None
+    if not hasattr(frame, "rows"):
         with _computing(name):
-            return _dask_groups(frame, columns, name)
-    if _is_lazy(frame):
-        (frame, exact), read = _computed(frame, columns, name, count=True), names
-    cells = [one_array(column) for column in _cells(frame, read, columns, name)]
-    if exact:
-        counts = one_array(frame.get_column("n").to_arrow()).cast(pa.int64())
+            if frame.implementation.is_dask():
+                return _dask_groups(frame.to_native(), columns, name)
+            frame, counts = _compute(frame, columns, count=True)
+    names = [f"x{k}" for k in range(len(columns))]
+    cells = list(map(one_array, _cells(frame, columns, name)))
+    if counts is not None:
         return pa.Table.from_arrays([*cells, counts], [*names, "n"])
     table = pa.Table.from_arrays(cells, names)
     return table.group_by(names, use_threads=False).aggregate([([], "count_all")])
-
-
-def _is_lazy(frame: Any) -> bool:
-    return not hasattr(frame, "rows")
 
 
 @contextmanager
@@ -92,117 +88,77 @@ def _computing(name: str) -> Iterator[None]:
     except Exception as error:
         raise InputError(
             f"{name} cannot be computed: {type(error).__name__} was raised, with a message that "
-            "may quote cells and is left out; compute the frame by itself to see it"
+            "may quote cells and is left out; compute it by itself to see that"
         ) from None
 
 
-def _fetched(frame: Any, columns: Sequence[Any], name: str) -> Any:
-    """Return columns of a lazy frame, under their names, as an eager one."""
-    columns = list(dict.fromkeys(columns))
-    found, _ = _computed(frame, columns, name)
-    return found.rename({f"x{k}": column for k, column in enumerate(columns)})
+def _compute(frame: Any, columns: Sequence[Any], count: bool = False) -> tuple[Any, Any]:
+    """Return columns of a lazy frame as an eager one, and the counts if its engine counts exactly.
 
-
-def _computed(
-    frame: Any, columns: Sequence[Any], name: str, count: bool = False
-) -> tuple[Any, bool]:
-    """Return columns of a lazy frame as an eager one with x0, x1, ..., and whether it is counted.
-
-    Then these are the distinct combinations, with the counts as n.
+    Then each combination of cells is there once. In SQL text goes as bytes, since collations take
+    different texts for one, and columns go by their place, since capitals do not matter in names.
     """
     import narwhals as nw
     from narwhals.selectors import datetime
 
-    with _computing(name):
-        rows, texts, exact = _selected(frame, columns, name)
-        if count and exact:
-            names = [f"x{k}" for k in range(len(columns))]
-            rows = rows.group_by(names).agg(nw.len().alias("n"))
-        found = rows.collect()
-        if found.implementation.is_pyarrow():  # of SQL, where the zone is that of the session
-            utc = datetime(time_zone="*").dt.convert_time_zone("UTC")
-            found = found.with_columns(utc, *(nw.col(x).cast(nw.String) for x in texts))
-    return found, count and exact
-
-
-def _selected(frame: Any, columns: Sequence[Any], name: str) -> tuple[Any, list[str], bool]:
-    """Return columns of a lazy frame as x0, x1, ..., and whether its engine counts exactly.
-
-    Between the two: which columns are text that became bytes, since collations of SQL take
-    different texts for one. Columns go by their place, for SQL overlooks capitals in names.
-    """
-    import narwhals as nw
-
-    native, schema, engine = frame.to_native(), frame.collect_schema(), frame.implementation
-    at = {f"x{k}": schema.names().index(column) for k, column in enumerate(columns)}
-    if engine.is_ibis() and len({n.casefold() for n in schema.names()}) < len(schema):
-        raise InputError(f"columns of {name} have names that differ in case alone; rename them")
+    rows, schema, engine = frame.to_native(), frame.collect_schema(), frame.implementation
+    exact = True
+    at = {f"x{k}": schema.names().index(name) for k, name in enumerate(dict.fromkeys(columns))}
     # Arrow lacks the largest integers of DuckDB.
     texts = [x for x, k in at.items() if schema.dtypes()[k] in (nw.String, nw.UInt128)]
+    if engine.is_ibis() and rows.get_backend().name == "duckdb":
+        rows.limit(0).to_pyarrow()  # from now on DuckDB has what is in memory as a table
+        rows, engine = rows.get_backend().con.sql(str(rows.compile())), nw.Implementation.DUCKDB
+    cells: dict[str, Any] = {x: nw.col(schema.names()[k]) for x, k in at.items()}
     if engine.is_duckdb():
         from duckdb import SQLExpression
 
-        sql = {
-            x: f"encode(#{k + 1}::VARCHAR)" if x in texts else f"#{k + 1}" for x, k in at.items()
-        }
-        native = native.select(*(SQLExpression(cell).alias(x) for x, cell in sql.items()))
+        fields = {x: f"#{k + 1}" for x, k in at.items()}
+        fields |= {x: f"encode({fields[x]}::VARCHAR)" for x in texts}
+        cells = {x: SQLExpression(field) for x, field in fields.items()}
     elif engine.is_pyspark() or engine.is_pyspark_connect():
-        native = native.toDF(*(f"c{k}" for k in range(len(schema))))
-        cells = {x: native[f"c{k}"] for x, k in at.items()}
+        rows = rows.toDF(*map(str, range(len(schema))))
+        cells = {x: rows[str(k)] for x, k in at.items()}
         cells |= {x: cells[x].cast("binary") for x in texts}
-        native = native.select(*(cell.alias(x) for x, cell in cells.items()))
-    elif engine.is_ibis() and native.get_backend().name == "duckdb":
-        import ibis
-
-        signature = ((str,), bytes)
-        encode = ibis.udf.scalar.builtin(lambda _: None, name="encode", signature=signature)
-        cells = {x: native[column] for x, column in zip(at, columns, strict=True)}
-        cells |= {x: encode(cells[x]) for x in texts}
-        native = native.select(**cells)
     else:
-        fields = (nw.col(column).alias(f"x{k}") for k, column in enumerate(columns))
-        return frame.select(*fields), [], engine.is_polars()
-    return _narwhals(native), texts, True
+        rows, texts, exact = frame, [], engine.is_polars()
+    rows = known(rows.select(*(cell.alias(x) for x, cell in cells.items())))
+    if count and exact:
+        rows = rows.group_by(list(at)).agg(nw.len().alias("n"))
+    found = rows.collect()
+    if found.implementation.is_pyarrow():
+        zoned = datetime(time_zone="*").dt.convert_time_zone("UTC")  # from that of the session
+        found = found.with_columns(zoned, *(nw.col(x).cast(nw.String) for x in texts))
+    counts = found.get_column("n").cast(nw.Int64).to_arrow() if count and exact else None
+    return found.select(*(nw.col(x).alias(schema.names()[k]) for x, k in at.items())), counts
 
 
 def _dask_groups(frame: Any, columns: Sequence[Any], name: str) -> pa.Table:
-    """Return the groups of rows of a frame of Dask, which its tasks count with Arrow.
+    """Return the groups of rows of a frame of Dask, in which its tasks count with Arrow.
 
-    Its own group-by joins indexes of pandas, which takes -0.0 and 0.0, and cells beside them, for
-    one another.
+    Its own group-by joins indexes of pandas, which mixes up cells where there are -0.0 and 0.0.
     """
     from dask import delayed
 
-    partitions = frame.to_native()[list(dict.fromkeys(columns))].to_delayed()
-    parts = [delayed(_partition_groups)(part, columns, name) for part in partitions]
+    partitions = frame[list(dict.fromkeys(columns))].to_delayed()
+    parts = [delayed(count_groups)(part, columns, name) for part in partitions]
     while len(parts) > 1:
-        some = (parts[k : k + 16] for k in range(0, len(parts), 16))
-        parts = [delayed(_merged)(each, name) for each in some]
+        parts = [delayed(_merged)(parts[k : k + 16], name) for k in range(0, len(parts), 16)]
     return parts[0].compute()
 
 
-def _partition_groups(part: Any, columns: Sequence[Any], name: str) -> pa.Table:
-    table = count_groups(_narwhals(part), columns, name)
-    cells = [c.cast(pa.large_string()) if is_text(c.type) else c for c in table.columns]
-    return pa.Table.from_arrays(cells, table.column_names)
-
-
 def _merged(tables: Sequence[pa.Table], name: str) -> pa.Table:
-    """Return the sums of the groups of some partitions."""
     *names, count = tables[0].column_names
-    if any(table.schema != tables[0].schema for table in tables):
-        raise InputError(
-            f"two partitions of {name} have cells of unlike types in a column; give each column "
-            "in use one type, with astype"
-        )
-    total = pa.concat_tables(tables).group_by(names).aggregate([(count, "sum")])
-    return total.select([*names, f"{count}_sum"]).rename_columns(tables[0].column_names)
+    if len({tuple(is_text(kind) or kind for kind in table.schema.types) for table in tables}) > 1:
+        raise InputError(f"partitions of {name} hold unlike types in one column: use astype first")
+    table = pa.concat_tables(tables, promote_options="permissive").group_by(names)
+    return table.aggregate([(count, "sum")]).rename_columns([*names, count])
 
 
 def known(source: Any) -> Any:
     """Return what narwhals makes of a dataframe or a series, and anything else as it is.
 
-    A stream of Arrow is read, once and for all.
+    A stream of Arrow is read to its end.
     """
     import narwhals as nw
 
@@ -213,22 +169,14 @@ def known(source: Any) -> Any:
     if kind in ("pandas", "pyarrow", "dask", "pyspark", "duckdb"):
         own = "column_names" if isinstance(source, pa.Table) else "columns"
         column_names(getattr(source, own, ()), f"the {kind} dataframe")
-    frame = _narwhals(source)
-    if isinstance(frame, nw.DataFrame | nw.LazyFrame | nw.Series):
-        return frame
-    if hasattr(source, "__arrow_c_stream__"):
-        with _computing("the stream of Arrow"):
-            return _narwhals(pa.table(source))
-    return frame
-
-
-def _narwhals(source: Any) -> Any:
-    import narwhals as nw
-
-    with warnings.catch_warnings():
-        # Until it is a plugin, narwhals' own support of Dask does.
+    with warnings.catch_warnings():  # its own support of Dask will become a plugin
         warnings.filterwarnings("ignore", "Dask support is moving", FutureWarning)
-        return nw.from_native(source, allow_series=True, pass_through=True)
+        frame = nw.from_native(source, allow_series=True, pass_through=True)
+    plain = not isinstance(frame, nw.DataFrame | nw.LazyFrame | nw.Series)
+    if plain and hasattr(source, "__arrow_c_stream__"):
+        with _computing("the stream of Arrow"):
+            frame = nw.from_native(pa.table(source))
+    return frame
 
 
 def open_frame(source: Any) -> FrameTable:
@@ -278,12 +226,9 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
     return _cells_of_series(series, "the series")
 
 
-def _cells(
-    frame: Any, read: Sequence[Any], columns: Sequence[Any], name: str
-) -> list[pa.Array | pa.ChunkedArray]:
-    """Return columns of an eager frame as Arrow; ``columns`` are what messages call them."""
-    series = zip(map(frame.get_column, read), columns, strict=True)
-    return [_cells_of_series(s, f"column {str(c).strip()!r} of {name}") for s, c in series]
+def _cells(frame: Any, columns: Sequence[Any], name: str) -> list[pa.Array | pa.ChunkedArray]:
+    series = [(frame.get_column(c), f"column {str(c).strip()!r} of {name}") for c in columns]
+    return [_cells_of_series(cells, what) for cells, what in series]
 
 
 def _cells_of_series(series: Any, what: str) -> pa.Array | pa.ChunkedArray:
