@@ -199,8 +199,8 @@ def test_collations_take_nothing_for_the_same(monkeypatch: pytest.MonkeyPatch) -
 def test_names_in_other_capitals_are_other_columns() -> None:
     relation = duckdb.connect().sql("SELECT 'a' AS s, 1 AS x, 2 AS X, 'A' AS S")
     assert found(relation, ["X", "s", "x"])[1] == {("2", "a", "1"): 1}
-    table = ibis.memtable({"a": [1], "b": [2]})
-    assert found(table.select(x=table.a, X=table.b), ["X"])[1] == {("2",): 1}
+    with pytest.raises(InputError, match="cannot be computed"):  # Ibis has no places
+        found(ibis.memtable(pa.table({"x": [1], "X": [2]})), ["X"])
 
 
 def test_two_thousand_columns_cost_two() -> None:
@@ -233,8 +233,8 @@ def test_partitions_of_unlike_types_are_refused() -> None:
 
     like = pd.DataFrame({"s": ["a"], "x": [1]})
     assert "unlike types" in refused(dd.from_map(part, [0, 1, 2], meta=like))
-    objects = dd.from_map(part, [2, 2], meta=like)
-    assert as_dict(count(objects)) == {"a": {"7": 2}}
+    texts = dd.from_map(lambda kind: part(2).astype(kind), [object, "str", "string"], meta=part(2))
+    assert as_dict(count(texts)) == {"a": {"7": 3}}
 
 
 def test_what_an_engine_says_is_not_passed_on() -> None:

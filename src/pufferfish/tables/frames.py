@@ -12,15 +12,7 @@ import pyarrow.types as pt
 
 from pufferfish.errors import InputError
 from pufferfish.numbers import text_of
-from pufferfish.tables.table import (
-    BATCH_ROWS,
-    Table,
-    check_type,
-    column_names,
-    is_text,
-    one_array,
-    strings,
-)
+from pufferfish.tables.table import BATCH_ROWS, Table, check_type, column_names, one_array, strings
 
 
 class FrameTable(Table):
@@ -40,19 +32,13 @@ class FrameTable(Table):
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
         names, raw = [self.column(name) for name in columns], self._raw(columns)
-        cells = _cells(self._computed(columns), raw, self.name)
+        cells = _cells(_compute(self._frame, raw, self.name)[0], raw, self.name)
         yield from pa.Table.from_arrays(cells, names).to_batches(max_chunksize=rows)
 
     def hold(self, columns: Sequence[str]) -> Any:
         """Return the frame; a lazy one is computed, these columns of it, once for all passes."""
-        self._frame = self._computed(columns)
+        self._frame, _ = _compute(self._frame, self._raw(columns), self.name)
         return self._frame
-
-    def _computed(self, columns: Sequence[str]) -> Any:
-        if hasattr(self._frame, "rows"):
-            return self._frame
-        with _computing(self.name):
-            return _compute(self._frame, self._raw(columns))[0]
 
     def _raw(self, columns: Sequence[str]) -> list[Any]:
         return [self.raw_names[self.column(name)] for name in columns]
@@ -64,12 +50,10 @@ def count_groups(frame: Any, columns: Sequence[Any], name: str = "the table") ->
     The engine of a lazy frame counts, if it is one that keeps apart all cells that differ; of
     other engines the columns are fetched. ``name`` is what messages call the frame.
     """
-    frame, counts = known(frame), None
-    if not hasattr(frame, "rows"):
-        with _computing(name):
-            if frame.implementation.is_dask():
-                return _dask_groups(frame.to_native(), columns, name)
-            frame, counts = _compute(frame, columns, count=True)
+    frame = known(frame)
+    if frame.implementation.is_dask():
+        return _dask_groups(frame.to_native(), columns, name)
+    frame, counts = _compute(frame, columns, name, count=True)
     names = [f"x{k}" for k in range(len(columns))]
     cells = list(map(one_array, _cells(frame, columns, name)))
     if counts is not None:
@@ -87,12 +71,11 @@ def _computing(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise InputError(
-            f"{name} cannot be computed: {type(error).__name__} was raised, with a message that "
-            "may quote cells and is left out; compute it by itself to see that"
+            f"{name} cannot be computed ({type(error).__name__}; its message may quote cells)"
         ) from None
 
 
-def _compute(frame: Any, columns: Sequence[Any], count: bool = False) -> tuple[Any, Any]:
+def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False) -> tuple[Any, Any]:
     """Return columns of a lazy frame as an eager one, and the counts if its engine counts exactly.
 
     Then each combination of cells is there once. In SQL text goes as bytes, since collations take
@@ -101,36 +84,38 @@ def _compute(frame: Any, columns: Sequence[Any], count: bool = False) -> tuple[A
     import narwhals as nw
     from narwhals.selectors import datetime
 
-    rows, schema, engine = frame.to_native(), frame.collect_schema(), frame.implementation
-    exact = True
-    at = {f"x{k}": schema.names().index(name) for k, name in enumerate(dict.fromkeys(columns))}
-    # Arrow lacks the largest integers of DuckDB.
-    texts = [x for x, k in at.items() if schema.dtypes()[k] in (nw.String, nw.UInt128)]
-    if engine.is_ibis() and rows.get_backend().name == "duckdb":
-        rows.limit(0).to_pyarrow()  # from now on DuckDB has what is in memory as a table
-        rows, engine = rows.get_backend().con.sql(str(rows.compile())), nw.Implementation.DUCKDB
-    cells: dict[str, Any] = {x: nw.col(schema.names()[k]) for x, k in at.items()}
-    if engine.is_duckdb():
-        from duckdb import SQLExpression
+    if hasattr(frame, "rows"):  # an eager one
+        return frame, None
+    with _computing(name):
+        rows, schema, engine = frame.to_native(), frame.collect_schema(), frame.implementation
+        raw = schema.names()
+        at = {f"x{k}": raw.index(column) for k, column in enumerate(dict.fromkeys(columns))}
+        # Arrow lacks the largest integers of DuckDB.
+        texts = [x for x, k in at.items() if schema.dtypes()[k] in (nw.String, nw.UInt128)]
+        if engine.is_ibis() and rows.get_backend().name == "duckdb":
+            rows.limit(0).to_pyarrow()  # from now on DuckDB has what is in memory as a table
+            rows, engine = rows.get_backend().con.sql(str(rows.compile())), nw.Implementation.DUCKDB
+        cells: dict[str, Any] = {x: nw.col(raw[k]) for x, k in at.items()}
+        if engine.is_duckdb():
+            from duckdb import SQLExpression
 
-        fields = {x: f"#{k + 1}" for x, k in at.items()}
-        fields |= {x: f"encode({fields[x]}::VARCHAR)" for x in texts}
-        cells = {x: SQLExpression(field) for x, field in fields.items()}
-    elif engine.is_pyspark() or engine.is_pyspark_connect():
-        rows = rows.toDF(*map(str, range(len(schema))))
-        cells = {x: rows[str(k)] for x, k in at.items()}
-        cells |= {x: cells[x].cast("binary") for x in texts}
-    else:
-        rows, texts, exact = frame, [], engine.is_polars()
-    rows = known(rows.select(*(cell.alias(x) for x, cell in cells.items())))
-    if count and exact:
-        rows = rows.group_by(list(at)).agg(nw.len().alias("n"))
-    found = rows.collect()
-    if found.implementation.is_pyarrow():
-        zoned = datetime(time_zone="*").dt.convert_time_zone("UTC")  # from that of the session
-        found = found.with_columns(zoned, *(nw.col(x).cast(nw.String) for x in texts))
-    counts = found.get_column("n").cast(nw.Int64).to_arrow() if count and exact else None
-    return found.select(*(nw.col(x).alias(schema.names()[k]) for x, k in at.items())), counts
+            sql = dict.fromkeys(texts, "encode(#{}::VARCHAR)")
+            cells = {x: SQLExpression(sql.get(x, "#{}").format(k + 1)) for x, k in at.items()}
+        elif engine.is_pyspark() or engine.is_pyspark_connect():
+            rows = rows.toDF(*map(str, range(len(raw))))
+            cells = {x: rows[str(k)] for x, k in at.items()}
+            cells |= {x: cells[x].cast("binary") for x in texts}
+        else:
+            rows, texts, count = frame, [], count and engine.is_polars()
+        rows = known(rows.select(*(cell.alias(x) for x, cell in cells.items())))
+        if count:
+            rows = rows.group_by(list(at)).agg(nw.len().alias("n"))
+        found = rows.collect()
+        if found.implementation.is_pyarrow():
+            zoned = datetime(time_zone="*").dt.convert_time_zone("UTC")  # from that of the session
+            found = found.with_columns(zoned, *(nw.col(x).cast(nw.String) for x in texts))
+        counts = found.get_column("n").cast(nw.Int64).to_arrow() if count else None
+        return found.select(*(nw.col(x).alias(raw[k]) for x, k in at.items())), counts
 
 
 def _dask_groups(frame: Any, columns: Sequence[Any], name: str) -> pa.Table:
@@ -138,28 +123,21 @@ def _dask_groups(frame: Any, columns: Sequence[Any], name: str) -> pa.Table:
 
     Its own group-by joins indexes of pandas, which mixes up cells where there are -0.0 and 0.0.
     """
-    from dask import delayed
+    import dask
 
-    partitions = frame[list(dict.fromkeys(columns))].to_delayed()
-    parts = [delayed(count_groups)(part, columns, name) for part in partitions]
-    while len(parts) > 1:
-        parts = [delayed(_merged)(parts[k : k + 16], name) for k in range(0, len(parts), 16)]
-    return parts[0].compute()
-
-
-def _merged(tables: Sequence[pa.Table], name: str) -> pa.Table:
-    *names, count = tables[0].column_names
-    if len({tuple(is_text(kind) or kind for kind in table.schema.types) for table in tables}) > 1:
+    with _computing(name):
+        parts = frame[list(dict.fromkeys(columns))].to_delayed()
+        tables = dask.compute(*(dask.delayed(count_groups)(part, columns, name) for part in parts))
+    kinds = [[str(kind).removeprefix("large_") for kind in each.schema.types] for each in tables]
+    if any(each != kinds[0] for each in kinds):
         raise InputError(f"partitions of {name} hold unlike types in one column: use astype first")
+    *names, count = tables[0].column_names
     table = pa.concat_tables(tables, promote_options="permissive").group_by(names)
     return table.aggregate([(count, "sum")]).rename_columns([*names, count])
 
 
 def known(source: Any) -> Any:
-    """Return what narwhals makes of a dataframe or a series, and anything else as it is.
-
-    A stream of Arrow is read to its end.
-    """
+    """Return what narwhals makes of a frame, series or Arrow stream, and others as they are."""
     import narwhals as nw
 
     if isinstance(source, pa.RecordBatch):
@@ -172,10 +150,9 @@ def known(source: Any) -> Any:
     with warnings.catch_warnings():  # its own support of Dask will become a plugin
         warnings.filterwarnings("ignore", "Dask support is moving", FutureWarning)
         frame = nw.from_native(source, allow_series=True, pass_through=True)
-    plain = not isinstance(frame, nw.DataFrame | nw.LazyFrame | nw.Series)
-    if plain and hasattr(source, "__arrow_c_stream__"):
+    if hasattr(source, "__arrow_c_stream__") and not hasattr(frame, "implementation"):
         with _computing("the stream of Arrow"):
-            frame = nw.from_native(pa.table(source))
+            return known(pa.table(source))
     return frame
 
 
