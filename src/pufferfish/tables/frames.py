@@ -92,9 +92,10 @@ def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False)
         at = {f"x{k}": raw.index(column) for k, column in enumerate(dict.fromkeys(columns))}
         # Arrow lacks the largest integers of DuckDB.
         texts = [x for x, k in at.items() if schema.dtypes()[k] in (nw.String, nw.UInt128)]
-        if engine.is_ibis() and rows.get_backend().name == "duckdb":
+        own: Any = nw.get_native_namespace(frame).get_backend(rows) if engine.is_ibis() else None
+        if own and own.name == "duckdb":
             rows.limit(0).to_pyarrow()  # from now on DuckDB has what is in memory as a table
-            rows, engine = rows.get_backend().con.sql(str(rows.compile())), nw.Implementation.DUCKDB
+            rows, engine = own.con.sql(str(own.compile(rows))), nw.Implementation.DUCKDB
         cells: dict[str, Any] = {x: nw.col(raw[k]) for x, k in at.items()}
         if engine.is_duckdb():
             from duckdb import SQLExpression
@@ -132,8 +133,8 @@ def _dask_groups(frame: Any, columns: Sequence[Any], name: str) -> pa.Table:
     if any(each != kinds[0] for each in kinds):
         raise InputError(f"partitions of {name} hold unlike types in one column: use astype first")
     *names, count = tables[0].column_names
-    table = pa.concat_tables(tables, promote_options="permissive").group_by(names)
-    return table.aggregate([(count, "sum")]).rename_columns([*names, count])
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()  # a copy
+    return table.group_by(names).aggregate([(count, "sum")]).rename_columns([*names, count])
 
 
 def known(source: Any) -> Any:
