@@ -74,7 +74,7 @@ MAKERS: dict[str, Callable[[pa.Table], Any]] = {
     "lazy": lambda table: pl.from_arrow(table).lazy(),
     "pyarrow": lambda table: table,
     "stream": lambda table: table.to_reader(2),
-    "duckdb": lambda table: duckdb.connect().from_arrow(table),
+    "duckdb": duckdb.from_arrow,
     "ibis": to_ibis,
     "dask": to_dask,
 }
@@ -141,6 +141,7 @@ def test_mutant_that_drops_missing_cells_is_caught(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
 def test_spark_counts_what_is_in_a_file(spark: Any, tmp_path: Path) -> None:
     def make(table: pa.Table) -> Any:
         pq.write_table(table, tmp_path / f"{len(table)}.parquet")
@@ -169,8 +170,9 @@ def check_message(failing: Any) -> None:
 def test_partitions_and_threads_change_nothing(threads: int) -> None:
     table = pa.concat_tables([TABLE] * 50).take(np.random.default_rng(1).permutation(400))
     want = found(table, ["s", "float"])
+    connection = duckdb.connect(config={"threads": threads})
     for frame in (
-        duckdb.connect(config={"threads": threads}).from_arrow(table),
+        connection.from_arrow(table),
         to_dask(table, 1 + 36 * (threads - 1)),
         pl.concat([pl.from_arrow(table[:100]), pl.from_arrow(table[100:])], rechunk=False).lazy(),
     ):
@@ -179,26 +181,28 @@ def test_partitions_and_threads_change_nothing(threads: int) -> None:
 
 
 def test_collations_take_nothing_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE t (s VARCHAR COLLATE NOCASE, x VARCHAR COLLATE NOACCENT)")
-    connection.execute("INSERT INTO t VALUES ('a', 'é'), ('A', 'e'), ('A', NULL)")
-    made = ibis.duckdb.connect()
-    made.con.execute("CREATE TABLE t (s VARCHAR COLLATE NOCASE, x VARCHAR COLLATE NOACCENT)")
-    made.con.execute("INSERT INTO t VALUES ('a', 'é'), ('A', 'e'), ('A', NULL)")
-    for frame in (connection.table("t"), made.table("t")):
-        assert as_dict(count(frame)) == {"A": {"e": 1}, "a": {"é": 1}}
-        assert aside(count(frame)) == [("no public value", "x", 1)]
+    made, connection = ibis.duckdb.connect(), duckdb.connect()
+    for each in (made.con, connection):
+        each.execute("CREATE TABLE t (s VARCHAR COLLATE NOCASE, x VARCHAR COLLATE NOACCENT)")
+        each.execute("INSERT INTO t VALUES ('a', 'é'), ('A', 'e'), ('A', NULL)")
     connection.execute("SET default_collation = 'nocase'")
-    plain = connection.sql("SELECT * FROM (VALUES ('a', 1), ('A', 1)) t (s, x)")
-    assert as_dict(count(plain)) == {"A": {"1": 1}, "a": {"1": 1}}
+    texts = "SELECT s::VARCHAR AS s, 'b' || x AS x FROM t"
+    want = {"A": {"e": 1}, "a": {"é": 1}}
+    for frame in (connection.table("t"), made.table("t")):
+        assert as_dict(count(frame)) == want
+        assert aside(count(frame)) == [("no public value", "x", 1)]
+    assert as_dict(count(connection.sql(texts))) == {"A": {"be": 1}, "a": {"bé": 1}}
 
-    # Mutant: text is left to the collation.
+    # Mutant: text is left to the collation, by which DuckDB 2 takes the first two rows for one.
+    own = connection.table("t").aggregate("s, x, count(*)", "s, x").fetchall()
+    assert len(own) == (2 if duckdb.__version__ >= "2" else 3)
     monkeypatch.setattr(nw, "String", nw.Object)
-    assert len(count(plain).secrets) == 1
+    for frame in (connection.table("t"), made.table("t")):
+        assert len(open_table(frame).groups(["s", "x"])) == len(own)
 
 
 def test_names_in_other_capitals_are_other_columns() -> None:
-    relation = duckdb.connect().sql("SELECT 'a' AS s, 1 AS x, 2 AS X, 'A' AS S")
+    relation = duckdb.sql("SELECT 'a' AS s, 1 AS x, 2 AS X, 'A' AS S")
     assert found(relation, ["X", "s", "x"])[1] == {("2", "a", "1"): 1}
     with pytest.raises(InputError, match="cannot be computed"):  # Ibis has no places
         found(ibis.memtable(pa.table({"x": [1], "X": [2]})), ["X"])
@@ -214,18 +218,16 @@ def test_only_groups_come_back(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_two_thousand_columns_cost_two() -> None:
     fields = ", ".join(f"error('read') AS c{k}" for k in range(2000))
-    relation = duckdb.connect().sql(f"SELECT 'a' AS s, 1 AS x, {fields} FROM range(3)")
+    relation = duckdb.sql(f"SELECT 'a' AS s, 1 AS x, {fields} FROM range(3)")
     assert as_dict(count(relation)) == {"a": {"1": 3}}
     assert cells(release_any(relation, job([0, 1], 1e-3))) == {"x": [1, 1, 1]}
 
 
 def test_numbers_that_arrow_lacks() -> None:
-    relation = duckdb.connect().sql(
-        f"SELECT 'a' AS s, {2**128 - 1}::UHUGEINT AS x, 'nan'::FLOAT AS y"
-    )
+    relation = duckdb.sql(f"SELECT 'a' AS s, {2**128 - 1}::UHUGEINT AS x, 'nan'::FLOAT AS y")
     assert found(relation, ["x"])[1] == {(str(2**128 - 1),): 1}
     assert "not finite" in refused(relation, public="y")
-    assert "list" in refused(duckdb.connect().sql("SELECT 'a' AS s, [1] AS x"))
+    assert "list" in refused(duckdb.sql("SELECT 'a' AS s, [1] AS x"))
 
 
 def test_nan_is_missing_in_dask() -> None:
@@ -255,7 +257,7 @@ def test_what_an_engine_says_is_not_passed_on() -> None:
     like = pd.DataFrame({"s": ["a"], "x": [1]})
     failing = pl.LazyFrame({"s": ["a"], "x": ["secret cell"]})
     for frame in (
-        duckdb.connect().sql("SELECT 'a' AS s, error('secret cell')::VARCHAR AS x"),
+        duckdb.sql("SELECT 'a' AS s, error('secret cell')::VARCHAR AS x"),
         failing.with_columns(pl.col("x").str.to_integer()),
         dd.from_map(part, [1], meta=like),
     ):
@@ -282,7 +284,7 @@ def test_the_like_of_a_lazy_frame_comes_back_and_is_drawn_once(kind: str, tmp_pa
 
 def test_rows_that_change_are_read_once(tmp_path: Path) -> None:
     """Both passes of a release see the same rows, whatever the engine gives when asked again."""
-    relation = duckdb.connect().sql("SELECT 'a' AS s, (random() * 100)::INT AS x FROM range(200)")
+    relation = duckdb.sql("SELECT 'a' AS s, (random() * 100)::INT AS x FROM range(200)")
     prepare(relation, tmp_path / "out.csv", job(range(101))).write()
     assert (tmp_path / "out.csv").exists()
     with pytest.raises(InputError, match=r'output="NAME.parquet"'):
