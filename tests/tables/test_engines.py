@@ -193,12 +193,11 @@ def test_collations_take_nothing_for_the_same(monkeypatch: pytest.MonkeyPatch) -
         assert aside(count(frame)) == [("no public value", "x", 1)]
     assert as_dict(count(connection.sql(texts))) == {"A": {"be": 1}, "a": {"bé": 1}}
 
-    # Mutant: text is left to the collation, by which DuckDB 2 takes the first two rows for one.
-    own = connection.table("t").aggregate("s, x, count(*)", "s, x").fetchall()
-    assert len(own) == (2 if duckdb.__version__ >= "2" else 3)
+    # Mutant: text is left to the collation, which older versions of DuckDB forget on the way.
     monkeypatch.setattr(nw, "String", nw.Object)
     for frame in (connection.table("t"), made.table("t")):
-        assert len(open_table(frame).groups(["s", "x"])) == len(own)
+        groups = open_table(frame).groups(["s", "x"])
+        assert len(groups) == (2 if duckdb.__version__ >= "2" else 3)
 
 
 def test_names_in_other_capitals_are_other_columns() -> None:
