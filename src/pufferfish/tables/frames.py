@@ -3,7 +3,7 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -78,8 +78,8 @@ def _computing(name: str) -> Iterator[None]:
 def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False) -> tuple[Any, Any]:
     """Return columns of a lazy frame as an eager one, and the counts if its engine counts exactly.
 
-    Then each combination of cells is there once. In SQL text goes as bytes, since collations take
-    different texts for one, and columns go by their place, since capitals do not matter in names.
+    Then each combination of cells is there once. In SQL text loses its collation, which may take
+    different texts for one, and columns go by their place, as capitals do not matter in names.
     """
     import narwhals as nw
     from narwhals.selectors import datetime
@@ -100,21 +100,21 @@ def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False)
         if engine.is_duckdb():
             from duckdb import SQLExpression
 
-            sql = dict.fromkeys(texts, "encode(#{}::VARCHAR)")
+            sql = dict.fromkeys(texts, "#{}::VARCHAR COLLATE C")
             cells = {x: SQLExpression(sql.get(x, "#{}").format(k + 1)) for x, k in at.items()}
         elif engine.is_pyspark() or engine.is_pyspark_connect():
             rows = rows.toDF(*map(str, range(len(raw))))
             cells = {x: rows[str(k)] for x, k in at.items()}
-            cells |= {x: cells[x].cast("binary") for x in texts}
+            cells |= {x: cells[x].cast("string collate UTF8_BINARY") for x in texts}
         else:
-            rows, texts, count = frame, [], count and engine.is_polars()
+            rows, count = frame, count and engine.is_polars()
         rows = known(rows.select(*(cell.alias(x) for x, cell in cells.items())))
         if count:
             rows = rows.group_by(list(at)).agg(nw.len().alias("n"))
         found = rows.collect()
         if found.implementation.is_pyarrow():
             zoned = datetime(time_zone="*").dt.convert_time_zone("UTC")  # from that of the session
-            found = found.with_columns(zoned, *(nw.col(x).cast(nw.String) for x in texts))
+            found = found.with_columns(zoned)
         counts = found.get_column("n").cast(nw.Int64).to_arrow() if count else None
         return found.select(*(nw.col(x).alias(raw[k]) for x, k in at.items())), counts
 
@@ -148,8 +148,8 @@ def known(source: Any) -> Any:
     if kind in ("pandas", "pyarrow", "dask", "pyspark", "duckdb"):
         own = "column_names" if isinstance(source, pa.Table) else "columns"
         column_names(getattr(source, own, ()), f"the {kind} dataframe")
-    with warnings.catch_warnings():  # its own support of Dask will become a plugin
-        warnings.filterwarnings("ignore", "Dask support is moving", FutureWarning)
+    quiet = warnings.catch_warnings(action="ignore", category=FutureWarning)
+    with quiet if kind == "dask" else nullcontext():  # support of Dask will become a plugin
         frame = nw.from_native(source, allow_series=True, pass_through=True)
     if hasattr(source, "__arrow_c_stream__") and not hasattr(frame, "implementation"):
         with _computing("the stream of Arrow"):
