@@ -200,9 +200,11 @@ def test_collations_take_nothing_for_the_same(monkeypatch: pytest.MonkeyPatch) -
         assert len(groups) == (2 if duckdb.__version__ >= "2" else 3)
 
 
-def test_names_in_other_capitals_are_other_columns() -> None:
+def test_names_in_other_capitals_and_patterns_are_other_columns() -> None:
     relation = duckdb.sql("SELECT 'a' AS s, 1 AS x, 2 AS X, 'A' AS S")
     assert found(relation, ["X", "s", "x"])[1] == {("2", "a", "1"): 1}
+    frame = pl.LazyFrame({"s": ["a"], "^s$": ["b"], "*": ["c"]})
+    assert found(frame, ["^s$", "*"])[1] == {("b", "c"): 1}
     with pytest.raises(InputError, match="cannot be computed"):  # Ibis has no places
         found(ibis.memtable(pa.table({"x": [1], "X": [2]})), ["X"])
 

@@ -153,11 +153,13 @@ def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int
     names = table.raw_names
     columns = [names[reader.public], reader.set_column]
     answers = [_series(*each, eager) for each in zip(columns, released, strict=False)]
-    kept = eager.select(nw.col(*(names[name] for name in (reader.public, *reader.keep))))
+    places = map(eager.columns.index, (names[name] for name in (reader.public, *reader.keep)))
+    kept = eager.select(nw.nth(*places))  # Polars takes names such as * for patterns
     if not usable.all():
         kept = kept.filter(usable.tolist())
-    order = [nw.col(names.get(name, name)) for name in reader.written]
-    answer = nw.maybe_reset_index(kept).with_columns(*answers).select(order)
+    answer = nw.maybe_reset_index(kept).with_columns(*answers)
+    order = [answer.columns.index(names.get(name, name)) for name in reader.written]
+    answer = answer.select(nw.nth(*order))
     # A lazy one holds what was drawn: nothing is drawn again when it is computed again.
     return (answer.lazy(backend=engine) if lazy else answer).to_native()
 

@@ -79,7 +79,8 @@ def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False)
     """Return columns of a lazy frame as an eager one, and the counts if its engine counts exactly.
 
     Then each combination of cells is there once. In SQL text loses its collation, which may take
-    different texts for one, and columns go by their place, as capitals do not matter in names.
+    different texts for one. Columns go by their place: capitals do not matter in SQL, and Polars
+    takes some names for patterns.
     """
     import narwhals as nw
     from narwhals.selectors import datetime
@@ -96,7 +97,7 @@ def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False)
         if own and own.name == "duckdb":
             rows.limit(0).to_pyarrow()  # from now on DuckDB has what is in memory as a table
             rows, engine = own.con.sql(str(own.compile(rows))), nw.Implementation.DUCKDB
-        cells: dict[str, Any] = {x: nw.col(raw[k]) for x, k in at.items()}
+        cells: dict[str, Any] = {x: nw.nth(k) for x, k in at.items()}
         if engine.is_duckdb():
             from duckdb import SQLExpression
 
@@ -112,9 +113,8 @@ def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False)
         if count:
             rows = rows.group_by(list(at)).agg(nw.len().alias("n"))
         found = rows.collect()
-        if found.implementation.is_pyarrow():
-            zoned = datetime(time_zone="*").dt.convert_time_zone("UTC")  # from that of the session
-            found = found.with_columns(zoned)
+        if found.implementation.is_pyarrow():  # of SQL, where the zone is that of the session
+            found = found.with_columns(datetime(time_zone="*").dt.convert_time_zone("UTC"))
         counts = found.get_column("n").cast(nw.Int64).to_arrow() if count else None
         return found.select(*(nw.col(x).alias(raw[k]) for x, k in at.items())), counts
 
