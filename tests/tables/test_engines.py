@@ -149,8 +149,8 @@ def test_spark_counts_what_is_in_a_file(spark: Any, tmp_path: Path) -> None:
 
     check_counts(make, tmp_path)
     assert prior(make(TABLE).repartition(5)) == prior(TABLE)
-    collated = spark.sql("select v collate UTF8_LCASE s, x from values ('a', 1), ('A', 2) t (v, x)")
-    assert as_dict(count(collated)) == {"A": {"2": 1}, "a": {"1": 1}}
+    collated = spark.sql("select v collate UTF8_LCASE s, x from values ('a', 1), ('A', 1) t (v, x)")
+    assert as_dict(count(collated)) == {"A": {"1": 1}, "a": {"1": 1}}
     assert found(spark.sql("select 'a' s, 1 x, 2 X"), ["X"])[1] == {("2",): 1}
     assert "'x' twice" in refused(spark.sql("select 'a' s, 1 x, 2 x"))
     with pytest.raises(InputError, match=r'output="NAME.parquet"'):
