@@ -3,6 +3,7 @@
 
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 from pufferfish.errors import InputError, OutsidePromiseWarning
 from pufferfish.release import rows as release_rows
 from pufferfish.release.pipeline import release_any, release_file
+from pufferfish.support import make_lattice
+from pufferfish.tables.rules import Coding
 from release_cases import cells, job, level_job
 
 ROWS = {"s": ["a", "b", "a", "c", None], "x": [0, 5, None, 1, 0], "k": ["u", "v", "w", "y", "z"]}
@@ -152,6 +155,17 @@ def test_names_of_columns() -> None:
     with pytest.warns(OutsidePromiseWarning, match="kept"):
         released = release_any(frame, job([0, 1], TINY), keep=[7])
     assert cells(released) == {"x": [0, 1], 7: ["u", "v"]}
+
+
+@pytest.mark.parametrize("name", ["*", "^s$", "^.*$"])
+@pytest.mark.parametrize("kind", ["polars", "polars-lazy", "pyarrow"])
+def test_a_name_that_is_a_pattern_to_polars_names_one_column(kind: str, name: str) -> None:
+    frame = FRAMES[kind]({"s": ["a", "b"], "x": [0, 1], name: [5, 6]})
+    with pytest.warns(OutsidePromiseWarning, match="kept"):
+        released = release_any(frame, job([0, 1], TINY), keep=[name])
+    assert cells(released) == {"x": [0, 1], name: [5, 6]}
+    coding = Coding(name, make_lattice([Fraction(5), Fraction(6)]))
+    assert cells(release_any(frame, job([5, 6], TINY, coding=coding))) == {name: [5, 6]}
 
 
 @pytest.mark.filterwarnings("ignore::pufferfish.errors.OutsidePromiseWarning")

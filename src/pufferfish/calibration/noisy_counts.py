@@ -139,9 +139,9 @@ class HeldOut(FrameTable):
         own[SystemRandom().sample(range(rows), min(max(round(part * rows), 1), rows - 1))] = 1
         whole = pa.Table.from_batches(batches)
         held, self.left = (whole.filter(arrow(x).cast(pa.bool_())) for x in (own, 1 - own))
-        super().__init__(known(held), "")
+        super().__init__(known(held))
         self.name, self.textual = f"the held-out rows of {table.name}", table.textual
-        self.whole = FrameTable(known(whole), "")
+        self.whole = FrameTable(known(whole))
         self.whole.name, self.whole.textual = table.name, table.textual
 
     @contextmanager

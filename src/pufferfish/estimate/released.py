@@ -80,7 +80,8 @@ def _frequencies(noisy: NoisyCounts) -> tuple[FloatArray, float]:
 def _read(released: Any, spec: ReleaseSpec, column: str | None) -> tuple[str, _Rows]:
     """Return what messages call the released column, and its rows by text, or set and label."""
     text_file = False
-    if isinstance(released, str | Path) or isinstance(known(released), nw.DataFrame | nw.LazyFrame):
+    released = released if isinstance(released, str | Path) else known(released)
+    if isinstance(released, str | Path | nw.DataFrame | nw.LazyFrame):
         table = open_table(released)
         text_file = table.is_text_file
         names = _columns(table, spec, column)

@@ -17,7 +17,7 @@ from pufferfish.numbers import IntArray, checked_flag
 from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
-from pufferfish.tables.frames import known, raw_cells
+from pufferfish.tables.frames import FrameTable, known, open_frame, raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import BATCH_ROWS, arrow, strings
 
@@ -38,9 +38,6 @@ class Prepared:
         force: bool = False, seed: int | None = None, inputs: Sequence[str | Path] = (),
     ) -> None:  # fmt: skip
         self._sink, self._output, self._force = sink_for(output), str(output), force
-        frame = known(source)
-        if isinstance(frame, nw.LazyFrame):  # its rows must come in one order in both passes
-            source = frame.collect().to_native()
         table = open_table(source)
         self._target = checked_target(output, force, [*table.paths, table.pattern, *inputs])
         if seed is not None and "test" not in self._target.name.lower():
@@ -48,7 +45,9 @@ class Prepared:
                 "a release from a seed is for tests only: the name of its output must contain "
                 f"'test', but {self._target.name} was given"
             )
-        self._reader = Reader(spec, table, keep, seed)
+        self._reader = reader = Reader(spec, table, keep, seed)
+        if isinstance(table, FrameTable):  # its rows must be the same in both passes
+            table.hold([*reader.counted, *reader.keep])
 
     def rehearse(self, progress: Progress | None = None) -> None:
         """Make the dry pass: everything is read and checked, and nothing is drawn or written."""
@@ -151,22 +150,29 @@ def release_any(
 
 
 def _release_frame(frame: Any, spec: ReleaseSpec, keep: Sequence[str], seed: int | None) -> Any:
-    eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    table = open_table(eager.to_native())
+    lazy, engine = isinstance(frame, nw.LazyFrame), frame.implementation
+    table = open_frame(frame)
+    if lazy and not (engine.is_polars() or engine.is_duckdb() or engine.is_ibis()):
+        raise InputError(
+            f"{table.name} is released into files, which hold one version of each row: say where, "
+            'with output="NAME.parquet"'
+        )
     reader = Reader(spec, table, keep, seed)
+    eager = table.hold([*reader.counted, *reader.keep])
     # Kept columns need not become Arrow arrays.
     released, usable = _in_memory(reader, table.batches(reader.counted))
-    names = dict(zip(table.columns, eager.columns, strict=True))
+    names = table.raw_names
     columns = [names[reader.public], reader.set_column]
     answers = [_series(*each, eager) for each in zip(columns, released, strict=False)]
-    kept = eager.select(nw.col(*(names[name] for name in (reader.public, *reader.keep))))
+    places = map(eager.columns.index, (names[name] for name in (reader.public, *reader.keep)))
+    kept = eager.select(nw.nth(*places))  # Polars takes names such as * for patterns
     if not usable.all():
         kept = kept.filter(usable.tolist())
-    order = [nw.col(names.get(name, name)) for name in reader.written]
-    answer = nw.maybe_reset_index(kept).with_columns(*answers).select(order)
-    if isinstance(frame, nw.LazyFrame):
-        answer = answer.lazy(backend=frame.implementation)
-    return answer.to_native()
+    answer = nw.maybe_reset_index(kept).with_columns(*answers)
+    order = [answer.columns.index(names.get(name, name)) for name in reader.written]
+    answer = answer.select(nw.nth(*order))
+    # A lazy one holds what was drawn: nothing is drawn again when it is computed again.
+    return (answer.lazy(backend=engine) if lazy else answer).to_native()
 
 
 def _in_memory(reader: Reader, batches: Iterable[pa.RecordBatch]) -> tuple[list[Any], BoolArray]:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames: any dataframe, series or array that narwhals or Arrow knows, as exact raw cells."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -17,44 +18,143 @@ from pufferfish.tables.table import BATCH_ROWS, Table, check_type, column_names,
 class FrameTable(Table):
     """A dataframe, eager or lazy; only the columns in use become Arrow arrays."""
 
-    def __init__(self, frame: Any, kind: str) -> None:
-        self._frame, self.name = frame, f"the {kind} dataframe"
-        raw = frame.collect_schema().names()
+    def __init__(self, frame: Any) -> None:
+        self._frame, self.name = frame, f"the {frame.implementation.name.lower()} dataframe"
+        with _computing(self.name):
+            raw = frame.collect_schema().names()
         self.columns = column_names(raw, self.name)
-        self._raw_names = dict(zip(self.columns, raw, strict=True))
+        self.raw_names = dict(zip(self.columns, raw, strict=True))
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        names = [f"x{k}" for k in range(len(columns))]
-        table = pa.Table.from_arrays(list(map(one_array, self._read(columns))), names=names)
-        return table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        return count_groups(self._frame, self._raw(columns), self.name)
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
-        names = [self.column(name) for name in columns]
-        yield from pa.Table.from_arrays(self._read(names), names).to_batches(max_chunksize=rows)
+        names, raw = [self.column(name) for name in columns], self._raw(columns)
+        cells = _cells(_compute(self._frame, raw, self.name)[0], raw, self.name)
+        yield from pa.Table.from_arrays(cells, names).to_batches(max_chunksize=rows)
 
-    def _read(self, columns: Sequence[str]) -> list[pa.Array | pa.ChunkedArray]:
-        raw = {name: self._raw_names[self.column(name)] for name in columns}
-        frame = self._frame
-        if not hasattr(frame, "rows"):  # a lazy one, read once: its rows may have no fixed order
-            frame = frame.select(list(dict.fromkeys(raw.values()))).collect()
-        series = [(name, frame.get_column(raw[name])) for name in columns]
-        return [_cells_of_series(s, f"column {name!r} of {self.name}") for name, s in series]
+    def hold(self, columns: Sequence[str]) -> Any:
+        """Return the frame; a lazy one is computed, these columns of it, once for all passes."""
+        self._frame, _ = _compute(self._frame, self._raw(columns), self.name)
+        return self._frame
+
+    def _raw(self, columns: Sequence[str]) -> list[Any]:
+        return [self.raw_names[self.column(name)] for name in columns]
+
+
+def count_groups(frame: Any, columns: Sequence[Any], name: str = "the table") -> pa.Table:
+    """Return the distinct combinations of raw cells of a frame, with int64 counts as last column.
+
+    The engine of a lazy frame counts, if it is one that keeps apart all cells that differ; of
+    other engines the columns are fetched. ``name`` is what messages call the frame.
+    """
+    frame = known(frame)
+    if frame.implementation.is_dask():
+        return _dask_groups(frame.to_native(), columns, name)
+    frame, counts = _compute(frame, columns, name, count=True)
+    names = [f"x{k}" for k in range(len(columns))]
+    cells = list(map(one_array, _cells(frame, columns, name)))
+    if counts is not None:
+        return pa.Table.from_arrays([*cells, counts], [*names, "n"])
+    table = pa.Table.from_arrays(cells, names)
+    return table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+
+
+@contextmanager
+def _computing(name: str) -> Iterator[None]:
+    """Turn what an engine raises into an error of ours, for its message may quote cells."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{name} cannot be computed ({type(error).__name__}; its message may quote cells)"
+        ) from None
+
+
+def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False) -> tuple[Any, Any]:
+    """Return columns of a lazy frame as an eager one, and the counts if its engine counts exactly.
+
+    Then each combination of cells is there once. In SQL text loses its collation, which may take
+    different texts for one. Columns go by their place: capitals do not matter in SQL, and Polars
+    takes some names for patterns.
+    """
+    import narwhals as nw
+    from narwhals.selectors import datetime
+
+    if hasattr(frame, "rows"):  # an eager one
+        return frame, None
+    with _computing(name):
+        rows, schema, engine = frame.to_native(), frame.collect_schema(), frame.implementation
+        raw = schema.names()
+        at = {f"x{k}": raw.index(column) for k, column in enumerate(dict.fromkeys(columns))}
+        # Arrow lacks the largest integers of DuckDB.
+        texts = [x for x, k in at.items() if schema.dtypes()[k] in (nw.String, nw.UInt128)]
+        own: Any = nw.get_native_namespace(frame).get_backend(rows) if engine.is_ibis() else None
+        if own and own.name == "duckdb":
+            rows.limit(0).to_pyarrow()  # from now on DuckDB has what is in memory as a table
+            rows, engine = own.con.sql(str(own.compile(rows))), nw.Implementation.DUCKDB
+        cells: dict[str, Any] = {x: nw.nth(k) for x, k in at.items()}
+        if engine.is_duckdb():
+            from duckdb import SQLExpression
+
+            sql = dict.fromkeys(texts, "#{}::VARCHAR COLLATE C")
+            cells = {x: SQLExpression(sql.get(x, "#{}").format(k + 1)) for x, k in at.items()}
+        elif engine.is_pyspark() or engine.is_pyspark_connect():
+            rows = rows.toDF(*map(str, range(len(raw))))
+            cells = {x: rows[str(k)] for x, k in at.items()}
+            cells |= {x: cells[x].cast("string collate UTF8_BINARY") for x in texts}
+        else:
+            rows, count = frame, count and engine.is_polars()
+        rows = known(rows.select(*(cell.alias(x) for x, cell in cells.items())))
+        if count:
+            rows = rows.group_by(list(at)).agg(nw.len().alias("n"))
+        found = rows.collect()
+        if found.implementation.is_pyarrow():  # of SQL, where the zone is that of the session
+            found = found.with_columns(datetime(time_zone="*").dt.convert_time_zone("UTC"))
+        counts = found.get_column("n").cast(nw.Int64).to_arrow() if count else None
+        return found.select(*(nw.col(x).alias(raw[k]) for x, k in at.items())), counts
+
+
+def _dask_groups(frame: Any, columns: Sequence[Any], name: str) -> pa.Table:
+    """Return the groups of rows of a frame of Dask, in which its tasks count with Arrow.
+
+    Its own group-by joins indexes of pandas, which mixes up cells where there are -0.0 and 0.0.
+    """
+    import dask
+
+    with _computing(name):
+        parts = frame[list(dict.fromkeys(columns))].to_delayed()
+        tables = dask.compute(*(dask.delayed(count_groups)(part, columns, name) for part in parts))
+    kinds = [[str(kind).removeprefix("large_") for kind in each.schema.types] for each in tables]
+    if any(each != kinds[0] for each in kinds):
+        raise InputError(f"partitions of {name} hold unlike types in one column: use astype first")
+    *names, count = tables[0].column_names
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()  # a copy
+    return table.group_by(names).aggregate([(count, "sum")]).rename_columns([*names, count])
 
 
 def known(source: Any) -> Any:
-    """Return what narwhals makes of a dataframe or a series, and anything else as it is."""
+    """Return what narwhals makes of a frame, series or Arrow stream, and others as they are."""
     import narwhals as nw
 
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
-    kind = type(source).__module__.partition(".")[0]
+    kind = type(source).__module__.partition(".")[0].strip("_")
     # Two columns of one name are looked for before narwhals does, for a clearer message.
-    if kind in ("pandas", "pyarrow"):
+    if kind in ("pandas", "pyarrow", "dask", "pyspark", "duckdb"):
         own = "column_names" if isinstance(source, pa.Table) else "columns"
         column_names(getattr(source, own, ()), f"the {kind} dataframe")
-    return nw.from_native(source, allow_series=True, pass_through=True)
+    quiet = warnings.catch_warnings(action="ignore", category=FutureWarning)
+    with quiet if kind == "dask" else nullcontext():  # support of Dask will become a plugin
+        frame = nw.from_native(source, allow_series=True, pass_through=True)
+    if hasattr(source, "__arrow_c_stream__") and not hasattr(frame, "implementation"):
+        with _computing("the stream of Arrow"):
+            return known(pa.table(source))
+    return frame
 
 
 def open_frame(source: Any) -> FrameTable:
@@ -67,7 +167,7 @@ def open_frame(source: Any) -> FrameTable:
             "a table is the path of a file or a dataframe (pandas, Polars, PyArrow, ...) with "
             f"named columns, but an object of type {type(source).__name__} was given"
         )
-    return FrameTable(frame, type(source).__module__.partition(".")[0])
+    return FrameTable(frame)
 
 
 def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
@@ -102,6 +202,11 @@ def raw_cells(values: Any) -> pa.Array | pa.ChunkedArray:
             f"{type(values).__name__} was given"
         )
     return _cells_of_series(series, "the series")
+
+
+def _cells(frame: Any, columns: Sequence[Any], name: str) -> list[pa.Array | pa.ChunkedArray]:
+    series = [(frame.get_column(c), f"column {str(c).strip()!r} of {name}") for c in columns]
+    return [_cells_of_series(cells, what) for cells, what in series]
 
 
 def _cells_of_series(series: Any, what: str) -> pa.Array | pa.ChunkedArray:

@@ -71,6 +71,7 @@ class Source:
                 )
                 connection.execute(f"SET enable_progress_bar = {self.progress}")
                 connection.execute(f"SET memory_limit = {quoted(self.memory)}")
+                connection.execute("SET TimeZone = 'UTC'")  # or times depend on the machine's
                 yield connection, name
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as e:
                 # Of a query the first line quotes its own words; the others may quote the file.
