@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -95,12 +97,7 @@ class PendingFile:
             self._name()
         except FileExistsError:
             raise _exists(self.target) from None
-        with contextlib.suppress(OSError):  # the name survives a power cut, where the system can
-            descriptor = os.open(self.target.parent, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        _sync(self.target.parent)
 
     def _name(self) -> None:
         """Give the file its name; without ``force`` in one step that fails where it is taken.
@@ -130,6 +127,62 @@ class PendingFile:
             self.file.close()
         with contextlib.suppress(FileNotFoundError):
             self._temporary.unlink()
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder survive a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def checked_folder(output: str | Path, force: bool) -> Path:
+    """Resolve a path as :func:`checked_target` does, of a folder of parts; ``force`` replaces one.
+
+    What is no folder, or holds anything but parts, is never replaced.
+    """
+    target = Path(os.path.realpath(named_path(output)))
+    if not checked_flag(force, "force") or not target.exists():
+        if target.is_dir():
+            raise _exists(output)
+        return checked_target(output, force)
+    entries = os.scandir(target) if target.is_dir() else [None]
+    if all(e and e.is_file() and fnmatch(e.name, "part-*.parquet") for e in entries):
+        return target
+    raise InputError(
+        f"{output} is replaced only where it is a folder of part-*.parquet and no more"
+    )
+
+
+@contextlib.contextmanager
+def hidden_folder(target: Path) -> Iterator[Path]:
+    """Make a folder beside the target, and remove it at the end with all that is in it."""
+    folder = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        gone = folder.with_suffix(".gone")  # where no straggler adds to it
+        with contextlib.suppress(OSError):
+            os.rename(folder, gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def publish_parts(folder: Path, names: Sequence[str], output: str | Path, force: bool) -> None:
+    """Give a folder of some files of a hidden folder its name, in one step, on the disk first."""
+    whole = folder / "whole"
+    whole.mkdir()
+    for place, name in enumerate(names):
+        os.rename(folder / name, whole / f"part-{place:05}.parquet")
+    _sync(whole)
+    target = checked_folder(output, force)  # again: meanwhile the name may be taken
+    if target.exists():
+        os.rename(target, folder / "old")
+    os.rename(whole, target)
+    _sync(target.parent)
 
 
 @contextlib.contextmanager

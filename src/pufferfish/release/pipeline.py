@@ -13,12 +13,13 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.files import PendingFile, checked_target, writing
 from pufferfish.numbers import checked_flag
+from pufferfish.release.parts import ENGINES, release_parts
 from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.tables.frames import known, raw_cells
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import BATCH_ROWS, arrow, strings
+from pufferfish.tables.table import BATCH_ROWS
 
 
 class Prepared:
@@ -66,14 +67,7 @@ class Prepared:
             with writing(output):
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
-                for batch, atoms, usable in reader.read(None, progress, total):
-                    values, sets = reader.post.draw(atoms, reader.entropy)
-                    if reader.keep and not usable.all():
-                        batch = batch.take(arrow(np.flatnonzero(usable)))
-                    others = {name: batch.column(name) for name in reader.keep}
-                    if reader.set_column is not None and reader.post.sets is not None:
-                        names = strings(reader.post.sets.names)
-                        others[reader.set_column] = names.take(arrow(sets))
+                for others, values in reader.draw(None, progress, total):
                     with writing(output):
                         sink.write(others, values)
                 rows = reader.seen["rows_read"]
@@ -100,9 +94,12 @@ def release_file(
 ) -> ReleaseReport:  # fmt: skip
     """Release the public column of a table into a file, in one pass over its rows.
 
-    ``options`` are ``force``, ``seed`` and ``inputs``: further files, such as a plan, which the
-    output must not be.
+    That of a PySpark or Dask dataframe goes into a folder. ``options`` are ``force``, ``seed`` and
+    ``inputs``: further files, such as a plan, which the output must not be.
     """
+    frame = known(source)
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.value in ENGINES:
+        return release_parts(frame, output, spec, keep, **options)
     return Prepared(source, output, spec, keep, **options).write(progress)
 
 
