@@ -9,7 +9,6 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -140,21 +139,12 @@ def _sync(folder: Path) -> None:
 
 
 def checked_folder(output: str | Path, force: bool) -> Path:
-    """Resolve a path as :func:`checked_target` does, of a folder of parts; ``force`` replaces one.
-
-    What is no folder, or holds anything but parts, is never replaced.
-    """
+    """Resolve a path as :func:`checked_target` does; ``force`` also replaces a folder of parts."""
     target = Path(os.path.realpath(named_path(output)))
-    if not checked_flag(force, "force") or not target.exists():
-        if target.is_dir():
-            raise _exists(output)
-        return checked_target(output, force)
-    entries = os.scandir(target) if target.is_dir() else [None]
-    if all(e and e.is_file() and fnmatch(e.name, "part-*.parquet") for e in entries):
+    replaces = checked_flag(force, "force") and target.is_dir()
+    if replaces and all(p.is_file() and p.match("part-*.parquet") for p in target.iterdir()):
         return target
-    raise InputError(
-        f"{output} is replaced only where it is a folder of part-*.parquet and no more"
-    )
+    return checked_target(output, force)
 
 
 @contextlib.contextmanager

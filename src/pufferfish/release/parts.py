@@ -30,9 +30,6 @@ from pufferfish.tables.identity import row_words
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table
 
-#: The dataframes that are released in parts, as narwhals names them.
-ENGINES = ("pyspark", "dask")
-
 
 def release_parts(
     frame: Any, output: str | Path, spec: ReleaseSpec, keep: Sequence[str] = (), *,
@@ -48,8 +45,8 @@ def release_parts(
     reader = Reader(spec, header, keep)
     used = (*reader.counted, *reader.keep)
     list(reader.read(()))  # what needs no row
-    lenient = replace(spec, allow_unchanged=True)  # all parts together decide
-    task = partial(_task, lenient, header, reader.keep, used)
+    # Whether anything is unchanged only all parts together show.
+    task = partial(_task, replace(spec, allow_unchanged=True), header, reader.keep, used)
     run = partial(_run, frame, name, [columns.index(column) for column in used], used)
     with writing(output), hidden_folder(checked_folder(output, force)) as folder:
         before = run(partial(task, None))[1]
@@ -75,13 +72,12 @@ def _task(
 
     What the driver needs is returned as JSON; a refusal too, as engines wrap what is raised.
     """
-    sums, answer = np.zeros(4, dtype=np.uint64), dict[str, Any]()
+    sums, answer = np.zeros(3, dtype=np.uint64), dict[str, Any]()
 
     def batches() -> Iterator[pa.RecordBatch]:
         for piece in pieces:
             for batch in open_table(piece).batches(used):
-                words = row_words(used, batch).sum(axis=0)
-                sums[:] += np.append(words, np.uint64(len(batch)))
+                sums[:] += row_words(used, batch).sum(axis=0)
                 yield batch
 
     try:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.files import PendingFile, checked_target, writing
 from pufferfish.numbers import checked_flag
-from pufferfish.release.parts import ENGINES, release_parts
+from pufferfish.release.parts import release_parts
 from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
@@ -98,7 +98,7 @@ def release_file(
     ``inputs``: further files, such as a plan, which the output must not be.
     """
     frame = known(source)
-    if isinstance(frame, nw.LazyFrame) and frame.implementation.value in ENGINES:
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.value in ("pyspark", "dask"):
         return release_parts(frame, output, spec, keep, **options)
     return Prepared(source, output, spec, keep, **options).write(progress)
 
