@@ -212,8 +212,15 @@ def test_what_is_read_is_a_plain_file_of_some_size(
 # ---- folders of parts -------------------------------------------------------------------------
 
 
-def test_stragglers_write_nowhere(tmp_path: Path) -> None:
-    out = tmp_path / "out"
+def test_stragglers_write_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, remove = tmp_path / "out", files.shutil.rmtree
+
+    def late(gone: Path, **options: Any) -> None:
+        with pytest.raises(FileNotFoundError):
+            (folder / "e").touch()
+        remove(gone, **options)
+
+    monkeypatch.setattr(files.shutil, "rmtree", late)
     with hidden_folder(out) as folder:
         assert names(tmp_path)[0].startswith(".out.")
         for name in "abc":
@@ -222,8 +229,6 @@ def test_stragglers_write_nowhere(tmp_path: Path) -> None:
         (folder / "d").touch()
     assert names(tmp_path) == ["out"]
     assert [path.read_text() for path in sorted(out.iterdir())] == ["b", "a"]
-    with pytest.raises(FileNotFoundError):
-        (folder / "e").touch()
 
 
 def test_of_two_folders_one_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
