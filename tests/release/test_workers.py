@@ -8,6 +8,7 @@ often: PUFFERFISH_RUNS times for each engine.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,7 +158,10 @@ def run(folder: Path, engine: str, runs: int, attempts: int) -> list[Any]:
     return [json.loads(line) for line in answers.splitlines() if line.startswith("[")]
 
 
-ENGINES = pytest.mark.parametrize("engine", [SPARK, DASK], ids=["spark", "dask"])
+JAVA = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
+ENGINES = pytest.mark.parametrize(
+    "engine", [pytest.param(SPARK, id="spark", marks=JAVA), pytest.param(DASK, id="dask")]
+)
 
 
 @ENGINES
