@@ -88,8 +88,8 @@ def _task(
             with writing(folder), PendingFile(folder / answer["file"]) as pending:
                 sink = ParquetSink(pending.file, reader.written, reader.public, reader.post)
                 with closing(sink):
-                    for others, values in reader.draw(batches()):
-                        sink.write(others, values)
+                    for rows in reader.read(batches()):
+                        sink.write(*reader.drawn(*rows))
                 pending.publish()
             answer["schema"] = sink.writer.schema.to_string(show_schema_metadata=False)
             answer |= {"seen": reader.seen, "inputs": reader.inputs.tolist()}

@@ -67,9 +67,10 @@ class Prepared:
             with writing(output):
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
-                for others, values in reader.draw(None, progress, total):
+                for rows_of in reader.read(None, progress, total):
+                    cells = reader.drawn(*rows_of)
                     with writing(output):
-                        sink.write(others, values)
+                        sink.write(*cells)
                 rows = reader.seen["rows_read"]
                 if not self.digest:
                     self.report = reader.report(output)

@@ -163,16 +163,17 @@ class Reader:
                 f"(allow_unchanged=True){more}"
             )
 
-    def draw(self, *rows: Any) -> Iterator[tuple[dict[str, pa.Array], IntArray]]:
-        """Yield for each batch of :meth:`read` what is kept of it, and the values drawn."""
-        for batch, atoms, usable in self.read(*rows):
-            values, sets = self.post.draw(atoms, self.entropy)
-            if self.keep and not usable.all():
-                batch = batch.take(arrow(np.flatnonzero(usable)))
-            others = {name: batch.column(name) for name in self.keep}
-            if self.set_column is not None and self.post.sets is not None:
-                others[self.set_column] = strings(self.post.sets.names).take(arrow(sets))
-            yield others, values
+    def drawn(
+        self, batch: pa.RecordBatch, atoms: IntArray, usable: BoolArray
+    ) -> tuple[dict[str, pa.Array], IntArray]:
+        """Return what a sink writes of a batch that :meth:`read` yields: other columns, values."""
+        values, sets = self.post.draw(atoms, self.entropy)
+        if self.keep and not usable.all():
+            batch = batch.take(arrow(np.flatnonzero(usable)))
+        others = {name: batch.column(name) for name in self.keep}
+        if self.set_column is not None and self.post.sets is not None:
+            others[self.set_column] = strings(self.post.sets.names).take(arrow(sets))
+        return others, values
 
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""
