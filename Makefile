@@ -52,6 +52,10 @@ test: $(STAMP)-test ## the fast tests (2 to 3 minutes)
 test-slow: $(STAMP)-test ## the big random runs
 	HYPOTHESIS_PROFILE=slow $(PY) -m pytest -n 2 -m slow $(ARGS)
 
+.PHONY: test-workers
+test-workers: $(STAMP)-test ## workers of Spark and Dask are killed during releases, RUNS times each (needs java)
+	PUFFERFISH_RUNS=$(or $(RUNS),20) $(PY) -m pytest tests/release/test_workers.py $(ARGS)
+
 .PHONY: test-lowest
 test-lowest: $(LOWEST)/stamp ## the fast tests, on the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" --ignore=tests/test_docs.py $(ARGS)

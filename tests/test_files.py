@@ -16,6 +16,8 @@ from pufferfish.files import (
     PRIVATE,
     PendingFile,
     checked_target,
+    hidden_folder,
+    publish_parts,
     read_strict,
     write_json,
     write_whole,
@@ -205,3 +207,46 @@ def test_what_is_read_is_a_plain_file_of_some_size(
     monkeypatch.setattr(files, "MOST_BYTES", 10)
     with pytest.raises(InputError, match="of at most 10 bytes"):
         read_strict(path, "the plan")
+
+
+# ---- folders of parts -------------------------------------------------------------------------
+
+
+def test_stragglers_write_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, remove = tmp_path / "out", files.shutil.rmtree
+
+    def late(gone: Path, **options: Any) -> None:
+        with pytest.raises(FileNotFoundError):
+            (folder / "e").touch()
+        remove(gone, **options)
+
+    monkeypatch.setattr(files.shutil, "rmtree", late)
+    with hidden_folder(out) as folder:
+        assert names(tmp_path)[0].startswith(".out.")
+        for name in "abc":
+            (folder / name).write_text(name)
+        publish_parts(folder, ["b", "a"], out)
+        (folder / "d").touch()
+    assert names(tmp_path) == ["out"]
+    assert [path.read_text() for path in sorted(out.iterdir())] == ["b", "a"]
+
+
+def test_of_two_folders_one_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the other one comes between the last look and the naming."""
+    out = tmp_path / "out"
+    monkeypatch.setattr(files, "checked_target", lambda *_: out)
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    for name in "ab":
+        with suppress(OSError), hidden_folder(out) as folder:
+            (folder / name).write_text(name)
+            publish_parts(folder, [name], out)
+    assert names(tmp_path) == ["out"]
+    assert [path.read_text() for path in out.iterdir()] == ["a"]
+
+
+def test_a_part_that_is_gone_publishes_nothing(tmp_path: Path) -> None:
+    with hidden_folder(tmp_path / "out") as folder:
+        (folder / "a").touch()
+        with pytest.raises(FileNotFoundError):
+            publish_parts(folder, ["a", "b"], tmp_path / "out")
+    assert names(tmp_path) == []

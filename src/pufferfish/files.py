@@ -5,9 +5,10 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -98,12 +99,7 @@ class PendingFile:
             self._name()
         except FileExistsError:
             raise _exists(self.target) from None
-        with contextlib.suppress(OSError):  # the name survives a power cut, where the system can
-            descriptor = os.open(self.target.parent, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        _sync(self.target.parent)
 
     def _name(self) -> None:
         """Give the file its name; without ``force`` in one step that fails where it is taken.
@@ -133,6 +129,42 @@ class PendingFile:
             self.file.close()
         with contextlib.suppress(FileNotFoundError):
             self._temporary.unlink()
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder survive a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def hidden_folder(target: Path) -> Iterator[Path]:
+    """Make a folder beside the target, and remove it at the end with all that is in it."""
+    folder = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        gone = folder.with_suffix(".gone")  # where no straggler adds to it
+        with contextlib.suppress(OSError):
+            os.rename(folder, gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def publish_parts(folder: Path, names: Sequence[str], output: str | Path) -> None:
+    """Give a folder of some files of a hidden folder its name, in one step, on the disk first."""
+    whole = folder / "whole"
+    whole.mkdir()
+    for place, name in enumerate(names):
+        os.rename(folder / name, whole / f"part-{place:05}.parquet")
+    _sync(whole)
+    target = checked_target(output, False)  # again: meanwhile the name may be taken
+    os.rename(whole, target)
+    _sync(target.parent)
 
 
 @contextlib.contextmanager

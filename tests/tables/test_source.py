@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -147,6 +148,20 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         table.groups(["s"])
     with pytest.raises(InputError, match="holds 3 records, but 2 rows were read"):
         list(table.batches(["s"]))
+
+
+def test_whoever_stops_reading_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The garbage collector may close a reader in a thread that holds locks of threads."""
+    table, ended = open_table(write(tmp_path, "s,x\na,1\nb,2\n")), threading.Event()
+    monkeypatch.setattr(scan_module, "count_records", lambda *given: ended.wait(60))
+    reader = table.batches(["s"])
+    next(reader)
+    start = threading.active_count()
+    reader.close()
+    assert threading.active_count() == start  # that of the strict count is still at work
+    ended.set()
 
 
 FIELDS = st.sampled_from(

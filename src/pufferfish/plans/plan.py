@@ -350,7 +350,8 @@ class Plan(Guarantee):
             The column, or a table that holds it (for a plan from a table, or one that was told its
             columns by :meth:`with_columns`).
         output : path, optional
-            The file to write; a path needs one.
+            The file to write; a path needs one, and so does a PySpark or Dask dataframe, whose
+            workers write parts into a folder of this name, which ends in .parquet.
         keep : sequence of str
             Columns of a dataframe to keep beside the released one; not protected.
         seed : int, optional

@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from pufferfish.errors import InputError
 from pufferfish.files import PendingFile, checked_target, writing
-from pufferfish.numbers import IntArray, checked_flag
+from pufferfish.numbers import checked_flag
+from pufferfish.release.parts import release_parts
 from pufferfish.release.rows import BoolArray, Progress, Reader
 from pufferfish.release.sinks import sink_for
 from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.tables.frames import FrameTable, known, open_frame, raw_cells
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import BATCH_ROWS, arrow, strings
+from pufferfish.tables.table import BATCH_ROWS
 
 
 class Prepared:
@@ -92,16 +93,10 @@ class Prepared:
                 pending.publish()
         return self.report
 
-    def _write_batch(self, sink: Any, batch: Any, atoms: IntArray, usable: BoolArray) -> None:
-        reader = self._reader
-        values, sets = reader.post.draw(atoms, reader.entropy)
-        if reader.keep and not usable.all():
-            batch = batch.take(arrow(np.flatnonzero(usable)))
-        others = {name: batch.column(name) for name in reader.keep}
-        if reader.set_column is not None and reader.post.sets is not None:
-            others[reader.set_column] = strings(reader.post.sets.names).take(arrow(sets))
+    def _write_batch(self, sink: Any, *rows: Any) -> None:
+        cells = self._reader.drawn(*rows)
         with writing(self._output):
-            sink.write(others, values)
+            sink.write(*cells)
 
 
 def release_file(
@@ -110,9 +105,12 @@ def release_file(
 ) -> ReleaseReport:  # fmt: skip
     """Release the public column of a table into a file, in one pass over its rows.
 
-    ``options`` are ``force``, ``seed`` and ``inputs``: further files, such as a plan, which the
-    output must not be.
+    That of a PySpark or Dask dataframe goes into a folder. ``options`` are ``force``, ``seed`` and
+    ``inputs``: further files, such as a plan, which the output must not be.
     """
+    frame = known(source)
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.value in ("pyspark", "dask"):
+        return release_parts(frame, output, spec, keep, **options)
     return Prepared(source, output, spec, keep, **options).write(progress)
 
 

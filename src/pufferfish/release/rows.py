@@ -8,6 +8,7 @@ import hashlib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.support import Levels
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, Encoder
 from pufferfish.tables.rules import Coding
-from pufferfish.tables.table import Table, no_person, numbered
+from pufferfish.tables.table import Table, arrow, no_person, numbered, strings
 
 BoolArray = npt.NDArray[np.bool_]
 #: Called with the rows done so far and the rows in all, None while these are not yet known.
@@ -44,8 +45,8 @@ class Reader:
 
     ``public`` is the released column, ``secret`` and ``unit`` those that are counted, where they
     are there; ``keep`` are written as they are, ``written`` are these, the public one, and right
-    behind it that of the sets. ``seen`` are the rows by what became of them, as in a ReleaseReport;
-    ``digest`` is one of the atoms of all rows in their order, when they are read.
+    behind it that of the sets. ``seen`` are the rows by what became of them, as in a ReleaseReport,
+    ``inputs`` those by input of a channel; ``digest`` is one of the atoms of all rows in order.
     """
 
     secret: str | None = None
@@ -126,12 +127,12 @@ class Reader:
 
     def read(
         self, batches: Iterable[pa.RecordBatch] | None = None, progress: Progress | None = None,
-        total: int | None = None,
+        total: int | None = None, parts: Iterable[dict[str, Any]] = (),
     ) -> Iterator[tuple[pa.RecordBatch, IntArray, BoolArray]]:  # fmt: skip
         """Yield each batch with the atoms of its usable rows, and which these are.
 
         The batches are those of the table by default, with the kept columns behind the others.
-        What only all rows together show is refused at the end.
+        What only all rows show, also the ``seen`` and ``inputs`` of parts, is refused at the end.
         """
         self.seen = Counter(rows_read=0, rows_released=0, set_aside=0, clamped=0)
         if self._secrets is not None:
@@ -139,7 +140,7 @@ class Reader:
         self._atoms_digest = hashlib.sha256()
         mechanism = self._spec.mechanism
         inputs = mechanism.inputs.size if isinstance(mechanism, Channel) else 0
-        self._released = np.zeros(inputs, dtype=np.int64)  # rows by input of a channel
+        self.inputs = np.zeros(inputs, dtype=np.int64)
         self._units: dict[str, int] = {}
         self._people: Counter[int] = Counter()
         self._protected: set[int] = set()
@@ -150,14 +151,29 @@ class Reader:
             if progress is not None:
                 progress(self.seen["rows_read"], total)
         self.digest = self._atoms_digest.hexdigest()
+        for part in parts:
+            self.seen.update(part["seen"])
+            self.inputs += np.array(part["inputs"], dtype=np.int64)
         self._check_people()
-        self._unchanged = self.post.reads_back(self._released)
+        self._unchanged = self.post.reads_back(self.inputs)
         if self._unchanged and not self._spec.allow_unchanged:
             more = "" if isinstance(mechanism, Channel) else ", or give --min-scale T (min_scale=T)"
             raise InputError(
                 f"{_unchanged_words(mechanism)}; if that is wanted say so with --allow-unchanged "
                 f"(allow_unchanged=True){more}"
             )
+
+    def drawn(
+        self, batch: pa.RecordBatch, atoms: IntArray, usable: BoolArray
+    ) -> tuple[dict[str, pa.Array], IntArray]:
+        """Return what a sink writes of a batch that :meth:`read` yields: other columns, values."""
+        values, sets = self.post.draw(atoms, self.entropy)
+        if self.keep and not usable.all():
+            batch = batch.take(arrow(np.flatnonzero(usable)))
+        others = {name: batch.column(name) for name in self.keep}
+        if self.set_column is not None and self.post.sets is not None:
+            others[self.set_column] = strings(self.post.sets.names).take(arrow(sets))
+        return others, values
 
     def report(self, output: str | None = None) -> ReleaseReport:
         """Report what became of all rows, and warn of what it means."""
@@ -190,8 +206,8 @@ class Reader:
                     f"column {self.unit!r} is missing in {counted(self._people[-1], 'row')} with "
                     "a public value: whose they are must be known"
                 )
-        if self._released.size:
-            self._released += np.bincount(atoms, minlength=self._released.size)
+        if self.inputs.size:
+            self.inputs += np.bincount(atoms, minlength=self.inputs.size)
         self.seen.update(
             rows_read=len(usable), rows_released=len(atoms), set_aside=len(usable) - len(atoms),
             clamped=int(outside.sum()),

@@ -18,11 +18,13 @@ The digest is as private as the table: whoever can guess all rows can test the g
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from pufferfish.errors import InputError
 from pufferfish.tables.source import open_table
@@ -56,13 +58,18 @@ def identity_of(source: Any) -> TableIdentity:
     size = min(BATCH_ROWS, 1 + _BATCH_CELLS // max(1, len(table.columns)))
     for batch in table.batches(table.columns, size) if table.columns else ():
         rows += len(batch)
-        words = np.zeros((len(batch), _WORDS), dtype=np.uint64)
-        for name, cells in zip(table.columns, batch.columns, strict=True):
-            values, places = distinct(cells)
-            words += _hashed(name, texts_of(values))[places]
-        total += _mixed(words).sum(axis=0)
+        total += row_words(table.columns, batch).sum(axis=0)
     content = json.dumps([sorted(table.columns), rows, total.tolist()]).encode()
     return TableIdentity(hashlib.sha256(_SEED + content).hexdigest(), rows)
+
+
+def row_words(names: Sequence[str], batch: pa.RecordBatch) -> Words:
+    """Return the mixed words of each row of some columns, shape (rows, 3)."""
+    words = np.zeros((len(batch), _WORDS), dtype=np.uint64)
+    for name, cells in zip(names, batch.columns, strict=True):
+        values, places = distinct(cells)
+        words += _hashed(name, texts_of(values))[places]
+    return _mixed(words)
 
 
 def _hashed(name: str, texts: list[str]) -> Words:

@@ -160,24 +160,25 @@ class ScanTable(Table):
         if source.header is None or source.path is None:
             yield lambda found: None
             return
-        with ThreadPoolExecutor(1) as pool:
-            records = pool.submit(count_records, source.path, self.name, source.header, stopped)
+        pool = ThreadPoolExecutor(1)
+        records = pool.submit(count_records, source.path, self.name, source.header, stopped)
 
-            def check(found: int) -> None:
-                if found != records.result():
-                    raise InputError(
-                        f"{self.name} holds {records.result()} records, but {found} rows were "
-                        "read; it changed while it was read, or a field holds a line end unlike "
-                        "the others"
-                    )
+        def check(found: int) -> None:
+            if found != records.result():
+                raise InputError(
+                    f"{self.name} holds {records.result()} records, but {found} rows were read; it "
+                    "changed while it was read, or a field holds a line end unlike the others"
+                )
 
-            try:
-                yield check
-            except InputError:
-                records.result()
-                raise
-            finally:
-                stopped.set()
+        try:
+            yield check
+        except InputError:
+            records.result()
+            raise
+        finally:
+            # The garbage collector may come here, and must not wait for a thread.
+            stopped.set()
+            pool.shutdown(wait=False)
 
     def _raw(self, columns: Sequence[str], found: Any) -> list[Any]:
         raw = []
