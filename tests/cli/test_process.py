@@ -301,3 +301,31 @@ def test_long_work_shows_how_far_it_is_on_a_terminal_alone(
     step(20, 30)
     shown = "10 rows\r20 of 30 rows\r" if seen and not after else ""
     assert stream.getvalue() == shown
+
+
+LOADED = """
+import sys
+from pufferfish.cli.app import run
+assert run(sys.argv[1:]) == 0
+heavy = {"pyspark", "dask", "distributed", "ibis", "polars", "pandas", "scipy", "matplotlib"}
+print("loaded", sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_heavy_libraries_are_loaded_only_where_they_are_used(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    for name in ("t.csv", "t/1.csv", "t/2.csv"):
+        (tmp_path / name).write_text("s,x\n" + "a,1\na,2\na,2\nb,1\nb,1\nb,2\n")
+    columns = ["--secret", "s", "--public", "x", "--epsilon", "1"]
+    for command in (
+        ["--help"], ["calibrate", "t.csv", *columns, "--save", "p.json"],
+        ["calibrate", "t", *columns, "--mechanism", "all"],
+        ["calibrate", "--sql", "SELECT * FROM 't.csv'", *columns],
+        ["release", "t.csv", "--plan", "p.json", "-o", "o.csv", "--min-scale", "1"],
+        ["release", "t", "--plan", "p.json", "-o", "o.parquet", "--min-scale", "1"],
+        ["verify", "p.json", "t.csv"], ["sweep", "t.csv", *columns, "-o", "s.parquet"],
+    ):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", LOADED, *command], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.stdout.endswith("loaded []\n"), (command, done)

@@ -95,7 +95,7 @@ def test_the_result_does_not_depend_on_jobs_and_kind(table: Path, undisturbed: p
 def test_columns_of_any_name_and_kind_are_counted_in_one_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pufferfish.tables.partitions import one_pass
+    from pufferfish.tables.groups import one_pass
     from pufferfish.tables.scan import ScanTable
     from pufferfish.tables.source import open_table
 

@@ -35,7 +35,7 @@ from pufferfish.priors.scenario import Scenario
 from pufferfish.release.sinks import TextSink, as_text, sink_for
 from pufferfish.report.compare import limits_of, results_of, what_to_calibrate
 from pufferfish.tables.frames import FrameTable
-from pufferfish.tables.partitions import one_pass
+from pufferfish.tables.groups import one_pass
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table, one_array, strings
 
@@ -244,8 +244,7 @@ def _started() -> Any:
 
 def _stop(worker: Any) -> None:
     worker.kill()
-    with suppress(BrokenPipeError), worker:  # closes its pipes, and waits
-        pass
+    worker.communicate()  # closes its pipes, and waits
 
 
 def serve() -> None:

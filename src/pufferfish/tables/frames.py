@@ -12,7 +12,8 @@ import pyarrow.types as pt
 
 from pufferfish.errors import InputError
 from pufferfish.numbers import text_of
-from pufferfish.tables.table import BATCH_ROWS, Table, check_type, column_names, one_array, strings
+from pufferfish.tables.groups import grouped, merged
+from pufferfish.tables.table import BATCH_ROWS, Table, check_type, column_names, strings
 
 
 class FrameTable(Table):
@@ -54,12 +55,7 @@ def count_groups(frame: Any, columns: Sequence[Any], name: str = "the table") ->
     if frame.implementation.is_dask():
         return _dask_groups(frame.to_native(), columns, name)
     frame, counts = _compute(frame, columns, name, count=True)
-    names = [f"x{k}" for k in range(len(columns))]
-    cells = list(map(one_array, _cells(frame, columns, name)))
-    if counts is not None:
-        return pa.Table.from_arrays([*cells, counts], [*names, "n"])
-    table = pa.Table.from_arrays(cells, names)
-    return table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    return grouped(_cells(frame, columns, name), counts)
 
 
 @contextmanager
@@ -115,7 +111,7 @@ def _compute(frame: Any, columns: Sequence[Any], name: str, count: bool = False)
         found = rows.collect()
         if found.implementation.is_pyarrow():  # of SQL, where the zone is that of the session
             found = found.with_columns(datetime(time_zone="*").dt.convert_time_zone("UTC"))
-        counts = found.get_column("n").cast(nw.Int64).to_arrow() if count else None
+        counts = found.get_column("n").cast(nw.Int64).to_numpy() if count else None
         return found.select(*(nw.col(x).alias(raw[k]) for x, k in at.items())), counts
 
 
@@ -129,12 +125,7 @@ def _dask_groups(frame: Any, columns: Sequence[Any], name: str) -> pa.Table:
     with _computing(name):
         parts = frame[list(dict.fromkeys(columns))].to_delayed()
         tables = dask.compute(*(dask.delayed(count_groups)(part, columns, name) for part in parts))
-    kinds = [[str(kind).removeprefix("large_") for kind in each.schema.types] for each in tables]
-    if any(each != kinds[0] for each in kinds):
-        raise InputError(f"partitions of {name} hold unlike types in one column: use astype first")
-    *names, count = tables[0].column_names
-    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()  # a copy
-    return table.group_by(names).aggregate([(count, "sum")]).rename_columns([*names, count])
+    return merged(tables)
 
 
 def known(source: Any) -> Any:

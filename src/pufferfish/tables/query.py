@@ -17,7 +17,7 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.files import home_expanded, no_file
 from pufferfish.tables.frames import raw_cells
-from pufferfish.tables.partitions import one_pass
+from pufferfish.tables.groups import one_pass
 from pufferfish.tables.scan import ScanTable, Source, identifier
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array
 
