@@ -42,7 +42,7 @@ def table(rows: int = 600, seed: int = 1) -> pd.DataFrame:
 
 
 def held_out(source: Any, share: Any, rest: Path) -> HeldOut:
-    return HeldOut(source, (share, rest), False, None)
+    return HeldOut(source, (share, rest), False)
 
 
 def cells(source: Any) -> list[tuple[str, ...]]:

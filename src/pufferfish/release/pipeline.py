@@ -67,13 +67,14 @@ class Prepared:
             with writing(output):
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
-                # While one batch is drawn and written, the next is read and checked.
+                # While one batch is written, the next is read, checked and drawn.
                 with ThreadPoolExecutor(1) as writer:
                     before: Future[None] | None = None
                     for rows_of in reader.read(None, progress, total):
+                        cells = reader.drawn(*rows_of)
                         if before is not None:
                             before.result()
-                        before = writer.submit(self._write_batch, sink, *rows_of)
+                        before = writer.submit(self._write_batch, sink, *cells)
                     if before is not None:
                         before.result()
                 rows = reader.seen["rows_read"]
@@ -93,8 +94,7 @@ class Prepared:
                 pending.publish()
         return self.report
 
-    def _write_batch(self, sink: Any, *rows: Any) -> None:
-        cells = self._reader.drawn(*rows)
+    def _write_batch(self, sink: Any, *cells: Any) -> None:
         with writing(self._output):
             sink.write(*cells)
 
