@@ -62,7 +62,10 @@ class DiscreteLaplace:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checked_scale(self.scale))
-        object.__setattr__(self, "step", _checked_step(self.step))
+        step: object = self.step
+        if isinstance(step, bool) or not isinstance(step, Rational) or step <= 0:
+            raise InputError(f"step must be an int or Fraction above 0, but {step!r} was given")
+        object.__setattr__(self, "step", Fraction(int(step.numerator), int(step.denominator)))
 
     def noise(self, size: int, entropy: Entropy | None = None) -> NDArray[np.int64]:
         """Return independent draws of the noise, in steps.
@@ -201,10 +204,3 @@ def checked_scale(scale: object) -> float:
     if value != scale:
         raise InputError(f"scale must be a double, round {scale!r} up to one first")
     return abs(value)  # -0.0 is 0.0
-
-
-def _checked_step(step: object) -> Fraction:
-    """Return the step of a lattice as a fraction."""
-    if isinstance(step, bool) or not isinstance(step, Rational) or step <= 0:
-        raise InputError(f"step must be an int or Fraction above 0, but {step!r} was given")
-    return Fraction(int(step.numerator), int(step.denominator))
