@@ -280,6 +280,12 @@ class Scenario:
         return [(secret, _hash(row // np.gcd.reduce(row))) for secret, row in rows]
 
 
+def positions(pairs: Iterable[Pair], secrets: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Return pairs of secrets as those of their positions."""
+    place = {secret: k for k, secret in enumerate(secrets)}
+    return tuple((place[first], place[second]) for first, second in pairs)
+
+
 def as_scenario(given: Any, pairs: Any = "all") -> Scenario:
     """Return a scenario, or that of a prior and these pairs; anything else is refused."""
     if isinstance(given, Prior):
