@@ -149,11 +149,6 @@ class Scenario:
         m = len(self.protected)
         return len(self.pairs) == m * (m - 1) // 2
 
-    @property
-    def cells(self) -> int:
-        """Adversaries times protected secrets times atoms: what the work and memory grow with."""
-        return len(self.priors) * len(self.protected) * self.product.size
-
     def of_column(self, column: str | None) -> "Scenario":
         """Return the scenario of one of several columns, summed over the others.
 
