@@ -19,47 +19,24 @@ Sets = tuple[tuple[AmbiguitySet, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """What a column M(y|.) must meet for privacy: P_i.m <= E P_j.m, for all P of the sets.
+    """What a column M(y|.) must meet for privacy: P_i.m <= E P_j.m, for all P of the sets."""
 
-    Attributes
-    ----------
-    sets
-        What each adversary holds possible under each secret, over the n_x values.
-    pairs
-        The protected pairs of secrets, by position, in both orders.
-    bound
-        E, rational, with 1 < E <= e^epsilon.
-    """
-
-    sets: Sets
-    pairs: Sequence[tuple[int, int]]
-    bound: Fraction
+    sets: Sets  # over the n_x values
+    pairs: Sequence[tuple[int, int]]  # the protected ones, by position, in both orders
+    bound: Fraction  # E, with 1 < E <= e^epsilon
 
 
 @dataclass(frozen=True, eq=False)
 class Task(Cone):
-    """Find the cheapest private channel from n_x values to n_y outputs.
+    """Find the cheapest private channel from n_x values to n_y outputs; all in whole numbers."""
 
-    Attributes
-    ----------
-    weights : whole numbers, shape (n_x,)
-        Of the values, in proportion to mu.
-    prices, costs : whole numbers, shape (n_x, n_y)
-        c(x, y), and what M(y|x) adds to the expected cost, in the same ``unit``.
-    unit
-        The expected cost is this times the sum of costs * M.
-    same
-        For each value the output that equals it.
-    places : two arrays of whole numbers, shapes (n_x,) and (n_y,)
-        The values and the outputs in a common step, where the channel is to be unbiased.
-    """
-
-    weights: CountArray
-    prices: CountArray
-    costs: CountArray
-    unit: Fraction
-    same: Sequence[int]
+    weights: CountArray  # shape (n_x,), in proportion to mu
+    prices: CountArray  # shape (n_x, n_y): c(x, y)
+    costs: CountArray  # shape (n_x, n_y): what M(y|x) adds to the expected cost, in the same unit
+    unit: Fraction  # the expected cost is this times the sum of costs * M
+    same: Sequence[int]  # for each value the output that equals it
     conditions: Conditions
+    #: Where it is to be unbiased, the values and the outputs in a common step.
     places: tuple[CountArray, CountArray] | None = None
 
     def cost(self, rows: CountArray) -> Fraction:
