@@ -219,15 +219,13 @@ def _solve(problem: Problem, epsilon: Fraction | None) -> LossBound:
     few = problem.work * len(problem.secrets) <= _LAST_BALL_CELLS
     if epsilon is not None and reach is not None and few and len(problem.pairs) > 1:
         # One pair may be decided by its ball, another one by the distance.
-        return _largest(_solve(_pair_of(problem, *pair), epsilon) for pair in problem.pairs)
+        sets, names = problem.sets, problem.secrets
+        each = (
+            replace(problem, sets=(sets[i], sets[j]), secrets=(names[i], names[j]), pairs=((0, 1),))
+            for i, j in problem.pairs
+        )
+        return _largest(_solve(own, epsilon) for own in each)
     return found
-
-
-def _pair_of(problem: Problem, i: int, j: int) -> Problem:
-    """Return the problem of one pair of secrets."""
-    sets, secrets = problem.sets, problem.secrets
-    pair = (secrets[i], secrets[j])
-    return replace(problem, sets=(sets[i], sets[j]), secrets=pair, pairs=((0, 1),))
 
 
 def _decides(found: LossBound, epsilon: Fraction | None) -> bool:
