@@ -28,7 +28,7 @@ class Cone:
 
 @dataclass(frozen=True, eq=False)
 class Task(Cone):
-    """Find the cheapest private channel from n_x values to n_y outputs; all in whole numbers."""
+    """Find the cheapest private channel from n_x values to n_y outputs, in whole numbers."""
 
     weights: CountArray  # shape (n_x,), in proportion to mu
     prices: CountArray  # shape (n_x, n_y): c(x, y)

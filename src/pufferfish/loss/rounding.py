@@ -61,8 +61,6 @@ n atoms, what was lost grows n-fold at most. So in N cells of the whole grid, ov
 alpha = 9 k N eta comes together. Every Lh that is compared is at least `LOW`, or the problem is
 refused; what underflowed then matters less than kappa = 2.02 alpha / LOW, less than u / 2 for
 N < 2^40.
-
-**Search and proof** share the whole numbers of kernel and problem, and no arithmetic.
 """
 
 import math
