@@ -39,14 +39,12 @@ def calibrate_beside(
         state = subject.state(connection)
     limit = min(parse_epsilon(epsilon), state.dataset.budget)
 
-    def fitting(plan: Plan) -> Plan | None:
+    def attempt(own: Fraction) -> Plan | None:
+        plan = calibrate(scenario, own, mechanism, **options)
         return plan if subject.price(state, plan).bound.at_most(limit) else None
 
-    def attempt(own: Fraction) -> Plan | None:
-        return fitting(calibrate(scenario, own, mechanism, **options))
-
     joint = _jointly(subject, state, limit, mechanism, options)
-    if joint is not None and fitting(joint) is not None:
+    if joint is not None and subject.price(state, joint).bound.at_most(limit):
         return joint
     best = per_release_epsilon(limit, attempt, tries=24)
     if best is None:
