@@ -67,7 +67,7 @@ def channel(
     check_span(costs, unbiased)
     whole = read_weights(scenario, weights)
     task = task_of(scenario, bound, alphabet, costs, whole, conditions, beside)
-    average = Average.of(task)
+    average = Average(task)
     program = build(average.task_of_others())
     try:
         values, duals = solve(program.lp)
