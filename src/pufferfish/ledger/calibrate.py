@@ -34,7 +34,7 @@ def calibrate_beside(
     if scenario.noisy is not None:  # a price depends on the rows, and so would the public plan
         raise InputError("noisy counts are drawn by draw_counts, which says what a plan may take")
     first = calibrate(scenario, epsilon, mechanism, **options)
-    subject = Subject.of(table, first, {"allow_unchanged": True})
+    subject = Subject(table, first, {"allow_unchanged": True})
     with store.reading(ledger.path) as connection:
         state = subject.state(connection)
     limit = min(parse_epsilon(epsilon), state.dataset.budget)
