@@ -337,7 +337,7 @@ def test_outputs_with_one_set_have_names_of_their_own() -> None:
     counts = {"a": [5, 3, 1], "b": [1, 3, 5]}
     odd = Scenario(Prior.from_counts(counts, support=["{*}", "x", "y"]))
     with pytest.raises(InputError, match=r"the level '\{\*\}' has the name of a set"):
-        best_for(odd, HALF)
+        calibrate(odd, HALF, "channel", best_for="frequencies")
 
 
 def test_min_keep_of_many_rays_is_met_by_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from definitions import laplace, people_loss
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.root import find_root
 from pufferfish.errors import PriorWarning, PufferfishError
-from pufferfish.loss.doubles import Attained, RateLoss
+from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.witness import Where
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.ambiguity import Confidence
@@ -123,7 +123,7 @@ def test_mutant_one_direction_is_dropped(monkeypatch: pytest.MonkeyPatch) -> Non
     plan = pf.calibrate(rare, epsilon)
 
     def one_way(self: RateLoss, u: float) -> Any:
-        ways = [Attained(0, Where(cell, 1, 0)) for cell in range(self.size)]
+        ways = [(0, Where(cell, 1, 0)) for cell in range(self.size)]
         return max((self.at(way, u)[0], way) for way in ways)
 
     monkeypatch.setattr(RateLoss, "worst", one_way)

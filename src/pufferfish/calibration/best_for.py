@@ -92,7 +92,10 @@ def best_for(
         kept = made.then(labels)
         if min(kept.probability(x, x) for x in range(support.size)) < (conditions.min_keep or 0):
             raise PufferfishError("no channel was found that meets min_keep; ask for a little less")
-    objective = _objective(columns, mu, design.given) * (1 + 1e-12)
+    with precision(_BITS):
+        solved = _solved(columns, mu, design.given).entries()
+        exact = sum(map(operator.mul, solved, design.given.ravel().tolist()))  # tr(D J^-1)
+        objective = float(exact) * (1 + 1e-12)
     bound: float | None = None
     if used == epsilon:
         least = least if scenario.has_region else found.bound
@@ -205,13 +208,6 @@ def _solved(columns: CountArray, mu: Sequence[Fraction], right: FloatArray) -> A
         return arb_mat(j.tolist()).solve(wanted)
 
 
-def _objective(columns: CountArray, mu: Sequence[Fraction], statistics: FloatArray) -> float:
-    """Return tr(D J^-1) of a channel."""
-    with precision(_BITS):
-        solved = _solved(columns, mu, statistics).entries()
-        return float(sum(map(operator.mul, solved, statistics.ravel().tolist())))
-
-
 def _sets(
     support: Support, columns: CountArray, by_label: FloatArray, rest: int
 ) -> tuple[Channel, Channel]:
@@ -227,9 +223,6 @@ def _sets(
         name = set_name(support, members[y])
         numbered = (name if k == 1 else f"{name} {k}" for k in count(1))
         names[next(each for each in numbered if each not in names)] = None
-    clash = {*names} & {*(support.names if isinstance(support, Levels) else ())}
-    if clash:
-        raise InputError(f"the level {min(clash)!r} has the name of a set of values; rename it")
     sets = Levels(tuple(names))
     shares = np.vstack([by_label / by_label.sum(axis=1)[:, None], np.eye(support.size)[rest]])
     labels = np.rint(shares[order] * 2.0**_LABEL_BITS).astype(np.int64).astype(object)

@@ -128,7 +128,13 @@ def calibrate(
     reason = why_not(method, own)
     if reason is not None:
         raise InputError(reason)
-    options = _given(method, **asked)
+    for flag in ("invariant", "unbiased"):
+        checked_flag(asked[flag], flag)
+    options = {key: v for key, v in asked.items() if v is not None and v is not False}
+    if options and not method.channel:
+        raise InputError(
+            f"{listed(options)}: for the mechanism channel only, not for {method.name}"
+        )
     if len(before):
         if before.scenario.has_region:
             raise InputError(_NO_REGION)
@@ -193,16 +199,6 @@ def calibrate_together(
         _plan(before.scenario.of_column(name), "exact", budget, found, composition=found.bound)
         for (name, _), found in zip(named, least_noises(before, wanted, budget), strict=True)
     )
-
-
-def _given(method: Method, **options: Any) -> dict[str, Any]:
-    """Return the options that were given; refuse them for noise, and flags that are none."""
-    for flag in ("invariant", "unbiased"):
-        checked_flag(options[flag], flag)
-    given = {key: v for key, v in options.items() if v is not None and v is not False}
-    if given and not method.channel:
-        raise InputError(f"{listed(given)}: for the mechanism channel only, not for {method.name}")
-    return given
 
 
 def _wanted(

@@ -31,7 +31,7 @@ from pufferfish.mechanisms.channel import Channel, places, same_places
 from pufferfish.numbers import float_up, precision, show
 from pufferfish.plans.distortion import Distortion
 from pufferfish.priors.betting import ball
-from pufferfish.priors.scenario import Scenario
+from pufferfish.priors.scenario import Scenario, positions
 from pufferfish.support import Support
 
 #: Below the first, doubles cannot tell e^epsilon from 1. Above the second, the channel for the
@@ -67,7 +67,7 @@ def channel(
     check_span(costs, unbiased)
     whole = read_weights(scenario, weights)
     task = task_of(scenario, bound, alphabet, costs, whole, conditions, beside)
-    average = Average.of(task)
+    average = Average(task)
     program = build(average.task_of_others())
     try:
         values, duals = solve(program.lp)
@@ -103,8 +103,7 @@ def task_of(
 
 def cone_of(scenario: Scenario, bound: Fraction, beside: Sets | None = None) -> Cone:
     """Return what every column of a private channel must meet, beside previous releases, too."""
-    at = {secret: k for k, secret in enumerate(scenario.protected)}
-    pairs = [(at[first], at[second]) for first, second in scenario.pairs]
+    pairs = positions(scenario.pairs, scenario.protected)
     return Cone(beside or scenario.sets(), (*pairs, *((j, i) for i, j in pairs)), bound)
 
 

@@ -19,47 +19,24 @@ Sets = tuple[tuple[AmbiguitySet, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """What a column M(y|.) must meet for privacy: P_i.m <= E P_j.m, for all P of the sets.
+    """What a column M(y|.) must meet for privacy: P_i.m <= E P_j.m, for all P of the sets."""
 
-    Attributes
-    ----------
-    sets
-        What each adversary holds possible under each secret, over the n_x values.
-    pairs
-        The protected pairs of secrets, by position, in both orders.
-    bound
-        E, rational, with 1 < E <= e^epsilon.
-    """
-
-    sets: Sets
-    pairs: Sequence[tuple[int, int]]
-    bound: Fraction
+    sets: Sets  # over the n_x values
+    pairs: Sequence[tuple[int, int]]  # the protected ones, by position, in both orders
+    bound: Fraction  # E, with 1 < E <= e^epsilon
 
 
 @dataclass(frozen=True, eq=False)
 class Task(Cone):
-    """Find the cheapest private channel from n_x values to n_y outputs.
+    """Find the cheapest private channel from n_x values to n_y outputs, in whole numbers."""
 
-    Attributes
-    ----------
-    weights : whole numbers, shape (n_x,)
-        Of the values, in proportion to mu.
-    prices, costs : whole numbers, shape (n_x, n_y)
-        c(x, y), and what M(y|x) adds to the expected cost, in the same ``unit``.
-    unit
-        The expected cost is this times the sum of costs * M.
-    same
-        For each value the output that equals it.
-    places : two arrays of whole numbers, shapes (n_x,) and (n_y,)
-        The values and the outputs in a common step, where the channel is to be unbiased.
-    """
-
-    weights: CountArray
-    prices: CountArray
-    costs: CountArray
-    unit: Fraction
-    same: Sequence[int]
+    weights: CountArray  # shape (n_x,), in proportion to mu
+    prices: CountArray  # shape (n_x, n_y): c(x, y)
+    costs: CountArray  # shape (n_x, n_y): what M(y|x) adds to the expected cost, in the same unit
+    unit: Fraction  # the expected cost is this times the sum of costs * M
+    same: Sequence[int]  # for each value the output that equals it
     conditions: Conditions
+    #: Where it is to be unbiased, the values and the outputs in a common step.
     places: tuple[CountArray, CountArray] | None = None
 
     def cost(self, rows: CountArray) -> Fraction:
@@ -68,42 +45,32 @@ class Task(Cone):
         return sum(spent, Fraction(0)) * self.unit
 
 
-@dataclass(frozen=True, eq=False)
 class Average:
     """The values that no protected secret can take, of whose rows privacy says nothing.
 
     They are published like the average: beside the share ``min_keep``, which stays, with the row
     avg(y), the mean over adversaries and secrets of sum_x P_s(x) M(y|x). Whoever has such a value
     is then protected too (theory, section 4): if all pairs of one adversary are protected, avg(y)
-    lies between likelihoods that differ by a factor E at most.
+    lies between likelihoods that differ by a factor E at most. There are no such values where there
+    is a region, which reaches all of them, nor in an unbiased channel; in an invariant one only
+    those without a weight.
 
     ``task`` is that of all values, ``masses`` is the sum of the priors in whole numbers, ``kept``
     the share that stays; ``values`` are published so, and ``others`` have rows of their own.
     """
 
-    task: Task
-    masses: CountArray
-    kept: Fraction
-    values: IntArray
-    others: IntArray
-
-    @classmethod
-    def of(cls, task: Task) -> "Average":
-        """Return the average of a task.
-
-        There are no such values where there is a region, which reaches all of them, nor in an
-        unbiased channel; in an invariant one only those without a weight.
-        """
+    def __init__(self, task: Task) -> None:
+        self.task, self.kept = task, task.conditions.min_keep or Fraction(0)
         sets = [belief for own in task.sets for belief in own]
         points = [belief for belief in sets if isinstance(belief, Point)]
         common = math.lcm(*(point.total for point in points))
         each = (p.masses.reshape(-1).astype(object) * (common // p.total) for p in points)
-        masses: CountArray = sum(each, np.zeros(len(task.weights), dtype=object))
-        found = (masses == 0) & (len(points) == len(sets)) & (not task.conditions.unbiased)
+        self.masses: CountArray = sum(each, np.zeros(len(task.weights), dtype=object))
+        found = (self.masses == 0) & (len(points) == len(sets)) & (not task.conditions.unbiased)
         if task.conditions.invariant:
             found &= task.weights == 0
-        kept = task.conditions.min_keep or Fraction(0)
-        return cls(task, masses, kept, np.flatnonzero(found), np.flatnonzero(~found))
+        self.values: IntArray = np.flatnonzero(found)
+        self.others: IntArray = np.flatnonzero(~found)
 
     def task_of_others(self) -> Task:
         """Return the task of the other values, which bear what their average costs."""

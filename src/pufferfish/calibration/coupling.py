@@ -59,8 +59,6 @@ class Coupling:
 def comonotone(view: PairView) -> Coupling:
     """Return the comonotone coupling of a pair, exactly and in linear time.
 
-    Notes
-    -----
     The paper's pi*, its last term read as F(x-1, x'-1); theory, section 3. With
     ``C_i N_j = whole N_i + rest`` two cumulative sums compare as ``C_j`` and ``whole`` do, and they
     tie where these are equal and ``rest`` is 0: no product of counts is ever sorted.

@@ -34,19 +34,17 @@ def calibrate_beside(
     if scenario.noisy is not None:  # a price depends on the rows, and so would the public plan
         raise InputError("noisy counts are drawn by draw_counts, which says what a plan may take")
     first = calibrate(scenario, epsilon, mechanism, **options)
-    subject = Subject.of(table, first, {"allow_unchanged": True})
+    subject = Subject(table, first, {"allow_unchanged": True})
     with store.reading(ledger.path) as connection:
         state = subject.state(connection)
     limit = min(parse_epsilon(epsilon), state.dataset.budget)
 
-    def fitting(plan: Plan) -> Plan | None:
+    def attempt(own: Fraction) -> Plan | None:
+        plan = calibrate(scenario, own, mechanism, **options)
         return plan if subject.price(state, plan).bound.at_most(limit) else None
 
-    def attempt(own: Fraction) -> Plan | None:
-        return fitting(calibrate(scenario, own, mechanism, **options))
-
     joint = _jointly(subject, state, limit, mechanism, options)
-    if joint is not None and fitting(joint) is not None:
+    if joint is not None and subject.price(state, joint).bound.at_most(limit):
         return joint
     best = per_release_epsilon(limit, attempt, tries=24)
     if best is None:

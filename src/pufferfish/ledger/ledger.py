@@ -187,7 +187,7 @@ class Ledger:
             If the ledger has no such dataset, or the plan does not name its columns, reads its
             column otherwise than earlier releases, or cannot be released.
         """
-        subject = Subject.of(table, plan, options)
+        subject = Subject(table, plan, options)
         return subject.price(self._state(subject))
 
     def charge(self, table: Any, plan: Plan, **options: Any) -> Charged:
@@ -213,7 +213,7 @@ class Ledger:
         InputError
             As for :meth:`price`.
         """
-        subject = Subject.of(table, plan, options)
+        subject = Subject(table, plan, options)
         subject.rehearse()
         state = self._state(subject)
         price, bound = _fitting(subject, state)

@@ -36,10 +36,9 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Pair, Scenario
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.rows import Reader
-from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import MOST_CELLS
 from pufferfish.tables.count import count_table
-from pufferfish.tables.identity import TableIdentity, identity_of
+from pufferfish.tables.identity import identity_of
 from pufferfish.tables.rules import Coding, Rules
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table
@@ -261,21 +260,13 @@ class State(NamedTuple):
     releases: tuple[Release, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Subject:
-    """A table as it is now and a plan to release it by, with what is in force."""
+    """A table as it is now and a plan to release it by, with what is in force.
 
-    table: Table
-    identity: TableIdentity
-    stamp: tuple[int, ...]
-    plan: Plan
-    coding: Coding
-    counted: Counted
-    spec: ReleaseSpec
+    What can be refused of the plan is refused at once.
+    """
 
-    @classmethod
-    def of(cls, source: Any, plan: Plan, options: dict[str, Any]) -> "Subject":
-        """Take the identity of a table, and refuse what can be refused of the plan."""
+    def __init__(self, source: Any, plan: Plan, options: dict[str, Any]) -> None:
         if not isinstance(plan, Plan):
             raise InputError(f"a Plan is needed, but a {type(plan).__name__} was given")
         if plan.coding is None or plan.secret is None:
@@ -283,11 +274,10 @@ class Subject:
                 "a ledger needs a plan that names its columns, the secret's too; give them with "
                 "plan.with_columns(public, secret=...)"
             )
-        spec, table = plan.spec(**options), open_table(source)
-        in_force = replace(plan, applied=Postprocess(spec).mechanism)
-        counted = Counted(table, table.column(plan.secret))
-        stamp, identity = _stamp(table), identity_of(table)
-        return cls(table, identity, stamp, in_force, plan.coding, counted, spec)
+        self.spec, self.table, self.coding = plan.spec(**options), open_table(source), plan.coding
+        self.plan = replace(plan, applied=Postprocess(self.spec).mechanism)
+        self.counted = Counted(self.table, self.table.column(plan.secret))
+        self.stamp, self.digest = _stamp(self.table), identity_of(self.table).digest
 
     def rehearse(self) -> None:
         """Refuse what a release would refuse; nothing is drawn."""
@@ -296,8 +286,7 @@ class Subject:
 
     def state(self, connection: sqlite3.Connection) -> State:
         """Return the dataset of this table, and what is charged to it."""
-        secret, digest = self.counted.secret, self.identity.digest
-        dataset = dataset_of(connection, self.table, secret, digest)
+        dataset = dataset_of(connection, self.table, self.counted.secret, self.digest)
         charged = records.releases(connection, dataset.name)
         releases = tuple(map(Release.of, charged))
         for release in (own for own in releases if not is_draw(own.plan)):

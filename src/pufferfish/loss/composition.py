@@ -168,8 +168,16 @@ def gather(scenario: Scenario | Prior, items: Iterable[Item]) -> Composition:
             others.append(Term(column, mechanism, support))
             continue
         at = 0 if column is None else columns.index(column)
-        alike = scenario.reads_alike(at, coding)
-        _check_fits(mechanism, support, scenario.product.axes[at], number, alike)
+        axis = scenario.product.axes[at]
+        # Noise is the same whatever the support, where cells are read in the same way.
+        noise = isinstance(support, Lattice) and isinstance(mechanism, DiscreteLaplace)
+        fits = support in (None, axis) or (noise and isinstance(axis, Lattice))
+        if not fits or not scenario.reads_alike(at, coding):
+            raise InputError(
+                f"release {number} is for other values than the scenario has: the same levels in "
+                "the same order, or the same numbers for a channel, read from cells in the same "
+                "way (missing texts, step), are needed"
+            )
         releases[at] = (*releases.get(at, ()), mechanism)
     return Composition(scenario, releases, tuple(others), tuple(sorted(rows)))
 
@@ -246,24 +254,6 @@ def _read(
         )
     column = column if own is None else own
     return column, item.applied, item.support, item.coding, item.rows_per_person
-
-
-def _check_fits(
-    made: Mechanism, support: Support | None, axis: Support, number: int, alike: bool
-) -> None:
-    """Refuse a release that codes its column in another way than the scenario does.
-
-    ``alike``: cells are read in the same way. Noise is then the same whatever the support.
-    """
-    noise = isinstance(support, Lattice) and isinstance(axis, Lattice)
-    noise = noise and isinstance(made, DiscreteLaplace)
-    if alike and (support is None or support == axis or noise):
-        return
-    raise InputError(
-        f"release {number} is for other values than the scenario has: the same levels in the same "
-        "order, or the same numbers for a channel, read from cells in the same way (missing texts, "
-        "step), are needed"
-    )
 
 
 def incomplete_rows(prior: Prior) -> int:

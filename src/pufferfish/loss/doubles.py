@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -47,23 +47,14 @@ _LARGE_LOSS = 300.0
 _LONG = 5000
 _WINDOW = 60.0
 
-
-class Attained(NamedTuple):
-    """Where a loss is attained: the position of the problem in its RateLoss, and where in that."""
-
-    problem: int
-    where: Where
+#: Where a loss is attained: the position of the problem in its RateLoss, and where in that.
+Attained = tuple[int, Where]
 
 
 def _minus(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
     """Return differences of logarithms; 0/0 is skipped."""
     gaps = tops - bottoms
     return np.where(np.isnan(gaps), -np.inf, gaps)
-
-
-def in_doubles(point: Point) -> FloatArray:
-    """Return the probabilities of a point."""
-    return np.asarray(point.masses / point.total, dtype=np.float64)
 
 
 class _Part:
@@ -76,7 +67,7 @@ class _Part:
             regions = [own for own in problem.sets if isinstance(own, Region)]
             self.ends = [self._ends(own) for own in regions]
             return
-        self.masses = np.stack([in_doubles(own) for own in points])
+        self.masses = np.stack([own.masses / own.total for own in points]).astype(np.float64)
         # Masses might vanish in doubles.
         has = np.stack([own.masses != 0 for own in points])
         self.small = not self.masses.min(initial=1.0, where=has) > _LEAST_MASS
@@ -233,12 +224,12 @@ class RateLoss:
         for number, part in enumerate(self._parts):
             with np.errstate(all="ignore"):
                 value, where = part.worst(u, self.bits)
-            found.append((value, Attained(number, where)))
+            found.append((value, (number, where)))
         return max(found, key=itemgetter(0), default=(0.0, None))
 
     def at(self, witness: Attained, u: float) -> tuple[float, float]:
         """Return the log-ratio at a witness, and its slope in u."""
-        part, where = self._parts[witness.problem], witness.where
+        part, where = self._parts[witness[0]], witness[1]
         with np.errstate(all="ignore"):
             found = None if self.bits else part.at(where, u)
             if found is not None:

@@ -10,8 +10,8 @@ import numpy as np
 from pufferfish.loss.problem import Problem, largest
 from pufferfish.loss.support_function import still_extremes
 from pufferfish.loss.witness import Where
-from pufferfish.numbers import INT64_SAFE, CountArray
-from pufferfish.priors.ambiguity import Point, Region
+from pufferfish.numbers import INT64_SAFE
+from pufferfish.priors.ambiguity import Region
 
 #: Pairs times atoms up to which distances are found pair by pair.
 _TRANSPORT = 1 << 23
@@ -24,14 +24,6 @@ def loses_nothing(problem: Problem) -> bool:
     """
     lowest = [own.masses // np.gcd.reduce(own.masses, axis=None) for own in problem.points]
     return bool(lowest) and all(np.array_equal(lowest[i], lowest[j]) for i, j in problem.pairs)
-
-
-def _over_one(one: Point, other: Point) -> tuple[CountArray, CountArray]:
-    """Return the masses of two points as whole numbers over one denominator."""
-    common = math.lcm(one.total, other.total)
-    if common >= INT64_SAFE:
-        one, other = (Point(own.masses.astype(object), own.total) for own in (one, other))
-    return one.masses * (common // one.total), other.masses * (common // other.total)
 
 
 def causes(problem: Problem) -> Any:
@@ -72,8 +64,11 @@ def farthest(problem: Problem) -> Fraction | None:
         return sum((int(axis.places[-1]) * axis.rate for axis in problem.axes), Fraction(0))
     [axis] = problem.axes
     longest = 0
-    for i, j in problem.pairs:
-        sums = [np.cumsum(masses) for masses in _over_one(points[i], points[j])]
+    for pair in problem.pairs:
+        both = [points[k] for k in pair]
+        common = math.lcm(*(own.total for own in both))
+        kind = np.int64 if common < INT64_SAFE else object
+        sums = [np.cumsum(own.masses.astype(kind) * (common // own.total)) for own in both]
         # Both quantile functions are constant between neighbouring levels of either.
         for own in sums:
             levels = own[own > 0]

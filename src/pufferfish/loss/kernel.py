@@ -18,7 +18,7 @@ import numpy as np
 
 from pufferfish.errors import InputError
 from pufferfish.mechanisms import Mechanism
-from pufferfish.mechanisms.channel import Channel
+from pufferfish.mechanisms.channel import Channel, same_places
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import IntArray
 from pufferfish.support import Lattice, Support, lattice_of
@@ -102,26 +102,20 @@ def axis_of(
     )  # fmt: skip
 
 
-def _rows_of(support: Support, channel: Channel, atoms: IntArray) -> IntArray:
-    """Return the row of the channel for each of the atoms; an InputError where there is none."""
-    inputs = channel.inputs
-    if support == inputs:
-        return atoms
-    if isinstance(support, Lattice) != isinstance(inputs, Lattice):
-        raise InputError("the channel and the column must both be for numbers, or for levels")
-    rows = {inputs.name(x): x for x in range(inputs.size)}
-    names = [support.name(x) for x in atoms.tolist()]
-    lost = next((name for name in names if name not in rows), None)
-    if lost is not None:
-        raise InputError(f"the channel has no row for {lost!r}, which the column can hold")
-    return np.array([rows[name] for name in names], dtype=np.int64)
-
-
 def likelihoods(
     support: Support, channel: Channel, atoms: IntArray
 ) -> tuple[list[tuple[int, ...]], int]:
     """Return M(y|x) of each output y, a whole number for each atom x, and their denominator."""
-    rows = _rows_of(support, channel, atoms)
+    rows, inputs = atoms, channel.inputs
+    if support != inputs:
+        if isinstance(support, Lattice) != isinstance(inputs, Lattice):
+            raise InputError("the channel and the column must both be for numbers, or for levels")
+        same = same_places(support, inputs)
+        found = [(x, same[x]) for x in atoms.tolist()]
+        lost = next((support.name(x) for x, row in found if row is None), None)
+        if lost is not None:
+            raise InputError(f"the channel has no row for {lost!r}, which the column can hold")
+        rows = np.array([row for _, row in found], dtype=np.int64)
     denominators = [channel.denominators[x] for x in rows.tolist()]
     common = math.lcm(*denominators)
     factors = np.array([common // d for d in denominators], dtype=object)

@@ -20,7 +20,7 @@ from pufferfish.loss.kernel import Axis, GridTooLarge, axis_of
 from pufferfish.loss.witness import Where, Witness
 from pufferfish.mechanisms import Mechanism
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
-from pufferfish.priors.scenario import Pair, Scenario
+from pufferfish.priors.scenario import Pair, Scenario, positions
 from pufferfish.tables.rules import Stratum
 
 #: The mechanisms that are applied to each column, by its position on the scenario's product.
@@ -171,7 +171,7 @@ def _column_problem(scenario: Scenario, applied: Releases, number: int, limit: i
         sets = _behind_channels(points, [axis], limit)
     elif axis.noisy and axis.kinds:
         raise GridTooLarge
-    return Problem((axis,), sets, _positions(scenario.pairs, secrets), secrets, number)
+    return Problem((axis,), sets, positions(scenario.pairs, secrets), secrets, number)
 
 
 def _people_problem(
@@ -204,12 +204,7 @@ def _people_problem(
         np.add.at(grid, flat, masses.take(used))
         points.append(Point(grid.reshape(shape), int(masses.sum())))
     sets = _behind_channels(points, axes, limit)
-    return Problem(tuple(axes), sets, _positions(pairs, secrets), secrets, number, stratum.rows)
-
-
-def _positions(pairs: Iterable[Pair], secrets: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    place = {secret: k for k, secret in enumerate(secrets)}
-    return tuple((place[a], place[b]) for a, b in pairs)
+    return Problem(tuple(axes), sets, positions(pairs, secrets), secrets, number, stratum.rows)
 
 
 def _behind_channels(

@@ -118,9 +118,12 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
     proved by a walk from the range over epsilon.
     """
     if epsilon is not None and scenario.has_region:
-        by_walk = _walked(scenario, releases, epsilon)
-        if by_walk is not None:
-            return by_walk
+        made = [each for own in releases.values() for each in own]
+        if len(made) == 1 and isinstance(made[0], DiscreteLaplace):
+            claims = claims_of(scenario, epsilon)
+            # Noise on another lattice tells the value. Without claims boxes have to do.
+            if claims and (claims[0].lattice.step / made[0].step).denominator == 1:
+                return walked(claims, made[0].scale)[1]
     rows = scenario.row_numbers
     try:
         bound = loss_bound(scenario, releases, LARGEST_GRID, epsilon)
@@ -138,17 +141,6 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
         decided=holds or (epsilon is not None and (bound.lower is None or bound.lower > epsilon)),
         witness=bound.witness, precision=bound.precision, error_bound=bound.error_bound, rows=rows,
     )  # fmt: skip
-
-
-def _walked(scenario: Scenario, releases: Releases, epsilon: Fraction) -> Certificate | None:
-    """Return what a walk proves of the only release, noise; None where boxes have to."""
-    made = [each for own in releases.values() for each in own]
-    if len(made) > 1 or not isinstance(made[0], DiscreteLaplace):
-        return None
-    claims = claims_of(scenario, epsilon)
-    # Noise on another lattice tells the value.
-    fits = claims and (claims[0].lattice.step / made[0].step).denominator == 1
-    return walked(claims, made[0].scale)[1] if fits else None
 
 
 def loss_bound(
@@ -219,15 +211,13 @@ def _solve(problem: Problem, epsilon: Fraction | None) -> LossBound:
     few = problem.work * len(problem.secrets) <= _LAST_BALL_CELLS
     if epsilon is not None and reach is not None and few and len(problem.pairs) > 1:
         # One pair may be decided by its ball, another one by the distance.
-        return _largest(_solve(_pair_of(problem, *pair), epsilon) for pair in problem.pairs)
+        sets, names = problem.sets, problem.secrets
+        each = (
+            replace(problem, sets=(sets[i], sets[j]), secrets=(names[i], names[j]), pairs=((0, 1),))
+            for i, j in problem.pairs
+        )
+        return _largest(_solve(own, epsilon) for own in each)
     return found
-
-
-def _pair_of(problem: Problem, i: int, j: int) -> Problem:
-    """Return the problem of one pair of secrets."""
-    sets, secrets = problem.sets, problem.secrets
-    pair = (secrets[i], secrets[j])
-    return replace(problem, sets=(sets[i], sets[j]), secrets=pair, pairs=((0, 1),))
 
 
 def _decides(found: LossBound, epsilon: Fraction | None) -> bool:

@@ -61,8 +61,6 @@ n atoms, what was lost grows n-fold at most. So in N cells of the whole grid, ov
 alpha = 9 k N eta comes together. Every Lh that is compared is at least `LOW`, or the problem is
 refused; what underflowed then matters less than kappa = 2.02 alpha / LOW, less than u / 2 for
 N < 2^40.
-
-**Search and proof** share the whole numbers of kernel and problem, and no arithmetic.
 """
 
 import math
@@ -101,8 +99,16 @@ class TooExtreme(ArithmeticError):
 
 def enclose_in_doubles(problem: Problem) -> tuple[float, float, Where]:
     """Bound the loss of points, which must not be infinite, or raise TooExtreme."""
+    points = problem.points
     with np.errstate(all="ignore"):
-        rows = _likelihoods(problem)
+        # Three roundings of each mass at most.
+        rows = np.stack([np.asarray(own.masses / own.total, dtype=np.float64) for own in points])
+        has = np.stack([own.masses != 0 for own in points])
+        if not float(rows.min(initial=1.0, where=has)) >= _LEAST_MASS:
+            raise TooExtreme
+        for at, axis in problem.noises:
+            rows = _noise(rows, at + 1, axis)
+        rows = rows.reshape(len(rows), -1)
         # What none of those that are compared can cause is equal for all of them.
         np.copyto(rows, 1.0, where=~causes(problem))
         if not float(rows.min()) >= LOW:
@@ -128,19 +134,6 @@ def _units(size: int) -> int:
     if size <= 2 * WIDTH:
         return 10 * size
     return 11 * WIDTH + 9 + _units(-(-size // WIDTH))
-
-
-def _likelihoods(problem: Problem) -> FloatArray:
-    """Return the likelihoods of all secrets on the grid, shape (secrets, cells)."""
-    points = problem.points
-    # Three roundings of each mass at most.
-    array = np.stack([np.asarray(own.masses / own.total, dtype=np.float64) for own in points])
-    has = np.stack([own.masses != 0 for own in points])
-    if not float(array.min(initial=1.0, where=has)) >= _LEAST_MASS:
-        raise TooExtreme
-    for at, axis in problem.noises:
-        array = _noise(array, at + 1, axis)
-    return array.reshape(len(array), -1)
 
 
 def _rate(axis: Axis) -> float:

@@ -25,7 +25,7 @@ from pufferfish.numbers import FloatArray, IntArray, float_up, precision
 from pufferfish.priors.ambiguity import Confidence, Counted, NoisyCounts
 from pufferfish.priors.betting import ball, is_bound
 from pufferfish.priors.prior import Prior
-from pufferfish.priors.scenario import Scenario
+from pufferfish.priors.scenario import Scenario, positions
 from pufferfish.support import Lattice
 
 #: Neighbouring scales: no scale is larger than it has to be by more than half a per cent.
@@ -59,8 +59,7 @@ def claims_of(scenario: Scenario, epsilon: Fraction) -> list[Claim]:
     step = scenario.lattice.step if scenario.support.ordered and all(beliefs) else Fraction(0)
     if not step or next(scales(scenario.lattice, epsilon)) > _LARGEST_SCALE * step:
         return []
-    place = {secret: k for k, secret in enumerate(scenario.protected)}
-    pairs = tuple((place[a], place[b]) for a, b in scenario.pairs)
+    pairs = positions(scenario.pairs, scenario.protected)
     return [Claim(own, pairs, scenario.lattice, epsilon) for own in beliefs]
 
 

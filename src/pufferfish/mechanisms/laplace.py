@@ -61,8 +61,20 @@ class DiscreteLaplace:
     step: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checked_scale(self.scale))
-        object.__setattr__(self, "step", _checked_step(self.step))
+        scale, step = self.scale, self.step
+        try:
+            number = isinstance(scale, Real) and not isinstance(scale, bool)
+            value = float(scale) if number else math.nan
+        except OverflowError:
+            value = math.inf
+        if not 0 <= value < math.inf:
+            raise InputError(f"scale must be a finite number, 0 or more, but {scale!r} was given")
+        if value != scale:  # rounding could make it smaller
+            raise InputError(f"scale must be a double, round {scale!r} up to one first")
+        if isinstance(step, bool) or not isinstance(step, Rational) or step <= 0:
+            raise InputError(f"step must be an int or Fraction above 0, but {step!r} was given")
+        object.__setattr__(self, "scale", abs(value))  # -0.0 is 0.0
+        object.__setattr__(self, "step", Fraction(int(step.numerator), int(step.denominator)))
 
     def noise(self, size: int, entropy: Entropy | None = None) -> NDArray[np.int64]:
         """Return independent draws of the noise, in steps.
@@ -187,24 +199,3 @@ def _digits_of(scale: float, step: Fraction) -> _Digits:
     )
     cut = math.ceil(_TOP_LENGTH / (rate * (1 << shift)))
     return _Digits(Table.of([SignedGeometric(rate, 1 << shift, cut)]), cut, lower, shift)
-
-
-def checked_scale(scale: object) -> float:
-    """Return a scale as a double; refuse what is none, for rounding could make it smaller."""
-    try:
-        number = isinstance(scale, Real) and not isinstance(scale, bool)
-        value = float(scale) if number else math.nan  # type: ignore[arg-type]  # a number here
-    except OverflowError:
-        value = math.inf
-    if not 0 <= value < math.inf:
-        raise InputError(f"scale must be a finite number, 0 or more, but {scale!r} was given")
-    if value != scale:
-        raise InputError(f"scale must be a double, round {scale!r} up to one first")
-    return abs(value)  # -0.0 is 0.0
-
-
-def _checked_step(step: object) -> Fraction:
-    """Return the step of a lattice as a fraction."""
-    if isinstance(step, bool) or not isinstance(step, Rational) or step <= 0:
-        raise InputError(f"step must be an int or Fraction above 0, but {step!r} was given")
-    return Fraction(int(step.numerator), int(step.denominator))

@@ -31,37 +31,20 @@ _LEAST_BITS = 8
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Some laws made ready for drawing, each row of a channel being one.
+    """Some laws made ready for drawing, each row of a channel being one."""
 
-    Attributes
-    ----------
-    laws : sequence of Law
-        Asked again only for bits beyond the first long word.
-    outcomes : int64 array
-        Those of each law, law after law; law x begins at ``starts[x] + x``.
-    starts : int64 array, shape (laws + 1,)
-        Where the thresholds of each law begin.
-    thresholds : array of long words
-        The first word of bits of every threshold, rounded down; sorted within each law. One
-        more entry at the end stands for no threshold.
-    guide : integer array, shape (laws * 2**bits,)
-        By law and the first bits of U: the outcome, or ~k where the cell is open and the first
-        k thresholds of the law lie at or before its beginning.
-    bits : int
-        How many bits of the short word the guide looks at.
-    widest : int
-        The largest number of thresholds within one cell.
-    short, long : types of unsigned NumPy integers
-        The types of the words, uint16 and uint64. Tests take smaller ones, and try every word.
-    """
-
-    laws: Sequence[Law]
-    outcomes: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    laws: Sequence[Law]  # asked again only for bits beyond the first long word
+    outcomes: NDArray[np.int64]  # of each law, law after law; law x begins at starts[x] + x
+    starts: NDArray[np.int64]  # shape (laws + 1,): where the thresholds of each law begin
+    #: The first long word of bits of every threshold, rounded down; sorted within each law. One
+    #: more entry at the end stands for no threshold.
     thresholds: NDArray[Any]
+    #: By law and the first bits of U, shape (laws * 2**bits,): the outcome, or ~k where the cell is
+    #: open and the first k thresholds of the law lie at or before its beginning.
     guide: NDArray[Any]
-    bits: int
-    widest: int
+    bits: int  # of the short word, that the guide looks at
+    widest: int  # the largest number of thresholds within one cell
+    # Types of the words. Tests take smaller ones, and try every word.
     short: Word = np.uint16
     long: Word = np.uint64
 

@@ -45,7 +45,8 @@ def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) 
     """
     if scenario.row_numbers or len(scenario.product.axes) > 1:
         return Sensitivity(None, None, None)
-    work = scenario.cells * (mechanism.outputs.size if isinstance(mechanism, Channel) else 1)
+    work = len(scenario.priors) * len(scenario.protected) * scenario.product.size
+    work *= mechanism.outputs.size if isinstance(mechanism, Channel) else 1
     loss_at_95 = None
     if all(prior.from_rows for prior in scenario.priors) and work <= _MOST_FOR_LOSS:
         sampled = scenario.with_rules([CONFIDENCE] * len(scenario.priors))

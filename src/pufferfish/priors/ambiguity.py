@@ -208,7 +208,10 @@ def _lower_end(count: int, total: int, tail: Fraction) -> int:
 
     if count == 0:
         return 0
-    p = _start(count, total, tail)
+    # Roughly the same end (Wilson's); only the time depends on how good it is.
+    z = NormalDist().inv_cdf(max(float(tail), 1e-300))
+    centre, width = count + z**2 / 2, math.sqrt(count * (total - count) / total + z**2 / 4)
+    p = max(int((centre + z * width) / (total + z**2) * 2**60), 1) << (GRID - 60)
     with precision(_BITS + total.bit_length() + tail.denominator.bit_length()):
         log_tail = (arb(tail.numerator) / tail.denominator).log()
         choose = arb(total + 1).lgamma() - arb(count + 1).lgamma() - arb(total - count + 1).lgamma()
@@ -226,13 +229,6 @@ def _lower_end(count: int, total: int, tail: Fraction) -> int:
                 break
             p += int(step.mid().floor().unique_fmpz()) - near
     return 0  # it lies below the grid; and 0 is always a lower end
-
-
-def _start(count: int, total: int, tail: Fraction) -> int:
-    """Return roughly the same end (Wilson's); only the time depends on how good it is."""
-    z = NormalDist().inv_cdf(max(float(tail), 1e-300))
-    centre, width = count + z**2 / 2, math.sqrt(count * (total - count) / total + z**2 / 4)
-    return max(int((centre + z * width) / (total + z**2) * 2**60), 1) << (GRID - 60)
 
 
 def _tail_bound(count: int, total: int, odds: Any, terms: int) -> Any:

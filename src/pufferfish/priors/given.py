@@ -126,7 +126,6 @@ def _check_mapping(given: Any, needed: str) -> None:
 
 
 def _by_secret(given: Mapping[Any, Any], read: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """Return what is read of every secret, by its name."""
     rows: dict[str, Any] = {}
     for secret, own in given.items():
         name = text_of(secret)

@@ -149,11 +149,6 @@ class Scenario:
         m = len(self.protected)
         return len(self.pairs) == m * (m - 1) // 2
 
-    @property
-    def cells(self) -> int:
-        """Adversaries times protected secrets times atoms: what the work and memory grow with."""
-        return len(self.priors) * len(self.protected) * self.product.size
-
     def of_column(self, column: str | None) -> "Scenario":
         """Return the scenario of one of several columns, summed over the others.
 
@@ -278,6 +273,12 @@ class Scenario:
         """
         rows = [(secret, prior.counts[prior.row(secret)]) for secret in sorted(self.protected)]
         return [(secret, _hash(row // np.gcd.reduce(row))) for secret, row in rows]
+
+
+def positions(pairs: Iterable[Pair], secrets: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Return pairs of secrets as those of their positions."""
+    place = {secret: k for k, secret in enumerate(secrets)}
+    return tuple((place[first], place[second]) for first, second in pairs)
 
 
 def as_scenario(given: Any, pairs: Any = "all") -> Scenario:
