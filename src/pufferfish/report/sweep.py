@@ -86,15 +86,14 @@ def sweep(
         If nothing can be calibrated for, or the output or its journal is not this sweep's.
     """
     source = open_table(table)
-    target = None
+    target = sink_of = None
     if output is not None:
         target = checked_target(output, force, [*source.paths, source.pattern])
-    sink_of = None if output is None else sink_for(output)
+        sink_of = sink_for(output)
     own, other, named = ([n] if isinstance(n, str) else n for n in (secrets, publics, mechanisms))
     pairs = list(product(*(dict.fromkeys(map(source.column, names)) for names in (own, other))))
     methods = [name if name == "all" else method_named(name).name for name in named]
     progress = progress or (lambda done, cells: None)
-    cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be a number of processes from 1, but {jobs} was given")
     limits, counted = limits_of(epsilons), _counted(source, pairs)
@@ -107,7 +106,7 @@ def sweep(
         done: dict[int, Row] = {cell: json.loads(row) for cell, row in kept}
         todo = {cell: task for cell, task in tasks.items() if cell not in done}
         progress(before := len(cells) - len(todo), len(cells))
-        with closing(_computed(todo, jobs or len(cores(0)))) as computed:
+        with closing(_computed(todo, jobs or os.cpu_count() or 1)) as computed:
             for number, (cell, row) in enumerate(computed, start=before + 1):
                 done[cell] = row
                 if row != _ENDED:  # which another run tries again

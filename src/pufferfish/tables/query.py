@@ -20,6 +20,7 @@ from pufferfish.tables.frames import raw_cells
 from pufferfish.tables.groups import one_pass
 from pufferfish.tables.scan import ScanTable, Source, identifier
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array
+from pufferfish.tables.text import opened
 
 #: What a file of SQLite begins with.
 _SQLITE = b"SQLite format 3\0"
@@ -37,10 +38,13 @@ def open_query(source: Any, sql: str, **how: Any) -> Table:
         raise InputError(f"a query is a text such as SELECT s, x FROM t, but {sql!r} was given")
     if source is None or isinstance(source, str | Path):
         path = None if source is None else home_expanded(Path(source))
-        if path is not None and not path.is_file():
-            raise InputError(no_file(path))
-        if path is not None and _begins(path) == _SQLITE:
-            return CursorTable(_sqlite(path, sql), sql, f"the query of {path}", (path,))
+        if path is not None:
+            if not path.is_file():
+                raise InputError(no_file(path))
+            with opened(path, str(path)) as file:
+                is_sqlite = file.read(len(_SQLITE)) == _SQLITE
+            if is_sqlite:
+                return CursorTable(_sqlite(path, sql), sql, f"the query of {path}", (path,))
         return _open_duckdb(path, sql, **how)
     if not hasattr(source, "cursor"):
         raise InputError(
@@ -48,14 +52,6 @@ def open_query(source: Any, sql: str, **how: Any) -> Table:
             f"but an object of type {type(source).__name__} was given"
         )
     return CursorTable(source, sql, "the query")
-
-
-def _begins(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def _open_duckdb(path: Path | None, sql: str, **how: Any) -> ScanTable:
