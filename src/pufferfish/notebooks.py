@@ -12,17 +12,9 @@ _MOST, _LONGEST = 40, 60
 
 
 def html_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as HTML; the first cell of a row is its head, and cells are text.
-
-    Parameters
-    ----------
-    title : str
-    headers : sequence of str
-    rows : iterable of sequences
-        The first 40 are shown.
-    """
+    """Return a table as HTML, of at most 40 rows; the first cell of a row is its head."""
     shown = list(islice(rows, _MOST + 1))
-    more = f"<caption>{escape(title)}</caption>"
+    caption = f"<caption>{escape(title)}</caption>"
     heads = "".join(f'<th scope="col">{_cell(head)}</th>' for head in headers)
     lines = [
         f'<tr><th scope="row">{_cell(row[0])}</th>'
@@ -32,7 +24,7 @@ def html_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[objec
     ]
     if len(shown) > _MOST:
         lines.append(f'<tr><th scope="row">...</th>{"<td></td>" * (len(headers) - 1)}</tr>')
-    return f"<table>{more}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
 def _cell(value: object) -> str:
