@@ -22,10 +22,8 @@ def command(plan: Plan, table: str | None = "TABLE") -> str:
     for name, value in {**_reading(plan, table), **_asked(plan)}.items():
         option = "--" + name.replace("_", "-")
         for each in value if isinstance(value, list) else [value]:
-            if each is True:
-                words.append(option)
-            else:
-                words += [option, *(each if isinstance(each, tuple) else [str(each)])]
+            texts = each if isinstance(each, tuple) else (str(each),)
+            words += [option] if each is True else [option, *texts]
     return shlex.join([*words, "--save", "plan.json"])
 
 
@@ -75,11 +73,10 @@ def _reading(plan: Plan, table: str | None) -> dict[str, Any]:
             "secret": plan.secret, "public": coding.column,
             **_values(plan.support, coding.rounds),
             "missing": sorted({*coding.missing, *plan.secret_missing}),
-            "missing_as_level": coding.missing_as_level, "decimal": coding.decimal,
+            "missing_as_level": coding.missing_as_level,
+            "decimal": None if coding.decimal == "." else coding.decimal,
             "exclude_secret": list(plan.exclude_secrets), "unit": plan.unit,
         }  # fmt: skip
-        if coding.decimal == ".":
-            del found["decimal"]
     for rule in plan.regions:
         if isinstance(rule, Confidence):
             found["confidence"] = show(rule.level)
