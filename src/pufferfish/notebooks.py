@@ -7,8 +7,8 @@ from itertools import islice
 
 from pufferfish.errors import printable, short_name
 
-#: Rows that are shown, and characters of a cell.
-_MOST, _LONGEST = 40, 60
+#: Rows that are shown.
+_MOST = 40
 
 
 def html_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -31,4 +31,4 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     text = "-" if value is None else str(value)
-    return escape(printable(short_name(text, _LONGEST)))
+    return escape(printable(short_name(text)))

@@ -10,7 +10,6 @@ import math
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ from pufferfish.files import ANY_NEW_FILE, PRIVATE, checked_target, write_whole
 from pufferfish.numbers import show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import assumptions, not_covered
+from pufferfish.plans.sensitivity import CONFIDENCE
 from pufferfish.plans.verify import scenario_of_counts
-from pufferfish.priors.ambiguity import Confidence, TVBall
+from pufferfish.priors.ambiguity import TVBall
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.report import remake
@@ -133,7 +133,7 @@ def _known(plan: Plan) -> str:
 def _told(result: Result, scenario: Scenario, source: str) -> dict[str, Any]:
     """Return what is told where the prior may be known."""
     plan, spread = result.plan, result.expected.spread
-    sure = replace(plan, regions=(Confidence(Fraction(19, 20)),))
+    sure = replace(plan, regions=(CONFIDENCE,))
     if plan.channel is None:
         sure = replace(sure, mechanism="exact")
     table = source if plan.coding is not None else None
