@@ -97,12 +97,10 @@ def page(
         claim = replace(plan.certificate, loss=plan.epsilon, witness=None)
         plan = replace(plan, certificate=claim)
     environment = Environment(autoescape=True, finalize=_visible, undefined=StrictUndefined)
-    template = environment.from_string(
-        (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
-    )
+    written = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     told = {} if result is None or scenario is None else _told(result, scenario, source)
     ends = [(belief, *moved(belief, plan.loss)) for belief in BELIEFS]
-    text: str = template.render(
+    text: str = environment.from_string(written).render(
         **told, plan=plan, scenario=scenario, public=public or plan.noisy is not None,
         column="the released column" if plan.coding is None else quoted(plan.coding.column),
         secret="the secret" if plan.secret is None else quoted(plan.secret),
