@@ -113,8 +113,6 @@ _NOT_REPEATED = ("--mechanism", "--format", "--report", "--force", "--explain", 
 
 
 class _WithMechanisms(click.Command):
-    """A command whose help lists the mechanisms."""
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Mechanisms"):
             formatter.write_dl([(name, method.summary) for name, method in REGISTRY.items()])
@@ -247,7 +245,6 @@ def _print(
     messages: Messages, source: str, scenario: Scenario, results: Sequence[Result],
     asked: Mapping[str, Any], given: Mapping[str, Any],
 ) -> None:  # fmt: skip
-    """Print the results, and the verdict on them."""
     form, channels = given["format"], given["show_channel"]
     forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     command = _command_for_a_sample(messages.arguments, results, asked)
