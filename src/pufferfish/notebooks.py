@@ -7,22 +7,14 @@ from itertools import islice
 
 from pufferfish.errors import printable, short_name
 
-#: Rows that are shown, and characters of a cell.
-_MOST, _LONGEST = 40, 60
+#: Rows that are shown.
+_MOST = 40
 
 
 def html_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as HTML; the first cell of a row is its head, and cells are text.
-
-    Parameters
-    ----------
-    title : str
-    headers : sequence of str
-    rows : iterable of sequences
-        The first 40 are shown.
-    """
+    """Return a table as HTML, of at most 40 rows; the first cell of a row is its head."""
     shown = list(islice(rows, _MOST + 1))
-    more = f"<caption>{escape(title)}</caption>"
+    caption = f"<caption>{escape(title)}</caption>"
     heads = "".join(f'<th scope="col">{_cell(head)}</th>' for head in headers)
     lines = [
         f'<tr><th scope="row">{_cell(row[0])}</th>'
@@ -32,11 +24,11 @@ def html_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[objec
     ]
     if len(shown) > _MOST:
         lines.append(f'<tr><th scope="row">...</th>{"<td></td>" * (len(headers) - 1)}</tr>')
-    return f"<table>{more}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     text = "-" if value is None else str(value)
-    return escape(printable(short_name(text, _LONGEST)))
+    return escape(printable(short_name(text)))

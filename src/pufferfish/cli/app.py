@@ -31,8 +31,6 @@ _ENDINGS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminat
 
 
 class _Commands(click.Group):
-    """The subcommands, each imported when it is used."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 

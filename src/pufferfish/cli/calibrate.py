@@ -113,8 +113,6 @@ _NOT_REPEATED = ("--mechanism", "--format", "--report", "--force", "--explain", 
 
 
 class _WithMechanisms(click.Command):
-    """A command whose help lists the mechanisms."""
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Mechanisms"):
             formatter.write_dl([(name, method.summary) for name, method in REGISTRY.items()])
@@ -144,11 +142,15 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
       pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     method: Callable[..., Plan] = calibrate_alone
-    epsilon, budget, source = given["epsilon"], None, opened(table, given)
+    epsilon, budget, books, source = given["epsilon"], None, None, opened(table, given)
     if given["publishable"] is not None or given["hold_out"] is not None:
         check_publishable(given)
     if given["ledger"] is not None:
-        method, budget, source = _beside(source, **given)
+        if source is None or given["secret"] is None:
+            raise InputError("--ledger is about tables: give a TABLE with --secret COL")
+        books = Ledger.open(given["ledger"])
+        method = partial(calibrate_beside, books, source)
+        budget = show(books.account(source, given["secret"])[0].budget)
         epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
@@ -161,17 +163,16 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     draw = partial(scenario_of, held or source, given)
     if given["publishable"] is not None:
         _rehearse(scenario_of(None, given), texts[0], names, given)
-    if budget is not None and given["publishable"] is not None:
-        books, spent = Ledger.open(given["ledger"]), given["publishable"]
+    if books is not None and given["publishable"] is not None:
+        spent = given["publishable"]
         scenario, left = draw_counts(books, source, given["secret"], spent, texts[0], draw)
         method, texts = calibrate_alone, (show(left),)
     else:
         scenario = draw()
     asked, by_all = channel_arguments(given), "all" in names
     wanted, left_out = what_to_calibrate(scenario, names, asked)
-    if given["show_channel"] and not any(
-        each["mechanism"] == "channel" for each in wanted.values()
-    ):
+    computed = [arguments["mechanism"] for arguments in wanted.values()]
+    if given["show_channel"] and "channel" not in computed:
         raise InputError(f"--show-channel: no channel is computed, but {listed(wanted)}")
     try:
         results, failed = results_of(scenario, texts, wanted, by_all, method, process.check)
@@ -184,15 +185,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     _write(messages, table, scenario, results[0].plan, held, given)
     for line in sentences.left_out_lines({**left_out, **failed}):
         messages.note(line)
+    name = " and ".join(given["prior"]) or str(source and source.name)
     with after(given["save"]):
-        _print(
-            messages,
-            " and ".join(given["prior"]) or str(source and source.name),
-            scenario,
-            results,
-            asked,
-            given,
-        )
+        _print(messages, name, scenario, results, asked, given)
 
 
 def _checked_outputs(
@@ -212,11 +207,8 @@ def _checked_outputs(
         check_report(report, force, [*files_of(table), save, *prior])
     if save is None:
         return None
-    checked_target(
-        save,
-        force,
-        [*files_of(table), *prior, *(given[n] for n in ("ledger", "cost", "best_for"))],
-    )
+    others = (given[name] for name in ("ledger", "cost", "best_for"))
+    checked_target(save, force, [*files_of(table), *prior, *others])
     if given["hold_out"] is None or table is None:
         return None
     if os.path.realpath(save) == os.path.realpath(given["hold_out"][1]):
@@ -253,7 +245,6 @@ def _print(
     messages: Messages, source: str, scenario: Scenario, results: Sequence[Result],
     asked: Mapping[str, Any], given: Mapping[str, Any],
 ) -> None:  # fmt: skip
-    """Print the results, and the verdict on them."""
     form, channels = given["format"], given["show_channel"]
     forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     command = _command_for_a_sample(messages.arguments, results, asked)
@@ -272,8 +263,15 @@ def _print(
     if form == "csv":
         print_csv(rows)
         return
-    facts = sentences.verdict_facts(results, command)
-    facts |= {"best_for_both": instead and instead.to_dict(), "text": verdict}
+    facts = {
+        "certified": all(r.plan.certificate.holds for r in results),
+        "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
+        "command_for_a_sample": command or None,
+        "survives": any(r.left for r in results),
+        "private": any(r.plan.from_rows for r in results),
+        "best_for_both": instead and instead.to_dict(),
+        "text": verdict,
+    }
     print_json({"scenario": _scenario_to_dict(scenario, source), "results": rows, "verdict": facts})
 
 
@@ -284,17 +282,6 @@ def _rehearse(blank: Scenario, epsilon: str, names: Sequence[str], given: dict[s
     # Nothing is hidden in equal distributions: that is quick, and nothing but the options can fail.
     for arguments in wanted.values():
         calibrate_alone(blank.with_rules([None]), epsilon, **arguments)
-
-
-def _beside(
-    source: Table | None, ledger: str, secret: str | None, **_: Any
-) -> tuple[Callable[..., Plan], str, Table]:
-    """Return how to calibrate beside all that is charged to a table; its budget, and the table."""
-    if source is None or secret is None:
-        raise InputError("--ledger is about tables: give a TABLE with --secret COL")
-    books = Ledger.open(ledger)
-    dataset = books.account(source, secret)[0]
-    return partial(calibrate_beside, books, source), show(dataset.budget), source
 
 
 def _best_for_both(results: Sequence[Result], scenario: Scenario) -> tuple[str, Result | None]:

@@ -25,6 +25,8 @@ from pufferfish.report.digits import at_most
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
 
+#: How a table is read, of the options in DELIMITER.
+_READING = ("delimiter", "memory_limit")
 _CHANCES = "each scale from noisy counts has its own chance to fail, channels from them share one"
 _FORMAT = "--format table|json  Form of what is printed on standard output.\n"
 _OPEN = f"""
@@ -70,14 +72,11 @@ def ledger(ctx: click.Context) -> None:
 @click.argument("books")
 @click.argument("table")
 @options(_OPEN)
-def open_dataset(
-    books: str, table: str, dataset: str, delimiter: str | None, memory_limit: str | None,
-    **given: Any,
-) -> None:  # fmt: skip
+def open_dataset(books: str, table: str, dataset: str, **given: Any) -> None:
     """Open a dataset for TABLE in BOOKS, which is made if there is no such file."""
     parse_name(dataset)  # before a file is made, as the budget
     parse_budget(given["budget"])
-    source = open_table(table, delimiter=delimiter, memory_limit=memory_limit)
+    source = open_table(table, **{name: given.pop(name) for name in _READING})
     source.column(given["secret"])
     if not os.path.lexists(home_expanded(Path(books))):
         identity_of(source)  # it can be read to its end
@@ -90,12 +89,9 @@ def open_dataset(
 @click.argument("books")
 @click.argument("table")
 @options(_PRICE + _FORMAT)
-def price(
-    books: str, table: str, plan: str, delimiter: str | None, memory_limit: str | None,
-    format: str, **given: Any,
-) -> None:  # fmt: skip
+def price(books: str, table: str, plan: str, format: str, **given: Any) -> None:
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
-    source = open_table(table, delimiter=delimiter, memory_limit=memory_limit)
+    source = open_table(table, **{name: given.pop(name) for name in _READING})
     found = Ledger.open(books).price(source, Plan.load(plan), **given)
     if format == "json":
         left = float_down(found.left)

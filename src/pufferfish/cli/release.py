@@ -50,8 +50,7 @@ _OPTIONS = f"""
 def release(
     messages: Messages, /, table: str | None, plan: str, output: str, ledger: str | None,
     record: str | None, publish_scale: bool, publish_channel: bool, keep: tuple[str, ...],
-    sql: str | None, delimiter: str | None, memory_limit: str | None, force: bool,
-    seed: int | None, **chosen: Any,
+    force: bool, seed: int | None, **chosen: Any,
 ) -> None:  # fmt: skip
     """Send the public column of TABLE through the mechanism of a plan, and write OUT.
 
@@ -64,7 +63,7 @@ def release(
       pufferfish release student.csv --plan plan.json -o released.csv \\
           --round --bounds no yes --record record.json
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    reading = {"sql": sql, "delimiter": delimiter, "memory_limit": memory_limit}
+    reading = {name: chosen.pop(name) for name in ("sql", "delimiter", "memory_limit")}
     source = opened(table, {**reading, "ledger": ledger}, needed=True)
     loaded = Plan.load(plan)
     spec = loaded.spec(**chosen)

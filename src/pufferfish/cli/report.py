@@ -48,12 +48,9 @@ def report(
         raise InputError(
             "report needs the prior: a TABLE or --prior FILE, and not both; or --public"
         )
-    scenario = None
-    if not alone and source is None:
-        scenario = scenario_of_priors(loaded, prior)
-    elif source is not None:
+    scenario = scenario_of_priors(loaded, prior) if prior else None
+    if source is not None:
         scenario = scenario_of_table(loaded, source)
     process.check()
     write_report(output, loaded, scenario, public=public, source=table or "TABLE", force=force)
-    kind = "public" if alone else "private"
-    messages.note(f"the report is saved as {output}; it is {kind}")
+    messages.note(f"the report is saved as {output}; it is {'public' if alone else 'private'}")

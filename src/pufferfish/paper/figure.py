@@ -125,7 +125,6 @@ def condition(coupling: Coupling, scale: float, epsilon: Fraction) -> Condition:
 
 
 def _claims(strict: Condition, relaxed: Condition) -> tuple[Claim, Claim]:
-    """Return the two claims of the figure, checked."""
     c, k = len(strict.cells), len(strict.sums)
     each = (strict.cells, relaxed.cells, relaxed.sums)
     none, cells, sums = (sum(value > 0 for value in values) for values in each)

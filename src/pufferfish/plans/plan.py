@@ -184,11 +184,10 @@ class Plan(Guarantee):
         size: list[object] = ["scale of the noise", self.scale]
         if self.channel is not None:
             size = ["values kept", f"{100 * (self.keep_rate or 0):.4g} %"]
-        column = None if self.coding is None else self.coding.column
         rows: list[list[object]] = [
             ["mechanism", self.mechanism], ["epsilon", show(self.epsilon_exact)], size,
-            ["loss at most", f"{self.loss:.6g} ({proved})"], ["column", column],
-            ["pairs", listed_pairs(self.pairs)],
+            ["loss at most", f"{self.loss:.6g} ({proved})"],
+            ["column", self.coding and self.coding.column], ["pairs", listed_pairs(self.pairs)],
         ]  # fmt: skip
         return html_table("Plan", ["", "this plan"], rows)
 
@@ -315,8 +314,7 @@ class Plan(Guarantee):
         own = own_column(self, as_scenario(scenario))
         if self.noisy is not None:
             raise InputError("what errors of the prior do to a plan that is public is private")
-        found = sensitivity_of(own, self.applied, self.epsilon_exact)
-        return replace(self, sensitivity=found)
+        return replace(self, sensitivity=sensitivity_of(own, self.applied, self.epsilon_exact))
 
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
         """Return what releasing and estimating need of this plan; options as in :meth:`release`."""

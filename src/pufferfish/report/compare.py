@@ -24,6 +24,8 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.report.results import HEADERS, Result, frequencies_of, lines_of
 
+_HEADS = [" ".join(head.split()) for head in HEADERS]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
@@ -60,15 +62,13 @@ class Comparison:
         return self.to_arrow().to_pandas()
 
     def __repr__(self) -> str:
-        heads = [" ".join(head.split()) for head in HEADERS]
-        table = [heads, *lines_of(self.results)]
+        table = [_HEADS, *lines_of(self.results)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ("  ".join(map(str.rjust, row, widths)).rstrip() for row in table)
         return "\n".join([*lines, *(f"left out: {why}" for why in self.left_out.values())])
 
     def _repr_html_(self) -> str:
-        heads = [" ".join(head.split()) for head in HEADERS]
-        return html_table("Mechanisms compared", heads, lines_of(self.results))
+        return html_table("Mechanisms compared", _HEADS, lines_of(self.results))
 
 
 def compare(

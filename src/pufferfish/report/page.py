@@ -10,7 +10,6 @@ import math
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ from pufferfish.files import ANY_NEW_FILE, PRIVATE, checked_target, write_whole
 from pufferfish.numbers import show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import assumptions, not_covered
+from pufferfish.plans.sensitivity import CONFIDENCE
 from pufferfish.plans.verify import scenario_of_counts
-from pufferfish.priors.ambiguity import Confidence, TVBall
+from pufferfish.priors.ambiguity import TVBall
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.report import remake
@@ -80,6 +80,7 @@ def page(
     except ImportError as error:
         raise InputError("reports need jinja2: pip install 'pufferfish-privacy[report]'") from error
     from pufferfish import plots
+    from pufferfish.plots.losses import BELIEFS, moved
 
     if public and scenario is not None:
         raise InputError("a public report is of the plan alone: nothing of a table stands in it")
@@ -96,20 +97,19 @@ def page(
         claim = replace(plan.certificate, loss=plan.epsilon, witness=None)
         plan = replace(plan, certificate=claim)
     environment = Environment(autoescape=True, finalize=_visible, undefined=StrictUndefined)
-    template = environment.from_string(
-        (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
-    )
+    written = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     told = {} if result is None or scenario is None else _told(result, scenario, source)
-    text: str = template.render(
+    ends = [(belief, *moved(belief, plan.loss)) for belief in BELIEFS]
+    text: str = environment.from_string(written).render(
         **told, plan=plan, scenario=scenario, public=public or plan.noisy is not None,
         column="the released column" if plan.coding is None else quoted(plan.coding.column),
         secret="the secret" if plan.secret is None else quoted(plan.secret),
         pairs="the pairs " + listed_pairs(plan.pairs) if plan.pairs[1:] else listed(plan.pairs[0]),
-        known=_known(plan), beliefs=_beliefs(plan),
+        known=_known(plan), beliefs=[[f"{100 * each:.3g} %" for each in row] for row in ends],
         times=brief(math.exp(min(plan.epsilon, 700))), epsilon=show_short(plan.epsilon_exact),
         assumptions=assumptions(plan, plan.noisy is not None),
         limits=not_covered(plan, plan.spec(allow_unchanged=True)), versions=_versions(),
-        plots=plots, draw=_drawn,
+        plots=plots,
     )  # fmt: skip
     return text
 
@@ -128,18 +128,10 @@ def _known(plan: Plan) -> str:
     return "how the column is distributed for each secret"
 
 
-def _beliefs(plan: Plan) -> list[list[str]]:
-    """Return beliefs beforehand, and between which two each may end, in per cent."""
-    from pufferfish.plots.losses import BELIEFS, moved
-
-    ends = [(belief, *moved(belief, plan.loss)) for belief in BELIEFS]
-    return [[f"{100 * share:.3g} %" for share in row] for row in ends]
-
-
 def _told(result: Result, scenario: Scenario, source: str) -> dict[str, Any]:
     """Return what is told where the prior may be known."""
     plan, spread = result.plan, result.expected.spread
-    sure = replace(plan, regions=(Confidence(Fraction(19, 20)),))
+    sure = replace(plan, regions=(CONFIDENCE,))
     if plan.channel is None:
         sure = replace(sure, mechanism="exact")
     table = source if plan.coding is not None else None
@@ -179,13 +171,3 @@ def _versions() -> Iterator[str]:
             yield f"{name} {version(name)}"
         except PackageNotFoundError:
             continue
-
-
-def _drawn(figure: Any, caption: str, name: str) -> Any:
-    """Return a figure as an element of the page; its texts are escaped already."""
-    from markupsafe import Markup
-
-    from pufferfish.plots.style import svg
-
-    title = figure.axes[0].get_title(loc="left").replace("\n", " ")
-    return Markup(svg(figure, f"{title}. {caption}", name))

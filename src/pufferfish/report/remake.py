@@ -17,75 +17,51 @@ _MOST_NAMED = 200
 
 
 def command(plan: Plan, table: str | None = "TABLE") -> str:
-    """Return the command that makes a plan again; without a table, from a prior file.
-
-    Parameters
-    ----------
-    plan : Plan
-    table : str or None
-        How the table is called.
-    """
+    """Return the command that makes a plan again, from a table of this name or a prior file."""
     words = ["pufferfish", "calibrate", *(["--prior", "PRIOR"] if table is None else [table])]
     for name, value in {**_reading(plan, table), **_asked(plan)}.items():
         option = "--" + name.replace("_", "-")
         for each in value if isinstance(value, list) else [value]:
-            if each is True:
-                words.append(option)
-            else:
-                words += [option, *(each if isinstance(each, tuple) else [str(each)])]
+            texts = each if isinstance(each, tuple) else (str(each),)
+            words += [option] if each is True else [option, *texts]
     return shlex.join([*words, "--save", "plan.json"])
 
 
 def program(plan: Plan, table: str | None = "TABLE") -> str:
     """Return the Python that makes a plan again, as :func:`command` does."""
-    given, asked = _reading(plan, table), _asked(plan)
+    given, asked, support = _reading(plan, table), _asked(plan), plan.support
     pairs, counted = given.pop("pair"), given.pop("publishable", None)
     given.pop("range", None)
-    exclude = given.pop("exclude_secret", None)
     if given.pop("hold_out", None):
         given |= {"hold_out": "SHARE", "rest": "REST"}
-    if isinstance(plan.support, Levels):
-        given |= {n: list(plan.support.names) for n in ("order", "levels") if n in given}
-    elif table is not None:
-        given |= _support(plan.support)
-    if exclude is not None:
-        given["exclude_secrets"] = exclude
+    if isinstance(support, Levels):
+        given |= {n: list(support.names) for n in ("order", "levels") if n in given}
+    elif table is not None and _in_a_row(support) and support.step.denominator == 1:
+        first, last = int(support.value(0)), int(support.value(support.size - 1))
+        given["support"] = range(first, last + 1, int(support.step))
+    elif table is not None and support.size <= _MOST_NAMED:
+        given["support"] = [show(value) for value in support.values]
+    if "exclude_secret" in given:
+        given["exclude_secrets"] = given.pop("exclude_secret")
     epsilon, mechanism = asked.pop("epsilon"), asked.pop("mechanism")
-    made = _call("pf.calibrate", _Code("scenario"), epsilon, mechanism, **asked)
+    made = _call("pf.calibrate", "scenario", repr(epsilon), repr(mechanism), **asked)
     lines = ["import pufferfish as pf", ""]
     if counted is not None:
-        lines.append("scenario = " + _call("pf.noisy_counts", table, counted, pairs=pairs, **given))
+        read = _call("pf.noisy_counts", repr(table), repr(counted), pairs=pairs, **given)
+        lines.append("scenario = " + read)
     else:
-        read = _call("pf.Prior.from_table", table, **given)
+        read = _call("pf.Prior.from_table", repr(table), **given)
         if table is None:
             lines.append("from pufferfish.priors.prior_file import read_prior_file")
             read = "read_prior_file(PRIOR)[0]"
             read += _call(".with_region", **given) if given else ""
         lines.append("prior = " + read)
-        lines.append("scenario = " + _call("pf.Scenario", _Code("prior"), pairs=pairs))
+        lines.append("scenario = " + _call("pf.Scenario", "prior", pairs=pairs))
     return "\n".join([*lines, "plan = " + made])
 
 
-def _support(support: Lattice) -> dict[str, Any]:
-    """Return the values as an argument, where a few words say them."""
-    first, last, step = support.values[0], support.values[-1], support.step
-    if _in_a_row(support) and first.denominator == step.denominator == 1:
-        each = f", {step}" * (step != 1)
-        return {"support": _Code(f"range({first}, {last + 1}{each})")}
-    if support.size > _MOST_NAMED:
-        return {}
-    return {"support": [show(value) for value in support.values]}
-
-
-class _Code(str):
-    """Text that is Python and no string."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _call(function: str, *given: Any, **named: Any) -> str:
-    parts = [*map(repr, given), *(f"{name}={value!r}" for name, value in named.items())]
+def _call(function: str, *code: str, **named: Any) -> str:
+    parts = (*code, *(f"{name}={value!r}" for name, value in named.items()))
     return f"{function}({', '.join(parts)})"
 
 
@@ -97,11 +73,10 @@ def _reading(plan: Plan, table: str | None) -> dict[str, Any]:
             "secret": plan.secret, "public": coding.column,
             **_values(plan.support, coding.rounds),
             "missing": sorted({*coding.missing, *plan.secret_missing}),
-            "missing_as_level": coding.missing_as_level, "decimal": coding.decimal,
+            "missing_as_level": coding.missing_as_level,
+            "decimal": None if coding.decimal == "." else coding.decimal,
             "exclude_secret": list(plan.exclude_secrets), "unit": plan.unit,
         }  # fmt: skip
-        if coding.decimal == ".":
-            del found["decimal"]
     for rule in plan.regions:
         if isinstance(rule, Confidence):
             found["confidence"] = show(rule.level)

@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -250,17 +249,6 @@ def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -
         lines.append("The plan is private: it depends on every row. Keep the plan with the table.")
     together = "Several releases together may lose more than the sum of their losses"
     return [*lines, f"{together} (see pufferfish ledger)."]
-
-
-def verdict_facts(results: Sequence[Result], command: str) -> dict[str, Any]:
-    """Return the facts of the verdict, for programs."""
-    return {
-        "certified": all(r.plan.certificate.holds for r in results),
-        "if_a_sample": max(r.loss_at_95 or 0.0 for r in results) if command else None,
-        "command_for_a_sample": command or None,
-        "survives": any(r.left for r in results),
-        "private": any(r.plan.from_rows for r in results),
-    }
 
 
 def _proved(results: Sequence[Result], scenario: Scenario) -> str:
