@@ -191,7 +191,7 @@ class Reader:
         self._refuse(encoded.state)
         usable = encoded.state != MISSING
         atoms, outside = encoded.atoms[usable], encoded.state[usable] == OUTSIDE
-        self._atoms_digest.update(np.where(usable, encoded.atoms, -1).astype("<i8").tobytes())
+        self._atoms_digest.update(encoded.atoms.astype("<i8", copy=False).tobytes())
         protected = np.ones_like(usable)
         if self._secrets is not None:
             protected = self._secrets.encode(batch.column(self.secret)).state == OK
