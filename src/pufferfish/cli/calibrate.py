@@ -142,7 +142,8 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
       pufferfish calibrate --prior prior.json --epsilon 1/3 --format json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     method: Callable[..., Plan] = calibrate_alone
-    epsilon, budget, books, source = given["epsilon"], None, None, opened(table, given)
+    source = opened(table, given, ledger=given["ledger"])
+    epsilon, budget, books = given["epsilon"], None, None
     if given["publishable"] is not None or given["hold_out"] is not None:
         check_publishable(given)
     if given["ledger"] is not None:

@@ -23,10 +23,8 @@ from pufferfish.numbers import float_down, float_up, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.report.digits import at_most
 from pufferfish.tables.identity import identity_of
-from pufferfish.tables.source import open_table
 
 #: How a table is read, of the options in DELIMITER.
-_READING = ("delimiter", "memory_limit")
 _CHANCES = "each scale from noisy counts has its own chance to fail, channels from them share one"
 _FORMAT = "--format table|json  Form of what is printed on standard output.\n"
 _OPEN = f"""
@@ -76,7 +74,7 @@ def open_dataset(books: str, table: str, dataset: str, **given: Any) -> None:
     """Open a dataset for TABLE in BOOKS, which is made if there is no such file."""
     parse_name(dataset)  # before a file is made, as the budget
     parse_budget(given["budget"])
-    source = open_table(table, **{name: given.pop(name) for name in _READING})
+    source = opened(table, given)
     source.column(given["secret"])
     if not os.path.lexists(home_expanded(Path(books))):
         identity_of(source)  # it can be read to its end
@@ -91,7 +89,7 @@ def open_dataset(books: str, table: str, dataset: str, **given: Any) -> None:
 @options(_PRICE + _FORMAT)
 def price(books: str, table: str, plan: str, format: str, **given: Any) -> None:
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
-    source = open_table(table, **{name: given.pop(name) for name in _READING})
+    source = opened(table, given)
     found = Ledger.open(books).price(source, Plan.load(plan), **given)
     if format == "json":
         left = float_down(found.left)

@@ -80,18 +80,21 @@ def options(text: str) -> Callable[[Any], Any]:
     return decorated
 
 
-def opened(table: str | None, options: Mapping[str, Any], needed: bool = False) -> Table | None:
-    """Return TABLE, or the answer to --sql, where one of them is given; or refuse that none is."""
-    if table is None and options.get("sql") is None:
-        if needed:
-            raise InputError("give a TABLE, or --sql QUERY")
+def opened(
+    table: str | None, options: dict[str, Any], needed: bool = False, ledger: Any = None
+) -> Any:
+    """Return TABLE, or the answer to --sql, or None; the options of both leave ``options``."""
+    given = {name: options.pop(name, None) for name in _OF_READING}
+    wrong = [_option(name) for name, value in given.items() if value is not None]
+    if table is None and given["sql"] is None:
+        if needed or wrong:
+            raise InputError(f"{'give' if needed else f'{listed(wrong)} needs'} a TABLE, or --sql")
         return None
-    if options.get("sql") is not None and options.get("ledger") is not None:
+    if ledger is not None and given["sql"] is not None:
         raise InputError(
             "--sql: not with --ledger, whose datasets are tables that stay as they are; save the "
             "answer as a file"
         )
-    given: dict[str, Any] = {name: options.get(name) for name in _OF_READING}
     return open_table(table, progress=sys.stdout is not None and sys.stdout.isatty(), **given)
 
 
@@ -127,7 +130,7 @@ def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
             given["confidence"] = given["confidence"] or "0.95"
             return noisy_counts(table, epsilon, pairs=pairs, **given)
         return Scenario(Prior.from_table(table, **given), pairs=pairs or "all")
-    wrong = [name for name in (*_OF_TABLES, *_OF_READING) if options[name] not in (None, ())]
+    wrong = [name for name in _OF_TABLES if options[name] not in (None, ())]
     if wrong:
         raise InputError(f"{listed(map(_option, wrong))} needs a TABLE, not a --prior FILE")
     found = [read_prior_file(path, order=order, step=options["step"]) for path in files]

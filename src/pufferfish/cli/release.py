@@ -63,8 +63,7 @@ def release(
       pufferfish release student.csv --plan plan.json -o released.csv \\
           --round --bounds no yes --record record.json
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    reading = {name: chosen.pop(name) for name in ("sql", "delimiter", "memory_limit")}
-    source = opened(table, {**reading, "ledger": ledger}, needed=True)
+    source = opened(table, chosen, needed=True, ledger=ledger)
     loaded = Plan.load(plan)
     spec = loaded.spec(**chosen)
     inputs, publish = [path for path in (plan, ledger) if path], publish_scale or publish_channel

@@ -41,9 +41,8 @@ def sweep(messages: Messages, /, table: str | None, **given: Any) -> None:
     """  # noqa: D301  # \b keeps click from wrapping the examples
     from pufferfish.report.sweep import sweep as sweep_of  # slow to import
 
-    reading = {name: given.pop(name) for name in ("sql", "delimiter", "memory_limit")}
     found = sweep_of(
-        opened(table, reading, needed=True), secrets=columns(given.pop("secret"), "--secret"),
+        opened(table, given, needed=True), secrets=columns(given.pop("secret"), "--secret"),
         publics=columns(given.pop("public"), "--public"), epsilons=epsilons(given.pop("epsilon")),
         mechanisms=mechanisms(given.pop("mechanism") or ["all"]), progress=progress(noun="cells"),
         **given | {"decimal": given["decimal"] or "."},

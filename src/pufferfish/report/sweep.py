@@ -43,6 +43,7 @@ Row = dict[str, Any]
 #: A scenario, epsilon, the name of the result, and the arguments of ``calibrate``.
 Task = tuple[Scenario, str, str, Mapping[str, Any]]
 _ENDED = {"reason": "its process ended, perhaps for lack of memory"}
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _WORKER = "import sys; sys.path[:] = {}; from pufferfish.report.sweep import serve; serve()"
 
 
@@ -209,7 +210,12 @@ def _computed(tasks: Mapping[int, Task], jobs: int) -> Generator[tuple[int, Row]
 
     def row_of(task: Task) -> Row:
         me = threading.get_ident()
-        worker = workers.get(me) or workers.setdefault(me, _started())
+        if me not in workers:  # not by multiprocessing, which runs the user's script once more
+            workers[me] = subprocess.Popen(
+                [sys.executable, "-c", _WORKER.format(sys.path)], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | _ONE_THREAD,
+            )  # fmt: skip
+        worker = workers[me]
         try:
             pickle.dump(task, worker.stdin)
             worker.stdin.flush()
@@ -230,15 +236,6 @@ def _computed(tasks: Mapping[int, Task], jobs: int) -> Generator[tuple[int, Row]
         pool.shutdown()
         for worker in workers.values():
             _stop(worker)
-
-
-def _started() -> Any:
-    # Not by multiprocessing, whose processes run the user's script once more.
-    return subprocess.Popen(
-        [sys.executable, "-c", _WORKER.format(sys.path)], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
 
 
 def _stop(worker: Any) -> None:

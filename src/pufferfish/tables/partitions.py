@@ -7,10 +7,10 @@ below it the column ``year``.
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,11 +22,6 @@ from pufferfish.tables.table import BATCH_ROWS, Table
 #: The folder of rows that have no value in the column of partitions.
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 Opener = Callable[[Path, Mapping[str, str | None]], Table]
-
-
-def is_several(path: Path) -> bool:
-    """Return whether a path is a folder, or a pattern that is not the name of a file."""
-    return path.is_dir() or (glob.has_magic(str(path)) and not os.path.exists(path))
 
 
 class PartitionedTable(Table):
@@ -60,21 +55,28 @@ class PartitionedTable(Table):
 
 def _files(path: Path) -> list[Path]:
     """Return the files of one kind, in the order of their names, each of which has one name."""
+
+    def failed(error: OSError) -> None:
+        raise error
+
     try:
         if path.is_dir():
-            inside = os.walk(path, onerror=_raised, followlinks=True)
+            inside = os.walk(path, onerror=failed, followlinks=True)
             every = [Path(top, name) for top, _, names in inside for name in names]
             # Engines write files such as _SUCCESS and .part-0.crc beside those of a table.
-            own = (each for each in every if not _is_hidden(each.relative_to(path)))
+            hidden = re.compile(r"(?:.*/)?[._]").match
+            found = [each for each in every if not hidden(each.relative_to(path).as_posix())]
         else:
-            own = (each for each in map(Path, glob.iglob(str(path), recursive=True)))
-        found = sorted((each for each in own if each.is_file()), key=lambda each: each.parts)
+            found = list(map(Path, glob.iglob(str(path), recursive=True)))
+        found.sort(key=lambda each: each.parts)
         same = {(status.st_dev, status.st_ino) for status in map(os.stat, found)}
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     endings = sorted({each.suffix.lower() for each in found})
     if not found:
         raise InputError(f"no file {'lies in' if path.is_dir() else 'matches'} {path}")
+    if not all(each.is_file() for each in found):
+        raise InputError(f"{path} also matches what is no file; name files, as in '{path}/*.csv'")
     if len(endings) > 1:
         raise InputError(
             f"the files of {path} are of several kinds ({listed(endings)}); name those of one "
@@ -83,14 +85,6 @@ def _files(path: Path) -> list[Path]:
     if len(same) < len(found):
         raise InputError(f"a file of {path} is there under two names, and would be read twice")
     return found
-
-
-def _raised(error: OSError) -> Any:
-    raise error
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _constants(file: Path, root: Path) -> dict[str, str | None]:

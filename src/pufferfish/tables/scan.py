@@ -87,11 +87,8 @@ class Source:
     def _unreadable(self, why: str = "") -> InputError:
         if self.header is not None and self.path is not None:
             return explain(self.path, self.name, self.header)
-        if self.path is None or self.database:
-            return InputError(f"cannot read {self.name} as {self.kind}{why}")
-        return InputError(
-            f"cannot read {self.name} as {self.kind}: it is damaged, or of another kind"
-        )
+        why = why or ": it is damaged, or of another kind"
+        return InputError(f"cannot read {self.name} as {self.kind}{why}")
 
     def rows(self, query: str) -> list[Any]:
         """Return the few rows of a query, in which ``{file}`` stands for the file."""

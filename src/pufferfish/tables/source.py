@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources: files, standard input, queries and dataframes are opened as tables."""
 
+import glob
 import json
 import os
 import re
@@ -19,7 +20,7 @@ from pufferfish.errors import InputError, listed
 from pufferfish.files import home_expanded, named_path, no_file
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
-from pufferfish.tables.partitions import PartitionedTable, is_several
+from pufferfish.tables.partitions import PartitionedTable
 from pufferfish.tables.query import open_query
 from pufferfish.tables.scan import (
     OPEN_FILES,
@@ -100,7 +101,8 @@ def open_table(
         found = Source(each, name, **how)
         return _open_file(each, found, delimiter, constants)
 
-    return PartitionedTable(path, opener) if is_several(path) else opener(path, {})
+    several = path.is_dir() or (glob.has_magic(str(path)) and not os.path.exists(path))
+    return PartitionedTable(path, opener) if several else opener(path, {})
 
 
 def _memory(limit: str) -> str:
