@@ -27,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in, with a table, a prior and a plan."""
     write(tmp_path, "t.csv", TABLE)
     write(tmp_path, "prior.json", json.dumps(PRIOR))
+    write(tmp_path, "cost.html", "{}")
     write(tmp_path, "cost.json", json.dumps({"0": {"0": 0, "1": 1}, "1": {"0": 1, "1": 0}}))
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -112,6 +113,9 @@ R = ("release", "t.csv", "--plan", "plan.json")
         ),
         ((*T1[:1], "--sql", "SELECT * FROM nothing", *T1[2:]), ["nothing does not exist"]),
         ((*T1, "--memory-limit", "1"), ["at least 500MB"]),
+        ((*P, "--epsilon", "1", "--delimiter", ";"), ["--delimiter needs a TABLE"]),
+        (("verify", "plan.json", "--prior", "prior.json", "--sql", "SELECT 1"), ["not both"]),
+        ((*T1, "--cost", "cost.html", "--report", "cost.html", "--force"), ["the input itself"]),
         (("release", "t.csv", "--plan", "plan.json"), ["-o"]),
         (("release", "t.csv", "-o", "o.csv"), ["--plan"]),
         ((*R, "-o", "t.csv", "--force"), ["t.csv"]),

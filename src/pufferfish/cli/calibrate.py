@@ -202,15 +202,14 @@ def _checked_outputs(
         if path is not None and (len(texts) > 1 or len(names) > 1 or "all" in names):
             several = listed((*texts, *names))
             raise InputError(f"{option} takes exactly one epsilon and one mechanism, not {several}")
+    others = [*files_of(table), *prior, *(given[name] for name in ("ledger", "cost", "best_for"))]
     if report is not None:
         from pufferfish.report.page import check_report  # slow to import, and needs an extra
 
-        check_report(report, force, [*files_of(table), save, *prior])
-    if save is None:
-        return None
-    others = (given[name] for name in ("ledger", "cost", "best_for"))
-    checked_target(save, force, [*files_of(table), *prior, *others])
-    if given["hold_out"] is None or table is None:
+        check_report(report, force, [*others, save])
+    if save is not None:
+        checked_target(save, force, others)
+    if save is None or given["hold_out"] is None or table is None:
         return None
     if os.path.realpath(save) == os.path.realpath(given["hold_out"][1]):
         raise InputError(f"--save and --hold-out both name {save}; give two names")

@@ -69,14 +69,12 @@ class Prepared:
             try:
                 # While one batch is written, the next is read, checked and drawn.
                 with ThreadPoolExecutor(1) as writer:
-                    before: Future[None] | None = None
+                    before: Future[Any] = writer.submit(bool)
                     for rows_of in reader.read(None, progress, total):
                         cells = reader.drawn(*rows_of)
-                        if before is not None:
-                            before.result()
-                        before = writer.submit(self._write_batch, sink, *cells)
-                    if before is not None:
                         before.result()
+                        before = writer.submit(self._write_batch, sink, *cells)
+                    before.result()
                 rows = reader.seen["rows_read"]
                 if not self.digest:
                     self.report = reader.report(output)

@@ -67,7 +67,7 @@ def check_report(path: str, force: bool, others: Sequence[str | Path | None]) ->
     """Refuse, before anything is computed, a report that could not be written."""
     if not path.lower().endswith((".html", ".htm")):
         raise InputError(f"cannot write {path}: a report is HTML, and its name ends in .html")
-    checked_target(path, force, [each for each in others if each])
+    checked_target(path, force, others)
 
 
 def page(

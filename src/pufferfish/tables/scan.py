@@ -93,8 +93,7 @@ class Source:
     def rows(self, query: str) -> list[Any]:
         """Return the few rows of a query, in which ``{file}`` stands for the file."""
         with self.connected() as (connection, name):
-            found: list[Any] = connection.sql(query.replace("{file}", quoted(name), 1)).fetchall()
-        return found
+            return list(connection.sql(query.replace("{file}", quoted(name), 1)).fetchall())
 
 
 class ScanTable(Table):
@@ -111,8 +110,7 @@ class ScanTable(Table):
         constants: Mapping[str, str | None] | None = None,
     ) -> None:  # fmt: skip
         self.name, self._source, self._scan, self._decode = source.name, source, scan, decode
-        named = source.path is not None and not str(source.path).startswith(OPEN_FILES)
-        self.paths = (source.path,) if named and source.path is not None else ()
+        self.paths = tuple(p for p in [source.path] if p and not str(p).startswith(OPEN_FILES))
         self.is_text_file = source.header is not None
         self.textual = self.is_text_file or decode is not None
         more = constants or {}
