@@ -18,6 +18,8 @@ from pufferfish.numbers import checked_flag
 
 #: Modes of any new file, less the umask; of one for its owner only; of one that all may read.
 ANY_NEW_FILE, PRIVATE, PUBLIC = 0o666, 0o600, 0o644
+#: Among inputs: whatever file there is.
+ANY_FILE = Path("*")
 #: A JSON file of more bytes is refused before it is read.
 MOST_BYTES = 1 << 28
 
@@ -45,7 +47,9 @@ def checked_target(
 def _fault(target: Path, inputs: Iterable[str | Path]) -> str:
     """Return why a file cannot be written, or nothing."""
     for given in map(Path, inputs):
-        if not given.exists() and fnmatch(str(target), str(given)):
+        if given == ANY_FILE and target.exists():
+            return "it is there already, and a query may read it; give the name of a new file"
+        if given != ANY_FILE and not given.exists() and fnmatch(str(target), str(given)):
             return f"it would be one more file of the input {given}; give another name"
         for known in (given, home_expanded(given)):
             if known.exists() and target.exists() and target.samefile(known):

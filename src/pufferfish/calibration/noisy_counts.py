@@ -125,7 +125,7 @@ class HeldOut(FrameTable):
         (share, rest), table = split, open_table(source)
         part, self._sink = parse_number(share, "the share to hold out"), sink_for(rest)
         self._file = PendingFile(
-            checked_target(rest, force, [*table.paths, table.pattern]), force, PRIVATE
+            checked_target(rest, force, [*table.paths, *table.patterns]), force, PRIVATE
         )
         batches = list(table.batches(table.columns))
         rows = sum(map(len, batches))

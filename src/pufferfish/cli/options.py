@@ -98,9 +98,9 @@ def opened(
     return open_table(table, progress=sys.stdout is not None and sys.stdout.isatty(), **given)
 
 
-def files_of(table: Table | None) -> list[Path | None]:
-    """Return the files that a table is read from, and their pattern: no output may be of them."""
-    return [] if table is None else [*table.paths, table.pattern]
+def files_of(table: Table | None) -> list[Path]:
+    """Return the files of a table, and patterns of more: no output may be of them."""
+    return [] if table is None else [*table.paths, *table.patterns]
 
 
 def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:

@@ -158,7 +158,12 @@ class ParquetSink:
             cells[self.public] = arrow(self.post.numpy(values))
         batch = pa.table({c: cells[c] for c in self.columns})
         self.writer = self.writer or pq.ParquetWriter(self.file, batch.schema)
-        self.writer.write_table(batch.cast(self.writer.schema))
+        try:
+            self.writer.write_table(batch.cast(self.writer.schema))
+        except pa.ArrowException:
+            raise InputError(
+                "a kept column has another type in later rows than in the first ones; write CSV"
+            ) from None
 
     def close(self) -> None:
         """Write the footer; of no rows at all a table with a header all the same."""

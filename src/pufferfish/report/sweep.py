@@ -89,7 +89,7 @@ def sweep(
     source = open_table(table)
     target = sink_of = None
     if output is not None:
-        target = checked_target(output, force, [*source.paths, source.pattern])
+        target = checked_target(output, force, [*source.paths, *source.patterns])
         sink_of = sink_for(output)
     own, other, named = ([n] if isinstance(n, str) else n for n in (secrets, publics, mechanisms))
     pairs = list(product(*(dict.fromkeys(map(source.column, names)) for names in (own, other))))
@@ -104,7 +104,10 @@ def sweep(
         raise InputError(cells[0][0]["reason"] if cells else "a sweep needs one of each argument")
     with _journal(target, tasks) as journal:
         kept = journal.execute("SELECT cell, row FROM sweep WHERE cell >= 0")
-        done: dict[int, Row] = {cell: json.loads(row) for cell, row in kept}
+        try:
+            done = {cell: {**json.loads(row)} for cell, row in kept}
+        except (TypeError, ValueError):
+            raise InputError(f"the journal of {output} is damaged; remove it") from None
         todo = {cell: task for cell, task in tasks.items() if cell not in done}
         progress(before := len(cells) - len(todo), len(cells))
         with closing(_computed(todo, jobs or os.cpu_count() or 1)) as computed:

@@ -29,9 +29,11 @@ class PartitionedTable(Table):
 
     def __init__(self, path: Path, opener: Opener) -> None:
         self.name, self.paths = str(path), tuple(_files(path))
-        self.pattern = Path(os.path.realpath(path / "*" if path.is_dir() else path))
         fixed = next((k for k, part in enumerate(path.parts) if glob.has_magic(part)), None)
-        root = path if path.is_dir() else Path(*path.parts[:fixed])
+        root, name = (path, "*") if path.is_dir() else (Path(*path.parts[:fixed]), path.name)
+        folders = {os.path.realpath(folder) for folder in (root, *(p.parent for p in self.paths))}
+        beside = (Path(glob.escape(folder), name) for folder in sorted(folders))
+        self.patterns = (Path(os.path.abspath(path)), *beside)
         self._tables = [opener(each, _constants(each, root)) for each in self.paths]
         first = self._tables[0]
         self.columns, self.is_text_file = first.columns, first.is_text_file
@@ -61,22 +63,28 @@ def _files(path: Path) -> list[Path]:
 
     try:
         if path.is_dir():
-            inside = os.walk(path, onerror=failed, followlinks=True)
+            inside = [*os.walk(path, onerror=failed)]
+            links = (Path(top, each) for top, folders, _ in inside for each in folders)
             every = [Path(top, name) for top, _, names in inside for name in names]
+            every += filter(Path.is_symlink, links)  # which are not gone into, and refused below
             # Engines write files such as _SUCCESS and .part-0.crc beside those of a table.
-            hidden = re.compile(r"(?:.*/)?[._]").match
+            hidden = re.compile(r"(?:.*/)?[._][^=/]*(?:/|$)").match
             found = [each for each in every if not hidden(each.relative_to(path).as_posix())]
         else:
-            found = list(map(Path, glob.iglob(str(path), recursive=True)))
+            found = list(map(Path, glob.iglob(str(path))))
         found.sort(key=lambda each: each.parts)
         same = {(status.st_dev, status.st_ino) for status in map(os.stat, found)}
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    endings = sorted({each.suffix.lower() for each in found})
+    endings = sorted({Path(each.name.lower().removesuffix(".gz")).suffix for each in found})
+    if "**" in path.parts:
+        raise InputError(f"{path}: ** is not known; name a folder, with all that is in it")
     if not found:
         raise InputError(f"no file {'lies in' if path.is_dir() else 'matches'} {path}")
     if not all(each.is_file() for each in found):
-        raise InputError(f"{path} also matches what is no file; name files, as in '{path}/*.csv'")
+        raise InputError(
+            f"{path} also holds links or folders, which are no files; name files alone"
+        )
     if len(endings) > 1:
         raise InputError(
             f"the files of {path} are of several kinds ({listed(endings)}); name those of one "
@@ -90,4 +98,7 @@ def _files(path: Path) -> list[Path]:
 def _constants(file: Path, root: Path) -> dict[str, str | None]:
     """Return the columns that the names of folders give to a file."""
     folders = (part.partition("=") for part in file.parent.relative_to(root).parts if "=" in part)
-    return {unquote(k): None if text == _NOTHING else unquote(text) for k, _, text in folders}
+    pairs = [(unquote(name), unquote(text)) for name, _, text in folders]
+    if len(dict(pairs)) < len(pairs):
+        raise InputError(f"the folders of {file} name a column twice")
+    return {name: None if text == _NOTHING else text for name, text in pairs}

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from pufferfish.errors import InputError
-from pufferfish.files import home_expanded, no_file
-from pufferfish.tables.frames import raw_cells
+from pufferfish.files import ANY_FILE, home_expanded, no_file
+from pufferfish.tables.frames import open_frame, raw_cells
 from pufferfish.tables.groups import one_pass
-from pufferfish.tables.scan import ScanTable, Source, identifier
+from pufferfish.tables.scan import ScanTable, Source
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array
 from pufferfish.tables.text import opened
 
@@ -46,6 +46,8 @@ def open_query(source: Any, sql: str, **how: Any) -> Table:
             if is_sqlite:
                 return CursorTable(_sqlite(path, sql), sql, f"the query of {path}", (path,))
         return _open_duckdb(path, sql, **how)
+    if "duckdb" in type(source).__module__:  # whose cursors round times
+        return open_frame(source.sql(sql))
     if not hasattr(source, "cursor"):
         raise InputError(
             "a query is asked of a DuckDB or SQLite file, or of an open DB-API or ADBC connection, "
@@ -64,9 +66,15 @@ def _open_duckdb(path: Path | None, sql: str, **how: Any) -> ScanTable:
         scan = f"({statements[0].query.strip().rstrip(';')}\n)"
         described = connection.sql(f"SELECT column_name, column_type FROM (DESCRIBE {scan})")
         known = described.fetchall()
-    # A column may be declared to hold equal texts where letters differ in case: not so here.
-    fields = [identifier(n) + ' COLLATE "binary"' * (kind == "VARCHAR") for n, kind in known]
-    return ScanTable(source, scan, [n for n, _ in known], fields)
+    # By their places, for capitals tell no names apart; and a column may be declared to hold equal
+    # texts where they differ in letters' case: not so here.
+    places = [f"c{k}" for k in range(len(known))]
+    fields = [
+        c + ' COLLATE "binary"' * (k[1] == "VARCHAR") for c, k in zip(places, known, strict=True)
+    ]
+    found = ScanTable(source, f"{scan} AS q({', '.join(places)})", [n for n, _ in known], fields)
+    found.patterns = (ANY_FILE,)
+    return found
 
 
 def _sqlite(path: Path, sql: str) -> sqlite3.Connection:
@@ -88,6 +96,7 @@ class CursorTable(Table):
 
     def __init__(self, connection: Any, sql: str, name: str, paths: tuple[Path, ...] = ()) -> None:
         self._connection, self._sql, self.name, self.paths = connection, sql, name, paths
+        self.patterns = (ANY_FILE,)
         with self._asked() as cursor:
             if not cursor.description:
                 raise InputError("a query is one SELECT statement, and no other")

@@ -72,6 +72,7 @@ class Source:
                 connection.execute(f"SET enable_progress_bar = {self.progress}")
                 connection.execute(f"SET memory_limit = {quoted(self.memory)}")
                 connection.execute("SET TimeZone = 'UTC'")  # or times depend on the machine's
+                connection.execute("SET lock_configuration = true")
                 yield connection, name
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as e:
                 # Of a query the first line quotes its own words; the others may quote the file.
@@ -142,7 +143,7 @@ class ScanTable(Table):
         fields = [f"{self._fields[self.column(name)]} AS x{k}" for k, name in enumerate(columns)]
         more, end = (", count(*)", " GROUP BY ALL") if count else ("", "")
         with self._source.connected() as (connection, name):
-            scan = self._scan.replace("{file}", quoted(name), 1)
+            scan = self._scan.replace("{file}", quoted(name), 1) if name else self._scan
             yield connection.sql(f"SELECT {', '.join(fields)}{more} FROM {scan}{end}")
 
     @contextmanager
@@ -187,8 +188,3 @@ class ScanTable(Table):
 def quoted(text: str) -> str:
     """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """Return the name of a column as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'

@@ -27,7 +27,6 @@ from pufferfish.tables.scan import (
     QUARTER,
     ScanTable,
     Source,
-    identifier,
     quoted,
 )
 from pufferfish.tables.table import Table, arrow, column_names, distinct, strings
@@ -78,12 +77,16 @@ def open_table(
         If it cannot be read as a table.
     """
     if isinstance(source, Table):
+        if delimiter or sql or memory_limit:
+            raise InputError("the table is open already: say how to read it when it is opened")
         return source
     memory = QUARTER if memory_limit is None else _memory(memory_limit)
     how: dict[str, Any] = {"memory": memory, "progress": progress}
     if sql is not None:
-        if delimiter is not None:
-            raise InputError("a delimiter is for text files; in a query say it to its reader")
+        if delimiter is not None or (memory_limit and hasattr(source, "cursor")):
+            raise InputError(
+                "a query takes no delimiter (say it to its reader), a connection no memory limit"
+            )
         return open_query(source, sql, **how)
     path = named_path(source) if isinstance(source, str | Path) else None
     if path is None:
@@ -107,9 +110,11 @@ def open_table(
 
 def _memory(limit: str) -> str:
     """Return what DuckDB may take of a limit, beside what everything else takes."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT])i?B?\s*", str(limit), re.IGNORECASE)
+    found = re.fullmatch(
+        r"\s*(\d+(?:\.\d+)?)\s*([kMGT])i?B?\s*", str(limit), re.ASCII | re.IGNORECASE
+    )
     size = float(found[1]) * 1000.0 ** ("kmgt".index(found[2].lower()) - 1) if found else 0.0
-    if size < 500:
+    if not 500 <= size < 1e9:
         raise InputError(
             f"the memory limit is at least 500MB and written as in 2GB, but {limit} was given"
         )
@@ -177,7 +182,7 @@ def _open_parquet(source: Source, path: Path, constants: Mapping[str, str | None
     scan = "read_parquet({file}, hive_partitioning=false)"
     # DuckDB gives other names to columns whose names differ only in case, or not at all.
     known = source.rows(f"SELECT * FROM (DESCRIBE SELECT * FROM {scan})")
-    fields = [identifier(name) for name, *_ in known]
+    fields = ['"' + name.replace('"', '""') + '"' for name, *_ in known]
     with path.open("rb") as file:
         return ScanTable(source, scan, pq.read_schema(file).names, fields, constants=constants)
 

@@ -32,7 +32,7 @@ class Table:
 
     name: str  # what messages call it: a file's path, or the kind of dataframe
     paths: tuple[Path, ...] = ()  # the files that it is read from
-    pattern: Path | None = None  # files of which names would be more of it
+    patterns: tuple[Path, ...] = ()  # new files with these names would be more of it
     columns: tuple[str, ...]  # the names in the header, trimmed and in NFC
     is_text_file: bool = False  # whether it may hold cells that are guarded against formulas
     textual: bool = False  # whether cells of all kinds come as text, as in text files and JSON

@@ -69,7 +69,7 @@ def read_header(path: Path, name: str, delimiter: str | None) -> Header:
     text = _decoded(line, name, 1)
     marks = [mark for mark in DELIMITERS if mark in re.sub('"[^"]*"', "", text)]
     if delimiter is not None:
-        marks = [{"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)]
+        marks = [{"tab": "\t", "\\t": "\t"}.get(str(delimiter), str(delimiter))]
     if len(marks) > 1 or not DELIMITERS.keys() >= set(marks):
         raise InputError(
             f"the header of {name} holds {' and '.join(DELIMITERS[mark] for mark in marks)}; say "
