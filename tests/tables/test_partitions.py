@@ -61,6 +61,16 @@ def test_the_names_of_folders_are_columns(tmp_path: Path) -> None:
     for table in (tmp_path / "parquet", tmp_path / "parquet/*/*.parquet"):
         assert as_dict(count(table)) == {"a": {"1": 1}, "b": {"2": 1}}
     assert "no column 's'" in refused(tmp_path / "parquet/s=a/*.parquet")
+    odd = tmp_path / "odd"
+    for name in ("_y=1", "_y=2/y=1", "_y=2/_z/y=1"):
+        (odd / name).mkdir(parents=True)
+    write(odd / "_y=1", "s,x\na,1\n", "a.csv")
+    write(odd / "_y=2", "s,x\nb,1\n", "a.csv")
+    write(odd / "_y=2/_z", "s,x\nb,1\n", "a.csv")  # hidden
+    assert as_dict(count(odd, "_y")) == {"1": {"1": 1}, "2": {"1": 1}}
+    (tmp_path / "twice/y=1/y=2").mkdir(parents=True)
+    write(tmp_path / "twice/y=1/y=2", "s,x\na,1\n", "a.csv")
+    assert "name a column twice" in refused(tmp_path / "twice")
 
 
 @pytest.mark.parametrize("kinds", [("int64", "float64"), ("int32", "int64"), ("null", "int64")])
@@ -88,9 +98,16 @@ def test_what_is_no_one_table_is_refused(tmp_path: Path) -> None:
     os.link(data / "b.csv", data / "latest.csv")
     assert "under two names" in refused(data)
     os.remove(data / "latest.csv")
-    os.symlink(data, data / "loop")
-    assert "under two names" in refused(data) or "cannot read" in refused(data)
-    os.remove(data / "loop")
+    for target in (data, data / "gone.csv", tmp_path):
+        os.symlink(target, data / "odd.csv")  # it was followed without end, or left out
+        for table in (data, data / "*.csv"):
+            message = refused(table)
+            assert "no files" in message or "No such file" in message
+        os.remove(data / "odd.csv")
+    (data / "odd.csv").mkdir()  # as Spark writes
+    assert "are no files" in refused(data / "*.csv")
+    (data / "odd.csv").rmdir()
+    assert "** is not known" in refused(data / "**/*.csv")
     os.symlink("b.csv", data / "link.csv")
     assert "under two names" in refused(data / "*.csv")
     os.remove(data / "link.csv")
@@ -107,8 +124,11 @@ def test_what_is_no_one_table_is_refused(tmp_path: Path) -> None:
 def test_an_output_that_would_join_the_table_is_refused(tmp_path: Path) -> None:
     data = folder(tmp_path, a_csv="s,x\na,1\na,2\n", b_csv="s,x\nb,2\nb,1\n")
     plan = pf.calibrate(pf.Prior.from_table(data, secret="s", public="x"), epsilon=1)
+    (tmp_path / "link[1]").symlink_to(data)
     for table, output in [
         (data, "new.csv"), (data, "a.csv"), (data / "*.csv", "new.csv"), (data / "?.csv", "n.csv"),
+        (tmp_path / "dat*/*.csv", "new.csv"), (tmp_path / "lin*/*.csv", "new.csv"),
+        (tmp_path / "link[1]", "new.csv"),
     ]:  # fmt: skip
         before = sorted(os.listdir(data))
         with pytest.raises(InputError, match="cannot write"):

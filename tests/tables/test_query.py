@@ -12,6 +12,7 @@ import pytest
 
 import pufferfish as pf
 from pufferfish.errors import InputError, OutsidePromiseWarning
+from pufferfish.tables import query
 from pufferfish.tables.source import open_table
 from table_cases import as_dict, count, write
 
@@ -53,7 +54,11 @@ def test_an_answer_is_a_table(db: Path, tmp_path: Path) -> None:
 def test_mutant_that_ignores_case_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pufferfish.tables.query.identifier", lambda name: f'"{name}" --')
+    made = query.ScanTable
+    monkeypatch.setattr(
+        query, "ScanTable",
+        lambda *given: made(*given[:3], [field.partition(" ")[0] for field in given[3]]),
+    )  # fmt: skip
     with pytest.raises((AssertionError, InputError)):
         test_an_answer_is_a_table(database(tmp_path, "duckdb"), tmp_path)
 
@@ -64,6 +69,38 @@ def test_files_that_a_query_names(tmp_path: Path) -> None:
     assert as_dict(count(open_table(sql=sql))) == {"a": {"2": 1}, "b": {"3": 1}}
     sums = open_table(sql=f"SELECT s, sum(x) AS x FROM '{path}' GROUP BY s")
     assert as_dict(count(sums)) == {"a": {"1": 1}, "b": {"5": 1}}
+
+
+def test_names_that_differ_in_capitals_are_several(tmp_path: Path) -> None:
+    """A query of DuckDB finds the first of them by either name: here it was the secret."""
+    path = write(tmp_path, "s,x,k\na,1,p\nb,2,q\nb,3,p\n")
+    table = open_table(sql=f"SELECT s, x, k AS S FROM '{path}'")
+    assert as_dict(count(table, "s", "S")) == {"a": {"p": 1}, "b": {"p": 1, "q": 1}}
+    [cells] = table.batches(["S", "x", "s"])
+    assert cells.to_pydict() == {"S": list("pqp"), "x": [1, 2, 3], "s": list("abb")}
+
+
+def test_a_query_is_asked_as_it_stands(tmp_path: Path) -> None:
+    path = write(tmp_path, "s,x\na,{file}\nb,2\n")
+    table = open_table(sql=f"SELECT * FROM '{path}' WHERE x <> '{{file}}'")
+    assert as_dict(count(table)) == {"b": {"2": 1}}
+
+
+def test_no_output_replaces_what_a_query_may_read(tmp_path: Path) -> None:
+    path = write(tmp_path, "s,x\na,1\nb,2\n")
+    made = pf.calibrate(pf.Prior.from_counts({"a": [1, 9], "b": [8, 2]}, support=[1, 2]), 1)
+    plan_of = made.with_columns(secret="s", public="x")
+    table = open_table(sql=f"SELECT * FROM '{path}'")
+    with pytest.raises(InputError, match="a query may read it"):
+        plan_of.release(table, output=path, force=True)
+    assert plan_of.release(table, output=tmp_path / "new.csv").rows_released == 2
+
+
+def test_cursors_of_duckdb_lose_no_time() -> None:
+    """Its own cursor rounds times to microseconds."""
+    sql = "SELECT 's' s, unnest(['2020-01-01', '2020-01-01 00:00:00.000000001'])::TIMESTAMP_NS x"
+    found = count(open_table(duckdb.connect(), sql=sql))
+    assert len(as_dict(found)["s"]) == 2
 
 
 class Wrapped:
@@ -145,9 +182,13 @@ def test_errors_quote_no_cells(db: Path, tmp_path: Path) -> None:
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     path = write(tmp_path, "s,x\na,1\nb,2\n")
-    with pytest.raises(InputError, match="in a query say it"):
+    with pytest.raises(InputError, match="a query takes no delimiter"):
         open_table(sql="SELECT 1", delimiter=",")
-    for limit in ("lots", "2", "499MB", "-2GB"):
+    with pytest.raises(InputError, match="a connection no memory limit"):
+        open_table(sqlite3.connect(":memory:"), sql="SELECT 1", memory_limit="2GB")
+    with pytest.raises(InputError, match="open already"):
+        open_table(open_table(path), delimiter=";")
+    for limit in ("lots", "2", "499MB", "-2GB", "999999999T", "٣GB"):
         with pytest.raises(InputError, match="at least 500MB"):
             open_table(path, memory_limit=limit)
     for limit in ("500MB", "1.5 GB", "2GiB", "1t"):

@@ -104,10 +104,7 @@ def sweep(
         raise InputError(cells[0][0]["reason"] if cells else "a sweep needs one of each argument")
     with _journal(target, tasks) as journal:
         kept = journal.execute("SELECT cell, row FROM sweep WHERE cell >= 0")
-        try:
-            done = {cell: {**json.loads(row)} for cell, row in kept}
-        except (TypeError, ValueError):
-            raise InputError(f"the journal of {output} is damaged; remove it") from None
+        done: dict[int, Row] = {cell: json.loads(row) for cell, row in kept}
         todo = {cell: task for cell, task in tasks.items() if cell not in done}
         progress(before := len(cells) - len(todo), len(cells))
         with closing(_computed(todo, jobs or os.cpu_count() or 1)) as computed:
