@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pufferfish as pf
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, OutsidePromiseWarning
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
 from table_cases import as_dict, count, refused, write
@@ -83,6 +83,22 @@ def test_types_may_differ(tmp_path: Path, kinds: tuple[str, str]) -> None:
     found = as_dict(count(tmp_path / "p"))
     assert found["a"]["1"] == (1 if kinds[0] == "null" else 2)
     assert kinds[0] != "int64" or found["a"][str(2**53 + 1)] == 1
+
+
+def test_kept_columns_of_unlike_types(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    for k, cells in enumerate(([1, 2], [0.5, 1.5])):
+        rows = pa.table({"s": ["a", "b"], "x": [1, 2], "k": cells})
+        pq.write_table(rows, tmp_path / f"p/{k}.parquet")
+    plan = pf.calibrate(pf.Prior.from_counts({"a": [1, 9], "b": [8, 2]}, support=[1, 2]), 1)
+    plan = plan.with_columns(secret="s", public="x")
+    with pytest.raises(InputError, match="another type in later rows"):
+        plan.release(tmp_path / "p", output=tmp_path / "out.parquet", keep=["k"])
+    with pytest.warns(OutsidePromiseWarning, match="no longer protected"):
+        plan.release(tmp_path / "p", output=tmp_path / "out.csv", keep=["k"])
+    assert [line.split(",")[1] for line in (tmp_path / "out.csv").read_text().split()] == [
+        "k", "1", "2", "0.5", "1.5",
+    ]  # fmt: skip
 
 
 def test_what_is_no_one_table_is_refused(tmp_path: Path) -> None:
