@@ -57,11 +57,6 @@ def canonical(text: str) -> str:
     return time[1] if clock + zone == "00:00:00" else f"{time[1]} {clock}{zone}"
 
 
-def is_date(text: str) -> bool:
-    """Return whether a canonical text is a date, with or without a time of day."""
-    return re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:|$)", text) is not None
-
-
 def parse(text: str, decimal: str = ".") -> Parsed:
     """Return the number that a trimmed text prints as a plain decimal with a decimal mark.
 
