@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
 from pufferfish.numbers import IntArray
@@ -46,9 +45,8 @@ class RowCounts:
 
 
 def count_table(
-    source: Any, rules: Rules, *, warn: bool = True,
-    secrets: Sequence[str] = (),
-) -> RowCounts:  # fmt: skip
+    source: Any, rules: Rules, *, warn: bool = True, secrets: Sequence[str] = ()
+) -> RowCounts:
     """Return the counts of a table under some rules; warnings are given with ``warn`` only.
 
     Declared ``secrets`` are counted and no others, none of which needs a row: whether they have
@@ -222,19 +220,6 @@ def _people(
             f"column {rules.unit!r} is missing in {counted(len(nameless), 'row')} of {table.name} "
             f"(first: row {nameless[0] + 1})"
         )
-    _check_secrets(person, secret, usable, rules, table)
-    used = usable & (secret >= 0) & (secret < len(totals))
-    if np.bincount(secret[used], minlength=len(totals)).tolist() != list(totals.values()):
-        raise InputError(f"{table.name} changed while it was read")
-    shape = [coding.support.size for coding in codings]
-    combined = np.ravel_multi_index([place[used] for place in places], shape)
-    return _strata(person[used], secret[used], combined, len(totals), table)
-
-
-def _check_secrets(
-    person: IntArray, secret: IntArray, usable: npt.NDArray[np.bool_], rules: Rules, table: Table
-) -> None:
-    """Refuse a person who has two secrets, or a secret in one row and none in another."""
     named = (person >= 0) & (secret >= 0)
     first = np.full(person.max(initial=-1) + 2, -1, dtype=np.int64)  # at -1 that of nobody
     first[person[named]] = secret[named]
@@ -246,6 +231,12 @@ def _check_secrets(
             f"{rules.unit!r}) have several secrets in {rules.secret!r}, or none in some rows; the "
             f"first in data rows {listed(map(str, rows.tolist()))}: a person has one secret"
         )
+    used = usable & (secret >= 0) & (secret < len(totals))
+    if np.bincount(secret[used], minlength=len(totals)).tolist() != list(totals.values()):
+        raise InputError(f"{table.name} changed while it was read")
+    shape = [coding.support.size for coding in codings]
+    combined = np.ravel_multi_index([place[used] for place in places], shape)
+    return _strata(person[used], secret[used], combined, len(totals), table)
 
 
 def _strata(
