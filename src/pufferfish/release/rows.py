@@ -212,14 +212,14 @@ class Reader:
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray]:
         """Return the atoms of the usable rows, and which rows are usable."""
-        encoded = self._encoder.encode(batch.column(0))
-        self._refuse(encoded.state)
-        usable = encoded.state != MISSING
-        atoms, outside = encoded.atoms[usable], encoded.state[usable] == OUTSIDE
-        self._atoms_digest.update(encoded.atoms.astype("<i8", copy=False).tobytes())
+        every, state = self._encoder.encode(batch.column(0))
+        self._refuse(state)
+        usable = state != MISSING
+        atoms, outside = every[usable], state[usable] == OUTSIDE
+        self._atoms_digest.update(every.astype("<i8", copy=False).tobytes())
         protected = np.ones_like(usable)
         if self._secrets is not None:
-            protected = self._secrets.encode(batch.column(self.secret)).state == OK
+            protected = self._secrets.encode(batch.column(self.secret))[1] == OK
             self.seen["outside_promise"] += int((usable & ~protected).sum())
         if self.unit is not None:
             nobody = no_person(self._spec.unit_missing)

@@ -103,15 +103,15 @@ def count_table(
 def _place(found: Found, column: Column, decimal: str) -> Coding:
     """Decide on a column, and place its cells with the encoder that releases use."""
     coding = decide(found, column, decimal)
-    placed = Encoder(coding, found.table).encode(found.cells)
-    lost = np.flatnonzero(placed.state > MISSING).tolist()
+    atoms, state = Encoder(coding, found.table).encode(found.cells)
+    lost = np.flatnonzero(state > MISSING).tolist()
     if lost:
         raise InputError(
             f"the support that was given lacks {len(lost)} of the distinct values of "
             f"{found.what}, the first of them in {found.first_row(lost)}"
         )
-    found.atoms = placed.atoms[found.places]
-    unseen = np.setdiff1d(np.arange(coding.support.size), placed.atoms, assume_unique=True).tolist()
+    found.atoms = atoms[found.places]
+    unseen = np.setdiff1d(np.arange(coding.support.size), atoms, assume_unique=True).tolist()
     if unseen:
         found.notes.append(
             f"{counted(len(unseen), 'declared value')} of {found.name!r} in no row, of probability "
@@ -210,7 +210,7 @@ def _people(
     gone, nobody, parts = {"", *rules.missing}, no_person(rules.missing), []
     for batch in table.batches(columns):
         whose, who, *cells = batch.columns
-        atoms = [encoder.encode(part).atoms for encoder, part in zip(encoders, cells, strict=True)]
+        atoms = [encoder.encode(part)[0] for encoder, part in zip(encoders, cells, strict=True)]
         parts.append([numbered(whose, units, nobody), numbered(who, names, gone), *atoms])
     person, secret, *places = (np.concatenate(part) for part in zip(*parts, strict=True))
     usable = np.logical_and.reduce([place >= 0 for place in places])
