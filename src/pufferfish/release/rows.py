@@ -67,15 +67,12 @@ class Reader:
             if not isinstance(keep, Iterable):
                 raise InputError(f"keep must be a list of columns, but {keep!r} was given")
             self._choose(table, (keep,) if isinstance(keep, str) else tuple(keep))
+        # The columns that are not only kept, the public one first.
+        self.counted = [c for c in (self.public, self.secret, self.unit) if c is not None]
         self._encoder = Encoder(coding, table)
         self._secrets: Encoder | None = None
         if self.secret is not None and spec.protected:
             self._secrets = Encoder(Coding(self.secret, Levels(spec.protected)), table)
-
-    @property
-    def counted(self) -> list[str]:
-        """The columns that are not only kept, the public one first."""
-        return [name for name in (self.public, self.secret, self.unit) if name is not None]
 
     @property
     def set_column(self) -> str | None:

@@ -50,17 +50,13 @@ class Found:
 
     def __init__(self, table: Table, name: str, column: pa.ChunkedArray, counts: IntArray) -> None:
         self.table, self.name = table, name
+        self.what = f"column {name!r} of {table.name}"  # in messages
         self.cells, self.places = distinct(column)
         self.raw = raw_texts(self.cells)
         self.texts = list(map(canonical, self.raw))
         self.rows = np.bincount(self.places, counts, len(self.raw)).astype(np.int64).tolist()
         self.notes: list[str] = []
         self.warnings: list[str] = []
-
-    @property
-    def what(self) -> str:
-        """What messages call the column."""
-        return f"column {self.name!r} of {self.table.name}"
 
     def rows_of(self, text: str) -> int:
         """Return the rows that hold a canonical text."""
