@@ -87,12 +87,18 @@ def count_table(
     warnings += [] if declared else _check_totals(totals, rules, table.name)
     strata = _people(table, rules, codings, totals) if rules.unit else ()
     secret.note_marks("secret", secrets)
+    some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
+    if some:
+        secret.notes.append(
+            f"not every secret has people with {listed(some)} rows: how many rows a person has may "
+            "tell the secret, and no mechanism covers that"
+        )
     report = TableReport(
         source=table.name, rules=rules, rows_read=int(rows.sum()), rows_used=sum(totals.values()),
         set_aside=aside, secrets=tuple(totals.items()), missing=_missing(secret, public, rules),
         rows_missing=tuple(int(rows[found.atoms < 0].sum()) for found in public),
         people=tuple((s.rows, int(s.counts.sum())) for s in strata) if rules.unit else None,
-        notes=(*(note for f in (*public, secret) for note in f.notes), *_note_strata(strata)),
+        notes=tuple(note for found in (*public, secret) for note in found.notes),
         warnings=tuple(warnings),
     )  # fmt: skip
     for warning in warnings if warn else ():
@@ -182,15 +188,6 @@ def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[Miss
         MissingText(text, sum(found.rows_of(text) for found, texts in own if text in texts))
         for text in dict.fromkeys(text for _, texts in own for text in texts)
     )
-
-
-def _note_strata(strata: Sequence[Stratum]) -> list[str]:
-    """Return a note on numbers of rows that people of some secrets only have."""
-    some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
-    return [
-        f"not every secret has people with {listed(some)} rows: how many rows a person has may "
-        "tell the secret, and no mechanism covers that"
-    ] * bool(some)
 
 
 def _people(
