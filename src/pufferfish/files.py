@@ -35,11 +35,10 @@ def checked_target(
     checked_flag(force, "force")
     with writing(output):
         target = Path(os.path.realpath(named_path(output)))
-        taken = target.exists()
         fault = _fault(target, [path for path in inputs if path is not None])
     if fault or str(output) == "-":
         raise InputError(f"cannot write {output}: {fault or 'give the name of a file'}")
-    if taken and not force:
+    if target.exists() and not force:
         raise _exists(output)
     return target
 
@@ -131,8 +130,7 @@ class PendingFile:
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # a full disk fails again when the rest is flushed
             self.file.close()
-        with contextlib.suppress(FileNotFoundError):
-            self._temporary.unlink()
+        self._temporary.unlink(missing_ok=True)
 
 
 def _sync(folder: Path) -> None:

@@ -124,8 +124,8 @@ def test_only_texts_of_one_number_become_one_text(text: str) -> None:
 
 def codes(support: Support, cells: Any, **options: Any) -> list[tuple[int, int]]:
     array = cells if isinstance(cells, pa.Array) else pa.array(cells)
-    result = Encoder(Coding("x", support, **options)).encode(array)
-    return list(zip(result.atoms.tolist(), result.state.tolist(), strict=True))
+    atoms, state = Encoder(Coding("x", support, **options)).encode(array)
+    return list(zip(atoms.tolist(), state.tolist(), strict=True))
 
 
 def test_numbers() -> None:
@@ -234,13 +234,13 @@ def test_missing_as_a_level() -> None:
     support = Levels(("a", "(missing)"))
     cells = ["a", "", None, "(missing)", "b", " "]
     own = Coding("x", support, missing_as_level=True)
-    result = Encoder(own).encode(pa.array(cells))
-    assert result.state.tolist() == [OK, OK, OK, OUTSIDE, OUTSIDE, OK]
-    assert result.atoms.tolist() == [0, 1, 1, -1, -1, 1]
+    atoms, state = Encoder(own).encode(pa.array(cells))
+    assert state.tolist() == [OK, OK, OK, OUTSIDE, OUTSIDE, OK]
+    assert atoms.tolist() == [0, 1, 1, -1, -1, 1]
     declared = Coding("x", support, ("(missing)",), missing_as_level=True)
-    assert Encoder(declared).encode(pa.array(cells)).atoms.tolist() == [0, 1, 1, 1, -1, 1]
+    assert Encoder(declared).encode(pa.array(cells))[0].tolist() == [0, 1, 1, 1, -1, 1]
     # Without the rule it is a level like any other, as in a table that was released.
-    assert Encoder(Coding("x", support)).encode(pa.array(cells)).atoms.tolist() == [
+    assert Encoder(Coding("x", support)).encode(pa.array(cells))[0].tolist() == [
         0, -1, -1, 1, -1, -1,
     ]  # fmt: skip
     marked = Coding("x", support, ("?",), missing_as_level=True)
@@ -250,7 +250,7 @@ def test_missing_as_a_level() -> None:
         pd.Series(["a", np.nan, pd.NA, "?"]),
         pl.Series(["a", None, "", "?"]),
     ):
-        assert Encoder(marked).encode(raw_cells(values)).atoms.tolist() == [0, 1, 1, 1]
+        assert Encoder(marked).encode(raw_cells(values))[0].tolist() == [0, 1, 1, 1]
 
 
 # ---- releasing cleans as counting does ----------------------------------------------------------
@@ -262,9 +262,9 @@ def agree(source: Any, found: RowCounts) -> None:
     encoder = Encoder(found.codings[0], opened)
     counts = np.zeros(found.counts.shape, dtype=np.int64)
     for batch in opened.batches(["s", "x"], 3):
-        result = encoder.encode(batch.column(1))
-        assert set(result.state.tolist()) <= {OK, MISSING}
-        for secret, atom in zip(batch.column(0).to_pylist(), result.atoms.tolist(), strict=True):
+        atoms, state = encoder.encode(batch.column(1))
+        assert set(state.tolist()) <= {OK, MISSING}
+        for secret, atom in zip(batch.column(0).to_pylist(), atoms.tolist(), strict=True):
             if atom >= 0 and secret in found.secrets:
                 counts[found.secrets.index(secret), atom] += 1
     assert counts.tolist() == found.counts.tolist()
@@ -381,10 +381,10 @@ def test_mutant_that_encodes_blanks_as_missing_is_caught(
     honest = Encoder.encode
 
     def forgets(self: Encoder, given: Any) -> Any:
-        result = honest(self, given)
+        atoms, state = honest(self, given)
         level = self.coding.support.names.index(MISSING_LEVEL)  # type: ignore[union-attr]  # levels here
-        result.atoms[result.atoms == level] = -1
-        return result
+        atoms[atoms == level] = -1
+        return atoms, state
 
     monkeypatch.setattr(Encoder, "encode", forgets)
     with pytest.raises(AssertionError):

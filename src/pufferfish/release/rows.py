@@ -67,15 +67,12 @@ class Reader:
             if not isinstance(keep, Iterable):
                 raise InputError(f"keep must be a list of columns, but {keep!r} was given")
             self._choose(table, (keep,) if isinstance(keep, str) else tuple(keep))
+        # The columns that are not only kept, the public one first.
+        self.counted = [c for c in (self.public, self.secret, self.unit) if c is not None]
         self._encoder = Encoder(coding, table)
         self._secrets: Encoder | None = None
         if self.secret is not None and spec.protected:
             self._secrets = Encoder(Coding(self.secret, Levels(spec.protected)), table)
-
-    @property
-    def counted(self) -> list[str]:
-        """The columns that are not only kept, the public one first."""
-        return [name for name in (self.public, self.secret, self.unit) if name is not None]
 
     @property
     def set_column(self) -> str | None:
@@ -181,20 +178,45 @@ class Reader:
             self._name, output, self.public, self.keep, self.post.mechanism, **self.seen,
             seeded=self.entropy is not None, unchanged=self._unchanged, set_column=self.set_column,
         )  # fmt: skip
+        if report.unchanged:
+            warn_user(_unchanged_words(self._spec.mechanism), UnchangedWarning)
+        if report.seeded:
+            text = "the release was drawn from a seed: for tests only, it protects nobody"
+            warn_user(text, SeededWarning)
+        # What the guarantee does not cover (theory, section 7).
         absent = self._spec.secret if self._table is not None and self.secret is None else None
-        _warn(report, absent, self._spec.mechanism)
+        outside = report.outside_promise or 0
+        # The report on a file is given to the user, who reads there what was left out.
+        missing = report.set_aside if report.output is None else 0
+        kinds = (
+            (report.keep, f"with the kept columns ({listed(report.keep)}) beside it the released "
+             "column is no longer protected: together they may reveal the secret, even where each "
+             "alone does not"),
+            (absent, f"the secret column {absent!r} is not in the table, so rows outside the "
+             "promise were not counted"),
+            (outside, f"{counted(outside, 'released row')} with a secret that is in no pair: the "
+             "promise does not cover them"),
+            (report.clamped, f"{counted(report.clamped, 'released value')} moved to the nearest "
+             "value of the support; the prior gives such values probability 0, so the guarantee "
+             "does not cover these rows"),
+            (missing, f"{counted(missing, 'row')} left out (no public value); which rows are left "
+             "out shows in the output, and no mechanism covers it"),
+        )  # fmt: skip
+        for found, text in kinds:
+            if found:
+                warn_user(text, OutsidePromiseWarning)
         return report
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray]:
         """Return the atoms of the usable rows, and which rows are usable."""
-        encoded = self._encoder.encode(batch.column(0))
-        self._refuse(encoded.state)
-        usable = encoded.state != MISSING
-        atoms, outside = encoded.atoms[usable], encoded.state[usable] == OUTSIDE
-        self._atoms_digest.update(encoded.atoms.astype("<i8", copy=False).tobytes())
+        every, state = self._encoder.encode(batch.column(0))
+        self._refuse(state)
+        usable = state != MISSING
+        atoms, outside = every[usable], state[usable] == OUTSIDE
+        self._atoms_digest.update(every.astype("<i8", copy=False).tobytes())
         protected = np.ones_like(usable)
         if self._secrets is not None:
-            protected = self._secrets.encode(batch.column(self.secret)).state == OK
+            protected = self._secrets.encode(batch.column(self.secret))[1] == OK
             self.seen["outside_promise"] += int((usable & ~protected).sum())
         if self.unit is not None:
             nobody = no_person(self._spec.unit_missing)
@@ -262,32 +284,3 @@ def _unchanged_words(mechanism: Mechanism) -> str:
             "the column can be read back as if it were published unchanged"
         )
     return "the scale is 0: the column is published unchanged"
-
-
-def _warn(report: ReleaseReport, absent: str | None, mechanism: Mechanism) -> None:
-    """Warn of what the guarantee does not cover (theory, section 7)."""
-    if report.unchanged:
-        warn_user(_unchanged_words(mechanism), UnchangedWarning)
-    if report.seeded:
-        text = "the release was drawn from a seed: for tests only, it protects nobody"
-        warn_user(text, SeededWarning)
-    outside = report.outside_promise or 0
-    # The report on a file is given to the user, who reads there what was left out.
-    missing = report.set_aside if report.output is None else 0
-    kinds = (
-        (report.keep, f"with the kept columns ({listed(report.keep)}) beside it the released "
-         "column is no longer protected: together they may reveal the secret, even where each "
-         "alone does not"),
-        (absent, f"the secret column {absent!r} is not in the table, so rows outside the promise "
-         "were not counted"),
-        (outside, f"{counted(outside, 'released row')} with a secret that is in no pair: the "
-         "promise does not cover them"),
-        (report.clamped, f"{counted(report.clamped, 'released value')} moved to the nearest value "
-         "of the support; the prior gives such values probability 0, so the guarantee does not "
-         "cover these rows"),
-        (missing, f"{counted(missing, 'row')} left out (no public value); which rows are left out "
-         "shows in the output, and no mechanism covers it"),
-    )  # fmt: skip
-    for found, text in kinds:
-        if found:
-            warn_user(text, OutsidePromiseWarning)

@@ -13,9 +13,6 @@ import re
 import sys
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow, Subnormal
 
-#: A numerator over a denominator in lowest terms, a fault, or None for no number.
-Parsed = tuple[int, int] | str | None
-
 _PLAIN = re.compile(
     r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII
 )
@@ -57,14 +54,10 @@ def canonical(text: str) -> str:
     return time[1] if clock + zone == "00:00:00" else f"{time[1]} {clock}{zone}"
 
 
-def is_date(text: str) -> bool:
-    """Return whether a canonical text is a date, with or without a time of day."""
-    return re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:|$)", text) is not None
-
-
-def parse(text: str, decimal: str = ".") -> Parsed:
+def parse(text: str, decimal: str = ".") -> tuple[int, int] | str | None:
     """Return the number that a trimmed text prints as a plain decimal with a decimal mark.
 
+    It is a numerator over a denominator in lowest terms, or the text of a fault; None is no number.
     Examples of what is none: ``1/3``, ``1,200``, ``0x10``, and ``007``, which may be a code.
     """
     if decimal == ",":

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
 from pufferfish.numbers import IntArray
@@ -46,9 +45,8 @@ class RowCounts:
 
 
 def count_table(
-    source: Any, rules: Rules, *, warn: bool = True,
-    secrets: Sequence[str] = (),
-) -> RowCounts:  # fmt: skip
+    source: Any, rules: Rules, *, warn: bool = True, secrets: Sequence[str] = ()
+) -> RowCounts:
     """Return the counts of a table under some rules; warnings are given with ``warn`` only.
 
     Declared ``secrets`` are counted and no others, none of which needs a row: whether they have
@@ -89,12 +87,18 @@ def count_table(
     warnings += [] if declared else _check_totals(totals, rules, table.name)
     strata = _people(table, rules, codings, totals) if rules.unit else ()
     secret.note_marks("secret", secrets)
+    some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
+    if some:
+        secret.notes.append(
+            f"not every secret has people with {listed(some)} rows: how many rows a person has may "
+            "tell the secret, and no mechanism covers that"
+        )
     report = TableReport(
         source=table.name, rules=rules, rows_read=int(rows.sum()), rows_used=sum(totals.values()),
         set_aside=aside, secrets=tuple(totals.items()), missing=_missing(secret, public, rules),
         rows_missing=tuple(int(rows[found.atoms < 0].sum()) for found in public),
         people=tuple((s.rows, int(s.counts.sum())) for s in strata) if rules.unit else None,
-        notes=(*(note for f in (*public, secret) for note in f.notes), *_note_strata(strata)),
+        notes=tuple(note for found in (*public, secret) for note in found.notes),
         warnings=tuple(warnings),
     )  # fmt: skip
     for warning in warnings if warn else ():
@@ -105,15 +109,15 @@ def count_table(
 def _place(found: Found, column: Column, decimal: str) -> Coding:
     """Decide on a column, and place its cells with the encoder that releases use."""
     coding = decide(found, column, decimal)
-    placed = Encoder(coding, found.table).encode(found.cells)
-    lost = np.flatnonzero(placed.state > MISSING).tolist()
+    atoms, state = Encoder(coding, found.table).encode(found.cells)
+    lost = np.flatnonzero(state > MISSING).tolist()
     if lost:
         raise InputError(
             f"the support that was given lacks {len(lost)} of the distinct values of "
             f"{found.what}, the first of them in {found.first_row(lost)}"
         )
-    found.atoms = placed.atoms[found.places]
-    unseen = np.setdiff1d(np.arange(coding.support.size), placed.atoms, assume_unique=True).tolist()
+    found.atoms = atoms[found.places]
+    unseen = np.setdiff1d(np.arange(coding.support.size), atoms, assume_unique=True).tolist()
     if unseen:
         found.notes.append(
             f"{counted(len(unseen), 'declared value')} of {found.name!r} in no row, of probability "
@@ -186,15 +190,6 @@ def _missing(secret: Found, public: Sequence[Found], rules: Rules) -> tuple[Miss
     )
 
 
-def _note_strata(strata: Sequence[Stratum]) -> list[str]:
-    """Return a note on numbers of rows that people of some secrets only have."""
-    some = [str(s.rows) for s in strata if not s.counts.sum(axis=1).all()]
-    return [
-        f"not every secret has people with {listed(some)} rows: how many rows a person has may "
-        "tell the secret, and no mechanism covers that"
-    ] * bool(some)
-
-
 def _people(
     table: Table, rules: Rules, codings: Sequence[Coding], totals: Mapping[str, int]
 ) -> tuple[Stratum, ...]:
@@ -212,7 +207,7 @@ def _people(
     gone, nobody, parts = {"", *rules.missing}, no_person(rules.missing), []
     for batch in table.batches(columns):
         whose, who, *cells = batch.columns
-        atoms = [encoder.encode(part).atoms for encoder, part in zip(encoders, cells, strict=True)]
+        atoms = [encoder.encode(part)[0] for encoder, part in zip(encoders, cells, strict=True)]
         parts.append([numbered(whose, units, nobody), numbered(who, names, gone), *atoms])
     person, secret, *places = (np.concatenate(part) for part in zip(*parts, strict=True))
     usable = np.logical_and.reduce([place >= 0 for place in places])
@@ -222,19 +217,6 @@ def _people(
             f"column {rules.unit!r} is missing in {counted(len(nameless), 'row')} of {table.name} "
             f"(first: row {nameless[0] + 1})"
         )
-    _check_secrets(person, secret, usable, rules, table)
-    used = usable & (secret >= 0) & (secret < len(totals))
-    if np.bincount(secret[used], minlength=len(totals)).tolist() != list(totals.values()):
-        raise InputError(f"{table.name} changed while it was read")
-    shape = [coding.support.size for coding in codings]
-    combined = np.ravel_multi_index([place[used] for place in places], shape)
-    return _strata(person[used], secret[used], combined, len(totals), table)
-
-
-def _check_secrets(
-    person: IntArray, secret: IntArray, usable: npt.NDArray[np.bool_], rules: Rules, table: Table
-) -> None:
-    """Refuse a person who has two secrets, or a secret in one row and none in another."""
     named = (person >= 0) & (secret >= 0)
     first = np.full(person.max(initial=-1) + 2, -1, dtype=np.int64)  # at -1 that of nobody
     first[person[named]] = secret[named]
@@ -246,6 +228,12 @@ def _check_secrets(
             f"{rules.unit!r}) have several secrets in {rules.secret!r}, or none in some rows; the "
             f"first in data rows {listed(map(str, rows.tolist()))}: a person has one secret"
         )
+    used = usable & (secret >= 0) & (secret < len(totals))
+    if np.bincount(secret[used], minlength=len(totals)).tolist() != list(totals.values()):
+        raise InputError(f"{table.name} changed while it was read")
+    shape = [coding.support.size for coding in codings]
+    combined = np.ravel_multi_index([place[used] for place in places], shape)
+    return _strata(person[used], secret[used], combined, len(totals), table)
 
 
 def _strata(

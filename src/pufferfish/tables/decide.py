@@ -15,7 +15,7 @@ import pyarrow as pa
 from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.numbers import IntArray, show
 from pufferfish.support import MISSING_LEVEL, Lattice, Levels, make_lattice
-from pufferfish.tables.canonical import canonical, is_date, parse
+from pufferfish.tables.canonical import canonical, parse
 from pufferfish.tables.encode import mark_of
 from pufferfish.tables.rules import Coding, Column, numbers_among
 from pufferfish.tables.table import Table, distinct, is_text, numbered, raw_texts, texts_of
@@ -34,6 +34,8 @@ _ZERO_LED = re.compile(r"[+-]?0[0-9]+(?:\.[0-9]*)?", re.ASCII)
 #: Numbers but for their decimal mark, or for marks of thousands.
 _WITH_COMMA = re.compile(r"[+-]?[0-9.]*,[0-9][0-9,]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WITH_POINT = re.compile(r"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?", re.ASCII)
+#: Canonical texts that are dates, with or without a time of day.
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:|$)")
 
 
 class Found:
@@ -48,17 +50,13 @@ class Found:
 
     def __init__(self, table: Table, name: str, column: pa.ChunkedArray, counts: IntArray) -> None:
         self.table, self.name = table, name
+        self.what = f"column {name!r} of {table.name}"  # in messages
         self.cells, self.places = distinct(column)
         self.raw = raw_texts(self.cells)
         self.texts = list(map(canonical, self.raw))
         self.rows = np.bincount(self.places, counts, len(self.raw)).astype(np.int64).tolist()
         self.notes: list[str] = []
         self.warnings: list[str] = []
-
-    @property
-    def what(self) -> str:
-        """What messages call the column."""
-        return f"column {self.name!r} of {self.table.name}"
 
     def rows_of(self, text: str) -> int:
         """Return the rows that hold a canonical text."""
@@ -186,7 +184,7 @@ def _levels(found: Found, column: Column, declared: Levels | None, used: set[str
             f"{found.what} holds {len(used):,} different texts, more than {MOST_LEVELS:,} "
             "levels; is it an identifier or free text?"
         )
-    if used and all(map(is_date, used)):
+    if used and all(map(_DATE.match, used)):
         found.notes.append(
             f"{found.name!r} holds dates, which are levels; for distances in time make them "
             "numbers, of days for example"

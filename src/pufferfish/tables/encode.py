@@ -5,7 +5,6 @@ Counting, releasing and verifying all place cells with the one encoder, under th
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -22,18 +21,6 @@ from pufferfish.tables.table import Table, check_type, distinct, is_text, raw_te
 
 #: States of a cell: an atom; missing; a number or level that the support lacks; no number at all.
 OK, MISSING, OUTSIDE, UNREADABLE = 0, 1, 2, 3
-
-
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """What cells stand for: the atom of every cell, and OK, MISSING, OUTSIDE or UNREADABLE.
-
-    A number outside the support has the nearest atom (the lesser of two), for clamping; what has
-    no atom has -1.
-    """
-
-    atoms: IntArray
-    state: npt.NDArray[np.uint8]
 
 
 class Encoder:
@@ -55,8 +42,12 @@ class Encoder:
             self._missing = (self._levels.pop(MISSING_LEVEL), OK)
         self._remembered = lru_cache(2**20)(self._code)  # from one batch to the next
 
-    def encode(self, cells: pa.Array | pa.ChunkedArray) -> Encoded:
-        """Return the atom and the state of every raw cell."""
+    def encode(self, cells: pa.Array | pa.ChunkedArray) -> tuple[IntArray, npt.NDArray[np.uint8]]:
+        """Return the atom and the state (OK, MISSING, OUTSIDE, UNREADABLE) of every raw cell.
+
+        A number outside the support has the nearest atom (the lesser of two), for clamping; what
+        has no atom has -1.
+        """
         check_type(cells.type, self._what)
         support, (values, places) = self.coding.support, distinct(cells)
         integers = pt.is_signed_integer(values.type) and not values.null_count
@@ -65,11 +56,11 @@ class Encoder:
             atoms = np.minimum(np.searchsorted(support.index, units), support.size - 1)
             # At once where each has an atom, as no number has that means a missing value.
             if support.step == 1 and np.array_equal(support.index[atoms], units):
-                return Encoded(atoms[places], np.full(len(places), OK, dtype=np.uint8))
+                return atoms[places], np.full(len(places), OK, dtype=np.uint8)
         mark = mark_of(values, self.coding.decimal)
         found = [self._remembered(text, mark) for text in raw_texts(values)]
         codes = np.array(found, dtype=np.int64).reshape(-1, 2)
-        return Encoded(codes[places, 0], codes[places, 1].astype(np.uint8))
+        return codes[places, 0], codes[places, 1].astype(np.uint8)
 
     def _code(self, raw: str, mark: str) -> tuple[int, int]:
         """Return the atom and the state of one raw text."""
