@@ -153,6 +153,25 @@ def test_signals_leave_nothing_half_written(
     assert sorted(path.name for path in folder.iterdir()) == ["drawing", "plan.json", "t.csv"]
 
 
+ASKING = """
+import signal, sys, threading, os
+signal.signal(signal.SIGINT, signal.default_int_handler)  # though the parent may ignore it
+from pufferfish.cli import main
+threading.Timer(2, os.kill, [os.getpid(), signal.SIGINT]).start()
+sys.exit(main())
+"""
+
+
+@POSIX
+def test_a_query_that_takes_for_ever_is_interrupted(tmp_path: Path):
+    sql = "SELECT 'a' AS s, sum(range) % 5 AS x FROM range(1000000000000) GROUP BY range % 7"
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING, "calibrate", "--sql", sql, *COLUMNS, "--epsilon", "1"],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "pufferfish: error: interrupted\n")
+
+
 # Swallows the signal that arrives while rows are read, as compiled code may, and goes on.
 SWALLOWING = """
 import os, signal, sys

@@ -73,7 +73,11 @@ class Source:
                 connection.execute(f"SET memory_limit = {quoted(self.memory)}")
                 connection.execute("SET TimeZone = 'UTC'")  # or times depend on the machine's
                 connection.execute("SET lock_configuration = true")
-                yield connection, name
+                try:
+                    yield connection, name
+                except BaseException:  # whoever stops does not wait for the answer
+                    connection.interrupt()
+                    raise
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as e:
                 # Of a query the first line quotes its own words; the others may quote the file.
                 raise self._unreadable(": " + str(e).splitlines()[0]) from None
@@ -122,7 +126,9 @@ class ScanTable(Table):
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
         with self._checked() as check, self._query(columns, True) as relation:
-            table = relation.to_arrow_table()
+            pool = ThreadPoolExecutor(1)  # while this thread hears signals
+            table = pool.submit(relation.to_arrow_table).result()
+            pool.shutdown()
             counts = one_array(table.column(len(columns)))
             check(int(np.from_dlpack(counts).sum()))
         return pa.Table.from_arrays([*self._raw(columns, table), counts], table.column_names)
