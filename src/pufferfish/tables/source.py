@@ -24,7 +24,6 @@ from pufferfish.tables.partitions import PartitionedTable
 from pufferfish.tables.query import open_query
 from pufferfish.tables.scan import (
     OPEN_FILES,
-    QUARTER,
     ScanTable,
     Source,
     quoted,
@@ -80,7 +79,7 @@ def open_table(
         if delimiter or sql or memory_limit:
             raise InputError("the table is open already: say how to read it when it is opened")
         return source
-    memory = QUARTER if memory_limit is None else _memory(memory_limit)
+    memory = "" if memory_limit is None else _memory(memory_limit)
     how: dict[str, Any] = {"memory": memory, "progress": progress}
     if sql is not None:
         if delimiter is not None or (memory_limit and hasattr(source, "cursor")):
