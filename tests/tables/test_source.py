@@ -443,7 +443,7 @@ def test_messages_quote_no_rows(tmp_path: Path, name: str, content: str, part: s
 def test_messages_of_duckdb_are_never_passed_on(tmp_path: Path, name: str) -> None:
     header = text_module.Header(("s", "x"), ",", b"\n") if name == "t.csv" else None
     path = write(tmp_path, "s,x\n", name)
-    source = scan_module.Source(path, str(path), "a table", header=header)
+    source = scan_module.Source(path, str(path), "500MB", header=header)
     for message in ("Object {jones}", "Error: jones\njones", "Out of Memory Error: jones"):
         with pytest.raises(InputError) as caught, source.connected():
             raise duckdb.Error(message)

@@ -58,7 +58,7 @@ def open_query(source: Any, sql: str, **how: Any) -> Table:
 
 def _open_duckdb(path: Path | None, sql: str, **how: Any) -> ScanTable:
     name = "the query" if path is None else f"the query of {path}"
-    source = Source(path, name, "SQL of DuckDB", database=path is not None, **how)
+    source = Source(path, name, kind="SQL of DuckDB", database=path is not None, **how)
     with source.connected() as (connection, _):
         statements = connection.extract_statements(sql)
         if [str(each.type) for each in statements] != ["StatementType.SELECT"]:

@@ -39,8 +39,8 @@ class Source:
 
     path: Path | None
     name: str  # what messages call it
+    memory: str  # what DuckDB may take, as it reads it
     kind: str = "a table"  # what it is, in the error of one that cannot be read
-    memory: str = ""  # what DuckDB may take; by default a quarter of the machine's
     header: Header | None = None  # that of a text file
     database: bool = False
     progress: bool = False  # whether it shows on standard output how far it has come
@@ -68,10 +68,7 @@ class Source:
                     duckdb.connect(place, read_only=self.database, config=dict(_SETTINGS))
                 )
                 connection.execute(f"SET enable_progress_bar = {self.progress}")
-                [(most,)] = connection.sql("SELECT current_setting('memory_limit')").fetchall()
-                size, unit = most.split()  # four fifths of what this process may have
-                memory = self.memory or f"{float(size) * 0.3125:.2f}{unit}"
-                connection.execute(f"SET memory_limit = {quoted(memory)}")
+                connection.execute(f"SET memory_limit = {quoted(self.memory)}")
                 connection.execute("SET TimeZone = 'UTC'")  # or times depend on the machine's
                 connection.execute("SET lock_configuration = true")
                 try:
@@ -85,8 +82,8 @@ class Source:
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 if str(error).startswith("Out of Memory"):
                     raise InputError(
-                        f"{self.name} cannot be read within {self.memory or 'a quarter'} of the "
-                        "memory: give a higher --memory-limit (memory_limit)"
+                        f"{self.name} cannot be read within {self.memory} of memory: give a "
+                        "higher --memory-limit (memory_limit)"
                     ) from None
                 raise self._unreadable() from None
 

@@ -3,6 +3,7 @@
 
 import glob
 import json
+import math
 import os
 import re
 import shutil
@@ -79,8 +80,7 @@ def open_table(
         if delimiter or sql or memory_limit:
             raise InputError("the table is open already: say how to read it when it is opened")
         return source
-    memory = "" if memory_limit is None else _memory(memory_limit)
-    how: dict[str, Any] = {"memory": memory, "progress": progress}
+    how: dict[str, Any] = {"memory": _memory(memory_limit), "progress": progress}
     if sql is not None:
         if delimiter is not None or (memory_limit and hasattr(source, "cursor")):
             raise InputError(
@@ -107,8 +107,11 @@ def open_table(
     return PartitionedTable(path, opener) if several else opener(path, {})
 
 
-def _memory(limit: str) -> str:
+def _memory(limit: str | None) -> str:
     """Return what DuckDB may take of a limit, beside what everything else takes."""
+    if limit is None:
+        names = ("SC_PHYS_PAGES", "SC_PAGE_SIZE") if hasattr(os, "sysconf") else ()
+        return f"{math.prod(map(os.sysconf, names)) // 4_000_000 if names else 4000}MB"
     found = re.fullmatch(
         r"\s*(\d+(?:\.\d+)?)\s*([kMGT])i?B?\s*", str(limit), re.ASCII | re.IGNORECASE
     )
