@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import adbc_driver_sqlite.dbapi as adbc
 import duckdb
 import pyarrow as pa
 import pytest
@@ -51,6 +52,9 @@ def test_an_answer_is_a_table(db: Path, tmp_path: Path) -> None:
         plan.release(open_table(db, sql="SELECT * FROM t"), output=db, force=True)
 
 
+@pytest.mark.skipif(
+    int(duckdb.__version__.partition(".")[0]) < 2, reason="older versions forget what was declared"
+)
 def test_mutant_that_ignores_case_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,7 +103,8 @@ def test_no_output_replaces_what_a_query_may_read(tmp_path: Path) -> None:
 def test_cursors_of_duckdb_lose_no_time() -> None:
     """Its own cursor rounds times to microseconds."""
     sql = "SELECT 's' s, unnest(['2020-01-01', '2020-01-01 00:00:00.000000001'])::TIMESTAMP_NS x"
-    found = count(open_table(duckdb.connect(), sql=sql))
+    connection = duckdb.connect()  # which older versions close with its last name
+    found = count(open_table(connection, sql=sql))
     assert len(as_dict(found)["s"]) == 2
 
 
@@ -114,9 +119,9 @@ def test_connections(tmp_path: Path) -> None:
     connection = sqlite3.connect(database(tmp_path, "sqlite"))
     table = open_table(Wrapped(connection), sql="SELECT * FROM t")
     assert as_dict(count(table)) == COUNTS
-    assert as_dict(count(open_table(duckdb.connect(), sql="VALUES ('a', 1.50), ('b', 2)"),
-                         "col0", "col1")) == {"a": {"1.5": 1}, "b": {"2": 1}}  # fmt: skip
-    adbc = pytest.importorskip("adbc_driver_sqlite.dbapi", reason="only where ADBC is installed")
+    duck = duckdb.connect()
+    table = open_table(duck, sql="VALUES ('a', 1.50), ('b', 2)")
+    assert as_dict(count(table, "col0", "col1")) == {"a": {"1.5": 1}, "b": {"2": 1}}
     with adbc.connect(f"file:{tmp_path}/rows.sqlite?mode=ro") as opened:
         assert as_dict(count(open_table(opened, sql="SELECT * FROM t"))) == COUNTS
     assert "an open DB-API or ADBC connection" in refused_query(7, "SELECT 1")
