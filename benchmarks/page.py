@@ -98,7 +98,7 @@ def plot(work: str, axis: str, lines: Lines, sizes: Sequence[float], prefix: str
         axes.set_yticks(at := [10.0**k for k in range(low, high + 2)], [*map(shown, at)])
         axes.set_ylim(at[0], at[-1])
         axes.minorticks_off()
-        style.legend(figure, axes)
+        figure.legend(loc="outside lower left", ncols=2)
         words = f"{work}: seconds against {axis}, for {', '.join(lines)}"
         return Markup(style.svg(figure, words, prefix))
 
