@@ -4,6 +4,8 @@
 W is the wasserstein scale times epsilon, "least" the exact scale.
 """
 
+import contextlib
+import io
 import json
 import math
 import re
@@ -14,6 +16,8 @@ from typing import Any
 import pytest
 
 from cli_runner import Outcome, check_refused, rows, run, write
+from pufferfish.cli import app
+from pufferfish.tables.source import open_table
 
 A_AND_B = {"a": {"0": ".5", "1": ".3", "2": ".2"}, "b": {"0": ".2", "1": ".3", "2": ".5"}}
 C = ("--secret", "s", "--public", "x", "--epsilon", 1)
@@ -295,3 +299,28 @@ def test_what_is_left_of_a_column_depends_on_noise_and_rows(tmp_path: Path):
     given = write(tmp_path, "prior.json", json.dumps({"secrets": secrets}))
     done = run("calibrate", "--prior", given, "--epsilon", ".01")
     assert f"{survives}: error not known; 51.2 % of the labels" in done.out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("form, shows", [("table", True), ("json", False), ("csv", False)])
+def test_progress_is_for_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, shows: bool
+) -> None:
+    """A terminal shows how far a count has come, but not where a program may read."""
+    path = write(tmp_path, "t.csv", rows("a,0", "a,1", "b,1", "b,2"))
+    asked: list[bool] = []
+
+    def spied(table: Any, *, progress: bool, **given: Any) -> Any:
+        asked.append(progress)
+        return open_table(table, **given)
+
+    monkeypatch.setattr("pufferfish.cli.options.open_table", spied)
+    arguments = ["calibrate", str(path), *map(str, C), "--format", form]
+    for kind in (Terminal, io.StringIO):
+        with contextlib.redirect_stdout(kind()), contextlib.redirect_stderr(io.StringIO()):
+            assert app.run(arguments) == 0
+    assert asked == [shows, False]

@@ -124,9 +124,7 @@ class HeldOut(FrameTable):
     def __init__(self, source: Any, split: Any, force: bool) -> None:
         (share, rest), table = split, open_table(source)
         part, self._sink = parse_number(share, "the share to hold out"), sink_for(rest)
-        self._file = PendingFile(
-            checked_target(rest, force, [*table.paths, *table.patterns]), force, PRIVATE
-        )
+        self._file = PendingFile(checked_target(rest, force, table.inputs), force, PRIVATE)
         batches = list(table.batches(table.columns))
         rows = sum(map(len, batches))
         if not 0 < part < 1 or rows < 2 or len({*table.columns}) < len(table.columns):

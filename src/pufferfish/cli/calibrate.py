@@ -24,7 +24,6 @@ from pufferfish.cli.options import (
     channel_arguments,
     check_publishable,
     epsilons,
-    files_of,
     mechanisms,
     opened,
     options,
@@ -202,7 +201,8 @@ def _checked_outputs(
         if path is not None and (len(texts) > 1 or len(names) > 1 or "all" in names):
             several = listed((*texts, *names))
             raise InputError(f"{option} takes exactly one epsilon and one mechanism, not {several}")
-    others = [*files_of(table), *prior, *(given[name] for name in ("ledger", "cost", "best_for"))]
+    others = [*prior, *(given[name] for name in ("ledger", "cost", "best_for"))]
+    others += table.inputs if table else []
     if report is not None:
         from pufferfish.report.page import check_report  # slow to import, and needs an extra
 

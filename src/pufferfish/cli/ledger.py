@@ -24,7 +24,6 @@ from pufferfish.plans.plan import Plan
 from pufferfish.report.digits import at_most
 from pufferfish.tables.identity import identity_of
 
-#: How a table is read, of the options in DELIMITER.
 _CHANCES = "each scale from noisy counts has its own chance to fail, channels from them share one"
 _FORMAT = "--format table|json  Form of what is printed on standard output.\n"
 _OPEN = f"""
@@ -87,11 +86,11 @@ def open_dataset(books: str, table: str, dataset: str, **given: Any) -> None:
 @click.argument("books")
 @click.argument("table")
 @options(_PRICE + _FORMAT)
-def price(books: str, table: str, plan: str, format: str, **given: Any) -> None:
+def price(books: str, table: str, plan: str, **given: Any) -> None:
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
-    source = opened(table, given)
+    source, form = opened(table, given), given.pop("format")
     found = Ledger.open(books).price(source, Plan.load(plan), **given)
-    if format == "json":
+    if form == "json":
         left = float_down(found.left)
         facts = {"bound": found.bound.kind, "joint_loss": found.loss, "left": left}
         print_json(vars(found) | facts | {"fits": found.fits})

@@ -95,12 +95,9 @@ def opened(
             "--sql: not with --ledger, whose datasets are tables that stay as they are; save the "
             "answer as a file"
         )
-    return open_table(table, progress=sys.stdout is not None and sys.stdout.isatty(), **given)
-
-
-def files_of(table: Table | None) -> list[Path]:
-    """Return the files of a table, and patterns of more: no output may be of them."""
-    return [] if table is None else [*table.paths, *table.patterns]
+    people = options.get("format", "table") == "table"  # whom progress is for
+    shows = people and sys.stdout is not None and sys.stdout.isatty()
+    return open_table(table, progress=shows, **given)
 
 
 def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:

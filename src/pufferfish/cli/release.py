@@ -8,7 +8,7 @@ import click
 
 from pufferfish.cli import process
 from pufferfish.cli.ledger import price_words
-from pufferfish.cli.options import CLAMP, FORCE, READING, files_of, opened, options
+from pufferfish.cli.options import CLAMP, FORCE, READING, opened, options
 from pufferfish.cli.output import after, print_lines
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError
@@ -73,7 +73,7 @@ def release(
     if record is not None:
         if os.path.realpath(record) == os.path.realpath(output):
             raise InputError(f"--record and --output both name {output}; give two names")
-        checked_target(record, force, [*files_of(source), *inputs])
+        checked_target(record, force, [*source.inputs, *inputs])
     elif publish:
         raise InputError("--publish-scale and --publish-channel are for --record FILE")
     if ledger is not None and (keep or seed is not None):

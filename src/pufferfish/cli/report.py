@@ -4,7 +4,7 @@
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import FORCE, PRIOR, READING, files_of, opened, options
+from pufferfish.cli.options import FORCE, PRIOR, READING, opened, options
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
@@ -39,7 +39,7 @@ def report(
     from pufferfish.report.page import check_report, write_report  # slow to import
 
     source = opened(table, reading)
-    check_report(output, force, [plan, *files_of(source), *prior])
+    check_report(output, force, [plan, *(source.inputs if source else ()), *prior])
     loaded = Plan.load(plan)
     alone = public or loaded.noisy is not None
     if alone and (source or prior):

@@ -40,7 +40,7 @@ class Prepared:
     ) -> None:  # fmt: skip
         self._sink, self._output, self._force = sink_for(output), str(output), force
         table = open_table(source)
-        self._target = checked_target(output, force, [*table.paths, *table.patterns, *inputs])
+        self._target = checked_target(output, force, [*table.inputs, *inputs])
         if seed is not None and "test" not in self._target.name.lower():
             raise InputError(
                 "a release from a seed is for tests only: the name of its output must contain "

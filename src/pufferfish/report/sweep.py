@@ -89,7 +89,7 @@ def sweep(
     source = open_table(table)
     target = sink_of = None
     if output is not None:
-        target = checked_target(output, force, [*source.paths, *source.patterns])
+        target = checked_target(output, force, source.inputs)
         sink_of = sink_for(output)
     own, other, named = ([n] if isinstance(n, str) else n for n in (secrets, publics, mechanisms))
     pairs = list(product(*(dict.fromkeys(map(source.column, names)) for names in (own, other))))

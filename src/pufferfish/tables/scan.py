@@ -68,7 +68,7 @@ class Source:
                     duckdb.connect(place, read_only=self.database, config=dict(_SETTINGS))
                 )
                 connection.execute(f"SET enable_progress_bar = {self.progress}")
-                connection.execute(f"SET memory_limit = {quoted(self.memory)}")
+                connection.execute(f"SET memory_limit = {literal(self.memory)}")
                 connection.execute("SET TimeZone = 'UTC'")  # or times depend on the machine's
                 connection.execute("SET lock_configuration = true")
                 try:
@@ -96,7 +96,7 @@ class Source:
     def rows(self, query: str) -> list[Any]:
         """Return the few rows of a query, in which ``{file}`` stands for the file."""
         with self.connected() as (connection, name):
-            return list(connection.sql(query.replace("{file}", quoted(name), 1)).fetchall())
+            return list(connection.sql(query.replace("{file}", literal(name), 1)).fetchall())
 
 
 class ScanTable(Table):
@@ -118,7 +118,7 @@ class ScanTable(Table):
         self.textual = self.is_text_file or decode is not None
         more = constants or {}
         self.columns = column_names([*names, *more], self.name)
-        own = ("NULL::VARCHAR" if text is None else quoted(text) for text in more.values())
+        own = ("NULL::VARCHAR" if text is None else literal(text) for text in more.values())
         self._fields = dict(zip(self.columns, [*fields, *own], strict=True))
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
@@ -147,7 +147,7 @@ class ScanTable(Table):
         fields = [f"{self._fields[self.column(name)]} AS x{k}" for k, name in enumerate(columns)]
         more, end = (", count(*)", " GROUP BY ALL") if count else ("", "")
         with self._source.connected() as (connection, name):
-            scan = self._scan.replace("{file}", quoted(name), 1) if name else self._scan
+            scan = self._scan.replace("{file}", literal(name), 1) if name else self._scan
             yield connection.sql(f"SELECT {', '.join(fields)}{more} FROM {scan}{end}")
 
     @contextmanager
@@ -189,6 +189,6 @@ class ScanTable(Table):
         return raw
 
 
-def quoted(text: str) -> str:
+def literal(text: str) -> str:
     """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"

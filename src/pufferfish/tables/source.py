@@ -27,7 +27,7 @@ from pufferfish.tables.scan import (
     OPEN_FILES,
     ScanTable,
     Source,
-    quoted,
+    literal,
 )
 from pufferfish.tables.table import Table, arrow, column_names, distinct, strings
 from pufferfish.tables.text import opened, read_header
@@ -170,7 +170,7 @@ def _open_text(
     packed = "gzip" if path.suffix.lower() == ".gz" else "none"
     scan = (
         f"read_csv({{file}}, auto_detect=false, header=true, columns={{{columns}}}, "
-        f"delim={quoted(header.delimiter)}, quote='\"', escape='\"', strict_mode=true, "
+        f"delim={literal(header.delimiter)}, quote='\"', escape='\"', strict_mode=true, "
         f"null_padding=false, ignore_errors=false, hive_partitioning=false, compression='{packed}')"
     )
     return ScanTable(
@@ -208,7 +208,7 @@ def _open_json(
     names = list(dict.fromkeys(key for _, keys in sorted(kinds) for key in keys))
     # Cells come as pieces of JSON, so that DuckDB guesses no types, dates or times.
     pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
-    fields = [f"json -> {quoted(pointer)}" for pointer in pointers]
+    fields = [f"json -> {literal(pointer)}" for pointer in pointers]
     return ScanTable(source, scan, names, fields, decode=_from_json, constants=constants)
 
 

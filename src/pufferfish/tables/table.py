@@ -37,6 +37,11 @@ class Table:
     is_text_file: bool = False  # whether it may hold cells that are guarded against formulas
     textual: bool = False  # whether cells of all kinds come as text, as in text files and JSON
 
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that it is read from, and patterns of more: no output may be of them."""
+        return [*self.paths, *self.patterns]
+
     def column(self, name: str) -> str:
         """Return the name as it stands in ``columns``."""
         wanted = _trimmed(name)
