@@ -212,7 +212,7 @@ def test_mutant_a_traceback_is_noticed(monkeypatch: pytest.MonkeyPatch):
         print(f"Traceback (most recent call last):\n{error}", file=sys.stderr)
         return 1, ""
 
-    monkeypatch.setattr(app, "_explain", let_through)
+    monkeypatch.setattr(app, "explain", let_through)
     with pytest.raises(AssertionError):
         check_refused(run("calibrate", "no.csv", *COLUMNS, "--epsilon", "1"))
 

@@ -25,6 +25,7 @@ _COMMANDS = {
     "estimate": "Estimate the original numbers from a released table.",
     "report": "Write a report that explains a plan.",
     "ledger": "Account for all releases of a dataset.",
+    "explore": "Do these things in the browser.",
     "reproduce": "Compute the paper's table again.",
 }
 _ENDINGS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
@@ -37,7 +38,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"pufferfish.cli.{cmd_name}")
+        folder = "explorer" if cmd_name == "explore" else "cli"
+        module = importlib.import_module(f"pufferfish.{folder}.{cmd_name}")
         found: click.Command = getattr(module, cmd_name)
         return found
 
@@ -90,14 +92,14 @@ def run(arguments: list[str], last: bool = False) -> int:
     except (Exception, process.Stopped, KeyboardInterrupt) as error:
         if os.environ.get("PUFFERFISH_DEBUG", "0") not in ("", "0"):
             traceback.print_exc()
-        status, text = _explain(error)
+        status, text = explain(error)
         messages.error(text, error)
         return status
     messages.finish()
     return 0
 
 
-def _explain(error: BaseException) -> tuple[int, str]:
+def explain(error: BaseException) -> tuple[int, str]:
     """Return the exit status of an error, and what it is in one line."""
     # After a signal, what a library said of it is not what happened.
     if process.received or not isinstance(error, Exception):

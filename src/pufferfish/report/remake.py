@@ -2,6 +2,7 @@
 """The command, and the Python, that make a plan again."""
 
 import shlex
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -96,7 +97,7 @@ def _values(support: Support, rounds: bool) -> dict[str, Any]:
         names = [name for name in support.names if support.ordered or name != MISSING_LEVEL]
         if len(names) > _MOST_NAMED:
             return {}
-        return {"order" if support.ordered else "levels": ",".join(map(_quoted, names))}
+        return {"order" if support.ordered else "levels": level_list(names)}
     found: dict[str, Any] = {"step": show(support.step)} if rounds else {}
     if _in_a_row(support) and (rounds or support.step == 1):
         found["range"] = [(support.name(0), support.name(support.size - 1))]
@@ -107,10 +108,11 @@ def _in_a_row(support: Lattice) -> bool:
     return support.size > 1 and bool((np.diff(support.index) == 1).all())
 
 
-def _quoted(name: str) -> str:
-    """Return a level as it stands in a list of them."""
-    plain = not any(c in name for c in ',"') and name == name.strip()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+def level_list(names: Sequence[str]) -> str:
+    """Return levels as ``--order`` and ``--levels`` take them."""
+    plain = [not any(c in name for c in ',"') and name == name.strip() for name in names]
+    quoted = ('"' + name.replace('"', '""') + '"' for name in names)
+    return ",".join(n if p else q for n, p, q in zip(names, plain, quoted, strict=True))
 
 
 def _asked(plan: Plan) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pufferfish explore``: the explorer, served to the browser of this machine."""
+
+import asyncio
+import glob
+import logging
+import os
+import signal
+import socket
+import tempfile
+import warnings
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pufferfish.cli import process
+from pufferfish.cli.usage import options
+from pufferfish.errors import InputError, PufferfishWarning
+from pufferfish.files import no_file
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+    from starlette.staticfiles import StaticFiles
+    from starlette.types import Receive, Scope, Send
+
+    from pufferfish.explorer.guard import HOST, Guard
+    from pufferfish.explorer.pages import page
+except ImportError as error:
+    raise InputError(
+        "the explorer needs more packages: pip install 'pufferfish-privacy[explorer]'"
+    ) from error
+
+_OPTIONS = """
+--demo  Begin with a table of the paper; no file is needed.
+--no-browser  Print the address, and open no browser.
+--port N  Port to serve at; by default one that is free.
+--delimiter D  What separates the cells of a text file: , ; | or tab.
+--ledger BOOKS  Charge every release to its dataset in this ledger.
+"""
+
+
+@click.command()
+@click.argument("table", required=False)
+@options(_OPTIONS)
+def explore(
+    table: str | None, demo: bool, no_browser: bool, port: int | None, delimiter: str | None,
+    ledger: str | None,
+) -> None:  # fmt: skip
+    """Explore a table in the browser: choose columns, look, calibrate, release, download.
+
+    The page is served to this machine alone, at the address that is printed; Ctrl-C ends it. What
+    it makes lies in a temporary folder and is gone afterwards: download what you want to keep.
+
+    \b
+    Examples:
+      pufferfish explore student.csv
+      pufferfish explore --demo
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    if table is not None and demo:
+        raise InputError("--demo brings a table of its own: leave out TABLE")
+    if table is not None and not (os.path.exists(table) or glob.has_magic(table)):
+        raise InputError(no_file(Path(table)))
+    warnings.simplefilter("ignore", PufferfishWarning)  # pages show them
+    logging.getLogger("uvicorn").disabled = True  # traces may hold cells
+    begins = "/" if table is None and not demo else "/begin"
+    with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder, _listening(port) as found:
+        session = _Session(Path(folder), ledger, (table, delimiter or ""))
+        try:
+            asyncio.run(_serve(session, found, begins, not no_browser))
+        except (process.Stopped, KeyboardInterrupt):
+            if signal.SIGTERM in process.received:
+                raise
+            process.received.clear()  # Ctrl-C is how it ends
+    click.echo("The explorer has ended; its temporary files are removed.")
+
+
+def _listening(port: int | None) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port or 0))
+    except (OSError, OverflowError) as error:
+        raise InputError(f"cannot serve at port {port}: {error}; leave out --port") from None
+
+
+async def _serve(session: "_Session", found: socket.socket, begins: str, browser: bool) -> None:
+    guard = Guard(session, found.getsockname()[1], begins)
+    config = uvicorn.Config(
+        guard, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False,
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    click.echo(f"The explorer is at {guard.address} (Ctrl-C ends it)")
+    if browser:
+        asyncio.get_running_loop().call_later(0.1, webbrowser.open, guard.address)
+    loading = session.load()
+    try:
+        await uvicorn.Server(config).serve(sockets=[found])
+    finally:
+        jobs = (await loading).state.space.jobs.values()
+        await asyncio.gather(*(job.cancel() for job in jobs))
+
+
+class _Session:
+    """The application of a session, which is imported beside its first page."""
+
+    def __init__(self, *given: Any) -> None:
+        self._given = given
+        self._static = Mount("/static", StaticFiles(packages=[("pufferfish.explorer", "static")]))
+        self._application: asyncio.Task[Starlette] | None = None
+
+    def load(self) -> "asyncio.Task[Starlette]":
+        """Import what counts and calibrates, once, in a thread."""
+        if self._application is None:
+            self._application = asyncio.create_task(asyncio.to_thread(self._import))
+        return self._application
+
+    def _import(self) -> Starlette:
+        from pufferfish.explorer.app import application  # slow to import
+        from pufferfish.explorer.workspace import Workspace
+
+        return application(Workspace(*self._given))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        answer: Any = self._static
+        if not scope["path"].startswith("/static/"):
+            first = scope["path"] == "/" and not self.load().done()
+            answer = page("start", tables=[], plans=[]) if first else await self.load()
+        await answer(scope, receive, send)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guard: who may ask the explorer for anything, and what its pages may load.
+
+It serves this machine alone. Whoever opens the address that the command printed shows its token
+once, and gets it as a cookie. What asks for another host (a name that came to mean this machine),
+comes from a page of another origin, or lacks the token is refused before anything is read.
+"""
+
+import secrets
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+HOST = "127.0.0.1"
+_HEADERS = {
+    # Pictures of matplotlib have styles as attributes, which reach nothing but the picture.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "style-src-attr 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",  # without a referrer, forms would have no origin either
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """ASGI middleware around an application, served at a port, that begins at some path."""
+
+    def __init__(self, app: ASGIApp, port: int, begins: str = "/") -> None:
+        self._app, self._begins, self._place = app, begins, f"{HOST}:{port}"
+        self._token, self._cookie = secrets.token_urlsafe(32), f"pufferfish-{port}"
+        self.address = f"http://{self._place}/?token={self._token}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or pass it on; every answer gets the headers."""
+        started = False
+
+        async def answer(message: Any) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        try:
+            await (self._own_answer(scope) or self._app)(scope, receive, answer)
+        except Exception:
+            if not started:  # otherwise a page has told it
+                raise
+
+    def _own_answer(self, scope: Scope) -> ASGIApp | None:
+        """Return the answer to a request that is not passed on."""
+        headers, own = Headers(scope=scope), f"http://{self._place}"
+        if headers.getlist("host") != [self._place]:
+            return PlainTextResponse(f"Only {own} is served here.", 403)
+        # Browsers name the origin of all that is not GET.
+        origins = headers.getlist("origin") or [own if scope["method"] == "GET" else "none"]
+        if {*origins} != {own}:
+            return PlainTextResponse("Requests from other pages are refused.", 403)
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scope["path"] == "/" and self._is_token(given):
+            entered = RedirectResponse(self._begins, 303)
+            entered.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            return entered
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            cookie = None
+        if cookie is None or not self._is_token(cookie.value):
+            return PlainTextResponse("Open the address that 'pufferfish explore' printed.", 403)
+        return None
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode(errors="replace"), self._token.encode())

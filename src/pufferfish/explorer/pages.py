@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages: templates, the fields of a form, work in a thread, and refusals in one sentence."""
+
+import asyncio
+import secrets
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import ImmutableMultiDict
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from pufferfish.cli.app import explain
+from pufferfish.errors import printable
+
+T = TypeVar("T")
+Form = ImmutableMultiDict[str, str]
+#: Megabytes of an upload, by its kind.
+UPLOADS = {"table": 1000, "plan": 20}
+_MOST_BYTES, _MOST_FIELDS = 1 << 20, 2000
+_BUSY = asyncio.Lock()
+
+
+def _visible(value: Any) -> Any:
+    """Return text as a page shows it: what does not print is escaped, and lines stay lines."""
+    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("pufferfish.explorer", "pages"), autoescape=True, finalize=_visible,
+    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+)  # fmt: skip
+
+
+def page(name: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return a page, or a part of one, as an answer."""
+    text = _TEMPLATES.get_template(f"{name}.html").render(uploads=UPLOADS, **values)
+    return HTMLResponse(text.encode(errors="backslashreplace"), status)
+
+
+def fields(pairs: Iterable[tuple[str, str]]) -> Form:
+    """Return the fields of a form."""
+    found = [(name, value.replace("\r\n", "\n")) for name, value in pairs]
+    if len(found) > _MOST_FIELDS:
+        raise HTTPException(413, f"a form has at most {_MOST_FIELDS} fields")
+    return Form(found)
+
+
+async def posted(request: Request) -> Form:
+    """Return the fields of a form that was posted."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MOST_BYTES:
+            raise HTTPException(413, f"a form has at most {_MOST_BYTES:,} bytes")
+    return fields(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+
+
+async def work(request: Request, task: Callable[..., T], *given: Any) -> T:
+    """Do work in a thread, one piece after another; none for a page that has gone."""
+    async with _BUSY:
+        if await request.is_disconnected():
+            raise HTTPException(400, "the page has gone")
+        return await run_in_threadpool(task, *given)
+
+
+def known(found: dict[str, T], key: str, what: str) -> T:
+    """Return what a key of an address stands for."""
+    if key not in found:
+        raise HTTPException(404, f"there is no such {what} in this session: begin again")
+    return found[key]
+
+
+def sentence(error: Exception) -> tuple[int, str]:
+    """Return the status of an error, and what is wrong in one sentence."""
+    if isinstance(error, HTTPException):
+        return error.status_code, error.detail
+    exit_status, text = explain(error)
+    if exit_status < 70:
+        return 422, text
+    text += f"; number {secrets.token_hex(4)}"
+    print(f"pufferfish: error: {text}", file=sys.stderr, flush=True)
+    return 500, text
+
+
+async def refused(request: Request, error: Exception) -> Response:
+    """Return what is wrong with a request."""
+    status, text = sentence(error)
+    if request.headers.get("accept") == "application/json":
+        return JSONResponse({"error": text}, status)
+    return page("refused", status, text=text)

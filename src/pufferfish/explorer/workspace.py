@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workspace: the tables, plans and releases of a session, in a temporary folder."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pufferfish.errors import InputError, printable, short_name
+from pufferfish.explorer.jobs import Job, Jobs
+from pufferfish.explorer.preview import Counted
+from pufferfish.files import home_expanded, named_path
+from pufferfish.paper.blocks import write_table
+from pufferfish.plans.plan import Plan
+from pufferfish.tables.source import open_table
+from pufferfish.tables.table import Table
+
+#: How the names of uploads end, by their kind; the longer endings first.
+_ENDINGS = {
+    "table": (".csv.gz", ".tsv.gz", ".json.gz", ".ndjson.gz", ".jsonl.gz", ".csv", ".tsv", ".tab",
+              ".txt", ".json", ".ndjson", ".jsonl", ".parquet", ".pq"),
+    "plan": (".json",),
+}  # fmt: skip
+#: Bytes that stay free on the disk of the temporary folder.
+_SPARE = 1 << 28
+_DEMO = "census"
+
+
+@dataclass(eq=False)
+class OpenTable:
+    """A table of the session, what it is called, and what was counted in it."""
+
+    key: str
+    path: str
+    name: str
+    delimiter: str
+    table: Table
+    counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
+
+    @property
+    def words(self) -> list[str]:
+        """The table as a command takes it."""
+        return [self.path, *(["--delimiter", self.delimiter] if self.delimiter else [])]
+
+
+@dataclass(eq=False)
+class Release:
+    """A released table, what it is called, and the command that wrote it."""
+
+    path: Path
+    name: str
+    job: Job
+
+
+@dataclass(eq=False)
+class KeptPlan:
+    """A plan for a table, the calibration that made it here, and what was made by it."""
+
+    key: str
+    path: Path
+    plan: Plan
+    table: OpenTable
+    job: Job | None = None
+    verified: Job | None = None
+    releasing: Job | None = None
+    releases: list[Release] = field(default_factory=list)
+
+
+class Workspace:
+    """What a session holds; whoever made the folder removes it.
+
+    ``given`` is the table that the command names, if any, and its delimiter.
+    """
+
+    def __init__(
+        self, folder: Path, ledger: str | None = None, given: tuple[str | None, str] = (None, "")
+    ) -> None:
+        self.folder, self.ledger, self._given = folder, ledger, given
+        self.tables: dict[str, OpenTable] = {}
+        self.plans: dict[str, KeptPlan] = {}
+        self.jobs, self._made = Jobs(), 0
+
+    def new_file(self, ending: str) -> Path:
+        """Return the path of a new file; nothing that a browser sent is in its name."""
+        self._made += 1
+        return self.folder / f"file-{self._made}{ending}"
+
+    def begin(self) -> OpenTable:
+        """Open the table that the command names; or that of the paper, which needs no file."""
+        given, delimiter = self._given
+        return self.open_table(given, delimiter) if given is not None else self.open_demo()
+
+    def open_demo(self) -> OpenTable:
+        """Write and open a table of the paper."""
+        path = self.folder / f"{_DEMO}.csv"
+        if not path.exists():
+            write_table(_DEMO, path)
+        return self.open_table(str(path), name=path.name)
+
+    def open_file(self, path: str, delimiter: str) -> OpenTable:
+        """Open a file of this machine."""
+        if not home_expanded(named_path(path)).is_file():
+            raise InputError(
+                f"there is no file {path!r} on this machine; give the whole path of a table, such "
+                "as /home/me/table.csv"
+            )
+        return self.open_table(path, delimiter)
+
+    def open_table(self, path: str, delimiter: str = "", name: str = "") -> OpenTable:
+        """Open a table, or return the one that is open already."""
+        whole = os.path.abspath(home_expanded(Path(path)))
+        for table in self.tables.values():
+            if (table.path, table.delimiter) == (whole, delimiter):
+                return table
+        self._made += 1
+        opened = open_table(whole, delimiter=delimiter or None)
+        table = OpenTable(str(self._made), whole, name or path, delimiter, opened)
+        self.tables[table.key] = table
+        return table
+
+    def keep_plan(self, path: Path, table: OpenTable, job: Job | None = None) -> KeptPlan:
+        """Read a plan and keep it."""
+        self._made += 1
+        plan = KeptPlan(str(self._made), path, Plan.load(path), table, job)
+        self.plans[plan.key] = plan
+        return plan
+
+    def close(self, table: OpenTable) -> None:
+        """Forget a table and its plans; what lies in the temporary folder is removed."""
+        del self.tables[table.key]
+        plans = [plan for plan in self.plans.values() if plan.table is table]
+        for plan in plans:
+            del self.plans[plan.key]
+        made = [path for plan in plans for path in (plan.path, *(r.path for r in plan.releases))]
+        for path in (Path(table.path), *made):
+            if path.parent == self.folder:
+                path.unlink(missing_ok=True)
+
+    def names(self, *more: tuple[Path, str]) -> dict[str, str]:
+        """Return what stands for each file where a command is shown."""
+        found = {table.path: table.name for table in self.tables.values()}
+        found |= {str(plan.path): "plan.json" for plan in self.plans.values()}
+        return found | {str(path): name for path, name in more}
+
+    async def receive(self, chunks: AsyncIterator[bytes], path: Path, megabytes: int) -> None:
+        """Write what a browser sends to a new file.
+
+        What is too large is read on without being kept, so that the browser hears why.
+        """
+        size, most, fault = 0, megabytes * 10**6, ""
+        with path.open("xb") as file:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > most:
+                    fault = f"the file is larger than {megabytes:,} MB"
+                elif shutil.disk_usage(self.folder).free < _SPARE:
+                    fault = "the disk of the temporary folder is full"
+                if fault:
+                    file.truncate(0)
+                else:
+                    file.write(chunk)
+                if size > 4 * most:
+                    break
+        if fault:
+            raise InputError(f"{fault}: give its path on this machine instead")
+
+
+def upload_name(given: str, kind: str) -> tuple[str, str]:
+    """Return what an upload is called, and how the name of its file ends."""
+    name = printable(short_name(given.replace("\\", "/").rpartition("/")[2].strip()))
+    for ending in _ENDINGS[kind]:
+        if name.lower().endswith(ending):
+            return name, ending
+    raise InputError(f"the name {name!r} ends in none of {', '.join(_ENDINGS[kind])}")
