@@ -73,7 +73,6 @@ class KeptPlan:
     plan: Plan
     table: OpenTable
     job: Job | None = None
-    verified: Job | None = None
     releasing: Job | None = None
     releases: list[Release] = field(default_factory=list)
 
