@@ -37,7 +37,8 @@ _FLAGS, _ENDINGS = ("round", "allow-unchanged"), (".csv", ".parquet")
 async def start(request: Request) -> Response:
     """Return the page on which a table is chosen."""
     space: Workspace = request.app.state.space
-    return pages.page("start", tables=space.tables.values(), plans=space.plans.values())
+    open_now = {"tables": space.tables.values(), "plans": space.plans.values()}
+    return pages.page("start", begins=False, **open_now)
 
 
 async def _open(request: Request, opener: Callable[..., OpenTable], *given: str) -> Response:

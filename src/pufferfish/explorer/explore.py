@@ -119,6 +119,8 @@ class _Session:
         """Answer a request."""
         answer: Any = self._static
         if not scope["path"].startswith("/static/"):
-            first = scope["path"] == "/" and not self.load().done()
-            answer = page("start", tables=[], plans=[]) if first else await self.load()
+            begins = (scope["path"], scope["query_string"]) == ("/begin", b"")
+            first = not self.load().done() and (begins or scope["path"] == "/")
+            empty = {"tables": [], "plans": [], "begins": begins}
+            answer = page("start", **empty) if first else await self.load()
         await answer(scope, receive, send)

@@ -72,7 +72,8 @@ class Guard:
             return PlainTextResponse("Requests from other pages are refused.", 403)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["path"] == "/" and (_same(given, self._token) or _same(given, self._once)):
-            self._once = self._token if _same(given, self._once) else self._once
+            if not _same(given, self._token):
+                self._once = self._token  # what opened once is worth nothing now
             entered = RedirectResponse(self._begins, 303)
             entered.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return entered
