@@ -37,8 +37,8 @@ _FLAGS, _ENDINGS = ("round", "allow-unchanged"), (".csv", ".parquet")
 async def start(request: Request) -> Response:
     """Return the page on which a table is chosen."""
     space: Workspace = request.app.state.space
-    open_now = {"tables": space.tables.values(), "plans": space.plans.values()}
-    return pages.page("start", begins=False, **open_now)
+    tables, plans = space.tables.values(), space.plans.values()
+    return pages.page("start", tables=tables, plans=plans, begins=False)
 
 
 async def _open(request: Request, opener: Callable[..., OpenTable], *given: str) -> Response:
@@ -67,7 +67,7 @@ async def upload(request: Request) -> Response:
     space, asked = request.app.state.space, request.query_params
     kind = "plan" if "table" in asked else "table"
     name, ending = upload_name(asked.get("name", ""), kind)
-    path = space.new_file(ending)
+    path = space.new_file(ending, name)
     try:
         await space.receive(request.stream(), path, pages.UPLOADS[kind])
         if kind == "plan":
@@ -116,7 +116,7 @@ async def _part(request: Request, part: str) -> tuple[int, Any, str]:
     try:
         return 200, await run(task, pages.found(request, "table"), request.query_params), ""
     except Exception as error:
-        status, fault = pages.sentence(error)
+        status, fault = pages.sentence(request, error)
         return status, None, fault
 
 
@@ -157,14 +157,14 @@ async def calibrate(request: Request) -> Response:
     form = await pages.posted(request)
     if not all(form.get(name, "").strip() for name in ("secret", "public", "epsilon")):
         raise InputError("choose a secret, a column to publish and an epsilon first")
-    path = space.new_file(".json")
+    path = space.new_file(".json", "plan.json")
 
     def done(job: Job) -> str:
         return f"/plans/{space.keep_plan(path, table, job).key}"
 
     words = ["calibrate", *table.words, *choices.words(form), "--save", str(path)]
     back = f"/tables/{table.key}?{urlencode(form.multi_items())}"
-    job = Job(words, space.names((path, "plan.json")), back, done)
+    job = Job(words, space.names(), back, done)
     return _start(request, job, "--format", "json")
 
 
@@ -203,7 +203,8 @@ async def release(request: Request) -> Response:
         raise InputError("another draw is another release: tick that you want one")
     if ending not in _ENDINGS:
         raise InputError(f"a release is written as one of {', '.join(_ENDINGS)}")
-    name, path = f"released-{number}{ending}", space.new_file(ending)
+    name = f"released-{number}{ending}"
+    path = space.new_file(ending, name)
 
     def done(job: Job) -> str:
         kept.releases.append(Release(path, name, job))
@@ -211,7 +212,7 @@ async def release(request: Request) -> Response:
 
     words = [*_release_words(kept, form), "-o", str(path)]
     words += ["--ledger", space.ledger] if space.ledger else []
-    job = Job(words, space.names((path, name)), f"/plans/{kept.key}", done)
+    job = Job(words, space.names(), f"/plans/{kept.key}", done)
     answer, kept.releasing = _start(request, job), job
     return answer
 
@@ -242,9 +243,9 @@ async def plan_file(request: Request) -> Response:
     more = pages.known(options, name, "file of a plan")
     if name == "plan.json":
         return FileResponse(kept.path, filename=name)
-    path = space.new_file(".html")
+    path = space.new_file(".html", name)
     more = [] if kept.plan.noisy and more != ["--public"] else more
-    job = Job(["report", str(kept.path), *more, "-o", str(path)], space.names((path, name)))
+    job = Job(["report", str(kept.path), *more, "-o", str(path)], space.names())
     space.jobs.start(job)
     await asyncio.wait([job.task])
     if job.state != "done":

@@ -121,6 +121,6 @@ class _Session:
         if not scope["path"].startswith("/static/"):
             begins = (scope["path"], scope["query_string"]) == ("/begin", b"")
             first = not self.load().done() and (begins or scope["path"] == "/")
-            empty = {"tables": [], "plans": [], "begins": begins}
-            answer = page("start", **empty) if first else await self.load()
+            first_page = page("start", tables=[], plans=[], begins=begins)
+            answer = first_page if first else await self.load()
         await answer(scope, receive, send)

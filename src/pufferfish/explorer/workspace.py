@@ -90,11 +90,14 @@ class Workspace:
         self.tables: dict[str, OpenTable] = {}
         self.plans: dict[str, KeptPlan] = {}
         self.jobs, self._made = Jobs(), 0
+        self._files: dict[str, str] = {}
 
-    def new_file(self, ending: str) -> Path:
-        """Return the path of a new file; nothing that a browser sent is in its name."""
+    def new_file(self, ending: str, name: str) -> Path:
+        """Return the path of a new file, of which no part is from its ``name`` for people."""
         self._made += 1
-        return self.folder / f"file-{self._made}{ending}"
+        path = self.folder / f"file-{self._made}{ending}"
+        self._files[str(path)] = name
+        return path
 
     def begin(self) -> OpenTable:
         """Open the table that the command names, or one that needs no file."""
@@ -130,7 +133,9 @@ class Workspace:
         return table
 
     def keep_plan(self, path: Path, table: OpenTable, job: Job | None = None) -> KeptPlan:
-        """Read a plan and keep it."""
+        """Read a plan and keep it, unless its table was closed meanwhile."""
+        if table not in self.tables.values():
+            raise InputError("the table was closed meanwhile")
         self._made += 1
         plan = KeptPlan(str(self._made), path, Plan.load(path), table, job)
         self.plans[plan.key] = plan
@@ -143,11 +148,9 @@ class Workspace:
         if Path(table.path).parent == self.folder:
             Path(table.path).unlink()
 
-    def names(self, *more: tuple[Path, str]) -> dict[str, str]:
-        """Return what stands for each file where a command is shown."""
-        found = {table.path: table.name for table in self.tables.values()}
-        found |= {str(plan.path): "plan.json" for plan in self.plans.values()}
-        return found | {str(path): name for path, name in more}
+    def names(self) -> dict[str, str]:
+        """Return what stands for each file where people see it."""
+        return self._files | {table.path: table.name for table in self.tables.values()}
 
     async def receive(self, chunks: AsyncIterator[bytes], path: Path, megabytes: int) -> None:
         """Write what a browser sends to a new file.
