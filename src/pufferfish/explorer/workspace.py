@@ -74,7 +74,12 @@ class KeptPlan:
     table: OpenTable
     job: Job | None = None
     releasing: Job | None = None
-    releases: list[Release] = field(default_factory=list)
+    releases: dict[str, Release] = field(default_factory=dict)
+
+    @property
+    def words(self) -> list[str]:
+        """The plan, and the table if it needs one, as ``verify`` and ``report`` take them."""
+        return [str(self.path), *([] if self.plan.noisy else self.table.words)]
 
 
 class Workspace:
@@ -133,20 +138,11 @@ class Workspace:
         return table
 
     def keep_plan(self, path: Path, table: OpenTable, job: Job | None = None) -> KeptPlan:
-        """Read a plan and keep it, unless its table was closed meanwhile."""
-        if table not in self.tables.values():
-            raise InputError("the table was closed meanwhile")
+        """Read a plan and keep it."""
         self._made += 1
         plan = KeptPlan(str(self._made), path, Plan.load(path), table, job)
         self.plans[plan.key] = plan
         return plan
-
-    def close(self, table: OpenTable) -> None:
-        """Forget a table and its plans; an upload is removed."""
-        del self.tables[table.key]
-        self.plans = {key: plan for key, plan in self.plans.items() if plan.table is not table}
-        if Path(table.path).parent == self.folder:
-            Path(table.path).unlink()
 
     def names(self) -> dict[str, str]:
         """Return what stands for each file where people see it."""
