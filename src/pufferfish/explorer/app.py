@@ -165,7 +165,7 @@ async def calibrate(request: Request) -> Response:
 
     words = ["calibrate", *table.words, *choices.words(form), "--save", str(path)]
     back = f"/tables/{table.key}?{urlencode(form.multi_items())}"
-    job = Job(words, space.names(), back, done)
+    job = Job(words, space.names, back, done)
     return _start(request, job, "--format", "json")
 
 
@@ -183,13 +183,13 @@ async def show_plan(request: Request) -> Response:
         verdict=[*map(kept.job.named, lines)] if kept.job else [],
         happens=mechanism_words(kept.plan.applied, kept.plan.labels),
         proof=certificate_words(kept.plan.certificate),
-        commands={name: shown(each, space.names()) for name, each in words.items()},
+        commands={name: shown(each, space.names) for name, each in words.items()},
     )  # fmt: skip
 
 
 async def verify(request: Request) -> Response:
     """Verify a plan on its table."""
-    kept, names = pages.found(request, "plan"), request.app.state.space.names()
+    kept, names = pages.found(request, "plan"), request.app.state.space.names
     return _start(request, Job(["verify", *kept.words], names, f"/plans/{kept.key}"))
 
 
@@ -215,7 +215,7 @@ async def release(request: Request) -> Response:
 
     words = [*_release_words(kept, form), "-o", str(path)]
     words += ["--ledger", space.ledger] if space.ledger else []
-    job = Job(words, space.names(), f"/plans/{kept.key}", done)
+    job = Job(words, space.names, f"/plans/{kept.key}", done)
     answer, kept.releasing = _start(request, job), job
     return answer
 
