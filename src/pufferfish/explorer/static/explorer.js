@@ -70,10 +70,9 @@ function check() {
 form?.addEventListener("input", (event) => {
   check();
   if (!sliders || sliders.contains(event.target)) return;
-  sliders.disabled = true;
+  sliders.hidden = true;
   byId("stale").hidden = false;
 });
-form?.addEventListener("submit", () => sliders && (sliders.disabled = false));
 if (form) check();
 
 // Files are sent as they are.
