@@ -68,9 +68,6 @@ class Prepared:
             with writing(output):
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             try:
-                # Until glibc sees a piece of this size freed, it returns whatever is freed to the
-                # system, and takes it anew page by page, which is slow.
-                np.empty(31 << 20, dtype=np.uint8)
                 # While one batch is written, the next is read, checked and drawn.
                 with ThreadPoolExecutor(1) as writer:
                     before: Future[Any] = writer.submit(bool)
