@@ -107,7 +107,8 @@ class _Session:
 
     def __init__(self, *given: Any) -> None:
         self._given = given
-        self._static = Mount("/static", StaticFiles(packages=[("pufferfish.explorer", "static")]))
+        files = StaticFiles(packages=[("pufferfish.explorer", "static")])
+        self._static = Starlette(routes=[Mount("/static", files)])
         self._application: asyncio.Task[Starlette] | None = None
 
     def load(self) -> "asyncio.Task[Starlette]":

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plan pages: a plan is calibrated, verified, released and reported, each by its command."""
 
+import asyncio
 import json
 from urllib.parse import urlencode
 
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
@@ -12,28 +14,23 @@ from pufferfish.errors import InputError
 from pufferfish.explorer import choices, pages
 from pufferfish.explorer.jobs import Job, shown
 from pufferfish.explorer.pages import Form
-from pufferfish.explorer.table_pages import space_of, table_of
 from pufferfish.explorer.workspace import KeptPlan, Release
 from pufferfish.report.sentences import certificate_words, mechanism_words
 
 _FLAGS, _ENDINGS = ("round", "allow-unchanged"), (".csv", ".parquet")
 
 
-def _plan_of(request: Request) -> KeptPlan:
-    return pages.known(space_of(request).plans, request.path_params["plan"], "plan")
-
-
-def _job_of(request: Request) -> Job:
-    return pages.known(space_of(request).jobs, request.path_params["job"], "command")
-
-
 def _start(request: Request, job: Job, *more: str) -> Response:
-    return RedirectResponse(f"/jobs/{space_of(request).jobs.start(job, *more)}", 303)
+    return RedirectResponse(f"/jobs/{request.app.state.space.jobs.start(job, *more)}", 303)
 
 
 async def calibrate(request: Request) -> Response:
     """Calibrate what a form asks for."""
-    table, form, space = table_of(request), await pages.posted(request), space_of(request)
+    table, form, space = (
+        pages.found(request, "table"),
+        await pages.posted(request),
+        request.app.state.space,
+    )
     if not all(form.get(name, "").strip() for name in ("secret", "public", "epsilon")):
         raise InputError("choose a secret, a column to publish and an epsilon first")
     path = space.new_file(".json")
@@ -49,7 +46,7 @@ async def calibrate(request: Request) -> Response:
 
 async def show(request: Request) -> Response:
     """Return the page of a plan."""
-    kept, space = _plan_of(request), space_of(request)
+    kept, space = pages.found(request, "plan"), request.app.state.space
     verdict = json.loads(kept.job.output)["verdict"]["text"] if kept.job else []
     words = {
         "verify": _verify_words(kept), "release": [*_release_words(kept, Form()), "-o", "OUT.csv"],
@@ -65,19 +62,23 @@ async def show(request: Request) -> Response:
 
 async def verify(request: Request) -> Response:
     """Verify a plan on its table."""
-    kept = _plan_of(request)
+    kept = pages.found(request, "plan")
 
     def done(job: Job) -> str:
         kept.verified = job
         return f"/plans/{kept.key}#verified"
 
-    names = space_of(request).names()
+    names = request.app.state.space.names()
     return _start(request, Job(_verify_words(kept), names, f"/plans/{kept.key}", done))
 
 
 async def release(request: Request) -> Response:
     """Release a table; another draw is asked for by its number, so that none is made twice."""
-    kept, form, space = _plan_of(request), await pages.posted(request), space_of(request)
+    kept, form, space = (
+        pages.found(request, "plan"),
+        await pages.posted(request),
+        request.app.state.space,
+    )
     number, ending = len(kept.releases) + 1, form.get("ending", _ENDINGS[0])
     busy = kept.releasing is not None and kept.releasing.state == "running"
     if busy or form.get("number") != str(number):
@@ -94,8 +95,9 @@ async def release(request: Request) -> Response:
 
     words = [*_release_words(kept, form), "-o", str(path)]
     words += ["--ledger", space.ledger] if space.ledger else []
-    kept.releasing = Job(words, space.names((path, name)), f"/plans/{kept.key}", done)
-    return _start(request, kept.releasing)
+    job = Job(words, space.names((path, name)), f"/plans/{kept.key}", done)
+    answer, kept.releasing = _start(request, job), job
+    return answer
 
 
 def _verify_words(kept: KeptPlan) -> list[str]:
@@ -111,14 +113,18 @@ def _release_words(kept: KeptPlan, form: Form) -> list[str]:
 
 async def released(request: Request) -> Response:
     """Return a released table, to be saved."""
-    found = {str(k): each for k, each in enumerate(_plan_of(request).releases, start=1)}
+    found = {str(k): each for k, each in enumerate(pages.found(request, "plan").releases, start=1)}
     chosen = pages.known(found, request.path_params["number"], "release")
     return FileResponse(chosen.path, filename=chosen.name)
 
 
 async def file(request: Request) -> Response:
     """Return the plan, or one of its reports, to be saved."""
-    kept, space, name = _plan_of(request), space_of(request), request.path_params["name"]
+    kept, space, name = (
+        pages.found(request, "plan"),
+        request.app.state.space,
+        request.path_params["name"],
+    )
     options = {"plan.json": [], "public.html": ["--public"], "report.html": kept.table.words}
     more = pages.known(options, name, "file of a plan")
     if name == "plan.json":
@@ -126,15 +132,16 @@ async def file(request: Request) -> Response:
     path = space.new_file(".html")
     more = [] if kept.plan.noisy and more != ["--public"] else more
     job = Job(["report", str(kept.path), *more, "-o", str(path)], space.names((path, name)))
-    await job.run()
+    space.jobs.start(job)
+    await asyncio.wait([job.task])
     if job.state != "done":
         raise InputError(" ".join(job.lines))
-    return FileResponse(path, filename=name)
+    return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
 
 
 async def job(request: Request) -> Response:
     """Return the page of a command that runs or failed; that of what it made if it is done."""
-    found = _job_of(request)
+    found = pages.found(request, "job")
     if found.location:
         return RedirectResponse(found.location, 303)
     return pages.page("job", job=found, key=request.path_params["job"])
@@ -142,11 +149,11 @@ async def job(request: Request) -> Response:
 
 async def state(request: Request) -> Response:
     """Return whether a command still runs, and for how long."""
-    found = _job_of(request)
+    found = pages.found(request, "job")
     return JSONResponse({"state": found.state, "seconds": found.seconds})
 
 
 async def cancel(request: Request) -> Response:
     """Cancel a command."""
-    await _job_of(request).cancel()
+    await pages.found(request, "job").cancel()
     return RedirectResponse(f"/jobs/{request.path_params['job']}", 303)

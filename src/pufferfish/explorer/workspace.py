@@ -6,9 +6,12 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from pufferfish.errors import InputError, printable, short_name
+from pufferfish.explorer import choices
 from pufferfish.explorer.jobs import Job, Jobs
+from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import Counted
 from pufferfish.files import home_expanded, named_path
 from pufferfish.paper.blocks import write_table
@@ -22,8 +25,8 @@ _ENDINGS = {
               ".txt", ".json", ".ndjson", ".jsonl", ".parquet", ".pq"),
     "plan": (".json",),
 }  # fmt: skip
-#: Bytes that stay free on the disk of the temporary folder.
-_SPARE = 1 << 28
+#: Bytes that stay free on the disk of the temporary folder; choices of a table that stay counted.
+_SPARE, _MOST_COUNTED = 1 << 28, 4
 _DEMO = "census"
 
 
@@ -36,16 +39,24 @@ class OpenTable:
     name: str
     delimiter: str
     table: Table
-    counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
+    _counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
         """The table as a command takes it."""
         return [self.path, *(["--delimiter", self.delimiter] if self.delimiter else [])]
 
+    def count(self, form: Form) -> Counted:
+        """Return the scenario of a form; only the last ones stay counted."""
+        key = tuple(choices.words(form, counting=True))
+        found = self._counted.pop(key, None) or Counted(self.table, choices.options(form))
+        self._counted[key] = found
+        while len(self._counted) > _MOST_COUNTED:
+            del self._counted[next(iter(self._counted))]
+        return found
 
-@dataclass(eq=False)
-class Release:
+
+class Release(NamedTuple):
     """A released table, what it is called, and the command that wrote it."""
 
     path: Path
@@ -87,9 +98,9 @@ class Workspace:
         return self.folder / f"file-{self._made}{ending}"
 
     def begin(self) -> OpenTable:
-        """Open the table that the command names; or that of the paper, which needs no file."""
+        """Open the table that the command names, or one that needs no file."""
         given, delimiter = self._given
-        return self.open_table(given, delimiter) if given is not None else self.open_demo()
+        return self.open_demo() if given is None else self.open_table(given, delimiter)
 
     def open_demo(self) -> OpenTable:
         """Write and open a table of the paper."""
@@ -127,15 +138,11 @@ class Workspace:
         return plan
 
     def close(self, table: OpenTable) -> None:
-        """Forget a table and its plans; what lies in the temporary folder is removed."""
+        """Forget a table and its plans; an upload is removed."""
         del self.tables[table.key]
-        plans = [plan for plan in self.plans.values() if plan.table is table]
-        for plan in plans:
-            del self.plans[plan.key]
-        made = [path for plan in plans for path in (plan.path, *(r.path for r in plan.releases))]
-        for path in (Path(table.path), *made):
-            if path.parent == self.folder:
-                path.unlink(missing_ok=True)
+        self.plans = {key: plan for key, plan in self.plans.items() if plan.table is not table}
+        if Path(table.path).parent == self.folder:
+            Path(table.path).unlink()
 
     def names(self, *more: tuple[Path, str]) -> dict[str, str]:
         """Return what stands for each file where a command is shown."""
@@ -156,9 +163,7 @@ class Workspace:
                     fault = f"the file is larger than {megabytes:,} MB"
                 elif shutil.disk_usage(self.folder).free < _SPARE:
                     fault = "the disk of the temporary folder is full"
-                if fault:
-                    file.truncate(0)
-                else:
+                elif not fault:
                     file.write(chunk)
                 if size > 4 * most:
                     break
