@@ -21,6 +21,13 @@ from bench_start import _COMMAND, process
 from timing import Given, Row
 
 LEVELS, SECRETS, ROWS = 100, "abcde", 20_000
+#: What a page asks for after a move, in this order, and what of it is shown.
+PARTS = {
+    "offer": "what noise would give",
+    "all": "what channels would give, too",
+    "loss": "picture of the loss",
+    "rows": "simulated rows",
+}
 
 
 class Browser:
@@ -63,7 +70,7 @@ def first_page(*words: str) -> float:
 
 def moves(table: Path, many: int) -> dict[str, float]:
     """Return how long each part of the preview takes after a move of the slider of epsilon."""
-    took: dict[str, list[float]] = {"offer": [], "loss": [], "rows": []}
+    took: dict[str, list[float]] = {part: [] for part in PARTS}
     with explorer(str(table)) as browser:
         _, page = browser.get(browser.first)
         browser.get(f"{page}?secret=s&public=x")  # rows are counted before there are sliders
@@ -79,8 +86,8 @@ def explorer_pages(given: Given) -> Iterator[Row]:
 
     From the start of the command to the whole of the first page, beside a process that imports
     NumPy; with a table, its columns are read before the page is there. Then numbers of 100 values
-    and 5 secrets: what all mechanisms would give for another epsilon, the picture of the loss, and
-    the simulated rows, which the page asks for in this order.
+    and 5 secrets, for another epsilon each time: the parts of the page, in the order in which it
+    asks for them.
     """
     runs = given.pick(9, 1)
     with tempfile.TemporaryDirectory() as folder:
@@ -96,4 +103,5 @@ def explorer_pages(given: Given) -> Iterator[Row]:
             yield Row(f"first page {named}".strip(), "ours", took, target=target)
         yield Row("import numpy", "python", process(runs, "-c", "import numpy"))
         for part, took in moves(table, given.pick(20, 3)).items():
-            yield Row(f"slider, {part}", "ours", took, target=None if part == "rows" else 0.15)
+            target = 0.15 if part in ("offer", "loss") else None
+            yield Row(f"slider: {PARTS[part]}", "ours", took, target=target)
