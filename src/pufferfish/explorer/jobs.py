@@ -63,6 +63,7 @@ class Job:
                     await asyncio.wait_for(process.wait(), _PATIENCE)
                 except TimeoutError:
                     process.kill()
+                    await process.wait()
         for file, name in self._names.items():
             said = [part.replace(file, name) for part in said]
         self.output = said[0]

@@ -73,11 +73,13 @@ async def work(request: Request, task: Callable[..., T], *given: Any) -> T:
         return await run_in_threadpool(task, *given)
 
 
-def sentence(error: Exception) -> tuple[int, str]:
+def sentence(request: Request, error: Exception) -> tuple[int, str]:
     """Return the status of an error, and what is wrong in one sentence."""
     if isinstance(error, HTTPException):
         return error.status_code, error.detail
     exit_status, text = explain(error)
+    for path, name in request.app.state.space.names().items():
+        text = text.replace(path, name)
     if exit_status < 70:
         return 422, text
     text += f"; number {secrets.token_hex(4)}"
@@ -87,7 +89,7 @@ def sentence(error: Exception) -> tuple[int, str]:
 
 async def refused(request: Request, error: Exception) -> Response:
     """Return what is wrong with a request."""
-    status, text = sentence(error)
+    status, text = sentence(request, error)
     if request.headers.get("accept") == "application/json":
         return JSONResponse({"error": text}, status)
     return page("refused", status, text=text)

@@ -73,9 +73,13 @@ class KeptPlan:
     plan: Plan
     table: OpenTable
     job: Job | None = None
-    verified: Job | None = None
     releasing: Job | None = None
-    releases: list[Release] = field(default_factory=list)
+    releases: dict[str, Release] = field(default_factory=dict)
+
+    @property
+    def words(self) -> list[str]:
+        """The plan, and the table if it needs one, as ``verify`` and ``report`` take them."""
+        return [str(self.path), *([] if self.plan.noisy else self.table.words)]
 
 
 class Workspace:
@@ -91,11 +95,14 @@ class Workspace:
         self.tables: dict[str, OpenTable] = {}
         self.plans: dict[str, KeptPlan] = {}
         self.jobs, self._made = Jobs(), 0
+        self._files: dict[str, str] = {}
 
-    def new_file(self, ending: str) -> Path:
-        """Return the path of a new file; nothing that a browser sent is in its name."""
+    def new_file(self, ending: str, name: str) -> Path:
+        """Return the path of a new file, of which no part is from its ``name`` for people."""
         self._made += 1
-        return self.folder / f"file-{self._made}{ending}"
+        path = self.folder / f"file-{self._made}{ending}"
+        self._files[str(path)] = name
+        return path
 
     def begin(self) -> OpenTable:
         """Open the table that the command names, or one that needs no file."""
@@ -137,18 +144,9 @@ class Workspace:
         self.plans[plan.key] = plan
         return plan
 
-    def close(self, table: OpenTable) -> None:
-        """Forget a table and its plans; an upload is removed."""
-        del self.tables[table.key]
-        self.plans = {key: plan for key, plan in self.plans.items() if plan.table is not table}
-        if Path(table.path).parent == self.folder:
-            Path(table.path).unlink()
-
-    def names(self, *more: tuple[Path, str]) -> dict[str, str]:
-        """Return what stands for each file where a command is shown."""
-        found = {table.path: table.name for table in self.tables.values()}
-        found |= {str(plan.path): "plan.json" for plan in self.plans.values()}
-        return found | {str(path): name for path, name in more}
+    def names(self) -> dict[str, str]:
+        """Return what stands for each file where people see it."""
+        return self._files | {table.path: table.name for table in self.tables.values()}
 
     async def receive(self, chunks: AsyncIterator[bytes], path: Path, megabytes: int) -> None:
         """Write what a browser sends to a new file.

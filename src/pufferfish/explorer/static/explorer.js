@@ -110,9 +110,7 @@ async function watch() {
 }
 if (job) watch();
 
-// A form that does something is sent once.
+// A form is sent once.
 document.addEventListener("submit", (event) => {
-  const button = event.submitter;
-  if (!event.defaultPrevented && button) setTimeout(() => (button.disabled = true));
-  addEventListener("pageshow", (shown) => shown.persisted && (button.disabled = false));
+  if (!event.defaultPrevented && event.submitter) setTimeout(() => (event.submitter.disabled = true));
 });
