@@ -60,19 +60,26 @@ def explorer(*words: str) -> Iterator[Browser]:
             server.terminate()
 
 
-def first_page(*words: str) -> float:
-    """Return the seconds from the start of the command to the whole of its first page."""
+def first_pages(*words: str) -> tuple[float, float]:
+    """Return the seconds from the start of the command to its first page, and to its table."""
     start = time.perf_counter()
     with explorer(*words) as browser:
-        browser.get(browser.first)
-        return time.perf_counter() - start
+        first, table = (time.perf_counter() - start for _ in opened(browser))
+        return first, table
+
+
+def opened(browser: Browser) -> Iterator[str]:
+    """Yield the address of the first page, and that of the table: a page that leads to it."""
+    _, page = browser.get(browser.first)
+    yield page
+    yield browser.get(f"{page}?now")[1] if page.endswith("/begin") else page
 
 
 def moves(table: Path, many: int) -> dict[str, float]:
     """Return how long each part of the preview takes after a move of the slider of epsilon."""
     took: dict[str, list[float]] = {part: [] for part in PARTS}
     with explorer(str(table)) as browser:
-        _, page = browser.get(browser.first)
+        _, page = opened(browser)
         browser.get(f"{page}?secret=s&public=x")  # rows are counted before there are sliders
         for k in range(many + 1):
             asked = {"secret": "s", "public": "x", "epsilon": f"{0.1 + k / 20:.2f}"}
@@ -84,10 +91,10 @@ def moves(table: Path, many: int) -> dict[str, float]:
 def explorer_pages(given: Given) -> Iterator[Row]:
     """The explorer: its first page, and a move of a slider.
 
-    From the start of the command to the whole of the first page, beside a process that imports
-    NumPy; with a table, its columns are read before the page is there. Then numbers of 100 values
-    and 5 secrets, for another epsilon each time: the parts of the page, in the order in which it
-    asks for them.
+    From the start of the command to the whole of the first page, and to that of the table, to which
+    the first one leads; beside a process that imports NumPy. Then numbers of 100 values and 5
+    secrets, for another epsilon each time: the parts of the page, in the order in which it asks for
+    them.
     """
     runs = given.pick(9, 1)
     with tempfile.TemporaryDirectory() as folder:
@@ -97,10 +104,12 @@ def explorer_pages(given: Given) -> Iterator[Row]:
             near = draw.gauss(50 + SECRETS.index(s), 15)
             lines.append(f"{s},{min(max(round(near), 0), LEVELS - 1)}\n")
         table.write_text("s,x\n" + "".join(lines))
-        for words, target in (((), 0.5), ((str(table),), None), (("--demo",), None)):
-            took = median([first_page(*words) for _ in range(runs + 1)][1:])
-            named = "with a table" if words == (str(table),) else " ".join(words)
-            yield Row(f"first page {named}".strip(), "ours", took, target=target)
+        for named, *words in [["no table"], ["a table", str(table)], ["--demo", "--demo"]]:
+            many = [first_pages(*words) for _ in range(runs + 1)][1:]
+            first, whole = map(median, zip(*many, strict=True))
+            yield Row(f"first page, {named}", "ours", first, target=0.5)
+            if words:
+                yield Row(f"columns of the table, {named}", "ours", whole)
         yield Row("import numpy", "python", process(runs, "-c", "import numpy"))
         for part, took in moves(table, given.pick(20, 3)).items():
             target = 0.15 if part in ("offer", "loss") else None
