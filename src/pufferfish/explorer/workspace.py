@@ -13,7 +13,7 @@ from pufferfish.explorer import choices
 from pufferfish.explorer.jobs import Job, Jobs
 from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import Counted
-from pufferfish.files import home_expanded, named_path
+from pufferfish.files import home_expanded, named_path, writing
 from pufferfish.paper.blocks import write_table
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.source import open_table
@@ -51,8 +51,8 @@ class OpenTable:
         key = tuple(choices.words(form, counting=True))
         found = self._counted.pop(key, None) or Counted(self.table, choices.options(form))
         self._counted[key] = found
-        while len(self._counted) > _MOST_COUNTED:
-            del self._counted[next(iter(self._counted))]
+        for old in list(self._counted)[:-_MOST_COUNTED]:  # beside another thread
+            self._counted.pop(old, None)
         return found
 
 
@@ -154,7 +154,7 @@ class Workspace:
         What is too large is read on without being kept, so that the browser hears why.
         """
         size, most, fault = 0, megabytes * 10**6, ""
-        with path.open("xb") as file:
+        with writing(path), path.open("xb") as file:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > most:
