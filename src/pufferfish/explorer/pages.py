@@ -28,7 +28,8 @@ _BUSY = asyncio.Lock()
 
 def _visible(value: Any) -> Any:
     """Return text as a page shows it: what does not print is escaped, and lines stay lines."""
-    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
+    lines = value.replace("\r\n", "\n").split("\n") if type(value) is str else None
+    return value if lines is None else "\n".join(map(printable, lines))
 
 
 _TEMPLATES = Environment(
@@ -78,7 +79,7 @@ def sentence(request: Request, error: Exception) -> tuple[int, str]:
     if isinstance(error, HTTPException):
         return error.status_code, error.detail
     exit_status, text = explain(error)
-    for path, name in request.app.state.space.names().items():
+    for path, name in dict(request.app.state.space.names).items():
         text = text.replace(path, name)
     if exit_status < 70:
         return 422, text

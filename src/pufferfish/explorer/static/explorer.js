@@ -16,6 +16,7 @@ for (const slider of document.querySelectorAll("[data-for]")) {
   const values = VALUES[slider.dataset.for];
   const tell = () => slider.setAttribute("aria-valuetext", field.value || field.placeholder);
   const follow = () => {
+    field.value = field.value.replace(",", ".");
     const near = values.findIndex((value) => +value >= +field.value);
     if (field.value) slider.value = near < 0 ? values.length - 1 : near;
     tell();
@@ -30,13 +31,16 @@ for (const slider of document.querySelectorAll("[data-for]")) {
 
 // The preview follows sliders and fields; what is outdated is not waited for.
 let asking;
-async function refresh(parts) {
+async function refresh(...parts) {
   asking?.abort();
   const { signal } = (asking = new AbortController());
   const query = new URLSearchParams(new FormData(form));
   history.replaceState(null, "", `?${query}`);
+  let more = true;
   for (const part of parts) {
-    const region = document.querySelector(`[data-part="${part === "all" ? "offer" : part}"]`);
+    const region = document.querySelector(`[data-part="${part}"]`) ?? byId("offer");
+    if (!more && region !== byId("offer")) region.textContent = "";
+    if (!more) continue;
     region.ariaBusy = true;
     try {
       const answer = await fetch(`${form.getAttribute("action")}/preview/${part}?${query}`, { signal });
@@ -44,6 +48,7 @@ async function refresh(parts) {
       const focus = document.activeElement.id;
       region.innerHTML = text;
       byId(focus)?.focus();
+      more = answer.ok && Boolean(query.get("epsilon"));
     } catch (error) {
       if (error.name === "AbortError") return;
       region.textContent = GONE;
@@ -51,9 +56,8 @@ async function refresh(parts) {
     region.ariaBusy = false;
   }
 }
-const slow = () => (byId("epsilon").value ? ["all", "loss", "rows"] : []);
-sliders?.addEventListener("input", () => refresh(["offer", ...slow()]));
-if (sliders) refresh(slow());
+sliders?.addEventListener("input", () => refresh("offer", "all", "loss", "rows"));
+if (byId("epsilon")?.value) refresh("all", "loss", "rows");
 
 // What must be counted first: a button says why it cannot be pressed, and nothing below holds.
 function check() {
