@@ -136,16 +136,17 @@ def _prior(table: OpenTable, form: Form) -> dict[str, Any]:
 
 def _offer(table: OpenTable, form: Form, quick: bool = False) -> dict[str, Any]:
     """Return what every mechanism would give, and the command that calibrates the chosen one."""
-    told: dict[str, Any] = {"lines": [], "meaning": [], "left_out": [], "table": table.key}
+    told: dict[str, Any] = dict.fromkeys(("lines", "meaning", "left_out", "pending"), ())
     own = [(name, value) for name, value in form.multi_items() if name != "mechanism"]
     if form.get("epsilon", "").strip():
         told["meaning"] = meaning(form["epsilon"])
         (results, told["left_out"]), told["chosen"] = table.count(form).results(form, quick)
         told["lines"] = [(n, lines_of([r])[0] if r else ["…"] * 7) for n, r in results.items()]
+        told["pending"] = None in results.values()
         own.append(("mechanism", told["chosen"]))
     words = ["calibrate", *table.words, *choices.words(Form(own)), "--save", "plan.json"]
     told["heads"] = [" ".join(head.split()) for head in HEADERS[1:-1]]
-    return {**told, "command": shown(words, {table.path: table.name})}
+    return {**told, "table": table.key, "command": shown(words, {table.path: table.name})}
 
 
 def _start(request: Request, job: Job, *more: str) -> Response:

@@ -18,7 +18,7 @@ for (const slider of document.querySelectorAll("[data-for]")) {
   const follow = () => {
     field.value = field.value.replace(",", ".");
     const near = values.findIndex((value) => +value >= +field.value);
-    if (field.value) slider.value = near < 0 ? values.length - 1 : near;
+    slider.value = near < 0 ? values.length - 1 : near;
     tell();
   };
   slider.addEventListener("input", () => {
@@ -114,7 +114,8 @@ async function watch() {
 }
 if (job) watch();
 
-// A form is sent once.
+// A form is sent once; a page that one comes back to is loaded anew.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
 document.addEventListener("submit", (event) => {
   if (!event.defaultPrevented && event.submitter) setTimeout(() => (event.submitter.disabled = true));
 });
