@@ -56,7 +56,12 @@ async function refresh(...parts) {
     region.ariaBusy = false;
   }
 }
-sliders?.addEventListener("input", () => refresh("offer", "all", "loss", "rows"));
+let typing;
+sliders?.addEventListener("input", (event) => {
+  clearTimeout(typing);
+  const pause = event.target.id in VALUES ? 300 : 0; // a number is not complete at each key
+  typing = setTimeout(refresh, pause, "offer", "all", "loss", "rows");
+});
 if (byId("epsilon")?.value) refresh("all", "loss", "rows");
 
 // What must be counted first: a button says why it cannot be pressed, and nothing below holds.
