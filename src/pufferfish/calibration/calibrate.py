@@ -11,9 +11,9 @@ from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import (
     MechanismName,
     Method,
+    check_applies,
     default_for,
     method_named,
-    why_not,
 )
 from pufferfish.calibration.root import raised
 from pufferfish.errors import InputError, PufferfishError, listed
@@ -125,9 +125,7 @@ def calibrate(
     asked = {"best_for": best_for, "cost": cost, "outputs": outputs, "invariant": invariant,
              "unbiased": unbiased, "min_keep": min_keep, "weights": weights}  # fmt: skip
     method = method_named(default_for(own, asked) if mechanism is None else mechanism)
-    reason = why_not(method, own)
-    if reason is not None:
-        raise InputError(reason)
+    check_applies(method, own)
     for flag in ("invariant", "unbiased"):
         checked_flag(asked[flag], flag)
     options = {key: v for key, v in asked.items() if v is not None and v is not False}

@@ -150,7 +150,7 @@ def _alone(scenario: Scenario, release: Release) -> LossBound:
         proof = prove(scenario, {0: [plan.applied]}, epsilon)
         if proof.method == "walk" and proof.holds:
             bound = LossBound(epsilon, Fraction(0), method="walk", within=within)
-            return min(bound, worst_of([release]), key=_rank)
+            return min(bound, worst_of([release]), key=lambda own: rank(own.upper))
     return Composition(scenario, {0: [plan.applied]}).bound()
 
 
@@ -161,7 +161,7 @@ def _joint(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, in
     for release in releases:
         columns.setdefault(release.coding.column, []).append(release)
     # The columns that are counted together: the smallest worst cases are left out first.
-    names = sorted(columns, key=lambda name: _rank(worst_of(columns[name])), reverse=True)
+    names = sorted(columns, key=lambda name: rank(worst_of(columns[name]).upper), reverse=True)
     secrets = len({secret for pair in pairs for secret in pair})
     sizes = [secrets, *(columns[name][0].coding.support.size for name in names)]
     while len(names) > 1 and math.prod(sizes[: len(names) + 1]) > MOST_CELLS:
@@ -177,7 +177,7 @@ def _joint(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, in
     incomplete = incomplete_rows(prior)
     if incomplete:  # such a row lacks at least the value of one of these columns
         bounds += [worst_of(r for r in releases if r.coding.column != name) for name in names]
-    return max(bounds, key=_rank), incomplete
+    return max(bounds, key=lambda own: rank(own.upper)), incomplete
 
 
 def _rows_of_a_person(counted: Counted, releases: Sequence[Release]) -> int:
@@ -192,10 +192,6 @@ def _rows_of_a_person(counted: Counted, releases: Sequence[Release]) -> int:
         rows += release.plan.rows_per_person
         rows += [s.rows for s in counted.of([release], [release.coding], units[0]).strata]
     return max(rows)
-
-
-def _rank(bound: LossBound) -> tuple[bool, Fraction]:
-    return rank(bound.upper)
 
 
 @dataclass(frozen=True)

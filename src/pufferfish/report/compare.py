@@ -10,10 +10,10 @@ from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.registry import (
     NOISE,
     applicable,
+    check_applies,
     default_for,
     method_named,
     purpose,
-    why_not,
 )
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError, listed
@@ -119,9 +119,7 @@ def what_to_calibrate(
     """
     methods = [method_named(name) for name in names if name != "all"]
     for method in methods:
-        reason = why_not(method, scenario)
-        if reason is not None:
-            raise InputError(reason)
+        check_applies(method, scenario)
     by_all, ordered, left_out = "all" in names, scenario.support.ordered, dict[str, str]()
     best = purpose(ordered, asked)
     purposes = [best]

@@ -58,7 +58,7 @@ def region_words(rules: Sequence[Rule | None]) -> str:
 def report_lines(report: TableReport) -> list[str]:
     """Return where the rows of a table went: what was set aside, and what missing means."""
     lines = []
-    aside = [f"{a.rows} ({a.reason}: {quoted(a.name)})" for a in report.set_aside if a.rows]
+    aside = [f"{a.rows} ({a.reason}: {quoted(a.name)})" for a in report.set_aside]
     if aside:
         rows = counted(report.rows_set_aside, "row")
         lines.append(f"{rows} of {report.rows_read} set aside: {joined(aside)}")
@@ -99,9 +99,7 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
 
 def scenario_notes(scenario: Scenario) -> list[str]:
     """Return what was decided about the input, each once."""
-    notes: list[str] = []
-    for prior in scenario.priors:
-        notes += (*prior.notes, *(prior.report.notes if prior.report else ()))
+    notes = [note for prior in scenario.priors for note in prior.notes]
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
         notes.append(f"nothing is promised for {listed(left, 2)} (in no pair)")

@@ -23,12 +23,7 @@ from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.partitions import PartitionedTable
 from pufferfish.tables.query import open_query
-from pufferfish.tables.scan import (
-    OPEN_FILES,
-    ScanTable,
-    Source,
-    literal,
-)
+from pufferfish.tables.scan import OPEN_FILES, ScanTable, Source, literal
 from pufferfish.tables.table import Table, arrow, column_names, distinct, strings
 from pufferfish.tables.text import opened, read_header
 
