@@ -107,15 +107,7 @@ class Prior:
         return np.array(rows, dtype=np.float64)
 
     def probability(self, secret: str, k: int) -> Fraction:
-        """Return P(X = atom k | S = secret), exactly.
-
-        Parameters
-        ----------
-        secret : str
-            One of ``secrets``.
-        k : int
-            Position of the atom in ``product``.
-        """
+        """Return P(X = atom k | S = secret), exactly; ``k`` is a position in ``product``."""
         row = self.row(secret)
         return Fraction(int(self.counts[row, k]), self.totals[row])
 
@@ -133,13 +125,7 @@ class Prior:
         return self._rows[secret]
 
     def marginal(self, column: str | None) -> "Prior":
-        """Return the prior of one column, summed over all others.
-
-        Parameters
-        ----------
-        column : str or None
-            Its name; None for the only one.
-        """
+        """Return the prior of one column, summed over all others; None: of the only one."""
         at = self.product.position(column)
         shape = self.product.shape
         if len(shape) == 1:
@@ -161,7 +147,7 @@ class Prior:
         tv_radius: Number | None = None,
         region: Literal["box"] | None = None,
     ) -> "Prior":
-        """Return the same prior, as one that is only known to lie in a region.
+        """Return the same prior, as one that is only known to lie in a region (theory, section 5).
 
         Parameters
         ----------
@@ -174,10 +160,6 @@ class Prior:
         region : "box", optional
             With a confidence: plans hold for every prior within Clopper-Pearson intervals that hold
             together. Channels always do; for noise it costs more than the confidence alone.
-
-        Notes
-        -----
-        Theory, section 5.
         """
         if isinstance(self.rule, NoisyCounts):
             raise InputError("noisy counts have their confidence already (noisy_counts)")

@@ -86,11 +86,6 @@ def compare(
         ``all``: every one that applies, and a channel for values and one for estimates.
     **options
         Of the channel, as for :func:`pufferfish.calibrate`.
-
-    Raises
-    ------
-    InputError
-        If a mechanism that was named does not apply, or an argument is wrong.
     """
     known = as_scenario(scenario)
     limits = limits_of(epsilons)

@@ -61,15 +61,6 @@ def open_table(
         default a quarter of the machine's. Dataframes are in memory already.
     progress : bool
         Show on standard output how far a count has come that takes some seconds.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    InputError
-        If it cannot be read as a table.
     """
     if isinstance(source, Table):
         if delimiter or sql or memory_limit:
