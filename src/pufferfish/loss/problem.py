@@ -138,12 +138,12 @@ def problems_of(
         return [], 0
     problems, unknown = [], 0
     for number, prior in enumerate(scenario.priors):
-        if prior.rule is None:
+        if len(scenario.product.axes) == 1:
+            problems.append(_column_problem(scenario, applied, number, limit))
+        else:
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
             problems.append(_people_problem(scenario, applied, number, single, pairs, limit))
-        else:
-            problems.append(_region_problem(scenario, applied[0], number))
         lacking = set(scenario.row_numbers)
         for stratum in prior.strata:
             have = {s for s in scenario.protected if stratum.counts[prior.row(s)].any()}
@@ -158,11 +158,18 @@ def problems_of(
     return problems, unknown
 
 
-def _region_problem(scenario: Scenario, applied: Sequence[Mechanism], number: int) -> Problem:
-    """Return the problem of single rows under a region, on all atoms of the only column."""
+def _column_problem(scenario: Scenario, applied: Releases, number: int, limit: int) -> Problem:
+    """Return the problem of single rows: on the atoms that have mass, or on all with a region."""
     secrets, sets = scenario.protected, scenario.sets()[number]
-    axis = axis_of(0, scenario.support, applied, np.arange(scenario.support.size))
-    if axis.noisy and axis.kinds:
+    atoms = np.arange(scenario.support.size)
+    points = [own for own in sets if isinstance(own, Point)]
+    if points:
+        atoms = np.flatnonzero(np.any([own.masses != 0 for own in points], axis=0))
+    axis = axis_of(0, scenario.support, applied[0], atoms)
+    if points:
+        points = [Point(own.masses.take(atoms), own.total) for own in points]
+        sets = _behind_channels(points, [axis], limit)
+    elif axis.noisy and axis.kinds:
         raise GridTooLarge
     return Problem((axis,), sets, positions(scenario.pairs, secrets), secrets, number)
 
@@ -172,8 +179,7 @@ def _people_problem(
     limit: int,
 ) -> Problem:  # fmt: skip
     """Return the problem of the people with one number of rows, on the atoms that have mass."""
-    named = {secret for pair in pairs for secret in pair}
-    secrets = tuple(s for s in scenario.protected if s in named)
+    secrets = tuple(s for s in scenario.protected if any(s in pair for pair in pairs))
     counts = [stratum.counts[scenario.priors[number].row(s)] for s in secrets]
     used = np.flatnonzero(np.any([own != 0 for own in counts], axis=0))
     sequences = stratum.sequences.take(used, axis=0)
