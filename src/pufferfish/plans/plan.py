@@ -56,8 +56,6 @@ class Plan(Guarantee):
         The protected pairs.
     regions : tuple of (Confidence, TVBall, NoisyCounts or None)
         How far each adversary's prior may be from the one given; empty where all are exact.
-    noisy : NoisyCounts or None
-        The noisy counts that the plan was computed from: it may be published.
     digest : str
         SHA-256 of the scenario; as private as the counts.
     certificate : Certificate

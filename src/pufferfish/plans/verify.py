@@ -67,7 +67,7 @@ class Guarantee:
 
     @property
     def noisy(self) -> NoisyCounts | None:
-        """The noisy counts that all of it was computed from, where it was."""
+        """The noisy counts that all of it was computed from, so that it may be published."""
         return next((rule for rule in self.regions if isinstance(rule, NoisyCounts)), None)
 
     @property

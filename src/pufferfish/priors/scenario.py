@@ -58,13 +58,8 @@ class Scenario:
         One prior per adversary, all with the same secrets. Where their supports differ, those of
         one column are widened to their union: numbers, or levels without an order.
     pairs : "all" or sequence of (str, str)
-        The pairs of secrets that nobody may tell apart; by default all of them.
-
-    Attributes
-    ----------
-    priors : tuple of Prior
-    pairs : tuple of (str, str)
-        In the order given, without repetitions; (a, b) and (b, a) are the same pair.
+        The pairs of secrets that nobody may tell apart; by default all of them. Repetitions are
+        left out: (a, b) and (b, a) are the same pair.
     """
 
     priors: tuple[Prior, ...]
