@@ -81,8 +81,7 @@ class Counted:
 
     def _prior(self, rules: Rules) -> Prior:
         if rules not in self._priors:
-            counts = count_table(self.table, rules, warn=False)
-            self._priors[rules] = Prior.from_counted(counts, rules)
+            self._priors[rules] = Prior.from_counted(count_table(self.table, rules), rules)
         return self._priors[rules]
 
     def own(self, plan: Plan) -> Scenario | None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, counted, did_you_mean, listed
+from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
 from pufferfish.notebooks import html_table
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, Number
 from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, region_rule
@@ -293,6 +293,8 @@ class Prior:
         from pufferfish.tables.count import count_table  # slow to import, and only this needs it
 
         counts = count_table(table, rules)
+        for warning in counts.report.warnings:
+            warn_user(warning, PriorWarning)
         notes = counts.report.notes
         if rule is not None and any(column.support is None for column in rules.columns):
             notes += (

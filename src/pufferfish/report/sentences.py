@@ -184,17 +184,15 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     return [*lines, assumption_words(plan)]
 
 
-def verified_lines(
-    path: str, plan: Plan, scenario: Scenario, certificate: Certificate
-) -> list[str]:
-    """Return what was proved of a plan, in at most six lines."""
+def verified_lines(path: str, plan: Plan, certificate: Certificate, same: bool) -> list[str]:
+    """Return what was proved of a plan, in at most six lines; ``same``: under its own prior."""
     within = f"within epsilon {show_short(plan.epsilon_exact)}"
     if plan.noisy is not None:
         both = "apart from" if plan.noisy.held_out else "together with"
         by = f"from the noisy counts in it, for the pairs {listed_pairs(plan.pairs, 8)}"
         within = f"{within}, {both} the {show_short(plan.noisy.epsilon1)} of noisy counts"
     else:
-        same, region = plan.is_for(scenario), region_words(plan.regions)
+        region = region_words(plan.regions)
         by = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
         if region:
             walk = certificate.method == "walk"
