@@ -20,6 +20,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted, listed, quoted
@@ -77,12 +78,7 @@ class Counted:
 
     def __init__(self, table: Table, secret: str) -> None:
         self.table, self.secret = table, secret
-        self._priors: dict[Rules, Prior] = {}
-
-    def _prior(self, rules: Rules) -> Prior:
-        if rules not in self._priors:
-            self._priors[rules] = Prior.from_counted(count_table(self.table, rules), rules)
-        return self._priors[rules]
+        self._prior = cache(lambda rules: Prior.from_counted(count_table(table, rules)))
 
     def own(self, plan: Plan) -> Scenario | None:
         """Return the scenario that a plan was calibrated for, if that is of this very table."""

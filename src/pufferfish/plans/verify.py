@@ -211,8 +211,7 @@ def scenario_of_table(promise: Guarantee, table: Any) -> Scenario:
         )
     opened = open_table(table)
     try:
-        prior = Prior.from_counted(count_table(opened, rules), rules)
-        scenario = Scenario(prior, promise.pairs)
+        scenario = Scenario(Prior.from_counted(count_table(opened, rules)), promise.pairs)
     except InputError as error:
         raise CheckFailed(f"the table does not fit the plan: {error}") from None
     return with_regions(promise, scenario)

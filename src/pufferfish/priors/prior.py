@@ -301,15 +301,15 @@ class Prior:
                 "the region is over the values that occur in the table; declare all that may occur "
                 "(--levels, or support=[...] for numbers)",
             )
-        return replace(cls.from_counted(counts, rules), rule=rule, notes=notes)
+        return replace(cls.from_counted(counts), rule=rule, notes=notes)
 
     @classmethod
-    def from_counted(cls, counts: Any, rules: Rules) -> "Prior":
-        """Return the prior of the RowCounts of a table that was counted under some rules."""
+    def from_counted(cls, counts: Any) -> "Prior":
+        """Return the prior of the RowCounts of a table."""
+        rows, report = dict(zip(counts.secrets, counts.counts, strict=True)), counts.report
         return cls.from_numerators(
-            counts.product, dict(zip(counts.secrets, counts.counts, strict=True)), from_rows=True,
-            notes=counts.report.notes, rules=rules, codings=counts.codings, strata=counts.strata,
-            report=counts.report,
+            counts.product, rows, from_rows=True, notes=report.notes, rules=report.rules,
+            codings=counts.codings, strata=counts.strata, report=report,
         )  # fmt: skip
 
     @classmethod
