@@ -14,13 +14,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import (
-    FileResponse,
-    HTMLResponse,
-    JSONResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from pufferfish.errors import InputError, PufferfishError
@@ -73,7 +67,7 @@ async def upload(request: Request) -> Response:
     """Open the table that a browser sends, or a plan for a table."""
     space, asked = request.app.state.space, request.query_params
     kind = "plan" if "table" in asked else "table"
-    name, ending = upload_name(asked.get("name", ""), kind)
+    name, ending = upload_name(asked.get("name", ""))
     path = space.new_file(ending, name)
     try:
         await space.receive(request.stream(), path, pages.UPLOADS[kind])
@@ -111,8 +105,9 @@ async def preview(request: Request) -> Response:
 async def _part(request: Request, part: str) -> tuple[int, Any, str]:
     """Return the status of a part, what it tells, and what is wrong in one sentence."""
     task: Any = pages.known(_PARTS, part, "part of a page")
-    # What is quick waits for nothing that a slider asked for before.
-    run: Any = run_in_threadpool if part == "offer" else partial(pages.work, request)
+    run: Any = partial(pages.work, request)
+    if part in ("offer", "all"):  # what is quick waits for nothing that a slider asked for before
+        run = run_in_threadpool if part == "offer" else partial(run, lock=pages.PREVIEW)
     try:
         return 200, await run(task, pages.found(request, "table"), request.query_params), ""
     except Exception as error:
@@ -129,7 +124,7 @@ def _prior(table: OpenTable, form: Form) -> dict[str, Any]:
     return {
         "lines": scenario_lines(counted.scenario, table.name), "report": prior.report,
         "picture": counted.distributions, "levels": names if len(names) <= _MOST_LEVELS else (),
-        "pairs": [(json.dumps(p), " and ".join(p)) for p in pairs if 1 < len(pairs) <= _MOST_PAIRS],
+        "pairs": [("\n".join(p), " and ".join(p)) for p in pairs if 1 < len(pairs) <= _MOST_PAIRS],
     }  # fmt: skip
 
 
@@ -149,7 +144,7 @@ def _offer(table: OpenTable, form: Form, quick: bool = False) -> dict[str, Any]:
 
 
 def _start(request: Request, job: Job, *more: str) -> Response:
-    return RedirectResponse(f"/jobs/{request.app.state.space.jobs.start(job, *more)}", 303)
+    return RedirectResponse(f"/jobs/{request.app.state.space.start(job, *more)}", 303)
 
 
 async def calibrate(request: Request) -> Response:
@@ -245,7 +240,8 @@ async def report(request: Request) -> Response:
     task = pages.known({"private": False, "public": True}, kind, "report")
     text = await pages.work(request, _report, kept, task)
     name = f"report-{kind}.html"
-    return HTMLResponse(text, headers={"Content-Disposition": f"attachment; filename={name}"})
+    saved = {"Content-Disposition": f"attachment; filename={name}"}
+    return Response(text.encode(errors="backslashreplace"), headers=saved, media_type="text/html")
 
 
 def _report(kept: KeptPlan, public: bool) -> str:
