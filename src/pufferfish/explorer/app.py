@@ -22,7 +22,7 @@ from pufferfish.explorer import choices, pages
 from pufferfish.explorer.jobs import Job, shown
 from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import meaning
-from pufferfish.explorer.workspace import KeptPlan, OpenTable, Release, Workspace, upload_name
+from pufferfish.explorer.workspace import KeptPlan, OpenTable, Workspace, upload_name
 from pufferfish.plans.verify import scenario_of_table
 from pufferfish.report.page import page as report_page
 from pufferfish.report.results import HEADERS, lines_of
@@ -38,8 +38,7 @@ _FLAGS, _ENDINGS = ("round", "allow-unchanged"), (".csv", ".parquet")
 async def start(request: Request) -> Response:
     """Return the page on which a table is chosen."""
     space: Workspace = request.app.state.space
-    tables, plans = space.tables.values(), space.plans.values()
-    return pages.page("start", tables=tables, plans=plans, begins=False)
+    return pages.page("start", tables=space.tables, plans=space.plans, begins=False)
 
 
 async def _open(request: Request, opener: Callable[..., OpenTable], *given: str) -> Response:
@@ -205,7 +204,7 @@ async def release(request: Request) -> Response:
     path = space.new_file(ending, name)
 
     def done(job: Job) -> str:
-        kept.releases[str(number)] = Release(path, name, job)
+        kept.releases[str(number)], job.made = job, (path, name)
         return f"/plans/{kept.key}#releases"
 
     words = [*_release_words(kept, form), "-o", str(path)]
@@ -226,7 +225,8 @@ async def released(request: Request) -> Response:
     """Return a released table, to be saved."""
     releases = pages.found(request, "plan").releases
     chosen = pages.known(releases, request.path_params["number"], "release")
-    return FileResponse(chosen.path, filename=chosen.name)
+    path, name = chosen.made
+    return FileResponse(path, filename=name)
 
 
 async def plan_file(request: Request) -> Response:

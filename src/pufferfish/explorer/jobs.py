@@ -7,6 +7,7 @@ import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from pufferfish.cli.app import explain
 from pufferfish.errors import printable
@@ -21,10 +22,11 @@ class Job:
 
     ``names`` stand for files where the command is shown, and in what it says. ``done`` is called
     when it has succeeded, and returns the address of what it made; ``back`` is where it was asked
-    for.
+    for. ``made`` are the file that it wrote, and what that is called.
     """
 
     task: asyncio.Task[None]
+    made: tuple[Path, str]
 
     def __init__(
         self, words: Sequence[str], names: Mapping[str, str], back: str = "",

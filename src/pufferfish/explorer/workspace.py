@@ -8,7 +8,6 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from pufferfish.errors import InputError, printable, short_name
 from pufferfish.explorer import choices
@@ -47,14 +46,6 @@ class OpenTable:
         return found
 
 
-class Release(NamedTuple):
-    """A released table, what it is called, and the command that wrote it."""
-
-    path: Path
-    name: str
-    job: Job
-
-
 @dataclass(eq=False)
 class KeptPlan:
     """A plan for a table, the calibration that made it here, and what was made by it."""
@@ -65,7 +56,7 @@ class KeptPlan:
     table: OpenTable
     job: Job | None = None
     releasing: Job | None = None
-    releases: dict[str, Release] = field(default_factory=dict)
+    releases: dict[str, Job] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
