@@ -36,7 +36,7 @@ def student_table(rows: int = 120) -> bytes:
     """Students: how long they study goes with whether they want a higher education."""
     lines = ["higher,studytime,age,romantic,id"]
     for k in range(rows):
-        higher = k * 7 % 10 < 6
+        higher = k // 2 * 7 % 10 < 6
         love = ("yes", "no", "", "?")[k * 5 % 8 % 4]
         study = LEVELS[k * 13 % 11 // 3 if higher else 3 - k * 13 % 11 // 3]
         lines.append(
