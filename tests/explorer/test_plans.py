@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan in the explorer: calibrated, verified, released and charged, each by its command."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runner import run
+from explorer_cases import CHOSEN, JSON, LOOP, Session, commands, sentence, student_table, text
+from pufferfish.explorer import jobs
+from pufferfish.explorer.workspace import KeptPlan
+
+NUMBERS = {"secret": "higher", "public": "age", "epsilon": "0.4"}
+
+
+@pytest.fixture
+def plan(session: Session, table: str, inside: list[list[str]]) -> str:
+    return session.calibrate(CHOSEN)
+
+
+def saved(session: Session, folder: Path, *addresses: str) -> list[Path]:
+    """Download files."""
+    found = []
+    for address in addresses:
+        answer = session.get(address)
+        assert answer.status_code == 200
+        name = re.findall(r'attachment; filename="(.*)"', answer.headers["content-disposition"])[0]
+        found.append(folder / name)
+        found[-1].write_bytes(answer.content)
+    return found
+
+
+def test_what_is_released_verifies_and_estimates(session: Session, plan: str, tmp_path: Path):
+    page = session.get(plan)
+    assert "pufferfish calibrate student.csv --secret higher" in commands(page)[0]
+    assert {"pufferfish verify plan.json student.csv",
+            "pufferfish release student.csv --plan plan.json -o OUT.csv",
+            "pufferfish report plan.json student.csv -o report.html"} < {*commands(page)}  # fmt: skip
+    assert "Verified." in session.job(f"{plan}/verify").text
+    page = session.job(f"{plan}/release", {"number": "1", "ending": ".csv"})
+    assert page.url.path == plan
+    assert commands(page)[-2] == "pufferfish release student.csv --plan plan.json -o released-1.csv"
+    assert str(session.folder) not in page.text
+    files = [f"{plan}/file/{name}" for name in ("plan.json", "report.html", "public.html")]
+    own, report, public, released = saved(session, tmp_path, *files, f"{plan}/releases/1")
+    (tmp_path / "student.csv").write_bytes(student_table())
+    assert run("verify", own, tmp_path / "student.csv").status == 0
+    estimates = run("estimate", released, "--plan", own, "--format", "json")
+    assert estimates.status == 0, estimates.err
+    assert released.read_text().count("\n") == 121
+    # Reports are those of the command line, but for the name of the table.
+    for path, more in (
+        (report, [session.space.tables[session.table[8:]].path]),
+        (public, ["--public"]),
+    ):
+        made = tmp_path / "made.html"
+        assert run("report", own, *more, "-o", made, "--force").status == 0
+        assert strip(made.read_text()) == strip(path.read_text())
+
+
+def strip(report: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.+Z]*|file-\d+\.\w+|own|plan\.json", "", report)
+
+
+def test_another_draw_is_asked_for_by_its_number(
+    session: Session, plan: str, inside: list[list[str]]
+):
+    release = f"{plan}/release"
+    for number in ("0", "2", "", "x", "-1", "01"):
+        assert "look before another draw" in sentence(session.post(release, {"number": number}))
+    assert session.post(release).status_code == 409
+    page = session.job(release, {"number": "1"})
+    assert "their losses add up" in page.text
+    assert (
+        session.post(release, {"number": "1"}).status_code == 409
+    )  # sent twice, or from another tab
+    assert "tick that you want one" in sentence(session.post(release, {"number": "2"}))
+    page = session.job(release, {"number": "2", "again": "on", "ending": ".parquet"})
+    assert re.findall(r"<h3>(.*?)</h3>", page.text) == ["released-1.csv", "released-2.parquet"]
+    first = session.get(f"{plan}/releases/1").content
+    kept = session.get(f"{plan}/releases/2")
+    assert kept.content[:4] == b"PAR1"
+    assert first != kept.content
+    assert session.get(f"{plan}/releases/3").status_code == 404
+    for ending in (".txt", "/../x.csv", ""):
+        form = {"number": "3", "again": "on", "ending": ending}
+        assert ".csv, .parquet" in sentence(session.post(release, form))
+    assert len([words for words in inside if words[0] == "release"]) == 2
+
+
+def check_one_release(session: Session, plan: str, inside: list[list[str]]) -> None:
+    form = (f"{plan}/release", {"number": "1"})
+    answers = session.together(form, form, form)
+    assert sorted(answer.status_code for answer in answers) == [303, 409, 409]
+    for answer in answers:
+        if answer.status_code == 303:
+            session.finish(answer.headers["location"])
+    assert [words[0] for words in inside].count("release") == 1
+
+
+def test_releases_at_the_same_time_are_one_release(session: Session, plan: str, inside: Any):
+    check_one_release(session, plan, inside)
+
+
+def test_mutant_of_the_number_of_draws_is_caught(
+    session: Session, plan: str, inside: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        KeptPlan, "releasing", property(lambda _: None, lambda *_: None), raising=False
+    )
+    with pytest.raises(AssertionError):
+        check_one_release(session, plan, inside)
+
+
+def test_noise_is_rounded_and_bounded_as_asked(
+    session: Session, table: str, inside: list[list[str]]
+):
+    plan = session.calibrate(NUMBERS)
+    form = {"number": "1", "round": "on", "least": "15", "greatest": "20"}
+    page = session.job(f"{plan}/release", form)
+    assert "--round --bounds 15 20 -o released-1.csv" in commands(page)[-2]
+    cells = [*session.get(f"{plan}/releases/1").text.splitlines()[1:]]
+    assert {*cells} <= {*map(str, range(15, 21))}
+    failed = session.job(
+        f"{plan}/release", {"number": "2", "again": "on", "least": "9", "greatest": "x"}
+    )
+    assert "'x'" in text(failed)
+    assert "released-2" not in session.get(plan).text
+
+
+def test_what_is_published_unchanged_is_asked_for(session: Session, table: str, inside: Any):
+    plan = session.calibrate({"secret": "higher", "public": "studytime", "epsilon": "50"})
+    page = session.get(plan)
+    assert "Publish the column unchanged" in page.text
+    failed = session.job(f"{plan}/release", {"number": "1"})
+    assert "--allow-unchanged" in text(failed)
+    page = session.job(f"{plan}/release", {"number": "1", "allow-unchanged": "on"})
+    assert "released-1.csv" in page.text
+
+
+def test_a_ledger_is_charged_until_its_budget_is_spent(tmp_path: Path, inside: Any):
+    books, file = tmp_path / "books", tmp_path / "student.csv"
+    file.write_bytes(student_table())
+    opened = run(
+        "ledger",
+        "open",
+        books,
+        "--dataset",
+        "students",
+        file,
+        "--secret",
+        "higher",
+        "--budget",
+        "0.6",
+    )
+    assert opened.status == 0, opened.err
+    folder = tmp_path / "session"
+    folder.mkdir()
+    session = Session(folder, ledger=books)
+    table = session.post("/tables", {"path": str(file)}).headers["location"]
+    session.table = table
+    plan = session.calibrate(NUMBERS)
+    assert f"It is charged to the ledger {books}." in session.get(plan).text
+    page = session.job(f"{plan}/release", {"number": "1"})
+    assert f"--ledger {books}" in commands(page)[-2]
+    spent = run("ledger", "show", books, "--format", "json")
+    assert len(spent.data["releases"]) == 1, spent.out
+    failed = session.job(f"{plan}/release", {"number": "2", "again": "on"})
+    assert "budget" in text(failed)
+    assert session.get(f"{plan}/releases/2").status_code == 404
+    assert run("ledger", "show", books, "--format", "json").data == spent.data
+
+
+def test_a_plan_is_loaded(session: Session, plan: str, inside: Any, tmp_path: Path):
+    content = session.get(f"{plan}/file/plan.json").content
+    key = session.table.rpartition("/")[2]
+    loaded = session.upload(content, name="my plan.json", table=key)
+    page = session.get(loaded)
+    assert "says the file of the plan: verify it" in page.text
+    assert "Verified." in session.job(f"{loaded}/verify").text
+    assert "released-1.csv" in session.job(f"{loaded}/release", {"number": "1"}).text
+
+    other = student_table().replace(b"<2", b"15").replace(b"studytime", b"days")
+    session.upload(other, name="other.csv")
+    key = session.table.rpartition("/")[2]
+    loaded = session.upload(content, name="plan.json", table=key)
+    for deed, form in (("verify", {}), ("release", {"number": "1"})):
+        failed = session.job(f"{loaded}/{deed}", form)
+        assert "This did not work" in failed.text
+        assert "studytime" in text(failed)
+    assert "studytime" in sentence(session.get(f"{loaded}/file/report.html"))
+    wrong = [(each, key) for each in (b"{}", b"[" * 99_999, b"\xff", b"", b'{"version": NaN}')]
+    for broken, table in [*wrong, (content, "99")]:
+        asked = {"name": "plan.json", "table": table}
+        refused = session.post("/upload", params=asked, content=broken, headers=JSON)
+        assert str(session.folder) not in sentence(refused)
+
+
+# From here on, commands are processes.
+
+START = asyncio.create_subprocess_exec
+SLEEPING = "import signal, time; {}time.sleep(60)"
+
+
+@contextlib.contextmanager
+def sleeping(monkeypatch: pytest.MonkeyPatch, more: str = "") -> Iterator[list[Any]]:
+    """Commands that take a minute, and the processes that they are."""
+    started: list[Any] = []
+
+    async def remembering(*words: Any, **options: Any) -> Any:
+        found = await START(words[0], words[1], SLEEPING.format(more), *words[3:], **options)
+        started.append(found)
+        return found
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", remembering)
+    try:
+        yield started
+    finally:
+        for process in started:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        LOOP.run_until_complete(asyncio.sleep(0.1))
+
+
+def alive(process: Any) -> bool:
+    return process.returncode is None and Path(f"/proc/{process.pid}").exists()
+
+
+def running(started: list[Any], number: int = 1) -> None:
+    """Wait until as many processes run."""
+    while len(started) < number:
+        LOOP.run_until_complete(asyncio.sleep(0.01))
+    LOOP.run_until_complete(asyncio.sleep(0.2))  # now they have set what they do with signals
+
+
+@pytest.mark.parametrize("more", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN); "])
+def test_a_cancelled_command_ends_and_leaves_nothing(
+    session: Session, table: str, monkeypatch: pytest.MonkeyPatch, more: str
+):
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.3)
+    before = [*session.folder.iterdir()]
+    with sleeping(monkeypatch, more) as started:
+        job = session.post(f"{table}/calibrate", CHOSEN).headers["location"]
+        running(started)
+        assert "It has run for" in session.get(job).text
+        assert alive(started[0])
+        assert session.post(f"{job}/cancel").headers["location"] == job
+        LOOP.run_until_complete(asyncio.sleep(0.1))
+        assert not alive(started[0])
+    assert session.get(f"{job}/state").json()["state"] == "cancelled"
+    page = session.get(job)
+    assert "Cancelled" in page.text
+    assert re.search(r'href="(.*?)">Back to the choices', page.text)[1].startswith(table)  # type: ignore[index]
+    assert "epsilon=0.5" in page.text
+    assert "plan 1" not in session.get("/").text
+    assert [*session.folder.iterdir()] == before
+    assert session.post(f"{job}/cancel").status_code == 303  # again: nothing happens
+
+
+def test_a_command_is_cancelled_before_it_has_started(
+    session: Session, table: str, monkeypatch: pytest.MonkeyPatch
+):
+    async def both() -> None:
+        own = {"origin": session.own}
+        made = await session.client.post(f"{table}/calibrate", data=CHOSEN, headers=own)
+        await session.client.post(made.headers["location"] + "/cancel", headers=own)
+
+    with sleeping(monkeypatch) as started:
+        LOOP.run_until_complete(both())
+        LOOP.run_until_complete(asyncio.sleep(0.3))
+        assert session.get("/jobs/1/state").json()["state"] == "cancelled"
+        assert not any(map(alive, started))
+
+
+def test_at_most_two_commands_run_at_once(
+    session: Session, plan: str, monkeypatch: pytest.MonkeyPatch
+):
+    table = session.table
+    with sleeping(monkeypatch) as started:
+        found = [session.post(f"{table}/calibrate", CHOSEN) for _ in range(2)]
+        running(started, 2)
+        for address in (f"{table}/calibrate", f"{plan}/verify", f"{plan}/release"):
+            refused = session.post(address, CHOSEN | {"number": "1"})
+            assert "2 commands run already" in sentence(refused)
+        assert len(started) == 2
+        for each in found:
+            session.post(each.headers["location"] + "/cancel")
+        LOOP.run_until_complete(asyncio.sleep(0.1))
+        # What was refused is no release that has begun.
+        assert session.post(f"{plan}/release", {"number": "1"}).status_code == 303
+
+
+def test_reports_are_commands_too(session: Session, plan: str, monkeypatch: pytest.MonkeyPatch):
+    async def asking() -> None:
+        get = session.client.get
+        files = [asyncio.create_task(get(f"{plan}/file/{name}.html")) for name in ["public"] * 4]
+        await asyncio.sleep(0.5)
+        for file in files:
+            file.cancel()
+
+    with sleeping(monkeypatch) as started:
+        LOOP.run_until_complete(asking())
+        assert len(started) <= 2
+
+
+@pytest.mark.parametrize("form", [
+    {"secret": "a\0b"}, {"missing": "x" * 200_000},
+    {"order": "listed", "levels": "level\n" * 50_000},
+])  # fmt: skip
+def test_a_command_that_cannot_be_started_has_failed(session: Session, table: str, form: Any):
+    answer = session.post(f"{table}/calibrate", CHOSEN | form)
+    if answer.status_code != 303:
+        sentence(answer)
+        return
+    job = answer.headers["location"]
+    LOOP.run_until_complete(asyncio.sleep(0.3))
+    assert session.get(f"{job}/state").json()["state"] == "failed"
+    assert "This did not work" in session.get(job).text
+
+
+def test_closing_a_table_ends_its_commands(
+    session: Session, table: str, monkeypatch: pytest.MonkeyPatch
+):
+    with sleeping(monkeypatch) as started:
+        session.post(f"{table}/calibrate", CHOSEN)
+        running(started)
+        session.post(f"{table}/close")
+        LOOP.run_until_complete(asyncio.sleep(0.2))
+        assert not alive(started[0])
