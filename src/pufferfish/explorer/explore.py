@@ -37,7 +37,6 @@ except ImportError as error:
 _OPTIONS = """
 --demo  Begin with a table of the paper; no file is needed.
 --no-browser  Print the address, and open no browser.
---port N  Port to serve at; by default one that is free.
 --delimiter D  What separates the cells of a text file: , ; | or tab.
 --ledger BOOKS  Charge every release to its dataset in this ledger.
 """
@@ -47,8 +46,7 @@ _OPTIONS = """
 @click.argument("table", required=False)
 @options(_OPTIONS)
 def explore(
-    table: str | None, demo: bool, no_browser: bool, port: int | None, delimiter: str | None,
-    ledger: str | None,
+    table: str | None, demo: bool, no_browser: bool, delimiter: str | None, ledger: str | None
 ) -> None:  # fmt: skip
     """Explore a table in the browser: choose columns, look, calibrate, release, download.
 
@@ -67,10 +65,10 @@ def explore(
     warnings.simplefilter("ignore", PufferfishWarning)  # pages show them
     logging.getLogger("uvicorn").disabled = True  # traces may hold cells
     begins = "/" if table is None and not demo else "/begin"
-    with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder, _listening(port) as found:
+    with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder:
         session = _Session(Path(folder), ledger, (table, delimiter or ""))
         try:
-            asyncio.run(_serve(session, found, begins, not no_browser))
+            asyncio.run(_serve(session, begins, not no_browser))
         except (process.Stopped, KeyboardInterrupt):
             if signal.SIGTERM in process.received:
                 raise
@@ -78,25 +76,19 @@ def explore(
     click.echo("The explorer has ended; its temporary files are removed.")
 
 
-def _listening(port: int | None) -> socket.socket:
-    try:
-        return socket.create_server((HOST, port or 0))
-    except (OSError, OverflowError) as error:
-        raise InputError(f"cannot serve at port {port}: {error}; leave out --port") from None
-
-
-async def _serve(session: "_Session", found: socket.socket, begins: str, browser: bool) -> None:
-    guard = Guard(session, found.getsockname()[1], begins)
+async def _serve(session: "_Session", begins: str, browser: bool) -> None:
+    place = socket.create_server((HOST, 0))
+    guard = Guard(session, place.getsockname()[1], begins)
     config = uvicorn.Config(
         guard, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=1,
     )  # fmt: skip
-    click.echo(f"The explorer is at {guard.address} (Ctrl-C ends it)")
+    click.echo(f"The explorer is at {guard.address()} (Ctrl-C ends it)")
     if browser:
-        asyncio.get_running_loop().call_later(0.1, webbrowser.open, guard.address)
+        asyncio.get_running_loop().call_later(0.1, webbrowser.open, guard.address(once=True))
     loading = session.load()
     try:
-        await uvicorn.Server(config).serve(sockets=[found])
+        await uvicorn.Server(config).serve(sockets=[place])
     finally:
         jobs = (await loading).state.space.jobs.values()
         await asyncio.gather(*(job.cancel() for job in jobs))
@@ -107,7 +99,8 @@ class _Session:
 
     def __init__(self, *given: Any) -> None:
         self._given = given
-        self._static = Mount("/static", StaticFiles(packages=[("pufferfish.explorer", "static")]))
+        files = StaticFiles(packages=[("pufferfish.explorer", "static")])
+        self._static = Starlette(routes=[Mount("/static", files)])
         self._application: asyncio.Task[Starlette] | None = None
 
     def load(self) -> "asyncio.Task[Starlette]":
@@ -126,6 +119,8 @@ class _Session:
         """Answer a request."""
         answer: Any = self._static
         if not scope["path"].startswith("/static/"):
-            first = scope["path"] == "/" and not self.load().done()
-            answer = page("start", tables=[], plans=[]) if first else await self.load()
+            begins = (scope["path"], scope["query_string"]) == ("/begin", b"")
+            first = not self.load().done() and (begins or scope["path"] == "/")
+            first_page = page("start", tables=[], plans=[], begins=begins)
+            answer = first_page if first else await self.load()
         await answer(scope, receive, send)

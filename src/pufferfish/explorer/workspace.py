@@ -6,9 +6,12 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from pufferfish.errors import InputError, printable, short_name
+from pufferfish.explorer import choices
 from pufferfish.explorer.jobs import Job, Jobs
+from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import Counted
 from pufferfish.files import home_expanded, named_path
 from pufferfish.paper.blocks import write_table
@@ -22,8 +25,8 @@ _ENDINGS = {
               ".txt", ".json", ".ndjson", ".jsonl", ".parquet", ".pq"),
     "plan": (".json",),
 }  # fmt: skip
-#: Bytes that stay free on the disk of the temporary folder.
-_SPARE = 1 << 28
+#: Bytes that stay free on the disk of the temporary folder; choices of a table that stay counted.
+_SPARE, _MOST_COUNTED = 1 << 28, 4
 _DEMO = "census"
 
 
@@ -36,16 +39,24 @@ class OpenTable:
     name: str
     delimiter: str
     table: Table
-    counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
+    _counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
         """The table as a command takes it."""
         return [self.path, *(["--delimiter", self.delimiter] if self.delimiter else [])]
 
+    def count(self, form: Form) -> Counted:
+        """Return the scenario of a form; only the last ones stay counted."""
+        key = tuple(choices.words(form, counting=True))
+        found = self._counted.pop(key, None) or Counted(self.table, choices.options(form))
+        self._counted[key] = found
+        while len(self._counted) > _MOST_COUNTED:
+            del self._counted[next(iter(self._counted))]
+        return found
 
-@dataclass(eq=False)
-class Release:
+
+class Release(NamedTuple):
     """A released table, what it is called, and the command that wrote it."""
 
     path: Path
@@ -62,7 +73,6 @@ class KeptPlan:
     plan: Plan
     table: OpenTable
     job: Job | None = None
-    verified: Job | None = None
     releasing: Job | None = None
     releases: list[Release] = field(default_factory=list)
 
@@ -80,16 +90,19 @@ class Workspace:
         self.tables: dict[str, OpenTable] = {}
         self.plans: dict[str, KeptPlan] = {}
         self.jobs, self._made = Jobs(), 0
+        self._files: dict[str, str] = {}
 
-    def new_file(self, ending: str) -> Path:
-        """Return the path of a new file; nothing that a browser sent is in its name."""
+    def new_file(self, ending: str, name: str) -> Path:
+        """Return the path of a new file, of which no part is from its ``name`` for people."""
         self._made += 1
-        return self.folder / f"file-{self._made}{ending}"
+        path = self.folder / f"file-{self._made}{ending}"
+        self._files[str(path)] = name
+        return path
 
     def begin(self) -> OpenTable:
-        """Open the table that the command names; or that of the paper, which needs no file."""
+        """Open the table that the command names, or one that needs no file."""
         given, delimiter = self._given
-        return self.open_table(given, delimiter) if given is not None else self.open_demo()
+        return self.open_demo() if given is None else self.open_table(given, delimiter)
 
     def open_demo(self) -> OpenTable:
         """Write and open a table of the paper."""
@@ -120,28 +133,24 @@ class Workspace:
         return table
 
     def keep_plan(self, path: Path, table: OpenTable, job: Job | None = None) -> KeptPlan:
-        """Read a plan and keep it."""
+        """Read a plan and keep it, unless its table was closed meanwhile."""
+        if table not in self.tables.values():
+            raise InputError("the table was closed meanwhile")
         self._made += 1
         plan = KeptPlan(str(self._made), path, Plan.load(path), table, job)
         self.plans[plan.key] = plan
         return plan
 
     def close(self, table: OpenTable) -> None:
-        """Forget a table and its plans; what lies in the temporary folder is removed."""
+        """Forget a table and its plans; an upload is removed."""
         del self.tables[table.key]
-        plans = [plan for plan in self.plans.values() if plan.table is table]
-        for plan in plans:
-            del self.plans[plan.key]
-        made = [path for plan in plans for path in (plan.path, *(r.path for r in plan.releases))]
-        for path in (Path(table.path), *made):
-            if path.parent == self.folder:
-                path.unlink(missing_ok=True)
+        self.plans = {key: plan for key, plan in self.plans.items() if plan.table is not table}
+        if Path(table.path).parent == self.folder:
+            Path(table.path).unlink()
 
-    def names(self, *more: tuple[Path, str]) -> dict[str, str]:
-        """Return what stands for each file where a command is shown."""
-        found = {table.path: table.name for table in self.tables.values()}
-        found |= {str(plan.path): "plan.json" for plan in self.plans.values()}
-        return found | {str(path): name for path, name in more}
+    def names(self) -> dict[str, str]:
+        """Return what stands for each file where people see it."""
+        return self._files | {table.path: table.name for table in self.tables.values()}
 
     async def receive(self, chunks: AsyncIterator[bytes], path: Path, megabytes: int) -> None:
         """Write what a browser sends to a new file.
@@ -156,9 +165,7 @@ class Workspace:
                     fault = f"the file is larger than {megabytes:,} MB"
                 elif shutil.disk_usage(self.folder).free < _SPARE:
                     fault = "the disk of the temporary folder is full"
-                if fault:
-                    file.truncate(0)
-                else:
+                elif not fault:
                     file.write(chunk)
                 if size > 4 * most:
                     break

@@ -36,7 +36,7 @@ async function refresh(parts) {
   const query = new URLSearchParams(new FormData(form));
   history.replaceState(null, "", `?${query}`);
   for (const part of parts) {
-    const region = document.querySelector(`[data-part="${part}"]`);
+    const region = document.querySelector(`[data-part="${part === "all" ? "offer" : part}"]`);
     region.ariaBusy = true;
     try {
       const answer = await fetch(`${form.getAttribute("action")}/preview/${part}?${query}`, { signal });
@@ -51,8 +51,9 @@ async function refresh(parts) {
     region.ariaBusy = false;
   }
 }
-sliders?.addEventListener("input", () => refresh(byId("epsilon").value ? ["offer", "loss", "rows"] : ["offer"]));
-if (byId("epsilon")?.value) refresh(["loss", "rows"]);
+const slow = () => (byId("epsilon").value ? ["all", "loss", "rows"] : []);
+sliders?.addEventListener("input", () => refresh(["offer", ...slow()]));
+if (sliders) refresh(slow());
 
 // What must be counted first: a button says why it cannot be pressed, and nothing below holds.
 function check() {
@@ -109,9 +110,7 @@ async function watch() {
 }
 if (job) watch();
 
-// A form that does something is sent once.
+// A form is sent once.
 document.addEventListener("submit", (event) => {
-  const button = event.submitter;
-  if (!event.defaultPrevented && button) setTimeout(() => (button.disabled = true));
-  addEventListener("pageshow", (shown) => shown.persisted && (button.disabled = false));
+  if (!event.defaultPrevented && event.submitter) setTimeout(() => (event.submitter.disabled = true));
 });
