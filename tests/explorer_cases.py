@@ -63,7 +63,7 @@ class Session:
         self.table = self.plan = ""
         transport = httpx.ASGITransport(app=self.guard)
         self.client = httpx.AsyncClient(transport=transport, base_url=self.own)
-        entered = self.get(self.guard.address)
+        entered = self.get(self.guard.address())
         assert (entered.status_code, entered.headers["location"]) == (303, "/")
 
     def ask(self, method: str, address: str, **more: Any) -> httpx.Response:

@@ -68,7 +68,7 @@ def check_refused(session: Session, headers: Any, posts: bool = False) -> None:
 
 
 def token_of(guard: Guard) -> str:
-    return guard.address.partition("=")[2]
+    return guard.address().partition("=")[2]
 
 
 def cookie(session: Session) -> str:
@@ -109,7 +109,7 @@ def check_token(session: Session) -> None:
 
 def check_entering(session: Session) -> None:
     """Check that the token is in the printed address, then in the cookie, and nowhere else."""
-    entered = session.get(session.guard.address)
+    entered = session.get(session.guard.address())
     token = token_of(session.guard)
     assert len(token) >= 32
     value, *flags = entered.headers["set-cookie"].split("; ")
@@ -126,7 +126,7 @@ def check_headers(session: Session) -> None:
     """Check what every answer says of itself: pages, errors, files, and what goes elsewhere."""
     table, plan, foreign = session.table, session.plan, {"origin": "null"}
     others = ("/nothing", "/static/explorer.js", "/tables/99", f"{table}?secret=x&public=y",
-              f"{plan}/file/public.html", session.guard.address)  # fmt: skip
+              f"{plan}/file/public.html", session.guard.address())  # fmt: skip
     answers = [session.get(address) for method, address in session.routes if method == "GET"]
     answers += [session.get(address) for address in others]
     answers += [session.post(each) for each in ("/", f"{table}/calibrate", f"{plan}/release")]

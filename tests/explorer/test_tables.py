@@ -14,7 +14,7 @@ import pytest
 from cli_runner import run
 from explorer_cases import JSON, Session, commands, sentence, student_table, text
 from pufferfish.explorer.choices import words
-from pufferfish.explorer.pages import fields
+from pufferfish.explorer.pages import Form
 
 #: What is chosen, and which options of the command that is.
 FORMS: dict[str, tuple[dict[str, Any], str]] = {
@@ -56,7 +56,7 @@ def test_what_is_chosen_is_the_command_that_is_shown(
     given = shlex.split(command)
     assert given[:2] == ["pufferfish", "calibrate"]
     assert given[-2:] == ["--save", "plan.json"]
-    asked = words(fields(form.items()))
+    asked = words(Form(form))
     kept, name = (
         ["--secret", "higher", "--public", form["public"], "--epsilon", "0.4"],
         "--mechanism",
