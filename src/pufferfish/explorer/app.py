@@ -82,12 +82,6 @@ async def upload(request: Request) -> Response:
     return JSONResponse({"location": f"/{kind}s/{made.key}"})
 
 
-async def close_table(request: Request) -> Response:
-    """Forget a table and its plans."""
-    request.app.state.space.close(pages.found(request, "table"))
-    return RedirectResponse("/", 303)
-
-
 async def show_table(request: Request) -> Response:
     """Return the page of a table: what the chosen columns tell, and where sliders stand."""
     table, form, told = pages.found(request, "table"), request.query_params, dict[str, Any]()
@@ -173,8 +167,8 @@ async def show_plan(request: Request) -> Response:
     kept, space = pages.found(request, "plan"), request.app.state.space
     verdict = json.loads(kept.job.output)["verdict"]["text"] if kept.job else []
     words = {
-        "verify": _verify_words(kept), "release": [*_release_words(kept, Form()), "-o", "OUT.csv"],
-        "report": ["report", str(kept.path), *kept.table.words, "-o", "report.html"],
+        "verify": ["verify", *kept.words], "report": ["report", *kept.words, "-o", "report.html"],
+        "release": [*_release_words(kept, Form()), "-o", "OUT.csv"],
     }  # fmt: skip
     return pages.page(
         "plan", kept=kept, plan=kept.plan, verdict=verdict, ledger=space.ledger,
@@ -186,9 +180,8 @@ async def show_plan(request: Request) -> Response:
 
 async def verify(request: Request) -> Response:
     """Verify a plan on its table."""
-    kept = pages.found(request, "plan")
-    names = request.app.state.space.names()
-    return _start(request, Job(_verify_words(kept), names, f"/plans/{kept.key}"))
+    kept, names = pages.found(request, "plan"), request.app.state.space.names()
+    return _start(request, Job(["verify", *kept.words], names, f"/plans/{kept.key}"))
 
 
 async def release(request: Request) -> Response:
@@ -207,7 +200,7 @@ async def release(request: Request) -> Response:
     path = space.new_file(ending, name)
 
     def done(job: Job) -> str:
-        kept.releases.append(Release(path, name, job))
+        kept.releases[str(number)] = Release(path, name, job)
         return f"/plans/{kept.key}#releases"
 
     words = [*_release_words(kept, form), "-o", str(path)]
@@ -215,10 +208,6 @@ async def release(request: Request) -> Response:
     job = Job(words, space.names(), f"/plans/{kept.key}", done)
     answer, kept.releasing = _start(request, job), job
     return answer
-
-
-def _verify_words(kept: KeptPlan) -> list[str]:
-    return ["verify", str(kept.path), *([] if kept.plan.noisy else kept.table.words)]
 
 
 def _release_words(kept: KeptPlan, form: Form) -> list[str]:
@@ -230,22 +219,21 @@ def _release_words(kept: KeptPlan, form: Form) -> list[str]:
 
 async def released(request: Request) -> Response:
     """Return a released table, to be saved."""
-    found = {str(k): each for k, each in enumerate(pages.found(request, "plan").releases, start=1)}
-    chosen = pages.known(found, request.path_params["number"], "release")
+    releases = pages.found(request, "plan").releases
+    chosen = pages.known(releases, request.path_params["number"], "release")
     return FileResponse(chosen.path, filename=chosen.name)
 
 
 async def plan_file(request: Request) -> Response:
     """Return the plan, or one of its reports, to be saved."""
     kept, space = pages.found(request, "plan"), request.app.state.space
+    words = {"plan.json": [], "public.html": [kept.path, "--public"], "report.html": kept.words}
     name = request.path_params["name"]
-    options = {"plan.json": [], "public.html": ["--public"], "report.html": kept.table.words}
-    more = pages.known(options, name, "file of a plan")
+    more = pages.known(words, name, "file of a plan")
     if name == "plan.json":
         return FileResponse(kept.path, filename=name)
     path = space.new_file(".html", name)
-    more = [] if kept.plan.noisy and more != ["--public"] else more
-    job = Job(["report", str(kept.path), *more, "-o", str(path)], space.names())
+    job = Job([*map(str, ["report", *more, "-o", path])], space.names())
     space.jobs.start(job)
     await asyncio.wait([job.task])
     if job.state != "done":
@@ -296,7 +284,6 @@ _DONE = {
     "/tables": open_file,
     "/upload": upload,
     "/demo": demo,
-    _TABLE + "/close": close_table,
     _TABLE + "/calibrate": calibrate,
     _JOB + "/cancel": cancel,
     _PLAN + "/verify": verify,

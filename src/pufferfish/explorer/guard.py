@@ -66,8 +66,10 @@ class Guard:
         headers, own = Headers(scope=scope), f"http://{self._place}"
         if headers.getlist("host") != [self._place]:
             return PlainTextResponse(f"Only {own} is served here.", 403)
-        # Browsers name the origin of all that is not GET.
-        origins = headers.getlist("origin") or [own if scope["method"] == "GET" else "none"]
+        # Browsers name the origin of all that is not read alone.
+        origins = headers.getlist("origin") or [
+            own if scope["method"] in ("GET", "HEAD") else "none"
+        ]
         if {*origins} != {own}:
             return PlainTextResponse("Requests from other pages are refused.", 403)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preview: what a choice of epsilon and confidence would give, also to simulated rows."""
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
@@ -105,14 +106,18 @@ class Counted:
         sets = plan.labels is not None
         found = plan.release(cells, seed=1, allow_unchanged=True, sets=sets)
         released, told = found if sets else (found, found)
-        bins = min(_BINS, plan.support.size) if plan.support.ordered else None
-        estimate = plan.estimate(told, bins=bins)
-        counts: FloatArray = np.bincount(drawn, minlength=len(shares)).astype(np.float64)
-        if bins:
-            counts = counts @ read_bins(plan.support, bins)
-        original = dict(zip(estimate.bins or estimate.frequencies, counts.tolist(), strict=True))
+        original: dict[str, float] = dict(Counter(values))
+        estimate = plan.estimate(told, bins=_BINS if plan.support.ordered else None)
+        if estimate.bins:
+            sets = read_bins(plan.support, _BINS)
+            counts = np.bincount(drawn, minlength=len(shares)) @ sets
+            # Bins that cannot be estimated have no name.
+            named = len(estimate.bins) == len(counts)
+            original = dict(zip(estimate.bins, counts.tolist(), strict=True)) if named else {}
+        drawable = estimate.bins or estimate.frequencies
+        figure = plots.frequencies(estimate, original or None) if drawable else None
         rows = [(value, str(own)) for value, own in zip(values, released, strict=True)]
-        return rows[:_SHOWN], _picture(plots.frequencies(estimate, original), "rows")
+        return rows[:_SHOWN], _picture(figure, "rows") if figure else ""
 
 
 def meaning(epsilon: str) -> list[str]:

@@ -13,7 +13,7 @@ from pufferfish.explorer import choices
 from pufferfish.explorer.jobs import Job, Jobs
 from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import Counted
-from pufferfish.files import home_expanded, named_path
+from pufferfish.files import home_expanded, named_path, writing
 from pufferfish.paper.blocks import write_table
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.source import open_table
@@ -51,8 +51,8 @@ class OpenTable:
         key = tuple(choices.words(form, counting=True))
         found = self._counted.pop(key, None) or Counted(self.table, choices.options(form))
         self._counted[key] = found
-        while len(self._counted) > _MOST_COUNTED:
-            del self._counted[next(iter(self._counted))]
+        for old in list(self._counted)[:-_MOST_COUNTED]:  # beside another thread
+            self._counted.pop(old, None)
         return found
 
 
@@ -74,7 +74,12 @@ class KeptPlan:
     table: OpenTable
     job: Job | None = None
     releasing: Job | None = None
-    releases: list[Release] = field(default_factory=list)
+    releases: dict[str, Release] = field(default_factory=dict)
+
+    @property
+    def words(self) -> list[str]:
+        """The plan, and the table if it needs one, as ``verify`` and ``report`` take them."""
+        return [str(self.path), *([] if self.plan.noisy else self.table.words)]
 
 
 class Workspace:
@@ -133,20 +138,11 @@ class Workspace:
         return table
 
     def keep_plan(self, path: Path, table: OpenTable, job: Job | None = None) -> KeptPlan:
-        """Read a plan and keep it, unless its table was closed meanwhile."""
-        if table not in self.tables.values():
-            raise InputError("the table was closed meanwhile")
+        """Read a plan and keep it."""
         self._made += 1
         plan = KeptPlan(str(self._made), path, Plan.load(path), table, job)
         self.plans[plan.key] = plan
         return plan
-
-    def close(self, table: OpenTable) -> None:
-        """Forget a table and its plans; an upload is removed."""
-        del self.tables[table.key]
-        self.plans = {key: plan for key, plan in self.plans.items() if plan.table is not table}
-        if Path(table.path).parent == self.folder:
-            Path(table.path).unlink()
 
     def names(self) -> dict[str, str]:
         """Return what stands for each file where people see it."""
@@ -158,7 +154,7 @@ class Workspace:
         What is too large is read on without being kept, so that the browser hears why.
         """
         size, most, fault = 0, megabytes * 10**6, ""
-        with path.open("xb") as file:
+        with writing(path), path.open("xb") as file:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > most:
