@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """App: what each address of the explorer shows, or does."""
 
-import asyncio
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
@@ -11,11 +11,16 @@ from urllib.parse import urlencode
 
 import click
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Route
 
 from pufferfish.errors import InputError, PufferfishError
@@ -24,6 +29,8 @@ from pufferfish.explorer.jobs import Job, shown
 from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import meaning
 from pufferfish.explorer.workspace import KeptPlan, OpenTable, Release, Workspace, upload_name
+from pufferfish.plans.verify import scenario_of_table
+from pufferfish.report.page import page as report_page
 from pufferfish.report.results import HEADERS, lines_of
 from pufferfish.report.sentences import certificate_words, mechanism_words, scenario_lines
 from pufferfish.support import Levels
@@ -85,7 +92,7 @@ async def upload(request: Request) -> Response:
 async def show_table(request: Request) -> Response:
     """Return the page of a table: what the chosen columns tell, and where sliders stand."""
     table, form, told = pages.found(request, "table"), request.query_params, dict[str, Any]()
-    status, prior, fault = 200, None, ""
+    status, prior, fault, table.choices = 200, None, "", request.url.query
     if form.get("secret") and form.get("public"):
         status, prior, fault = await _part(request, "prior")
     if prior is not None:
@@ -165,13 +172,15 @@ async def calibrate(request: Request) -> Response:
 async def show_plan(request: Request) -> Response:
     """Return the page of a plan."""
     kept, space = pages.found(request, "plan"), request.app.state.space
-    verdict = json.loads(kept.job.output)["verdict"]["text"] if kept.job else []
+    lines = json.loads(kept.job.output)["verdict"]["text"] if kept.job else []
     words = {
         "verify": ["verify", *kept.words], "report": ["report", *kept.words, "-o", "report.html"],
         "release": [*_release_words(kept, Form()), "-o", "OUT.csv"],
+        "estimate": ["estimate", "OUT.csv", "--plan", str(kept.path)],
     }  # fmt: skip
     return pages.page(
-        "plan", kept=kept, plan=kept.plan, verdict=verdict, ledger=space.ledger,
+        "plan", kept=kept, plan=kept.plan, ledger=space.ledger, before=space.released(kept.table),
+        verdict=[*map(kept.job.named, lines)] if kept.job else [],
         happens=mechanism_words(kept.plan.applied, kept.plan.labels),
         proof=certificate_words(kept.plan.certificate),
         commands={name: shown(each, space.names()) for name, each in words.items()},
@@ -192,11 +201,12 @@ async def release(request: Request) -> Response:
     busy = kept.releasing is not None and kept.releasing.state == "running"
     if busy or form.get("number") != str(number):
         raise HTTPException(409, "this plan is released already: look before another draw")
-    if number > 1 and "again" not in form:
-        raise InputError("another draw is another release: tick that you want one")
+    if space.released(kept.table) and "again" not in form:
+        raise InputError("this is another release of the table: tick that you want one")
     if ending not in _ENDINGS:
         raise InputError(f"a release is written as one of {', '.join(_ENDINGS)}")
-    name = f"released-{number}{ending}"
+    column = kept.plan.coding.column if kept.plan.coding else "column"
+    name = f"{re.sub(r'[^0-9A-Za-z]+', '-', column)}-released-{number}{ending}"
     path = space.new_file(ending, name)
 
     def done(job: Job) -> str:
@@ -225,20 +235,23 @@ async def released(request: Request) -> Response:
 
 
 async def plan_file(request: Request) -> Response:
-    """Return the plan, or one of its reports, to be saved."""
-    kept, space = pages.found(request, "plan"), request.app.state.space
-    words = {"plan.json": [], "public.html": [kept.path, "--public"], "report.html": kept.words}
-    name = request.path_params["name"]
-    more = pages.known(words, name, "file of a plan")
-    if name == "plan.json":
-        return FileResponse(kept.path, filename=name)
-    path = space.new_file(".html", name)
-    job = Job([*map(str, ["report", *more, "-o", path])], space.names())
-    space.jobs.start(job)
-    await asyncio.wait([job.task])
-    if job.state != "done":
-        raise InputError(" ".join(job.lines))
-    return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
+    """Return the plan, to be saved."""
+    return FileResponse(pages.found(request, "plan").path, filename="plan.json")
+
+
+async def report(request: Request) -> Response:
+    """Return the "private" or the "public" report of a plan, to be saved."""
+    kept, kind = pages.found(request, "plan"), request.path_params["kind"]
+    task = pages.known({"private": False, "public": True}, kind, "report")
+    text = await pages.work(request, _report, kept, task)
+    name = f"report-{kind}.html"
+    return HTMLResponse(text, headers={"Content-Disposition": f"attachment; filename={name}"})
+
+
+def _report(kept: KeptPlan, public: bool) -> str:
+    alone = public or kept.plan.noisy is not None
+    scenario = None if alone else scenario_of_table(kept.plan, kept.table.table)
+    return report_page(kept.plan, scenario, public=public, source=kept.table.name)
 
 
 async def show_job(request: Request) -> Response:
@@ -277,7 +290,8 @@ _SHOWN = {
     _JOB: show_job,
     _JOB + "/state": job_state,
     _PLAN: show_plan,
-    _PLAN + "/file/{name}": plan_file,
+    _PLAN + "/plan.json": plan_file,
+    _PLAN + "/report/{kind}": report,
     _PLAN + "/releases/{number}": released,
 }
 _DONE = {

@@ -64,11 +64,16 @@ class Job:
                 except TimeoutError:
                     process.kill()
                     await process.wait()
-        for file, name in self._names.items():
-            said = [part.replace(file, name) for part in said]
         self.output = said[0]
-        self.lines = [printable(line.partition(": ")[2]) for line in said[1].splitlines()]
+        errors = (line.partition(": ")[2] for line in said[1].splitlines())
+        self.lines = [printable(self.named(line)) for line in errors]
         return process.returncode or 0
+
+    def named(self, text: str) -> str:
+        """Return a text that names files as people know them."""
+        for file, name in self._names.items():
+            text = text.replace(file, name)
+        return text
 
     async def cancel(self) -> None:
         """End the process, and wait until it has ended."""

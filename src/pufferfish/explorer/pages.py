@@ -28,7 +28,8 @@ _BUSY = asyncio.Lock()
 
 def _visible(value: Any) -> Any:
     """Return text as a page shows it: what does not print is escaped, and lines stay lines."""
-    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
+    lines = value.replace("\r\n", "\n").split("\n") if type(value) is str else None
+    return value if lines is None else "\n".join(map(printable, lines))
 
 
 _TEMPLATES = Environment(

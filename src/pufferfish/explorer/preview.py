@@ -22,12 +22,13 @@ from pufferfish.priors.scenario import Scenario
 from pufferfish.report.compare import what_to_calibrate
 from pufferfish.report.results import Result, frequencies_of
 from pufferfish.report.sentences import left_out_lines
-from pufferfish.support import MISSING_LEVEL
+from pufferfish.support import MISSING_LEVEL, Lattice
 from pufferfish.tables.table import Table
 
 #: Rows that are simulated, and of these shown; bins of an order that are drawn.
 _ROWS, _SHOWN, _BINS = 1000, 8, 12
-_BELIEFS = (0.5, 0.9)
+#: What is believed beforehand, and a loss after which hardly any doubt is left.
+_BELIEFS, _WEAK = (0.5, 0.9), 5.0
 
 #: Results by mechanism (None: not yet known), and why others are left out.
 Results = tuple[dict[str, Result | None], list[str]]
@@ -103,14 +104,16 @@ class Counted:
         drawn = np.random.default_rng(0).choice(len(shares), _ROWS, p=shares)
         values = [plan.support.name(k) for k in drawn.tolist()]
         cells = ["" if value == MISSING_LEVEL else value for value in values]
+        if plan.coding is not None and isinstance(plan.support, Lattice):
+            cells = [cell.replace(".", plan.coding.decimal) for cell in cells]
         sets = plan.labels is not None
         found = plan.release(cells, seed=1, allow_unchanged=True, sets=sets)
         released, told = found if sets else (found, found)
         original: dict[str, float] = dict(Counter(values))
         estimate = plan.estimate(told, bins=_BINS if plan.support.ordered else None)
         if estimate.bins:
-            sets = read_bins(plan.support, _BINS)
-            counts = np.bincount(drawn, minlength=len(shares)) @ sets
+            totals: FloatArray = np.bincount(drawn, minlength=len(shares)).astype(np.float64)
+            counts = totals @ read_bins(plan.support, _BINS)
             # Bins that cannot be estimated have no name.
             named = len(estimate.bins) == len(counts)
             original = dict(zip(estimate.bins, counts.tolist(), strict=True)) if named else {}
@@ -123,11 +126,12 @@ class Counted:
 def meaning(epsilon: str) -> list[str]:
     """Return what an epsilon means to whoever wants to know a secret."""
     loss = float(parse_epsilon(epsilon))
-    return [
-        f"Who is {100 * belief:.3g} % certain of a secret can become at most "
-        f"{100 * moved(belief, loss)[1]:.3g} % certain of it."
+    lines = [
+        f"Who is {100 * belief:.3g} % certain of one secret rather than another can become at "
+        f"most {100 * moved(belief, loss)[1]:.3g} % certain of it."
         for belief in _BELIEFS
     ]
+    return [*lines, *["Such an epsilon protects hardly anything."] * (loss > _WEAK)]
 
 
 def _picture(figure: Any, name: str) -> str:

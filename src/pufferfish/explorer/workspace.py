@@ -39,6 +39,7 @@ class OpenTable:
     name: str
     delimiter: str
     table: Table
+    choices: str = ""  # the last ones, as in an address
     _counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
 
     @property
@@ -143,6 +144,10 @@ class Workspace:
         plan = KeptPlan(str(self._made), path, Plan.load(path), table, job)
         self.plans[plan.key] = plan
         return plan
+
+    def released(self, table: OpenTable) -> int:
+        """Return how many releases of a table were made in this session."""
+        return sum(len(plan.releases) for plan in self.plans.values() if plan.table is table)
 
     def names(self) -> dict[str, str]:
         """Return what stands for each file where people see it."""

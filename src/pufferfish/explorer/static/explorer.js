@@ -16,6 +16,7 @@ for (const slider of document.querySelectorAll("[data-for]")) {
   const values = VALUES[slider.dataset.for];
   const tell = () => slider.setAttribute("aria-valuetext", field.value || field.placeholder);
   const follow = () => {
+    field.value = field.value.replace(",", ".");
     const near = values.findIndex((value) => +value >= +field.value);
     if (field.value) slider.value = near < 0 ? values.length - 1 : near;
     tell();
@@ -30,13 +31,17 @@ for (const slider of document.querySelectorAll("[data-for]")) {
 
 // The preview follows sliders and fields; what is outdated is not waited for.
 let asking;
+const regionOf = (part) => document.querySelector(`[data-part="${part === "all" ? "offer" : part}"]`);
 async function refresh(parts) {
   asking?.abort();
   const { signal } = (asking = new AbortController());
   const query = new URLSearchParams(new FormData(form));
   history.replaceState(null, "", `?${query}`);
+  let wrong = false;
   for (const part of parts) {
-    const region = document.querySelector(`[data-part="${part === "all" ? "offer" : part}"]`);
+    const region = regionOf(part);
+    if (wrong) region.textContent = "";
+    if (wrong) continue;
     region.ariaBusy = true;
     try {
       const answer = await fetch(`${form.getAttribute("action")}/preview/${part}?${query}`, { signal });
@@ -44,6 +49,7 @@ async function refresh(parts) {
       const focus = document.activeElement.id;
       region.innerHTML = text;
       byId(focus)?.focus();
+      wrong ||= !answer.ok;
     } catch (error) {
       if (error.name === "AbortError") return;
       region.textContent = GONE;
