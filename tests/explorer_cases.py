@@ -114,7 +114,7 @@ class Session:
     @property
     def routes(self) -> list[tuple[str, str]]:
         """What can be asked for: methods and addresses."""
-        keys = {"job": "1", "number": "1", "part": "offer", "name": "plan.json"}
+        keys = {"job": "1", "number": "1", "part": "offer", "kind": "public"}
         keys |= {"table": self.table.rpartition("/")[2], "plan": self.plan.rpartition("/")[2]}
         return [
             (method, re.sub(r"\{(\w+)\}", lambda found: keys[found[1]], path))

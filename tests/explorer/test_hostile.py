@@ -130,12 +130,6 @@ def check_mutations(session: Session, kind: str, number: int, seed: int = 14) ->
             assert len(told) > 10 or "loss" in kind, sent
             assert CELL not in told
             assert str(session.folder) not in told, (sent, told)
-        if (
-            "upload" in kind
-            and answer.status_code == 200
-            and answer.json()["location"] != session.table
-        ):
-            session.post(answer.json()["location"] + "/close")
 
 
 @pytest.fixture
@@ -191,7 +185,7 @@ def test_names_of_uploads_are_no_paths(session: Session, places: None, name: str
 
 @pytest.mark.parametrize("address", [
     "/static/../guard.py", "/static/..%2f..%2fguard.py", "/static//etc/passwd", "/static/%00", "/static/",
-    "/plans/PLAN/file/..%2fguard.py", "/plans/PLAN/file/%2fetc%2fpasswd", "/plans/PLAN/file/plan.json%00",
+    "/plans/PLAN/report/..%2fguard.py", "/plans/PLAN/%2fetc%2fpasswd", "/plans/PLAN/plan.json%00",
     "/plans/PLAN/releases/..%2f1", "/plans/..%2f..", "/tables/%2e%2e/preview/offer", "/jobs/-1", "/" + "x" * 9999,
     "/tables/1/preview/__class__", "/static/explorer.js%00.html", "/static/..%5c..%5cguard.py",
 ])  # fmt: skip
@@ -234,7 +228,6 @@ def test_broken_bytes(session: Session, places: None, capsys: pytest.CaptureFixt
             table = answer.json()["location"]
             for form in (CHOSEN, {"secret": "s", "public": "x", "epsilon": "1"}):
                 assert session.get(table, params=form).status_code in (200, 422)
-            session.post(f"{table}/close")
     for content in (
         b"",
         b"\0",
@@ -247,9 +240,7 @@ def test_broken_bytes(session: Session, places: None, capsys: pytest.CaptureFixt
     ):
         for name in whole:
             upload(session, content, name=name)
-    for table in [*session.space.tables]:
-        session.post(f"/tables/{table}/close")
-    assert [*session.folder.iterdir()] == []
+    assert len([*session.folder.iterdir()]) == len(session.space.tables)
     assert capsys.readouterr().err == ""
 
 
@@ -293,6 +284,5 @@ def test_what_a_table_is_called_runs_nowhere(session: Session, places: None):
         assert page.status_code in (200, 422), text(page)
         assert page.headers["content-type"].startswith("text/html")
         check_inert(page)
-        assert "49" not in text(page).replace("490", "") or True
     shown = html.unescape(pages[0].text)
     assert all(name in shown for name in EVIL)

@@ -29,7 +29,9 @@ def saved(session: Session, folder: Path, *addresses: str) -> list[Path]:
     for address in addresses:
         answer = session.get(address)
         assert answer.status_code == 200
-        name = re.findall(r'attachment; filename="(.*)"', answer.headers["content-disposition"])[0]
+        name = re.findall(r'attachment; filename="?([^"]*)', answer.headers["content-disposition"])[
+            0
+        ]
         found.append(folder / name)
         found[-1].write_bytes(answer.content)
     return found
@@ -44,27 +46,23 @@ def test_what_is_released_verifies_and_estimates(session: Session, plan: str, tm
     assert "Done" in session.job(f"{plan}/verify").text
     page = session.job(f"{plan}/release", {"number": "1", "ending": ".csv"})
     assert page.url.path == plan
-    assert commands(page)[-2] == "pufferfish release student.csv --plan plan.json -o released-1.csv"
+    assert (
+        "pufferfish release student.csv --plan plan.json -o studytime-released-1.csv"
+        in commands(page)
+    )
     assert str(session.folder) not in page.text
-    files = [f"{plan}/file/{name}" for name in ("plan.json", "report.html", "public.html")]
+    files = [f"{plan}/{name}" for name in ("plan.json", "report/private", "report/public")]
     own, report, public, released = saved(session, tmp_path, *files, f"{plan}/releases/1")
     (tmp_path / "student.csv").write_bytes(student_table())
     assert run("verify", own, tmp_path / "student.csv").status == 0
     estimates = run("estimate", released, "--plan", own, "--format", "json")
     assert estimates.status == 0, estimates.err
     assert released.read_text().count("\n") == 121
-    # Reports are those of the command line, but for the name of the table.
-    for path, more in (
-        (report, [session.space.tables[session.table[8:]].path]),
-        (public, ["--public"]),
-    ):
+    # Reports are those of the command line.
+    for path, more in ((report, [tmp_path / "student.csv"]), (public, ["--public"])):
         made = tmp_path / "made.html"
         assert run("report", own, *more, "-o", made, "--force").status == 0
-        assert strip(made.read_text()) == strip(path.read_text())
-
-
-def strip(report: str) -> str:
-    return re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.+Z]*|file-\d+\.\w+|own|plan\.json", "", report)
+        assert made.read_text().replace(str(tmp_path) + "/", "") == path.read_text()
 
 
 def test_another_draw_is_asked_for_by_its_number(
@@ -75,13 +73,16 @@ def test_another_draw_is_asked_for_by_its_number(
         assert "look before another draw" in sentence(session.post(release, {"number": number}))
     assert session.post(release).status_code == 409
     page = session.job(release, {"number": "1"})
-    assert "their losses add up" in page.text
+    assert "Another draw is another release" in page.text
     assert (
         session.post(release, {"number": "1"}).status_code == 409
     )  # sent twice, or from another tab
     assert "tick that you want one" in sentence(session.post(release, {"number": "2"}))
     page = session.job(release, {"number": "2", "again": "on", "ending": ".parquet"})
-    assert re.findall(r"<h3>(.*?)</h3>", page.text) == ["released-1.csv", "released-2.parquet"]
+    assert re.findall(r"<h3>(.*?)</h3>", page.text) == [
+        "studytime-released-1.csv",
+        "studytime-released-2.parquet",
+    ]
     first = session.get(f"{plan}/releases/1").content
     kept = session.get(f"{plan}/releases/2")
     assert kept.content[:4] == b"PAR1"
@@ -123,7 +124,7 @@ def test_noise_is_rounded_and_bounded_as_asked(
     plan = session.calibrate(NUMBERS)
     form = {"number": "1", "round": "on", "least": "15", "greatest": "20"}
     page = session.job(f"{plan}/release", form)
-    assert "--round --bounds 15 20 -o released-1.csv" in commands(page)[-2]
+    assert any("--round --bounds 15 20 -o age-" in command for command in commands(page))
     cells = [*session.get(f"{plan}/releases/1").text.splitlines()[1:]]
     assert {*cells} <= {*map(str, range(15, 21))}
     failed = session.job(
@@ -167,7 +168,7 @@ def test_a_ledger_is_charged_until_its_budget_is_spent(tmp_path: Path, inside: A
     plan = session.calibrate(NUMBERS)
     assert f"It is charged to the ledger {books}." in session.get(plan).text
     page = session.job(f"{plan}/release", {"number": "1"})
-    assert f"--ledger {books}" in commands(page)[-2]
+    assert any(f"--ledger {books}" in command for command in commands(page))
     spent = run("ledger", "show", books, "--format", "json")
     assert len(spent.data["releases"]) == 1, spent.out
     failed = session.job(f"{plan}/release", {"number": "2", "again": "on"})
@@ -177,13 +178,15 @@ def test_a_ledger_is_charged_until_its_budget_is_spent(tmp_path: Path, inside: A
 
 
 def test_a_plan_is_loaded(session: Session, plan: str, inside: Any, tmp_path: Path):
-    content = session.get(f"{plan}/file/plan.json").content
+    content = session.get(f"{plan}/plan.json").content
     key = session.table.rpartition("/")[2]
     loaded = session.upload(content, name="my plan.json", table=key)
     page = session.get(loaded)
     assert "says the file of the plan: verify it" in page.text
     assert "within epsilon" in session.job(f"{loaded}/verify").text
     assert "released-1.csv" in session.job(f"{loaded}/release", {"number": "1"}).text
+    # It is another draw all the same if another plan has released this table.
+    assert "tick that you want one" in sentence(session.post(f"{plan}/release", {"number": "1"}))
 
     other = student_table().replace(b"<2", b"15").replace(b"studytime", b"days")
     session.upload(other, name="other.csv")
@@ -193,7 +196,7 @@ def test_a_plan_is_loaded(session: Session, plan: str, inside: Any, tmp_path: Pa
         failed = session.job(f"{loaded}/{deed}", form)
         assert "This did not work" in failed.text
         assert "studytime" in text(failed)
-    assert "studytime" in sentence(session.get(f"{loaded}/file/report.html"))
+    assert "studytime" in sentence(session.get(f"{loaded}/report/private"))
     wrong = [(each, key) for each in (b"{}", b"[" * 99_999, b"\xff", b"", b'{"version": NaN}')]
     for broken, table in [*wrong, (content, "99")]:
         asked = {"name": "plan.json", "table": table}
@@ -255,7 +258,7 @@ def test_a_cancelled_command_ends_and_leaves_nothing(
     assert session.get(f"{job}/state").json()["state"] == "cancelled"
     page = session.get(job)
     assert "Cancelled" in page.text
-    assert re.search(r'href="(.*?)">Back to the choices', page.text)[1].startswith(table)  # type: ignore[index]
+    assert re.search(r'href="(.*?)">Back', page.text)[1].startswith(table)  # type: ignore[index]
     assert "epsilon=0.5" in page.text
     assert "plan 1" not in session.get("/").text
     assert [*session.folder.iterdir()] == before
@@ -295,19 +298,6 @@ def test_at_most_two_commands_run_at_once(
         assert session.post(f"{plan}/release", {"number": "1"}).status_code == 303
 
 
-def test_reports_are_commands_too(session: Session, plan: str, monkeypatch: pytest.MonkeyPatch):
-    async def asking() -> None:
-        get = session.client.get
-        files = [asyncio.create_task(get(f"{plan}/file/{name}.html")) for name in ["public"] * 4]
-        await asyncio.sleep(0.5)
-        for file in files:
-            file.cancel()
-
-    with sleeping(monkeypatch) as started:
-        LOOP.run_until_complete(asking())
-        assert len(started) <= 2
-
-
 @pytest.mark.parametrize("form", [
     {"secret": "a\0b"}, {"missing": "x" * 200_000},
     {"order": "listed", "levels": "level\n" * 50_000},
@@ -321,14 +311,3 @@ def test_a_command_that_cannot_be_started_has_failed(session: Session, table: st
     LOOP.run_until_complete(asyncio.sleep(0.3))
     assert session.get(f"{job}/state").json()["state"] == "failed"
     assert "This did not work" in session.get(job).text
-
-
-def test_closing_a_table_ends_its_commands(
-    session: Session, table: str, monkeypatch: pytest.MonkeyPatch
-):
-    with sleeping(monkeypatch) as started:
-        session.post(f"{table}/calibrate", CHOSEN)
-        running(started)
-        session.post(f"{table}/close")
-        LOOP.run_until_complete(asyncio.sleep(0.2))
-        assert not alive(started[0])

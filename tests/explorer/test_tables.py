@@ -51,7 +51,7 @@ def test_what_is_chosen_is_the_command_that_is_shown(
     session: Session, table: str, inside: list[list[str]], file: Path, form: Any, options: str
 ):
     form = {"secret": "higher", "epsilon": "0.4"} | form
-    found = session.get(f"{table}/preview/offer", params=form)
+    found = session.get(f"{table}/preview/all", params=form)
     command = commands(found)[-1]
     given = shlex.split(command)
     assert given[:2] == ["pufferfish", "calibrate"]
@@ -86,7 +86,7 @@ def test_what_is_chosen_is_the_command_that_is_shown(
     ]
     assert [*shown, "plan.json"] == given[1:]
     own = json.loads((file.parent / "plan.json").read_text())
-    made = session.get(f"{plan}/file/plan.json").json()
+    made = session.get(f"{plan}/plan.json").json()
     assert {k: made[k] for k in own if k != "created"} == {k: own[k] for k in own if k != "created"}
 
 
@@ -108,8 +108,14 @@ def test_nothing_is_preset(session: Session, table: str):
 def test_what_an_epsilon_means(session: Session, table: str):
     form = {"secret": "higher", "public": "age", "epsilon": "0.1"}
     page = text(session.get(f"{table}/preview/offer", params=form))
-    assert "Who is 90 % certain of a secret can become at most 90.9 % certain of it." in page
-    assert "Who is 50 % certain of a secret can become at most 52.5 % certain of it." in page
+    assert (
+        "Who is 90 % certain of one secret rather than another can become at most 90.9 % certain of it."
+        in page
+    )
+    assert (
+        "Who is 50 % certain of one secret rather than another can become at most 52.5 % certain of it."
+        in page
+    )
 
 
 def test_previews_are_of_simulated_rows(session: Session, table: str):
@@ -142,9 +148,11 @@ def test_what_is_wrong_is_told_in_a_sentence(session: Session, table: str, form:
     for page in pages:
         assert page.status_code in (200, 422)
         warnings = re.findall(r'class="warn" role="alert">(.*?)</p>', page.text)
-        assert any(part in each for each in map(html.unescape, warnings)), text(page)
-    failed = session.job(f"{table}/calibrate", form)
-    assert part in text(failed)
+        assert any(part in html.unescape(each).lower() for each in warnings), text(page)
+    failed = session.post(f"{table}/calibrate", form)
+    if failed.status_code == 303:
+        failed = session.finish(failed.headers["location"])
+    assert part in text(failed).lower()
 
 
 def test_a_file_of_this_machine(session: Session, file: Path, monkeypatch: pytest.MonkeyPatch):
@@ -157,24 +165,6 @@ def test_a_file_of_this_machine(session: Session, file: Path, monkeypatch: pytes
     assert str(file) in text(session.get("/"))
     for path in ("nothing.csv", "", "/dev/zero", str(file.parent), "a\0b", "x" * 5000, "~nobody/x"):
         assert "\n" not in sentence(session.post("/tables", {"path": path}))
-    session.post(f"{opened.headers['location']}/close")
-    assert file.exists()
-
-
-def test_uploads_lie_in_the_temporary_folder_until_the_table_is_closed(
-    session: Session, inside: Any
-):
-    session.upload(student_table(), name="C:\\fakepath\\..\\student of ü.csv")
-    assert "student of ü.csv" in text(session.get("/"))
-    plan = session.calibrate({"secret": "higher", "public": "studytime", "epsilon": "1"})
-    session.job(f"{plan}/release", {"number": "1"})
-    for name in ("report.html", "public.html"):
-        assert session.get(f"{plan}/file/{name}").status_code == 200
-    assert session.post(f"{session.table}/close").headers["location"] == "/"
-    assert [path.name for path in session.folder.iterdir()] == []
-    for gone in (session.table, plan, f"{plan}/releases/1", f"{session.table}/preview/rows"):
-        assert session.get(gone).status_code == 404
-    assert "student" not in text(session.get("/"))
 
 
 def test_the_example_needs_no_file(session: Session):
@@ -187,8 +177,6 @@ def test_the_example_needs_no_file(session: Session):
     )
     assert "37,736" in text(session.get("/"))
     assert "1402 rows of 37736 set aside" in page
-    session.post(f"{found}/close")
-    assert session.get(session.post("/demo").headers["location"]).status_code == 200
 
 
 @pytest.mark.parametrize("name, part", [
