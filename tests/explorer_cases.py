@@ -12,12 +12,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
-from cli_runner import COMMAND, Outcome, run
+from cli_runner import COMMAND, run
 from pufferfish.explorer.explore import _Session
 from pufferfish.explorer.guard import Guard
 from pufferfish.explorer.workspace import Workspace
@@ -139,14 +139,15 @@ async def _loaded(app: Any) -> Any:
     return await app.load()
 
 
-class _Done:
-    """A command that was run inside this process, in the place of a process of its own."""
+class Done(NamedTuple):
+    """A command that has run, in the place of a process of its own."""
 
-    def __init__(self, done: Outcome) -> None:
-        self._done, self.returncode = done, done.status
+    returncode: int
+    out: str
+    err: str
 
     async def communicate(self) -> tuple[bytes, bytes]:
-        return self._done.out.encode(), self._done.err.encode()
+        return self.out.encode(), self.err.encode()
 
 
 @contextlib.contextmanager
@@ -154,9 +155,10 @@ def commands_inside() -> Iterator[list[list[str]]]:
     """Run the commands of sessions inside this process, which is quicker; yield their words."""
     ran: list[list[str]] = []
 
-    async def inside(*words: str, **_: Any) -> _Done:
+    async def inside(*words: str, **_: Any) -> Done:
         ran.append(list(words[3:]))
-        return _Done(run(*words[3:]))
+        done = run(*words[3:])
+        return Done(done.status, done.out, done.err)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncio, "create_subprocess_exec", inside)

@@ -108,14 +108,9 @@ def test_nothing_is_preset(session: Session, table: str):
 def test_what_an_epsilon_means(session: Session, table: str):
     form = {"secret": "higher", "public": "age", "epsilon": "0.1"}
     page = text(session.get(f"{table}/preview/offer", params=form))
-    assert (
-        "Who is 90 % certain of one secret rather than another can become at most 90.9 % certain of it."
-        in page
-    )
-    assert (
-        "Who is 50 % certain of one secret rather than another can become at most 52.5 % certain of it."
-        in page
-    )
+    for before, after in ((90, 90.9), (50, 52.5)):
+        told = f"{before} % certain of one secret rather than another can become at most {after} %"
+        assert told in page
 
 
 def test_previews_are_of_simulated_rows(session: Session, table: str):
