@@ -23,7 +23,6 @@ from pufferfish.numbers import Number, parse_number, text_of
 from pufferfish.priors.ambiguity import NoisyCounts, parse_level
 from pufferfish.priors.noisy import checked_epsilon, checked_noise, scenario_of_noise
 from pufferfish.priors.scenario import Scenario
-from pufferfish.release.sinks import sink_for
 from pufferfish.support import Product
 from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import FrameTable, known
@@ -122,6 +121,8 @@ class HeldOut(FrameTable):
     """Random rows of a table, to be counted; all others, ``left``, are to be released."""
 
     def __init__(self, source: Any, split: Any, force: bool) -> None:
+        from pufferfish.release.sinks import sink_for  # slow to import
+
         (share, rest), table = split, open_table(source)
         part, self._sink = parse_number(share, "the share to hold out"), sink_for(rest)
         self._file = PendingFile(checked_target(rest, force, table.inputs), force, PRIVATE)

@@ -136,16 +136,17 @@ def _prior(table: OpenTable, form: Form) -> dict[str, Any]:
 
 def _offer(table: OpenTable, form: Form, quick: bool = False) -> dict[str, Any]:
     """Return what every mechanism would give, and the command that calibrates the chosen one."""
-    told: dict[str, Any] = {"lines": [], "meaning": [], "left_out": [], "table": table.key}
+    told: dict[str, Any] = dict.fromkeys(("lines", "meaning", "left_out", "pending"), ())
     own = [(name, value) for name, value in form.multi_items() if name != "mechanism"]
     if form.get("epsilon", "").strip():
         told["meaning"] = meaning(form["epsilon"])
         (results, told["left_out"]), told["chosen"] = table.count(form).results(form, quick)
         told["lines"] = [(n, lines_of([r])[0] if r else ["…"] * 7) for n, r in results.items()]
+        told["pending"] = None in results.values()
         own.append(("mechanism", told["chosen"]))
     words = ["calibrate", *table.words, *choices.words(Form(own)), "--save", "plan.json"]
     told["heads"] = [" ".join(head.split()) for head in HEADERS[1:-1]]
-    return {**told, "command": shown(words, {table.path: table.name})}
+    return {**told, "table": table.key, "command": shown(words, {table.path: table.name})}
 
 
 def _start(request: Request, job: Job, *more: str) -> Response:
@@ -165,7 +166,7 @@ async def calibrate(request: Request) -> Response:
 
     words = ["calibrate", *table.words, *choices.words(form), "--save", str(path)]
     back = f"/tables/{table.key}?{urlencode(form.multi_items())}"
-    job = Job(words, space.names(), back, done)
+    job = Job(words, space.names, back, done)
     return _start(request, job, "--format", "json")
 
 
@@ -183,13 +184,13 @@ async def show_plan(request: Request) -> Response:
         verdict=[*map(kept.job.named, lines)] if kept.job else [],
         happens=mechanism_words(kept.plan.applied, kept.plan.labels),
         proof=certificate_words(kept.plan.certificate),
-        commands={name: shown(each, space.names()) for name, each in words.items()},
+        commands={name: shown(each, space.names) for name, each in words.items()},
     )  # fmt: skip
 
 
 async def verify(request: Request) -> Response:
     """Verify a plan on its table."""
-    kept, names = pages.found(request, "plan"), request.app.state.space.names()
+    kept, names = pages.found(request, "plan"), request.app.state.space.names
     return _start(request, Job(["verify", *kept.words], names, f"/plans/{kept.key}"))
 
 
@@ -215,7 +216,7 @@ async def release(request: Request) -> Response:
 
     words = [*_release_words(kept, form), "-o", str(path)]
     words += ["--ledger", space.ledger] if space.ledger else []
-    job = Job(words, space.names(), f"/plans/{kept.key}", done)
+    job = Job(words, space.names, f"/plans/{kept.key}", done)
     answer, kept.releasing = _start(request, job), job
     return answer
 

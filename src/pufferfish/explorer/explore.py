@@ -64,11 +64,10 @@ def explore(
         raise InputError(no_file(Path(table)))
     warnings.simplefilter("ignore", PufferfishWarning)  # pages show them
     logging.getLogger("uvicorn").disabled = True  # traces may hold cells
-    begins = "/" if table is None and not demo else "/begin"
     with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder:
-        session = _Session(Path(folder), ledger, (table, delimiter or ""))
+        given = (table, delimiter or "") if table is not None or demo else None
         try:
-            asyncio.run(_serve(session, begins, not no_browser))
+            asyncio.run(_serve(Path(folder), ledger, given, not no_browser))
         except (process.Stopped, KeyboardInterrupt):
             if signal.SIGTERM in process.received:
                 raise
@@ -76,9 +75,23 @@ def explore(
     click.echo("The explorer has ended; its temporary files are removed.")
 
 
-async def _serve(session: "_Session", begins: str, browser: bool) -> None:
+async def _serve(folder: Path, ledger: str | None, given: Any, browser: bool) -> None:
+    loading = asyncio.create_task(asyncio.to_thread(_application, folder, ledger, given))
+    files = StaticFiles(packages=[("pufferfish.explorer", "static")])
+    static = Starlette(routes=[Mount("/static", files)])
+
+    async def session(scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; the first page is shown while the application is imported."""
+        begins = (scope["path"], scope["query_string"]) == ("/begin", b"")
+        answer: Any = page("start", tables=[], plans=[], begins=begins)
+        if scope["path"].startswith("/static/"):
+            answer = static
+        elif loading.done() or not (begins or scope["path"] == "/"):
+            answer = await loading
+        await answer(scope, receive, send)
+
     place = socket.create_server((HOST, 0))
-    guard = Guard(session, place.getsockname()[1], begins)
+    guard = Guard(session, place.getsockname()[1], "/begin" if given else "/")
     config = uvicorn.Config(
         guard, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=1,
@@ -86,7 +99,6 @@ async def _serve(session: "_Session", begins: str, browser: bool) -> None:
     click.echo(f"The explorer is at {guard.address()} (Ctrl-C ends it)")
     if browser:
         asyncio.get_running_loop().call_later(0.1, webbrowser.open, guard.address(once=True))
-    loading = session.load()
     try:
         await uvicorn.Server(config).serve(sockets=[place])
     finally:
@@ -94,33 +106,8 @@ async def _serve(session: "_Session", begins: str, browser: bool) -> None:
         await asyncio.gather(*(job.cancel() for job in jobs))
 
 
-class _Session:
-    """The application of a session, which is imported beside its first page."""
+def _application(*given: Any) -> Starlette:
+    from pufferfish.explorer.app import application  # slow to import
+    from pufferfish.explorer.workspace import Workspace
 
-    def __init__(self, *given: Any) -> None:
-        self._given = given
-        files = StaticFiles(packages=[("pufferfish.explorer", "static")])
-        self._static = Starlette(routes=[Mount("/static", files)])
-        self._application: asyncio.Task[Starlette] | None = None
-
-    def load(self) -> "asyncio.Task[Starlette]":
-        """Import what counts and calibrates, once, in a thread."""
-        if self._application is None:
-            self._application = asyncio.create_task(asyncio.to_thread(self._import))
-        return self._application
-
-    def _import(self) -> Starlette:
-        from pufferfish.explorer.app import application  # slow to import
-        from pufferfish.explorer.workspace import Workspace
-
-        return application(Workspace(*self._given))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        answer: Any = self._static
-        if not scope["path"].startswith("/static/"):
-            begins = (scope["path"], scope["query_string"]) == ("/begin", b"")
-            first = not self.load().done() and (begins or scope["path"] == "/")
-            first_page = page("start", tables=[], plans=[], begins=begins)
-            answer = first_page if first else await self.load()
-        await answer(scope, receive, send)
+    return application(Workspace(*given))

@@ -32,7 +32,7 @@ class Job:
     ) -> None:  # fmt: skip
         self.command, self.back = shown(words, names), back
         self.state, self.location, self.output, self.lines = "running", "", "", list[str]()
-        self._words, self._names, self._done = words, names, done
+        self._words, self._names, self._done = words, dict(names), done
         self._start = time.monotonic()
 
     @property

@@ -79,7 +79,7 @@ def sentence(request: Request, error: Exception) -> tuple[int, str]:
     if isinstance(error, HTTPException):
         return error.status_code, error.detail
     exit_status, text = explain(error)
-    for path, name in request.app.state.space.names().items():
+    for path, name in dict(request.app.state.space.names).items():
         text = text.replace(path, name)
     if exit_status < 70:
         return 422, text

@@ -86,29 +86,30 @@ class KeptPlan:
 class Workspace:
     """What a session holds; whoever made the folder removes it.
 
-    ``given`` is the table that the command names, if any, and its delimiter.
+    ``given`` are the table that the command names and its delimiter, if any.
     """
 
     def __init__(
-        self, folder: Path, ledger: str | None = None, given: tuple[str | None, str] = (None, "")
+        self, folder: Path, ledger: str | None = None, given: tuple[str | None, str] | None = None
     ) -> None:
-        self.folder, self.ledger, self._given = folder, ledger, given
+        self.folder, self.ledger = folder, ledger
+        self._given, self._delimiter = given or (None, "")
         self.tables: dict[str, OpenTable] = {}
         self.plans: dict[str, KeptPlan] = {}
+        self.names: dict[str, str] = {}  # what stands for each file where people see it
         self.jobs, self._made = Jobs(), 0
-        self._files: dict[str, str] = {}
 
     def new_file(self, ending: str, name: str) -> Path:
         """Return the path of a new file, of which no part is from its ``name`` for people."""
         self._made += 1
         path = self.folder / f"file-{self._made}{ending}"
-        self._files[str(path)] = name
+        self.names[str(path)] = name
         return path
 
     def begin(self) -> OpenTable:
         """Open the table that the command names, or one that needs no file."""
-        given, delimiter = self._given
-        return self.open_demo() if given is None else self.open_table(given, delimiter)
+        given = self._given
+        return self.open_demo() if given is None else self.open_table(given, self._delimiter)
 
     def open_demo(self) -> OpenTable:
         """Write and open a table of the paper."""
@@ -135,7 +136,7 @@ class Workspace:
         self._made += 1
         opened = open_table(whole, delimiter=delimiter or None)
         table = OpenTable(str(self._made), whole, name or path, delimiter, opened)
-        self.tables[table.key] = table
+        self.tables[table.key], self.names[whole] = table, table.name
         return table
 
     def keep_plan(self, path: Path, table: OpenTable, job: Job | None = None) -> KeptPlan:
@@ -148,10 +149,6 @@ class Workspace:
     def released(self, table: OpenTable) -> int:
         """Return how many releases of a table were made in this session."""
         return sum(len(plan.releases) for plan in self.plans.values() if plan.table is table)
-
-    def names(self) -> dict[str, str]:
-        """Return what stands for each file where people see it."""
-        return self._files | {table.path: table.name for table in self.tables.values()}
 
     async def receive(self, chunks: AsyncIterator[bytes], path: Path, megabytes: int) -> None:
         """Write what a browser sends to a new file.

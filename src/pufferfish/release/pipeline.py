@@ -54,6 +54,7 @@ class Prepared:
         """Make the dry pass: everything is read and checked, and nothing is drawn or written."""
         with PendingFile(self._target, self._force):
             pass  # it can be made
+        self._reader.digests = True
         for _ in self._reader.read(None, progress):
             pass
         self.report = self._reader.report(self._output)

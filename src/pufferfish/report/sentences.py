@@ -151,8 +151,8 @@ def assumption_words(plan: Plan) -> str:
             "within epsilon. The plan may be published."
         )
     return (
-        f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
-        f"{private}"
+        f"Takes the prior as public knowledge and {who}; several releases together may lose more "
+        f"than the sum of their losses.{private}"
     )
 
 

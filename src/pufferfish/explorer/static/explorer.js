@@ -18,7 +18,7 @@ for (const slider of document.querySelectorAll("[data-for]")) {
   const follow = () => {
     field.value = field.value.replace(",", ".");
     const near = values.findIndex((value) => +value >= +field.value);
-    if (field.value) slider.value = near < 0 ? values.length - 1 : near;
+    slider.value = near < 0 ? values.length - 1 : near;
     tell();
   };
   slider.addEventListener("input", () => {
@@ -31,17 +31,16 @@ for (const slider of document.querySelectorAll("[data-for]")) {
 
 // The preview follows sliders and fields; what is outdated is not waited for.
 let asking;
-const regionOf = (part) => document.querySelector(`[data-part="${part === "all" ? "offer" : part}"]`);
-async function refresh(parts) {
+async function refresh(...parts) {
   asking?.abort();
   const { signal } = (asking = new AbortController());
   const query = new URLSearchParams(new FormData(form));
   history.replaceState(null, "", `?${query}`);
-  let wrong = false;
+  let more = true;
   for (const part of parts) {
-    const region = regionOf(part);
-    if (wrong) region.textContent = "";
-    if (wrong) continue;
+    const region = document.querySelector(`[data-part="${part}"]`) ?? byId("offer");
+    if (!more && region !== byId("offer")) region.textContent = "";
+    if (!more) continue;
     region.ariaBusy = true;
     try {
       const answer = await fetch(`${form.getAttribute("action")}/preview/${part}?${query}`, { signal });
@@ -49,7 +48,7 @@ async function refresh(parts) {
       const focus = document.activeElement.id;
       region.innerHTML = text;
       byId(focus)?.focus();
-      wrong ||= !answer.ok;
+      more = answer.ok && Boolean(query.get("epsilon"));
     } catch (error) {
       if (error.name === "AbortError") return;
       region.textContent = GONE;
@@ -57,9 +56,13 @@ async function refresh(parts) {
     region.ariaBusy = false;
   }
 }
-const slow = () => (byId("epsilon").value ? ["all", "loss", "rows"] : []);
-sliders?.addEventListener("input", () => refresh(["offer", ...slow()]));
-if (sliders) refresh(slow());
+let typing;
+sliders?.addEventListener("input", (event) => {
+  clearTimeout(typing);
+  const pause = event.target.id in VALUES ? 300 : 0; // a number is not complete at each key
+  typing = setTimeout(refresh, pause, "offer", "all", "loss", "rows");
+});
+if (byId("epsilon")?.value) refresh("all", "loss", "rows");
 
 // What must be counted first: a button says why it cannot be pressed, and nothing below holds.
 function check() {
@@ -72,10 +75,9 @@ function check() {
 form?.addEventListener("input", (event) => {
   check();
   if (!sliders || sliders.contains(event.target)) return;
-  sliders.disabled = true;
+  sliders.hidden = true;
   byId("stale").hidden = false;
 });
-form?.addEventListener("submit", () => sliders && (sliders.disabled = false));
 if (form) check();
 
 // Files are sent as they are.
@@ -116,7 +118,8 @@ async function watch() {
 }
 if (job) watch();
 
-// A form is sent once.
+// A form is sent once; a page that one comes back to is loaded anew.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
 document.addEventListener("submit", (event) => {
   if (!event.defaultPrevented && event.submitter) setTimeout(() => (event.submitter.disabled = true));
 });
