@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from starlette.routing import Route
 
 from cli_runner import COMMAND, run
-from pufferfish.explorer.explore import _Session
+from pufferfish.explorer.app import application
 from pufferfish.explorer.guard import Guard
 from pufferfish.explorer.workspace import Workspace
 
@@ -48,18 +49,12 @@ def student_table(rows: int = 120) -> bytes:
 class Session:
     """A session, as a browser sees it that has opened the printed address."""
 
-    def __init__(
-        self, folder: Path, ledger: Path | None = None, port: int = PORT, guard: Any = Guard
-    ) -> None:
-        app = _Session(folder, None if ledger is None else str(ledger), (None, ""))
-        self.guard, self.folder, self.own = guard(app, port), folder, f"http://127.0.0.1:{port}"
-        made = LOOP.run_until_complete(_loaded(app))
-        self.space: Workspace = made.state.space
-        self._routes = [
-            (method, route.path)
-            for route in made.routes
-            for method in getattr(route, "methods", ())
-        ]
+    def __init__(self, folder: Path, ledger: Path | None = None, port: int = PORT) -> None:
+        self.space = Workspace(folder, None if ledger is None else str(ledger))
+        made = application(self.space)
+        self.guard, self.folder, self.own = Guard(made, port), folder, f"http://127.0.0.1:{port}"
+        routes = [route for route in made.routes if isinstance(route, Route)]
+        self._routes = [(method, route.path) for route in routes for method in route.methods or ()]
         self.table = self.plan = ""
         transport = httpx.ASGITransport(app=self.guard)
         self.client = httpx.AsyncClient(transport=transport, base_url=self.own)
@@ -133,10 +128,6 @@ class Session:
             return list(await asyncio.gather(*posts))
 
         return LOOP.run_until_complete(all_of_them())
-
-
-async def _loaded(app: Any) -> Any:
-    return await app.load()
 
 
 class Done(NamedTuple):
