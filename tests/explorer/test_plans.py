@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,11 +175,11 @@ def test_a_plan_is_loaded(session: Session, plan: str, inside: Any):
 
 @contextlib.contextmanager
 def sleeping(monkeypatch: pytest.MonkeyPatch, more: str = "pass") -> Iterator[list[Any]]:
-    """Commands that take a minute, and the processes that they are."""
+    """Commands that take 20 seconds, and the processes that they are."""
     started: list[Any] = []
 
     async def start(*words: Any, **options: Any) -> Any:
-        code = f"import signal, time; {more}; time.sleep(60)"
+        code = f"import signal, time; {more}; time.sleep(20)"
         started.append(await START(words[0], words[1], code, **options))
         return started[-1]
 
@@ -214,8 +215,10 @@ def test_a_cancelled_command_ends_and_leaves_nothing(
         running(started)
         assert "It has run for" in session.get(job).text
         assert alive(started[0])
+        began = time.monotonic()
         assert session.post(f"{job}/cancel").headers["location"] == job
         assert not alive(started[0])
+        assert time.monotonic() < began + 10
     assert session.get(f"{job}/state").json()["state"] == "cancelled"
     page = session.get(job)
     assert "Cancelled" in page.text
