@@ -94,9 +94,9 @@ def noisy_counts(
         rule = NoisyCounts(secrets, tuple(none), others, 0, spent, level)
         return scenario_of_noise(rule, Product((public,), (values,)), named)
     if held is not None:  # a value that was not declared is refused wherever it is
-        count_table(held.whole, rules, warn=False, secrets=(*secrets, ""))
+        count_table(held.whole, rules, secrets=(*secrets, ""))
     # All rows are counted: no secret is called "", so the last ones are those of any other or none.
-    found = count_table(table, rules, warn=False, secrets=(*secrets, ""))
+    found = count_table(table, rules, secrets=(*secrets, ""))
     # Its a is e^(-epsilon / 2) exactly: it depends on the ratio of step and scale alone.
     noise = DiscreteLaplace(2.0, spent)
     drawn = noise.noise(found.counts.size, None if seed is None else seeded_entropy(seed))

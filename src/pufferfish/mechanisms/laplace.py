@@ -40,21 +40,14 @@ MAX_STEPS = 1 << 57
 class DiscreteLaplace:
     """Additive noise ``step * Z`` with ``P(Z = k)`` proportional to ``exp(-step |k| / scale)``.
 
+    Theory, section 1.
+
     Parameters
     ----------
     scale : float
         theta, in the units of the data, finite and not negative; 0 means no noise.
     step : Fraction
         The step g of the lattice, above 0, in the same units.
-
-    Raises
-    ------
-    InputError
-        If the scale or the step is not of that kind.
-
-    Notes
-    -----
-    Source: theory, section 1.
     """
 
     scale: float

@@ -86,8 +86,8 @@ for (const upload of document.querySelectorAll("[data-upload]")) {
     event.preventDefault();
     const state = upload.querySelector("[role=status]");
     const file = upload.elements.file.files[0];
-    const more = upload.elements[upload.dataset.upload];
-    const asked = new URLSearchParams({ name: file.name, [more.name]: more.value });
+    const asked = new URLSearchParams({ name: file.name });
+    if (upload.elements.table) asked.set("table", upload.elements.table.value);
     if (file.size > upload.dataset.most * 1e6) {
       state.textContent = `The file is larger than ${upload.dataset.most} MB: give its path instead.`;
       return;
