@@ -45,8 +45,8 @@ FORMS: dict[str, dict[str, str]] = {
     "GET preview/rows": CHOSEN | {"mechanism": "channel (kept)", "declared": "on", "levels": "<2"},
     "POST calibrate": CHOSEN | LEVELS | {"confidence": ""},
     "POST release": {"number": "1", "ending": ".csv", "round": "on", "least": "0", "greatest": "9"},
-    "POST /tables": {"path": "nothing.csv", "delimiter": ";"},
-    "POST /upload": {"name": "x.csv", "delimiter": "tab"},
+    "POST /tables": {"path": "nothing.csv"},
+    "POST /upload": {"name": "x.csv"},
     "POST /upload?": {"name": "x.json", "table": "1"},
 }
 
