@@ -40,7 +40,7 @@ LEVELS = {"order": "listed", "levels": "<2\r\n2-5\r\n5-10\r\n>10"}
 FORMS: dict[str, dict[str, str]] = {
     "GET table": CHOSEN | LEVELS | {"confidence": "0.9", "unit": "", "missing": "?"},
     "GET preview/offer": CHOSEN | {"public": "age", "least": "0", "greatest": "30"},
-    "GET preview/all": CHOSEN | {"pair": '["yes", "no"]', "missing-as-level": "", "decimal": ","},
+    "GET preview/all": CHOSEN | {"pair": "yes\nno", "missing-as-level": "", "decimal": ","},
     "GET preview/loss": CHOSEN | {"public": "age", "step": "1"},
     "GET preview/rows": CHOSEN | {"mechanism": "channel (kept)", "declared": "on", "levels": "<2"},
     "POST calibrate": CHOSEN | LEVELS | {"confidence": ""},

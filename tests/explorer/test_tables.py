@@ -32,7 +32,7 @@ FORMS: dict[str, tuple[dict[str, Any], str]] = {
     "confidence": ({"public": "age", "confidence": "0.9"}, "--confidence 0.9"),
     "missing": ({"public": "romantic", "missing": "?\n", "missing-as-level": "on"},
                 "--missing '?' --missing-as-level"),
-    "pair": ({"public": "romantic", "missing": "?", "pair": '["yes", "no"]',
+    "pair": ({"public": "romantic", "missing": "?", "pair": "yes\r\nno",
               "mechanism": "channel (kept)"},
              "--missing '?' --pair yes no --mechanism channel --best-for kept"),
 }  # fmt: skip
@@ -132,7 +132,7 @@ def test_previews_are_of_simulated_rows(session: Session, table: str):
         ({"secret": "hihger"}, "did you mean 'higher'"),
         ({"public": "higher"}, "higher"),
         ({"public": "age", "least": "16", "greatest": "17"}, "of the distinct values"),
-        ({"pair": "x"}, "a pair is two secrets"),
+        ({"pair": "x"}, "requires 2 arguments"),
         ({"confidence": "2"}, "confidence"),
         ({"order": "listed", "levels": "<2\n2-5"}, "name every level"),
     ],
@@ -173,7 +173,7 @@ def test_the_example_needs_no_file(session: Session):
 
 
 @pytest.mark.parametrize("name, part", [
-    ("student.xlsx", "ends in none of"), ("", "ends in none of"), ("x.csv", "binary"),
+    ("student.xlsx", "its ending is .xlsx"), ("", "has no ending"), ("x.csv", "binary"),
     ("x.parquet", "damaged"), ("x.json", "damaged"), ("x.csv.gz", "gzip"),
 ])  # fmt: skip
 def test_a_wrong_file(session: Session, name: str, part: str):
