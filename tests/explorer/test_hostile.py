@@ -268,3 +268,10 @@ def test_what_a_table_is_called_runs_nowhere(session: Session, inside: Any, plac
         assert page.status_code in (200, 422), text(page)
         assert page.headers["content-type"].startswith("text/html")
         check_inert(page)
+
+
+def test_a_level_with_half_a_line_end_is_refused(session: Session, table: str):
+    form = CHOSEN | {"order": "listed", "levels": "p\rx\nq"}
+    answer = session.get(table, params=form)
+    assert answer.status_code == 422
+    assert "fault of pufferfish" not in answer.text

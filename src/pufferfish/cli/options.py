@@ -4,7 +4,7 @@
 import csv
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -141,16 +141,12 @@ def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
     return Scenario(priors, pairs=pairs or found[0][1] or "all")
 
 
-def scenario_known(
-    plan: Plan, alone: bool, table: Table | None, files: Sequence[str]
-) -> Scenario | None:
+def scenario_known(plan: Plan, alone: bool, table: Table | None, files: Any) -> Scenario | None:
     """Return the scenario of a table or of prior files for a plan; ``alone``: it needs none."""
     if alone and (table or files):
         raise InputError("this is about PLAN alone: leave out TABLE and --prior")
     if not alone and (table is None) == (not files):
-        raise InputError(
-            "the prior is needed: a TABLE (or --sql QUERY) or --prior FILE, and not both"
-        )
+        raise InputError("give the prior: a TABLE (or --sql QUERY) or --prior FILE, and not both")
     scenario = scenario_of_priors(plan, files) if files else None
     return scenario if table is None else scenario_of_table(plan, table)
 
@@ -218,7 +214,10 @@ def columns(given: Iterable[str], option: str) -> list[str]:
 
 def _levels(text: str, option: str, what: str = "levels, as in low,mid,high") -> list[str]:
     """Read a list as one line of CSV: a level that holds a comma stands in double quotes."""
-    found = [item.strip() for row in csv.reader([text], skipinitialspace=True) for item in row]
+    try:
+        found = [item.strip() for row in csv.reader([text], skipinitialspace=True) for item in row]
+    except csv.Error:  # of a line end without quotes
+        found = []
     if not found or "" in found:
         raise InputError(f"{option} takes {what}, but {text!r} was given")
     return found

@@ -2,7 +2,6 @@
 """``pufferfish explore``: the explorer, served to the browser of this machine."""
 
 import asyncio
-import glob
 import logging
 import os
 import signal
@@ -52,14 +51,14 @@ def explore(table: str | None, demo: bool, no_browser: bool, ledger: str | None)
     """  # noqa: D301  # \b keeps click from wrapping the examples
     if table is not None and demo:
         raise InputError("--demo brings a table of its own: leave out TABLE")
-    if table is not None and not (os.path.exists(table) or glob.has_magic(table)):
+    if table is not None and not os.path.exists(table):
         raise InputError(no_file(Path(table)))
     warnings.simplefilter("ignore", PufferfishWarning)  # pages show them
     logging.getLogger("uvicorn").disabled = True  # traces may hold cells
     with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder:
         begins = "/begin" if demo or table is not None else "/"
         try:
-            asyncio.run(_serve(Path(folder), ledger, table, begins, not no_browser))
+            asyncio.run(_serve((Path(folder), ledger, table), begins, not no_browser))
         except (process.Stopped, KeyboardInterrupt):
             if signal.SIGTERM in process.received:
                 raise
@@ -67,10 +66,8 @@ def explore(table: str | None, demo: bool, no_browser: bool, ledger: str | None)
     click.echo("The explorer has ended; its temporary files are removed.")
 
 
-async def _serve(
-    folder: Path, ledger: str | None, table: str | None, begins: str, browser: bool
-) -> None:
-    loading = asyncio.create_task(asyncio.to_thread(_application, folder, ledger, table))
+async def _serve(space: tuple[Any, ...], begins: str, browser: bool) -> None:
+    loading = asyncio.create_task(asyncio.to_thread(_application, *space))
     files = StaticFiles(packages=[("pufferfish.explorer", "static")])
     static = Starlette(routes=[Mount("/static", files)])
 

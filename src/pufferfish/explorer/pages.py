@@ -4,8 +4,8 @@
 import asyncio
 import secrets
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,7 +18,6 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from pufferfish.cli.app import explain
 from pufferfish.errors import printable
 
-T = TypeVar("T")
 Form = ImmutableMultiDict[str, str]
 #: Megabytes of an upload, by its kind.
 UPLOADS = {"table": 1000, "plan": 20}
@@ -50,7 +49,7 @@ def found(request: Request, kind: str) -> Any:
     return known(getattr(request.app.state.space, f"{kind}s"), request.path_params[kind], kind)
 
 
-def known(held: Mapping[str, T], key: str, kind: str) -> T:
+def known(held: Mapping[str, Any], key: str, kind: str) -> Any:
     """Return what a key stands for."""
     if key not in held:
         raise HTTPException(404, f"there is no such {kind} in this session: begin again")
@@ -67,9 +66,7 @@ async def posted(request: Request) -> Form:
     return Form(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
-async def work(
-    request: Request, task: Callable[..., T], *given: Any, lock: asyncio.Lock = _BUSY
-) -> T:
+async def work(request: Request, task: Any, *given: Any, lock: asyncio.Lock = _BUSY) -> Any:
     """Do work in a thread, one piece after another; none for a page that has gone."""
     async with lock:
         if await request.is_disconnected():

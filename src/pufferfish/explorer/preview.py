@@ -26,8 +26,8 @@ from pufferfish.tables.table import Table
 
 #: Rows that are simulated, and of these shown; bins of an order that are drawn.
 _ROWS, _SHOWN, _BINS = 1000, 8, 12
-#: What is believed beforehand, and a loss after which hardly any doubt is left.
-_BELIEFS, _WEAK = (0.5, 0.9), 5.0
+#: A loss after which hardly any doubt is left.
+_WEAK = 5.0
 #: Results by mechanism (None: not yet known), and why others are left out.
 Results = tuple[dict[str, Any], list[str]]
 
@@ -126,7 +126,7 @@ def meaning(epsilon: str) -> list[str]:
     lines = [
         f"Who is {100 * belief:.3g} % certain of one secret rather than another can become at "
         f"most {100 * moved(belief, loss)[1]:.3g} % certain of it."
-        for belief in _BELIEFS
+        for belief in (0.5, 0.9)
     ]
     return [*lines, *["Such an epsilon protects hardly anything."] * (loss > _WEAK)]
 

@@ -110,7 +110,7 @@ def _in_a_row(support: Lattice) -> bool:
 
 def level_list(names: Sequence[str]) -> str:
     """Return levels as ``--order`` and ``--levels`` take them."""
-    plain = [not any(c in name for c in ',"') and name == name.strip() for name in names]
+    plain = [not any(c in name for c in ',"\r\n') and name == name.strip() for name in names]
     quoted = ('"' + name.replace('"', '""') + '"' for name in names)
     return ",".join(n if p else q for n, p, q in zip(names, plain, quoted, strict=True))
 
