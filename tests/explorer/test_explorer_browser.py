@@ -1,0 +1,477 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The explorer in a browser, by mouse and by keyboard, without a network: ``make test-browser``.
+
+The command runs as a process, and Chromium walks through it. Whatever a tab asks of others, says in
+its log, or fails with makes its test fail; refusals that a test provokes are counted.
+"""
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import pufferfish as pf
+from browser import checker, isolated, launched, misfits, violations, watch
+from pufferfish.paper import write_table
+from shared_data import CHECKOUT
+
+MAIN = "import sys; from pufferfish.cli import main; sys.exit(main())"
+REFUSED = "says Failed to load resource: the server responded with a status of 4"
+#: Columns of each table: the secret, what is published, and some value of it.
+TABLES = {
+    "student": ("higher", "romantic", "no"),
+    "bank": ("loan", "marital", "single"),
+    "big": ("ill", "visits", "3"),
+    "slow": ("who", "what", "v07"),
+}
+BIG = """COPY (SELECT i AS id, 'person ' || i AS name, if(hash(i) % 10 < 4, 'yes', 'no') AS ill,
+    hash(i * 7) % 5 + if(ill = 'yes', hash(i * 3) % 2, 0) AS visits, hash(i) % 100000 AS code,
+    i % 97 AS age, 'town ' || i % 500 AS town, i * 37 % 100000 / 100.0 AS income,
+    DATE '2000-01-01' + (i % 8000)::INT AS day, md5(i::VARCHAR) AS mark
+    FROM range(3_200_000) AS rows(i)) TO '{}' (HEADER)"""
+#: Its channel takes some seconds under a confidence.
+SLOW = """COPY (SELECT 's' || i % 3 AS who, printf('v%02d', (hash(i) % 20 * (1 + hash(i * 5) % 2) +
+    i % 3) % 20) AS what FROM range(6000) AS rows(i)) TO '{}' (HEADER)"""
+CONFIDENT = "&epsilon=0.5&confidence=0.95&mechanism=channel+(frequencies)"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("tables")
+
+    def path(name: str) -> Path:
+        found = folder / f"{name}.csv"
+        if not found.exists() and name in ("big", "slow"):
+            duckdb.sql((BIG if name == "big" else SLOW).format(found))
+        elif not found.exists():
+            write_table(name, found)
+        return found
+
+    return path
+
+
+@contextmanager
+def exploring(enter: list[str], folder: Path, *words: str) -> Iterator[str]:
+    """Run the command, and give its address; it must end well and remove what it has written."""
+    command = [*enter, sys.executable, "-c", MAIN, "explore", "--no-browser", *words]
+    run = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )  # fmt: skip
+    assert run.stdout is not None
+    said = run.stdout.readline()
+    yield said.split()[4]
+    alive = run.poll() is None
+    run.terminate()
+    assert run.communicate(timeout=20)[1] == "pufferfish: error: terminated\n"
+    assert (alive, run.returncode) == (True, 143)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str, list[str]]]:
+    """A browser, and the address of an explorer that it can reach, beside nothing else."""
+    folder, browsers = tmp_path_factory.mktemp("explorer"), tmp_path_factory.mktemp("browser")
+    with isolated() as enter, launched(enter, browsers) as browser:
+        with exploring(enter, folder) as address:
+            yield browser, address, enter
+
+
+@dataclass
+class Tabs:
+    """Tabs of one window, all that happens in them, and how many refusals are meant to."""
+
+    context: Any
+    address: str
+    happened: list[str] = field(default_factory=list)
+    refusals: int = 0
+
+    def open(self, place: str = "") -> Any:
+        own = self.address.partition("?")[0]
+        page = self.context.new_page()
+        watch(page, own, self.happened)
+        page.goto(own + place if place else self.address)
+        return page
+
+
+@pytest.fixture
+def tabs(session: tuple[Any, str, list[str]]) -> Iterator[Tabs]:
+    context = session[0].new_context(viewport={"width": 1280, "height": 900})
+    found = Tabs(context, session[1])
+    yield found
+    context.close()
+    assert [each for each in found.happened if not each.startswith(REFUSED)] == []
+    assert len(found.happened) == found.refusals
+
+
+def button(name: str) -> str:
+    return f"button:text-is('{name}')"
+
+
+def give(page: Any, path: Path, *, sent: bool = False) -> None:
+    """Open a table on the start page, by its path or as an upload."""
+    if sent:
+        page.set_input_files("#send", path)
+        page.click(button("Send"))
+    else:
+        page.fill("#path", str(path))
+        page.click(button("Open"))
+
+
+def count(page: Any, name: str) -> None:
+    """Choose the columns of a table, and count."""
+    page.wait_for_selector("#choices")
+    page.select_option("#secret", TABLES[name][0])
+    page.select_option("#public", TABLES[name][1])
+    page.click("#count")
+    page.wait_for_selector("#epsilon")
+
+
+def settle(page: Any) -> None:
+    """Wait until no part of the preview is outdated."""
+    page.wait_for_selector("[aria-busy=true]", state="detached")
+
+
+def calibrate(page: Any, epsilon: str) -> None:
+    """Choose an epsilon, and calibrate."""
+    page.fill("#epsilon", epsilon)
+    settle(page)
+    page.click(button("Calibrate"))
+    page.wait_for_url(re.compile("/plans/"), timeout=60_000)
+
+
+def release(page: Any) -> None:
+    page.click(button("Release"))
+    page.wait_for_selector("text=Download released-1.csv")
+
+
+def download(page: Any, link: str, folder: Path) -> Path:
+    with page.expect_download() as found:
+        page.click(f"text={link}")
+    path = folder / str(found.value.suggested_filename)
+    found.value.save_as(path)
+    return path
+
+
+def value(page: Any, of: str) -> str:
+    return str(page.get_attribute(f"[data-for={of}]", "aria-valuetext"))
+
+
+def chosen(page: Any, *names: str) -> list[str]:
+    return [page.input_value(f"#{name}") for name in names or ("secret", "public", "epsilon")]
+
+
+def commanded(*words: Any) -> str:
+    """Return what a command prints; it succeeds."""
+    command = [sys.executable, "-c", MAIN, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["student", "bank", "big", "big, sent"])
+def test_a_table_is_published(
+    tabs: Tabs, tables: Callable[[str], Path], tmp_path: Path, name: str
+) -> None:
+    name, _, sent = name.partition(", ")
+    table, page = tables(name), tabs.open()
+    page.set_default_timeout(60_000)
+    assert name != "big" or table.stat().st_size > 300e6
+    give(page, table, sent=bool(sent) or name == "bank")
+    page.wait_for_selector("#choices")
+    assert chosen(page, "secret", "public") == ["", ""]
+    assert page.is_disabled("#count")
+    assert page.inner_text("#count-why") == "Choose a secret and a column to publish first."
+    count(page, name)
+    # Nothing is preset, and a button says why it cannot be pressed.
+    assert chosen(page) == [*TABLES[name][:2], ""]
+    assert page.is_disabled(button("Calibrate"))
+    assert "Choose an epsilon first" in page.inner_text("[data-part=offer]")
+    page.fill("#epsilon", "0.05")
+    settle(page)
+    preview = page.inner_text("[data-part=rows]")
+    assert TABLES[name][2] in preview
+    assert "simulated" in preview
+    # A reload, back and forward keep what was chosen.
+    page.reload()
+    settle(page)
+    assert chosen(page) == [*TABLES[name][:2], "0.05"]
+    assert page.inner_text("[data-part=rows]") == preview
+    page.go_back()
+    page.wait_for_selector("#count")
+    page.go_forward()
+    settle(page)
+    assert chosen(page) == [*TABLES[name][:2], "0.05"]
+    shown = page.inner_text("[data-part=offer] pre")
+    calibrate(page, "0.050")
+    assert "Proved: the loss is within epsilon 0.050" in page.inner_text("main")
+    assert shown.replace("0.05", "0.050") in page.inner_text("main")
+    page.go_back()
+    settle(page)
+    assert chosen(page) == [*TABLES[name][:2], "0.050"]
+    page.go_forward()
+    release(page)
+    # What is downloaded is what the command line verifies and estimates from.
+    plan = download(page, "The plan", tmp_path)
+    released = download(page, "Download released-1.csv", tmp_path)
+    assert "within epsilon 0.050" in commanded("verify", plan, table)
+    assert TABLES[name][1] in released.read_text().partition("\n")[0]
+    rows = duckdb.sql(f"SELECT count(*) FROM read_csv('{table}')").fetchall()
+    estimated = commanded("estimate", released, "--plan", plan)
+    assert f"{rows[0][0]} rows, released by" in estimated
+    for link, title in (("report for you", "Report"), ("report for all", "Public")):
+        report = download(page, link, tmp_path)
+        other = tabs.context.new_page()
+        watch(other, report.as_uri(), tabs.happened)
+        other.goto(report.as_uri())
+        assert title.lower() in other.title().lower()
+        assert other.inner_text("h1")
+    page.goto(tabs.address)
+    page.click(f"li >> text='{table if not sent and name != 'bank' else table.name}'")
+    page.click(button("Close this table"))
+    page.wait_for_selector("#path")
+    assert table.exists()
+
+
+def test_a_file_that_is_no_table(tabs: Tabs, tables: Callable[[str], Path], tmp_path: Path) -> None:
+    page = tabs.open()
+    disguised, document = tmp_path / "paper.csv", tmp_path / "letter.docx"
+    disguised.write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<< /Type /Catalog >>\n" * 99)
+    document.write_bytes(b"PK\x03\x04" + bytes(range(256)) * 9)
+    for wrong in (disguised, document):
+        give(page, wrong, sent=True)
+        page.wait_for_selector("text=It is being sent", state="detached")
+        said = page.locator("#send >> xpath=../.. >> [role=status]")
+        said.filter(has_text=re.compile(r"\w+ \w+ \w+")).wait_for()
+        assert re.match("not a table|.*ends in none of|.*not text", said.inner_text()), said
+        assert "\n" not in said.inner_text()
+        give(page, wrong)
+        page.wait_for_selector("h1:text('This did not work')")
+        assert wrong.name in page.inner_text("[role=alert]")
+        page.go_back()
+        tabs.refusals += 2
+    give(page, tables("student"), sent=True)
+    page.wait_for_selector("#choices")
+
+
+def test_a_mistyped_epsilon(tabs: Tabs, tables: Callable[[str], Path]) -> None:
+    page = tabs.open()
+    give(page, tables("student"))
+    count(page, "student")
+    for wrong in ("0,5x", "-1", "0", "1e999"):
+        page.fill("#epsilon", wrong)
+        settle(page)
+        assert "epsilon must be" in page.inner_text("[data-part=offer] [role=alert]")
+        assert page.is_disabled(button("Calibrate"))
+        assert "The choices must be mended first." in page.inner_text("[data-part=offer]")
+        assert page.locator("[data-part=rows] figure").count() == 0
+        assert page.evaluate("document.activeElement.id") == "epsilon"
+    page.fill("#epsilon", "0.05")
+    settle(page)
+    assert page.is_enabled(button("Calibrate"))
+    assert page.locator("[role=alert]").count() == 0
+    assert page.locator("[data-part=rows] figure").is_visible()
+
+
+def test_a_column_that_may_be_published_unchanged(
+    tabs: Tabs, tables: Callable[[str], Path]
+) -> None:
+    page = tabs.open()
+    give(page, tables("student"))
+    count(page, "student")
+    calibrate(page, "2")
+    page.click(button("Release"))
+    page.wait_for_selector("h1:text('This did not work')")
+    assert "unchanged" in page.inner_text("[role=alert]")
+    page.click("text=Back to the choices")
+    page.check("[name=allow-unchanged]")
+    release(page)
+
+
+def test_a_calibration_is_cancelled(tabs: Tabs, tables: Callable[[str], Path]) -> None:
+    page = tabs.open()
+    give(page, tables("slow"))
+    count(page, "slow")
+    page.fill("#epsilon", "0.5")
+    settle(page)
+    page.fill("#confidence", "0.95")
+    page.click(button("Calibrate"))
+    page.wait_for_selector("text=It has run for 1 s.")
+    page.click(button("Cancel"))
+    page.wait_for_selector("h1:text('Cancelled')")
+    page.click("text=Back to the choices")
+    assert chosen(page, "secret", "public", "epsilon", "confidence") == [
+        *TABLES["slow"][:2], "0.5", "0.95",
+    ]  # fmt: skip
+    page.goto(tabs.address)
+    assert "plan" not in page.inner_text("section >> nth=0 >> li:has-text('slow.csv')")
+
+
+def test_two_tabs(tabs: Tabs, tables: Callable[[str], Path], tmp_path: Path) -> None:
+    one, other = tabs.open(), tabs.open()
+    for page, epsilon in ((one, "0.05"), (other, "0.1")):
+        give(page, tables("bank"))
+        count(page, "bank")
+        page.fill("#epsilon", epsilon)
+    for page, epsilon in ((one, "0.05"), (other, "0.1")):
+        settle(page)
+        page.reload()
+        assert chosen(page) == [*TABLES["bank"][:2], epsilon]
+        calibrate(page, epsilon)
+    for page, epsilon in ((one, "0.05"), (other, "0.1")):
+        release(page)
+        plan = download(page, "The plan", tmp_path)
+        assert f"within epsilon {epsilon}\n" in commanded("verify", plan, tables("bank"))
+    assert one.url.partition("#")[0] != other.url.partition("#")[0]
+    # Two tabs on one plan: what one has released, the other does not release again unasked.
+    count_of = one.locator("#releases h3").count
+    late = tabs.open(one.url.partition(".1:")[2].partition("/")[2])
+    for page in (one, late):
+        page.check("[name=again]")
+    one.click(button("Draw again"))
+    one.wait_for_selector("text=Download released-2.csv")
+    late.click(button("Draw again"))
+    late.wait_for_selector("h1:text('This did not work')")
+    assert "released already" in late.inner_text("[role=alert]")
+    tabs.refusals += 1
+    one.reload()
+    assert count_of() == 2
+
+
+def test_a_double_click_makes_one_release(tabs: Tabs, tables: Callable[[str], Path]) -> None:
+    page = tabs.open()
+    give(page, tables("bank"))
+    count(page, "bank")
+    calibrate(page, "0.07")
+    page.dblclick(button("Release"))
+    page.wait_for_selector("text=Download released-1.csv")
+    page.wait_for_timeout(1000)
+    page.reload()
+    assert page.locator("#releases h3").count() == 1
+    # Another draw is asked for, and says what it is.
+    page.click(button("Draw again"))
+    page.wait_for_selector("text=tick that you want one")
+    tabs.refusals += 1
+
+
+def test_keys_move_the_sliders(tabs: Tabs, tables: Callable[[str], Path]) -> None:
+    page = tabs.open()
+    give(page, tables("student"))
+    count(page, "student")
+    assert value(page, "epsilon") == "not chosen"
+    page.focus("[data-for=epsilon]")
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    first, said = page.input_value("#epsilon"), page.inner_text("[data-part=offer] .lead >> nth=0")
+    assert float(first) > 0
+    assert f"--epsilon {first}" in page.inner_text("[data-part=offer] pre")
+    for _ in range(8):
+        page.keyboard.press("ArrowLeft")
+    settle(page)
+    second = page.input_value("#epsilon")
+    assert 0 < float(second) < float(first)
+    assert value(page, "epsilon") == second
+    assert page.inner_text("[data-part=offer] .lead >> nth=0") != said
+    assert f"--epsilon {second}" in page.inner_text("[data-part=offer] pre")
+    assert f"epsilon={second}" in page.url
+    assert page.evaluate("document.activeElement.dataset.for") == "epsilon"
+    page.focus("[data-for=confidence]")
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert page.input_value("#confidence") == "0.5"
+    assert "--confidence 0.5" in page.inner_text("[data-part=offer] pre")
+    # A number that is typed moves the slider.
+    page.fill("#epsilon", "0.01")
+    assert page.input_value("[data-for=epsilon]") == "0"
+    settle(page)
+
+
+#: How the element with the focus is outlined; nothing where none has it.
+OUTLINE = """() => {
+    const found = document.activeElement, style = getComputedStyle(found);
+    const box = found.getBoundingClientRect();
+    return found === document.body || !box.width ? '' : style.outlineStyle + style.outlineWidth;
+}"""
+
+
+def to(page: Any, selector: str, key: str = "Tab") -> None:
+    """Press a key until something has the focus; whatever has it on the way shows so."""
+    for _ in range(80):
+        page.keyboard.press(key)
+        if page.evaluate("chosen => document.activeElement.matches(chosen)", selector):
+            break
+        assert page.evaluate(OUTLINE) not in ("", "none0px"), page.content()
+    outline = page.evaluate(OUTLINE)
+    assert outline.startswith(("solid", "auto")), (selector, outline)
+
+
+def test_by_keyboard_alone(tabs: Tabs, tables: Callable[[str], Path]) -> None:
+    page = tabs.open()
+    keys = page.keyboard
+    to(page, "#path")
+    keys.type(str(tables("slow")))
+    keys.press("Enter")
+    page.wait_for_selector("#choices")
+    to(page, "#secret")
+    keys.type(TABLES["slow"][0])
+    to(page, "#public")
+    keys.press("ArrowDown")
+    keys.press("ArrowDown")
+    assert chosen(page, "secret", "public") == [*TABLES["slow"][:2]]
+    to(page, "#count")
+    keys.press("Enter")
+    page.wait_for_selector("#epsilon")
+    to(page, "[name=order]")
+    keys.press("ArrowDown")  # by the alphabet: noise applies, and there is more to choose
+    assert page.is_visible("#stale")
+    to(page, "button:not(.plain)")
+    keys.press("Space")
+    page.wait_for_url(re.compile("order=alphabetical"))
+    to(page, "[data-for=epsilon]")
+    keys.press("ArrowRight")
+    settle(page)
+    to(page, "#epsilon")
+    keys.press("Control+A")
+    keys.type("0.5")
+    settle(page)
+    # A radio keeps the focus while its table is replaced.
+    to(page, "[name=mechanism]")
+    for _ in range(2):
+        own = page.evaluate("document.activeElement.value")
+        keys.press("ArrowDown")
+        settle(page)
+        now = page.evaluate("document.activeElement.value")
+        assert now not in (own, None)
+        assert page.is_checked(f"[value='{now}']")
+        assert page.evaluate(OUTLINE).startswith(("solid", "auto"))
+    assert f"--mechanism {now.partition(' ')[0]}" in page.inner_text("[data-part=offer] pre")
+    to(page, "button[formaction$=calibrate]")
+    keys.press("Space")
+    page.wait_for_url(re.compile("/plans/"), timeout=60_000)
+    to(page, "form[action$=release] button")
+    keys.press("Enter")
+    page.wait_for_selector("text=Download released-1.csv")
+    to(page, "a[download]")
+    with page.expect_download() as found:
+        keys.press("Enter")
+    assert found.value.suggested_filename == "released-1.csv"
+    to(page, "nav a", "Shift+Tab")
+    keys.press("Enter")
+    page.wait_for_selector("#path")
+    to(page, "#send")
+    with page.expect_file_chooser() as choosing:
+        keys.press("Space")
+    choosing.value.set_files(tables("student"))
+    to(page, "form[data-upload] button")
+    keys.press("Enter")
+    page.wait_for_selector("#choices")
