@@ -5,6 +5,7 @@ The command runs as a process, and Chromium walks through it. Whatever a tab ask
 its log, or fails with makes its test fail; refusals that a test provokes are counted.
 """
 
+import itertools
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from browser import isolated, launched, watch
+from browser import checker, isolated, launched, misfits, violations, watch
 from pufferfish.paper import write_table
 from shared_data import CHECKOUT
 
@@ -81,9 +82,12 @@ def exploring(enter: list[str], folder: Path, *words: str) -> Iterator[str]:
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str, list[str]]]:
     """A browser, and the address of an explorer that it can reach, beside nothing else."""
     folder, browsers = tmp_path_factory.mktemp("explorer"), tmp_path_factory.mktemp("browser")
-    with isolated() as enter, launched(enter, browsers) as browser:
-        with exploring(enter, folder) as address:
-            yield browser, address, enter
+    with (
+        isolated() as enter,
+        launched(enter, browsers) as browser,
+        exploring(enter, folder) as address,
+    ):
+        yield browser, address, enter
 
 
 @dataclass
@@ -473,6 +477,104 @@ def test_by_keyboard_alone(tabs: Tabs, tables: Callable[[str], Path]) -> None:
     to(page, "form[data-upload] button")
     keys.press("Enter")
     page.wait_for_selector("#choices")
+
+
+def judge(page: Any, name: str, folder: Path) -> list[str]:
+    """Return what is wrong with a page as it stands, light and dark, narrow and wide."""
+    found = []
+    for width, scheme in itertools.product((400, 1280), ("light", "dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        wrong = violations(page) + misfits(page)
+        found += [f"{name}, {width} px, {scheme}: {each}" for each in wrong]
+    html = page.evaluate("document.documentElement.outerHTML")
+    (folder / f"{name}.html").write_text(f"<!DOCTYPE html>\n{html}", encoding="utf-8")
+    # What was served, before the script has changed it.
+    get = "async () => await (await fetch(location.href)).text()"
+    (folder / f"{name}, served.html").write_text(page.evaluate(get), encoding="utf-8")
+    return found
+
+
+def test_every_page_is_accessible_and_valid(
+    tabs: Tabs, tables: Callable[[str], Path], tmp_path: Path
+) -> None:
+    page, own = tabs.open(), tmp_path / "own.csv"
+    shutil.copy(tables("slow"), own)
+    wrong = judge(page, "start", tmp_path)
+    give(page, own)
+    page.wait_for_selector("#choices")
+    wrong += judge(page, "table", tmp_path)
+    count(page, "slow")
+    wrong += judge(page, "counted", tmp_path)
+    page.fill("#epsilon", "0,5x")
+    settle(page)
+    wrong += judge(page, "mistyped", tmp_path)
+    page.check("[value=alphabetical]")
+    assert page.is_disabled(button("Calibrate"))
+    wrong += judge(page, "stale", tmp_path)
+    page.click(button("Apply"))
+    page.wait_for_url(re.compile("order=alphabetical"))
+    page.fill("#epsilon", "0.5")
+    settle(page)
+    page.wait_for_selector("[data-part=loss] figure")
+    wrong += judge(page, "preview", tmp_path)
+    page.select_option("#public", TABLES["slow"][0])
+    wrong += judge(page, "same", tmp_path)
+    page.reload()
+    settle(page)
+    page.click(button("Calibrate"))
+    page.wait_for_selector("#releases")
+    wrong += judge(page, "plan", tmp_path)
+    page.click(button("Verify it again"))
+    page.wait_for_selector("text=Verified.")
+    wrong += judge(page, "verified", tmp_path)
+    release(page)
+    wrong += judge(page, "released", tmp_path)
+    page.goto(tabs.address)
+    wrong += judge(page, "start again", tmp_path)
+    page.click(f"li >> text='{own}'")
+    count(page, "slow")
+    page.fill("#epsilon", "0.5")
+    settle(page)
+    page.fill("#confidence", "0.95")
+    page.click(button("Calibrate"))
+    page.wait_for_selector("[data-job]")
+    wrong += judge(page, "running", tmp_path)
+    page.click(button("Cancel"))
+    page.wait_for_selector("h1:text('Cancelled')")
+    wrong += judge(page, "cancelled", tmp_path)
+    page.click("text=Back to the choices")
+    own.rename(tmp_path / "gone.csv")
+    page.fill("#confidence", "")
+    page.click(button("Calibrate"))
+    page.wait_for_selector("h1:text('This did not work')")
+    wrong += judge(page, "failed", tmp_path)
+    page.goto(page.url.partition("/jobs")[0] + "/plans/999")
+    wrong += judge(page, "refused", tmp_path)
+    tabs.refusals += 2  # and the judge asked once more
+    assert wrong == []
+    pages = list(tmp_path.glob("*.html"))
+    assert len(pages) == 30
+    assert checker(*pages) == []
+
+
+def test_a_request_elsewhere_is_noticed_and_comes_to_nothing(
+    session: tuple[Any, str, list[str]],
+) -> None:
+    browser, address, enter = session
+    tabs = Tabs(browser.new_context(), address)
+    page = tabs.open()
+    page.evaluate("fetch('http://192.0.2.1/').catch(() => 0)")
+    page.wait_for_timeout(200)
+    tabs.context.close()
+    assert any("Content Security Policy" in each for each in tabs.happened), tabs.happened
+    page, happened = browser.new_page(), list[str]()
+    watch(page, address, happened)
+    if enter:
+        with pytest.raises(Exception, match=r"ERR_INTERNET_DISCONNECTED|ERR_ADDRESS_UNREACHABLE"):
+            page.goto("http://192.0.2.1/")
+        assert "asks for http://192.0.2.1/" in happened
+    page.close()
 
 
 #: Places of pictures: where each begins, and its height; all are 1000 pixels wide.
