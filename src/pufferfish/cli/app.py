@@ -93,6 +93,8 @@ def run(arguments: list[str], last: bool = False) -> int:
         if os.environ.get("PUFFERFISH_DEBUG", "0") not in ("", "0"):
             traceback.print_exc()
         status, text = explain(error)
+        if isinstance(error, OSError) and error.filename is None:
+            _silence_output()
         messages.error(text, error)
         return status
     messages.finish()
@@ -111,11 +113,8 @@ def explain(error: BaseException) -> tuple[int, str]:
         where = "" if context is None else f" (see '{context.command_path} --help')"
         return 2, f"{error.format_message().strip().rstrip('.')}{where}"
     if isinstance(error, OSError):
-        what = "write standard output"
-        if error.filename is None:
-            _silence_output()
-        else:
-            what = f"use {os.fsdecode(error.filename)}"
+        named = error.filename is not None
+        what = f"use {os.fsdecode(error.filename)}" if named else "write standard output"
         return 2, f"cannot {what}: {error.strerror or type(error).__name__}"
     if isinstance(error, MemoryError):
         return 70, "there is not enough memory for this"

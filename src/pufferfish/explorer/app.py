@@ -1,37 +1,307 @@
 # SPDX-License-Identifier: Apache-2.0
-"""App: which page, or which deed, an address stands for."""
+"""App: what each address of the explorer shows, or does."""
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations
+from typing import Any
+from urllib.parse import urlencode
 
 import click
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Route
 
-from pufferfish.errors import PufferfishError
-from pufferfish.explorer import plan_pages, table_pages
-from pufferfish.explorer.pages import refused
-from pufferfish.explorer.workspace import Workspace
+from pufferfish.errors import InputError, PufferfishError
+from pufferfish.explorer import choices, pages
+from pufferfish.explorer.jobs import Job, shown
+from pufferfish.explorer.pages import Form
+from pufferfish.explorer.preview import meaning
+from pufferfish.explorer.workspace import KeptPlan, OpenTable, Release, Workspace, upload_name
+from pufferfish.plans.verify import scenario_of_table
+from pufferfish.report.page import page as report_page
+from pufferfish.report.results import HEADERS, lines_of
+from pufferfish.report.sentences import certificate_words, mechanism_words, scenario_lines
+from pufferfish.support import Levels
 
+#: Pairs of secrets, and levels, that a page lists.
+_MOST_PAIRS, _MOST_LEVELS = 66, 200
+#: What a release may be told, and how the names of released tables end.
+_FLAGS, _ENDINGS = ("round", "allow-unchanged"), (".csv", ".parquet")
+
+
+async def start(request: Request) -> Response:
+    """Return the page on which a table is chosen."""
+    space: Workspace = request.app.state.space
+    tables, plans = space.tables.values(), space.plans.values()
+    return pages.page("start", tables=tables, plans=plans, begins=False)
+
+
+async def _open(request: Request, opener: Callable[..., OpenTable], *given: str) -> Response:
+    table = await pages.work(request, opener, *given)
+    return RedirectResponse(f"/tables/{table.key}", 303)
+
+
+async def begin(request: Request) -> Response:
+    """Open the table that the command names."""
+    return await _open(request, request.app.state.space.begin)
+
+
+async def demo(request: Request) -> Response:
+    """Open the table that needs no file."""
+    return await _open(request, request.app.state.space.open_demo)
+
+
+async def open_file(request: Request) -> Response:
+    """Open a file of this machine."""
+    form, opener = await pages.posted(request), request.app.state.space.open_file
+    return await _open(request, opener, form.get("path", "").strip(), form.get("delimiter", ""))
+
+
+async def upload(request: Request) -> Response:
+    """Open the table that a browser sends, or a plan for a table."""
+    space, asked = request.app.state.space, request.query_params
+    kind = "plan" if "table" in asked else "table"
+    name, ending = upload_name(asked.get("name", ""), kind)
+    path = space.new_file(ending, name)
+    try:
+        await space.receive(request.stream(), path, pages.UPLOADS[kind])
+        if kind == "plan":
+            table = pages.known(space.tables, asked["table"], "table")
+            made = await pages.work(request, space.keep_plan, path, table)
+        else:
+            given = str(path), asked.get("delimiter", ""), name
+            made = await pages.work(request, space.open_table, *given)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return JSONResponse({"location": f"/{kind}s/{made.key}"})
+
+
+async def show_table(request: Request) -> Response:
+    """Return the page of a table: what the chosen columns tell, and where sliders stand."""
+    table, form, told = pages.found(request, "table"), request.query_params, dict[str, Any]()
+    status, prior, fault, table.choices = 200, None, "", request.url.query
+    if form.get("secret") and form.get("public"):
+        status, prior, fault = await _part(request, "prior")
+    if prior is not None:
+        status, told["offer"], told["offer_fault"] = await _part(request, "offer")
+    columns = [(name, name) for name in table.table.columns if name]
+    told |= {"table": table, "form": form, "columns": columns, "prior": prior, "fault": fault}
+    return pages.page("table", status, **told)
+
+
+async def preview(request: Request) -> Response:
+    """Return a part of the preview: "offer" at once, "all" mechanisms, "loss" or "rows"."""
+    part = request.path_params["part"]
+    status, told, fault = await _part(request, part)
+    return pages.page({"all": "offer"}.get(part, part), status, told=told, fault=fault)
+
+
+async def _part(request: Request, part: str) -> tuple[int, Any, str]:
+    """Return the status of a part, what it tells, and what is wrong in one sentence."""
+    task: Any = pages.known(_PARTS, part, "part of a page")
+    # What is quick waits for nothing that a slider asked for before.
+    run: Any = run_in_threadpool if part == "offer" else partial(pages.work, request)
+    try:
+        return 200, await run(task, pages.found(request, "table"), request.query_params), ""
+    except Exception as error:
+        status, fault = pages.sentence(request, error)
+        return status, None, fault
+
+
+def _prior(table: OpenTable, form: Form) -> dict[str, Any]:
+    """Return what a table tells of the chosen columns."""
+    counted = table.count(form)
+    prior, support = counted.scenario.priors[0], counted.scenario.support
+    names = support.names if isinstance(support, Levels) else ()
+    pairs = list(combinations(prior.secrets, 2)) if len(prior.secrets) <= _MOST_PAIRS else []
+    return {
+        "lines": scenario_lines(counted.scenario, table.name), "report": prior.report,
+        "picture": counted.distributions, "levels": names if len(names) <= _MOST_LEVELS else (),
+        "pairs": [(json.dumps(p), " and ".join(p)) for p in pairs if 1 < len(pairs) <= _MOST_PAIRS],
+    }  # fmt: skip
+
+
+def _offer(table: OpenTable, form: Form, quick: bool = False) -> dict[str, Any]:
+    """Return what every mechanism would give, and the command that calibrates the chosen one."""
+    told: dict[str, Any] = {"lines": [], "meaning": [], "left_out": [], "table": table.key}
+    own = [(name, value) for name, value in form.multi_items() if name != "mechanism"]
+    if form.get("epsilon", "").strip():
+        told["meaning"] = meaning(form["epsilon"])
+        (results, told["left_out"]), told["chosen"] = table.count(form).results(form, quick)
+        told["lines"] = [(n, lines_of([r])[0] if r else ["…"] * 7) for n, r in results.items()]
+        own.append(("mechanism", told["chosen"]))
+    words = ["calibrate", *table.words, *choices.words(Form(own)), "--save", "plan.json"]
+    told["heads"] = [" ".join(head.split()) for head in HEADERS[1:-1]]
+    return {**told, "command": shown(words, {table.path: table.name})}
+
+
+def _start(request: Request, job: Job, *more: str) -> Response:
+    return RedirectResponse(f"/jobs/{request.app.state.space.jobs.start(job, *more)}", 303)
+
+
+async def calibrate(request: Request) -> Response:
+    """Calibrate what a form asks for."""
+    table, space = pages.found(request, "table"), request.app.state.space
+    form = await pages.posted(request)
+    if not all(form.get(name, "").strip() for name in ("secret", "public", "epsilon")):
+        raise InputError("choose a secret, a column to publish and an epsilon first")
+    path = space.new_file(".json", "plan.json")
+
+    def done(job: Job) -> str:
+        return f"/plans/{space.keep_plan(path, table, job).key}"
+
+    words = ["calibrate", *table.words, *choices.words(form), "--save", str(path)]
+    back = f"/tables/{table.key}?{urlencode(form.multi_items())}"
+    job = Job(words, space.names, back, done)
+    return _start(request, job, "--format", "json")
+
+
+async def show_plan(request: Request) -> Response:
+    """Return the page of a plan."""
+    kept, space = pages.found(request, "plan"), request.app.state.space
+    lines = json.loads(kept.job.output)["verdict"]["text"] if kept.job else []
+    words = {
+        "verify": ["verify", *kept.words], "report": ["report", *kept.words, "-o", "report.html"],
+        "release": [*_release_words(kept, Form()), "-o", "OUT.csv"],
+        "estimate": ["estimate", "OUT.csv", "--plan", str(kept.path)],
+    }  # fmt: skip
+    return pages.page(
+        "plan", kept=kept, plan=kept.plan, ledger=space.ledger, before=space.released(kept.table),
+        verdict=[*map(kept.job.named, lines)] if kept.job else [],
+        happens=mechanism_words(kept.plan.applied, kept.plan.labels),
+        proof=certificate_words(kept.plan.certificate),
+        commands={name: shown(each, space.names) for name, each in words.items()},
+    )  # fmt: skip
+
+
+async def verify(request: Request) -> Response:
+    """Verify a plan on its table."""
+    kept, names = pages.found(request, "plan"), request.app.state.space.names
+    return _start(request, Job(["verify", *kept.words], names, f"/plans/{kept.key}"))
+
+
+async def release(request: Request) -> Response:
+    """Release a table; another draw is asked for by its number, so that none is made twice."""
+    kept, space = pages.found(request, "plan"), request.app.state.space
+    form = await pages.posted(request)
+    number, ending = len(kept.releases) + 1, form.get("ending", _ENDINGS[0])
+    busy = kept.releasing is not None and kept.releasing.state == "running"
+    if busy or form.get("number") != str(number):
+        raise HTTPException(409, "this plan is released already: look before another draw")
+    if space.released(kept.table) and "again" not in form:
+        raise InputError("this is another release of the table: tick that you want one")
+    if ending not in _ENDINGS:
+        raise InputError(f"a release is written as one of {', '.join(_ENDINGS)}")
+    column = kept.plan.coding.column if kept.plan.coding else "column"
+    name = f"{re.sub(r'[^0-9A-Za-z]+', '-', column)}-released-{number}{ending}"
+    path = space.new_file(ending, name)
+
+    def done(job: Job) -> str:
+        kept.releases[str(number)] = Release(path, name, job)
+        return f"/plans/{kept.key}#releases"
+
+    words = [*_release_words(kept, form), "-o", str(path)]
+    words += ["--ledger", space.ledger] if space.ledger else []
+    job = Job(words, space.names, f"/plans/{kept.key}", done)
+    answer, kept.releasing = _start(request, job), job
+    return answer
+
+
+def _release_words(kept: KeptPlan, form: Form) -> list[str]:
+    words = ["release", *kept.table.words, "--plan", str(kept.path)]
+    words += [f"--{name}" for name in _FLAGS if name in form]
+    ends = [form.get(name, "").strip() for name in ("least", "greatest")]
+    return [*words, *(["--bounds", *ends] if any(ends) else [])]
+
+
+async def released(request: Request) -> Response:
+    """Return a released table, to be saved."""
+    releases = pages.found(request, "plan").releases
+    chosen = pages.known(releases, request.path_params["number"], "release")
+    return FileResponse(chosen.path, filename=chosen.name)
+
+
+async def plan_file(request: Request) -> Response:
+    """Return the plan, to be saved."""
+    return FileResponse(pages.found(request, "plan").path, filename="plan.json")
+
+
+async def report(request: Request) -> Response:
+    """Return the "private" or the "public" report of a plan, to be saved."""
+    kept, kind = pages.found(request, "plan"), request.path_params["kind"]
+    task = pages.known({"private": False, "public": True}, kind, "report")
+    text = await pages.work(request, _report, kept, task)
+    name = f"report-{kind}.html"
+    return HTMLResponse(text, headers={"Content-Disposition": f"attachment; filename={name}"})
+
+
+def _report(kept: KeptPlan, public: bool) -> str:
+    alone = public or kept.plan.noisy is not None
+    scenario = None if alone else scenario_of_table(kept.plan, kept.table.table)
+    return report_page(kept.plan, scenario, public=public, source=kept.table.name)
+
+
+async def show_job(request: Request) -> Response:
+    """Return the page of a command that runs or failed; that of what it made if it is done."""
+    found = pages.found(request, "job")
+    if found.location:
+        return RedirectResponse(found.location, 303)
+    return pages.page("job", job=found, key=request.path_params["job"])
+
+
+async def job_state(request: Request) -> Response:
+    """Return whether a command still runs, and for how long."""
+    found = pages.found(request, "job")
+    return JSONResponse({"state": found.state, "seconds": found.seconds})
+
+
+async def cancel(request: Request) -> Response:
+    """Cancel a command."""
+    await pages.found(request, "job").cancel()
+    return RedirectResponse(f"/jobs/{request.path_params['job']}", 303)
+
+
+_PARTS = {
+    "prior": _prior,
+    "offer": partial(_offer, quick=True),
+    "all": _offer,
+    "loss": lambda table, form: table.count(form).loss(form),
+    "rows": lambda table, form: table.count(form).simulated(form),
+}
 _TABLE, _PLAN, _JOB = "/tables/{table}", "/plans/{plan}", "/jobs/{job}"
 _SHOWN = {
-    "/": table_pages.start,
-    "/begin": table_pages.begin,
-    _TABLE: table_pages.show,
-    _TABLE + "/preview/{part}": table_pages.preview,
-    _JOB: plan_pages.job,
-    _JOB + "/state": plan_pages.state,
-    _PLAN: plan_pages.show,
-    _PLAN + "/file/{name}": plan_pages.file,
-    _PLAN + "/releases/{number}": plan_pages.released,
+    "/": start,
+    "/begin": begin,
+    _TABLE: show_table,
+    _TABLE + "/preview/{part}": preview,
+    _JOB: show_job,
+    _JOB + "/state": job_state,
+    _PLAN: show_plan,
+    _PLAN + "/plan.json": plan_file,
+    _PLAN + "/report/{kind}": report,
+    _PLAN + "/releases/{number}": released,
 }
 _DONE = {
-    "/tables": table_pages.open_file,
-    "/upload": table_pages.upload,
-    "/demo": table_pages.demo,
-    _TABLE + "/close": table_pages.close,
-    _TABLE + "/calibrate": plan_pages.calibrate,
-    _JOB + "/cancel": plan_pages.cancel,
-    _PLAN + "/verify": plan_pages.verify,
-    _PLAN + "/release": plan_pages.release,
+    "/tables": open_file,
+    "/upload": upload,
+    "/demo": demo,
+    _TABLE + "/calibrate": calibrate,
+    _JOB + "/cancel": cancel,
+    _PLAN + "/verify": verify,
+    _PLAN + "/release": release,
 }
 
 
@@ -40,6 +310,6 @@ def application(space: Workspace) -> Starlette:
     routes = [Route(path, show, methods=["GET"]) for path, show in _SHOWN.items()]
     routes += [Route(path, do, methods=["POST"]) for path, do in _DONE.items()]
     kinds = (PufferfishError, HTTPException, click.ClickException, OSError, Exception)
-    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, refused))
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, pages.refused))
     app.state.space = space
     return app

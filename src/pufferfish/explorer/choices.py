@@ -46,7 +46,7 @@ def options(form: Form) -> dict[str, Any]:
 
 
 def _lines(form: Form, name: str) -> list[str]:
-    return list(filter(None, map(str.strip, form.get(name, "").split("\n"))))
+    return [line.strip() for line in form.get(name, "").split("\n") if line.strip()]
 
 
 def _pair(text: str) -> tuple[str, str]:

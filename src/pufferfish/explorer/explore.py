@@ -37,7 +37,6 @@ except ImportError as error:
 _OPTIONS = """
 --demo  Begin with a table of the paper; no file is needed.
 --no-browser  Print the address, and open no browser.
---port N  Port to serve at; by default one that is free.
 --delimiter D  What separates the cells of a text file: , ; | or tab.
 --ledger BOOKS  Charge every release to its dataset in this ledger.
 """
@@ -47,8 +46,7 @@ _OPTIONS = """
 @click.argument("table", required=False)
 @options(_OPTIONS)
 def explore(
-    table: str | None, demo: bool, no_browser: bool, port: int | None, delimiter: str | None,
-    ledger: str | None,
+    table: str | None, demo: bool, no_browser: bool, delimiter: str | None, ledger: str | None
 ) -> None:  # fmt: skip
     """Explore a table in the browser: choose columns, look, calibrate, release, download.
 
@@ -66,11 +64,10 @@ def explore(
         raise InputError(no_file(Path(table)))
     warnings.simplefilter("ignore", PufferfishWarning)  # pages show them
     logging.getLogger("uvicorn").disabled = True  # traces may hold cells
-    begins = "/" if table is None and not demo else "/begin"
-    with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder, _listening(port) as found:
-        session = _Session(Path(folder), ledger, (table, delimiter or ""))
+    with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder:
+        given = (table, delimiter or "") if table is not None or demo else None
         try:
-            asyncio.run(_serve(session, found, begins, not no_browser))
+            asyncio.run(_serve(Path(folder), ledger, given, not no_browser))
         except (process.Stopped, KeyboardInterrupt):
             if signal.SIGTERM in process.received:
                 raise
@@ -78,54 +75,39 @@ def explore(
     click.echo("The explorer has ended; its temporary files are removed.")
 
 
-def _listening(port: int | None) -> socket.socket:
-    try:
-        return socket.create_server((HOST, port or 0))
-    except (OSError, OverflowError) as error:
-        raise InputError(f"cannot serve at port {port}: {error}; leave out --port") from None
+async def _serve(folder: Path, ledger: str | None, given: Any, browser: bool) -> None:
+    loading = asyncio.create_task(asyncio.to_thread(_application, folder, ledger, given))
+    files = StaticFiles(packages=[("pufferfish.explorer", "static")])
+    static = Starlette(routes=[Mount("/static", files)])
 
+    async def session(scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; the first page is shown while the application is imported."""
+        begins = (scope["path"], scope["query_string"]) == ("/begin", b"")
+        answer: Any = page("start", tables=[], plans=[], begins=begins)
+        if scope["path"].startswith("/static/"):
+            answer = static
+        elif loading.done() or not (begins or scope["path"] == "/"):
+            answer = await loading
+        await answer(scope, receive, send)
 
-async def _serve(session: "_Session", found: socket.socket, begins: str, browser: bool) -> None:
-    guard = Guard(session, found.getsockname()[1], begins)
+    place = socket.create_server((HOST, 0))
+    guard = Guard(session, place.getsockname()[1], "/begin" if given else "/")
     config = uvicorn.Config(
         guard, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=1,
     )  # fmt: skip
-    click.echo(f"The explorer is at {guard.address} (Ctrl-C ends it)")
+    click.echo(f"The explorer is at {guard.address()} (Ctrl-C ends it)")
     if browser:
-        asyncio.get_running_loop().call_later(0.1, webbrowser.open, guard.address)
-    loading = session.load()
+        asyncio.get_running_loop().call_later(0.1, webbrowser.open, guard.address(once=True))
     try:
-        await uvicorn.Server(config).serve(sockets=[found])
+        await uvicorn.Server(config).serve(sockets=[place])
     finally:
         jobs = (await loading).state.space.jobs.values()
         await asyncio.gather(*(job.cancel() for job in jobs))
 
 
-class _Session:
-    """The application of a session, which is imported beside its first page."""
+def _application(*given: Any) -> Starlette:
+    from pufferfish.explorer.app import application  # slow to import
+    from pufferfish.explorer.workspace import Workspace
 
-    def __init__(self, *given: Any) -> None:
-        self._given = given
-        self._static = Mount("/static", StaticFiles(packages=[("pufferfish.explorer", "static")]))
-        self._application: asyncio.Task[Starlette] | None = None
-
-    def load(self) -> "asyncio.Task[Starlette]":
-        """Import what counts and calibrates, once, in a thread."""
-        if self._application is None:
-            self._application = asyncio.create_task(asyncio.to_thread(self._import))
-        return self._application
-
-    def _import(self) -> Starlette:
-        from pufferfish.explorer.app import application  # slow to import
-        from pufferfish.explorer.workspace import Workspace
-
-        return application(Workspace(*self._given))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        answer: Any = self._static
-        if not scope["path"].startswith("/static/"):
-            first = scope["path"] == "/" and not self.load().done()
-            answer = page("start", tables=[], plans=[]) if first else await self.load()
-        await answer(scope, receive, send)
+    return application(Workspace(*given))

@@ -34,8 +34,15 @@ class Guard:
 
     def __init__(self, app: ASGIApp, port: int, begins: str = "/") -> None:
         self._app, self._begins, self._place = app, begins, f"{HOST}:{port}"
-        self._token, self._cookie = secrets.token_urlsafe(32), f"pufferfish-{port}"
-        self.address = f"http://{self._place}/?token={self._token}"
+        self._token, self._once = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._cookie = f"pufferfish-{port}"
+
+    def address(self, once: bool = False) -> str:
+        """Return the address that opens the explorer; ``once``: only the first time.
+
+        The command line of a browser can be read by other users of the machine.
+        """
+        return f"http://{self._place}/?token={self._once if once else self._token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it on; every answer gets the headers."""
@@ -59,12 +66,16 @@ class Guard:
         headers, own = Headers(scope=scope), f"http://{self._place}"
         if headers.getlist("host") != [self._place]:
             return PlainTextResponse(f"Only {own} is served here.", 403)
-        # Browsers name the origin of all that is not GET.
-        origins = headers.getlist("origin") or [own if scope["method"] == "GET" else "none"]
+        # Browsers name the origin of all that is not read alone.
+        origins = headers.getlist("origin") or [
+            own if scope["method"] in ("GET", "HEAD") else "none"
+        ]
         if {*origins} != {own}:
             return PlainTextResponse("Requests from other pages are refused.", 403)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["path"] == "/" and self._is_token(given):
+        if scope["path"] == "/" and (_same(given, self._token) or _same(given, self._once)):
+            if not _same(given, self._token):
+                self._once = self._token  # what opened once is worth nothing now
             entered = RedirectResponse(self._begins, 303)
             entered.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return entered
@@ -72,9 +83,10 @@ class Guard:
             cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
         except CookieError:
             cookie = None
-        if cookie is None or not self._is_token(cookie.value):
+        if cookie is None or not _same(cookie.value, self._token):
             return PlainTextResponse("Open the address that 'pufferfish explore' printed.", 403)
         return None
 
-    def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(errors="replace"), self._token.encode())
+
+def _same(given: str, token: str) -> bool:
+    return secrets.compare_digest(given.encode(errors="replace"), token.encode())

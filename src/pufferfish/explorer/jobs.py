@@ -2,13 +2,13 @@
 """Jobs: commands of the package, each in a process of its own that can be cancelled."""
 
 import asyncio
-import contextlib
 import shlex
 import sys
 import time
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from pufferfish.cli.app import explain
 from pufferfish.errors import InputError, printable
 
 _MAIN = "import sys; from pufferfish.cli import main; sys.exit(main())"
@@ -24,16 +24,16 @@ class Job:
     for.
     """
 
+    task: asyncio.Task[None]
+
     def __init__(
         self, words: Sequence[str], names: Mapping[str, str], back: str = "",
         done: Callable[["Job"], str] = lambda _: "",
     ) -> None:  # fmt: skip
-        self.command = shown(words, names)
-        self.state, self.back, self.location = "running", back, ""
-        self.output, self.lines = "", list[str]()
-        self._words, self._names, self._done = words, names, done
-        self._start, self._process = time.monotonic(), None
-        self.task: asyncio.Task[None] | None = None  # without a name for it, it could vanish
+        self.command, self.back = shown(words, names), back
+        self.state, self.location, self.output, self.lines = "running", "", "", list[str]()
+        self._words, self._names, self._done = words, dict(names), done
+        self._start = time.monotonic()
 
     @property
     def seconds(self) -> int:
@@ -42,34 +42,45 @@ class Job:
 
     async def run(self, *more: str) -> None:
         """Run the command, with further options that are not shown."""
-        pipe: Any = asyncio.subprocess.PIPE
-        process: Any = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _MAIN, *self._words, *more, stdin=asyncio.subprocess.DEVNULL,
-            stdout=pipe, stderr=pipe, start_new_session=True,  # Ctrl-C is for the explorer
+        try:
+            status = await self._run(*more)
+            self.location = "" if status else self._done(self)
+            self.state = "failed" if status else "done"
+        except Exception as error:  # it could not be started, or what it made cannot be read
+            self.state, self.lines = "failed", [explain(error)[1]]
+
+    async def _run(self, *more: str) -> int:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _MAIN, *self._words, *more, stdin=DEVNULL, stdout=PIPE,
+            stderr=PIPE, start_new_session=True,  # Ctrl-C is for the explorer
         )  # fmt: skip
-        self._process = process
-        said = [part.decode(errors="replace") for part in await process.communicate()]
-        for file, name in self._names.items():
-            said = [part.replace(file, name) for part in said]
+        try:
+            said = [part.decode(errors="replace") for part in await process.communicate()]
+        finally:  # also where it is cancelled
+            if process.returncode is None:
+                process.terminate()
+                try:
+                    await asyncio.wait_for(process.wait(), _PATIENCE)
+                except TimeoutError:
+                    process.kill()
+                    await process.wait()
         self.output = said[0]
-        self.lines = [printable(line.partition(": ")[2]) for line in said[1].splitlines()]
-        if self.state == "running":
-            self.state = "failed" if process.returncode else "done"
-        if self.state == "done":
-            self.location = self._done(self)
+        errors = (line.partition(": ")[2] for line in said[1].splitlines())
+        self.lines = [printable(self.named(line)) for line in errors]
+        return process.returncode or 0
+
+    def named(self, text: str) -> str:
+        """Return a text that names files as people know them."""
+        for file, name in self._names.items():
+            text = text.replace(file, name)
+        return text
 
     async def cancel(self) -> None:
         """End the process, and wait until it has ended."""
-        process: Any = self._process
-        if self.state != "running" or process is None:
-            return
-        self.state = "cancelled"
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), _PATIENCE)
-            except TimeoutError:
-                process.kill()
+        if self.state == "running":
+            self.state = "cancelled"
+            self.task.cancel()
+            await asyncio.wait([self.task])
 
 
 class Jobs(dict[str, Job]):

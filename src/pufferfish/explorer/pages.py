@@ -4,7 +4,7 @@
 import asyncio
 import secrets
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -22,13 +22,14 @@ T = TypeVar("T")
 Form = ImmutableMultiDict[str, str]
 #: Megabytes of an upload, by its kind.
 UPLOADS = {"table": 1000, "plan": 20}
-_MOST_BYTES, _MOST_FIELDS = 1 << 20, 2000
+_MOST_BYTES = 1 << 18
 _BUSY = asyncio.Lock()
 
 
 def _visible(value: Any) -> Any:
     """Return text as a page shows it: what does not print is escaped, and lines stay lines."""
-    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
+    lines = value.replace("\r\n", "\n").split("\n") if type(value) is str else None
+    return value if lines is None else "\n".join(map(printable, lines))
 
 
 _TEMPLATES = Environment(
@@ -43,12 +44,16 @@ def page(name: str, status: int = 200, **values: Any) -> HTMLResponse:
     return HTMLResponse(text.encode(errors="backslashreplace"), status)
 
 
-def fields(pairs: Iterable[tuple[str, str]]) -> Form:
-    """Return the fields of a form."""
-    found = [(name, value.replace("\r\n", "\n")) for name, value in pairs]
-    if len(found) > _MOST_FIELDS:
-        raise HTTPException(413, f"a form has at most {_MOST_FIELDS} fields")
-    return Form(found)
+def found(request: Request, kind: str) -> Any:
+    """Return the "table", "plan" or "job" of an address."""
+    return known(getattr(request.app.state.space, f"{kind}s"), request.path_params[kind], kind)
+
+
+def known(held: Mapping[str, T], key: str, kind: str) -> T:
+    """Return what a key stands for."""
+    if key not in held:
+        raise HTTPException(404, f"there is no such {kind} in this session: begin again")
+    return held[key]
 
 
 async def posted(request: Request) -> Form:
@@ -58,7 +63,7 @@ async def posted(request: Request) -> Form:
         body += chunk
         if len(body) > _MOST_BYTES:
             raise HTTPException(413, f"a form has at most {_MOST_BYTES:,} bytes")
-    return fields(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+    return Form(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
 async def work(request: Request, task: Callable[..., T], *given: Any) -> T:
@@ -69,18 +74,13 @@ async def work(request: Request, task: Callable[..., T], *given: Any) -> T:
         return await run_in_threadpool(task, *given)
 
 
-def known(found: dict[str, T], key: str, what: str) -> T:
-    """Return what a key of an address stands for."""
-    if key not in found:
-        raise HTTPException(404, f"there is no such {what} in this session: begin again")
-    return found[key]
-
-
-def sentence(error: Exception) -> tuple[int, str]:
+def sentence(request: Request, error: Exception) -> tuple[int, str]:
     """Return the status of an error, and what is wrong in one sentence."""
     if isinstance(error, HTTPException):
         return error.status_code, error.detail
     exit_status, text = explain(error)
+    for path, name in dict(request.app.state.space.names).items():
+        text = text.replace(path, name)
     if exit_status < 70:
         return 422, text
     text += f"; number {secrets.token_hex(4)}"
@@ -90,7 +90,7 @@ def sentence(error: Exception) -> tuple[int, str]:
 
 async def refused(request: Request, error: Exception) -> Response:
     """Return what is wrong with a request."""
-    status, text = sentence(error)
+    status, text = sentence(request, error)
     if request.headers.get("accept") == "application/json":
         return JSONResponse({"error": text}, status)
     return page("refused", status, text=text)

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preview: what a choice of epsilon and confidence would give, also to simulated rows."""
 
+from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from pufferfish import plots
 from pufferfish.calibration.calibrate import calibrate
+from pufferfish.calibration.registry import NOISE
 from pufferfish.cli.options import scenario_of
 from pufferfish.errors import InputError, PufferfishError
+from pufferfish.estimate.bins import read_bins
+from pufferfish.explorer.pages import Form
 from pufferfish.numbers import FloatArray, parse_epsilon
 from pufferfish.plans.plan import Plan
 from pufferfish.plots.losses import moved
@@ -18,12 +22,16 @@ from pufferfish.priors.scenario import Scenario
 from pufferfish.report.compare import what_to_calibrate
 from pufferfish.report.results import Result, frequencies_of
 from pufferfish.report.sentences import left_out_lines
-from pufferfish.support import MISSING_LEVEL
+from pufferfish.support import MISSING_LEVEL, Lattice
 from pufferfish.tables.table import Table
 
-#: Rows that are simulated, and of these shown.
-_ROWS, _SHOWN = 1000, 8
-_BELIEFS = (0.5, 0.9)
+#: Rows that are simulated, and of these shown; bins of an order that are drawn.
+_ROWS, _SHOWN, _BINS = 1000, 8, 12
+#: What is believed beforehand, and a loss after which hardly any doubt is left.
+_BELIEFS, _WEAK = (0.5, 0.9), 5.0
+
+#: Results by mechanism (None: not yet known), and why others are left out.
+Results = tuple[dict[str, Result | None], list[str]]
 
 
 class Counted:
@@ -31,11 +39,10 @@ class Counted:
 
     def __init__(self, table: Table, options: Mapping[str, Any]) -> None:
         self.scenario = scenario_of(table, options)
-        self._last: tuple[Any, Any] = (None, None)
+        self._results = lru_cache(2)(self._calibrated)
 
     @cached_property
-    def frequencies(self) -> FloatArray:
-        """How frequent the values are."""
+    def _frequencies(self) -> FloatArray:
         return frequencies_of(self.scenario)
 
     @cached_property
@@ -43,67 +50,88 @@ class Counted:
         """The picture of P(X|S)."""
         return _picture(plots.distributions(self.scenario), "prior")
 
-    def results(self, epsilon: str, confidence: str) -> tuple[dict[str, Result], list[str]]:
-        """Return what each mechanism would give, by its name, and why others are left out."""
-        if self._last[0] != (epsilon, confidence):
-            self._last = (epsilon, confidence), self._results(epsilon, confidence)
-        found: tuple[dict[str, Result], list[str]] = self._last[1]
-        return found
+    def results(self, form: Form, quick: bool = False) -> tuple[Results, str]:
+        """Return what each mechanism would give, and the name of the one that is chosen.
 
-    def _results(self, epsilon: str, confidence: str) -> tuple[dict[str, Result], list[str]]:
+        ``quick``: what takes longer than a slider moves is not calibrated.
+        """
+        epsilon, confidence = (form.get(name, "").strip() for name in ("epsilon", "confidence"))
+        found = self._results(epsilon, confidence, quick)
+        default = "exact" if self.scenario.support.ordered else "channel (frequencies)"
+        return found, next(n for n in (form.get("mechanism"), default, *found[0]) if n in found[0])
+
+    def _calibrated(self, epsilon: str, confidence: str, quick: bool) -> Results:
         scenario, report = self.scenario, self.scenario.priors[0].report
         if confidence:
             prior = scenario.priors[0].with_region(confidence=confidence)
             scenario = Scenario(prior, pairs=scenario.pairs)
-        results, failed = dict[str, Result](), dict[str, object]()
         wanted, left_out = what_to_calibrate(scenario, ["all"], {})
+        results, failed = dict.fromkeys(wanted), dict[str, object]()
         for name, arguments in wanted.items():
+            if quick and (confidence or name not in NOISE):
+                continue
             try:
                 plan = calibrate(scenario, epsilon, **arguments)
             except PufferfishError as error:
                 failed[name] = error
+                del results[name]
             else:
                 rows = report.rows_used if report else 0
-                results[name] = Result(name, epsilon, plan, rows, self.frequencies, None, False)
+                results[name] = Result(name, epsilon, plan, rows, self._frequencies, None, False)
         lines = left_out_lines({**left_out, **failed})
         if not results:
             raise InputError("; ".join(lines))
         return results, lines
 
-    def chosen(self, results: Mapping[str, Result], name: str) -> str:
-        """Return the mechanism that was chosen, where it applies, or the one to begin with."""
-        default = "exact" if self.scenario.support.ordered else "channel (frequencies)"
-        return next((each for each in (name, default) if each in results), next(iter(results)))
+    def _chosen(self, form: Form) -> Plan:
+        (results, _), name = self.results(form)
+        result: Any = results[name]
+        plan: Plan = result.plan
+        return plan
 
-    def loss(self, plan: Plan) -> str:
+    def loss(self, form: Form) -> str:
         """Return the picture of the loss against noise; none of a channel."""
+        plan = self._chosen(form)
         return "" if plan.scale is None else _picture(plots.loss(self.scenario, plan), "loss")
 
-    def simulated(self, plan: Plan) -> tuple[list[tuple[str, str]], str]:
+    def simulated(self, form: Form) -> tuple[list[tuple[str, str]], str]:
         """Return some simulated rows and what a release makes of them, and a picture of all.
 
         They are drawn from the frequencies of the values and released from a seed: what a release
         makes of the rows of the table is not foretold.
         """
-        shares, sets = self.frequencies, plan.labels is not None
+        plan, shares = self._chosen(form), self._frequencies
         drawn = np.random.default_rng(0).choice(len(shares), _ROWS, p=shares)
         values = [plan.support.name(k) for k in drawn.tolist()]
         cells = ["" if value == MISSING_LEVEL else value for value in values]
+        if plan.coding is not None and isinstance(plan.support, Lattice):
+            cells = [cell.replace(".", plan.coding.decimal) for cell in cells]
+        sets = plan.labels is not None
         found = plan.release(cells, seed=1, allow_unchanged=True, sets=sets)
         released, told = found if sets else (found, found)
+        original: dict[str, float] = dict(Counter(values))
+        estimate = plan.estimate(told, bins=_BINS if plan.support.ordered else None)
+        if estimate.bins:
+            totals: FloatArray = np.bincount(drawn, minlength=len(shares)).astype(np.float64)
+            counts = totals @ read_bins(plan.support, _BINS)
+            # Bins that cannot be estimated have no name.
+            named = len(estimate.bins) == len(counts)
+            original = dict(zip(estimate.bins, counts.tolist(), strict=True)) if named else {}
+        drawable = estimate.bins or estimate.frequencies
+        figure = plots.frequencies(estimate, original or None) if drawable else None
         rows = [(value, str(own)) for value, own in zip(values, released, strict=True)]
-        original = {name: values.count(name) for name in dict.fromkeys(values)}
-        return rows[:_SHOWN], _picture(plots.frequencies(plan.estimate(told), original), "rows")
+        return rows[:_SHOWN], _picture(figure, "rows") if figure else ""
 
 
 def meaning(epsilon: str) -> list[str]:
     """Return what an epsilon means to whoever wants to know a secret."""
     loss = float(parse_epsilon(epsilon))
-    return [
-        f"Who is {100 * belief:.3g} % certain of a secret can become at most "
-        f"{100 * moved(belief, loss)[1]:.3g} % certain of it."
+    lines = [
+        f"Who is {100 * belief:.3g} % certain of one secret rather than another can become at "
+        f"most {100 * moved(belief, loss)[1]:.3g} % certain of it."
         for belief in _BELIEFS
     ]
+    return [*lines, *["Such an epsilon protects hardly anything."] * (loss > _WEAK)]
 
 
 def _picture(figure: Any, name: str) -> str:

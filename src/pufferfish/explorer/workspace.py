@@ -6,11 +6,14 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from pufferfish.errors import InputError, printable, short_name
+from pufferfish.explorer import choices
 from pufferfish.explorer.jobs import Job, Jobs
+from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import Counted
-from pufferfish.files import home_expanded, named_path
+from pufferfish.files import home_expanded, named_path, writing
 from pufferfish.paper.blocks import write_table
 from pufferfish.plans.plan import Plan
 from pufferfish.tables.source import open_table
@@ -22,8 +25,8 @@ _ENDINGS = {
               ".txt", ".json", ".ndjson", ".jsonl", ".parquet", ".pq"),
     "plan": (".json",),
 }  # fmt: skip
-#: Bytes that stay free on the disk of the temporary folder.
-_SPARE = 1 << 28
+#: Bytes that stay free on the disk of the temporary folder; choices of a table that stay counted.
+_SPARE, _MOST_COUNTED = 1 << 28, 4
 _DEMO = "census"
 
 
@@ -36,16 +39,25 @@ class OpenTable:
     name: str
     delimiter: str
     table: Table
-    counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
+    choices: str = ""  # the last ones, as in an address
+    _counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
         """The table as a command takes it."""
         return [self.path, *(["--delimiter", self.delimiter] if self.delimiter else [])]
 
+    def count(self, form: Form) -> Counted:
+        """Return the scenario of a form; only the last ones stay counted."""
+        key = tuple(choices.words(form, counting=True))
+        found = self._counted.pop(key, None) or Counted(self.table, choices.options(form))
+        self._counted[key] = found
+        for old in list(self._counted)[:-_MOST_COUNTED]:  # beside another thread
+            self._counted.pop(old, None)
+        return found
 
-@dataclass(eq=False)
-class Release:
+
+class Release(NamedTuple):
     """A released table, what it is called, and the command that wrote it."""
 
     path: Path
@@ -62,34 +74,42 @@ class KeptPlan:
     plan: Plan
     table: OpenTable
     job: Job | None = None
-    verified: Job | None = None
     releasing: Job | None = None
-    releases: list[Release] = field(default_factory=list)
+    releases: dict[str, Release] = field(default_factory=dict)
+
+    @property
+    def words(self) -> list[str]:
+        """The plan, and the table if it needs one, as ``verify`` and ``report`` take them."""
+        return [str(self.path), *([] if self.plan.noisy else self.table.words)]
 
 
 class Workspace:
     """What a session holds; whoever made the folder removes it.
 
-    ``given`` is the table that the command names, if any, and its delimiter.
+    ``given`` are the table that the command names and its delimiter, if any.
     """
 
     def __init__(
-        self, folder: Path, ledger: str | None = None, given: tuple[str | None, str] = (None, "")
+        self, folder: Path, ledger: str | None = None, given: tuple[str | None, str] | None = None
     ) -> None:
-        self.folder, self.ledger, self._given = folder, ledger, given
+        self.folder, self.ledger = folder, ledger
+        self._given, self._delimiter = given or (None, "")
         self.tables: dict[str, OpenTable] = {}
         self.plans: dict[str, KeptPlan] = {}
+        self.names: dict[str, str] = {}  # what stands for each file where people see it
         self.jobs, self._made = Jobs(), 0
 
-    def new_file(self, ending: str) -> Path:
-        """Return the path of a new file; nothing that a browser sent is in its name."""
+    def new_file(self, ending: str, name: str) -> Path:
+        """Return the path of a new file, of which no part is from its ``name`` for people."""
         self._made += 1
-        return self.folder / f"file-{self._made}{ending}"
+        path = self.folder / f"file-{self._made}{ending}"
+        self.names[str(path)] = name
+        return path
 
     def begin(self) -> OpenTable:
-        """Open the table that the command names; or that of the paper, which needs no file."""
-        given, delimiter = self._given
-        return self.open_table(given, delimiter) if given is not None else self.open_demo()
+        """Open the table that the command names, or one that needs no file."""
+        given = self._given
+        return self.open_demo() if given is None else self.open_table(given, self._delimiter)
 
     def open_demo(self) -> OpenTable:
         """Write and open a table of the paper."""
@@ -116,7 +136,7 @@ class Workspace:
         self._made += 1
         opened = open_table(whole, delimiter=delimiter or None)
         table = OpenTable(str(self._made), whole, name or path, delimiter, opened)
-        self.tables[table.key] = table
+        self.tables[table.key], self.names[whole] = table, table.name
         return table
 
     def keep_plan(self, path: Path, table: OpenTable, job: Job | None = None) -> KeptPlan:
@@ -126,22 +146,9 @@ class Workspace:
         self.plans[plan.key] = plan
         return plan
 
-    def close(self, table: OpenTable) -> None:
-        """Forget a table and its plans; what lies in the temporary folder is removed."""
-        del self.tables[table.key]
-        plans = [plan for plan in self.plans.values() if plan.table is table]
-        for plan in plans:
-            del self.plans[plan.key]
-        made = [path for plan in plans for path in (plan.path, *(r.path for r in plan.releases))]
-        for path in (Path(table.path), *made):
-            if path.parent == self.folder:
-                path.unlink(missing_ok=True)
-
-    def names(self, *more: tuple[Path, str]) -> dict[str, str]:
-        """Return what stands for each file where a command is shown."""
-        found = {table.path: table.name for table in self.tables.values()}
-        found |= {str(plan.path): "plan.json" for plan in self.plans.values()}
-        return found | {str(path): name for path, name in more}
+    def released(self, table: OpenTable) -> int:
+        """Return how many releases of a table were made in this session."""
+        return sum(len(plan.releases) for plan in self.plans.values() if plan.table is table)
 
     async def receive(self, chunks: AsyncIterator[bytes], path: Path, megabytes: int) -> None:
         """Write what a browser sends to a new file.
@@ -149,16 +156,14 @@ class Workspace:
         What is too large is read on without being kept, so that the browser hears why.
         """
         size, most, fault = 0, megabytes * 10**6, ""
-        with path.open("xb") as file:
+        with writing(path), path.open("xb") as file:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > most:
                     fault = f"the file is larger than {megabytes:,} MB"
                 elif shutil.disk_usage(self.folder).free < _SPARE:
                     fault = "the disk of the temporary folder is full"
-                if fault:
-                    file.truncate(0)
-                else:
+                elif not fault:
                     file.write(chunk)
                 if size > 4 * most:
                     break

@@ -185,8 +185,12 @@ def _open_parquet(source: Source, path: Path, constants: Mapping[str, str | None
     # DuckDB gives other names to columns whose names differ only in case, or not at all.
     known = source.rows(f"SELECT * FROM (DESCRIBE SELECT * FROM {scan})")
     fields = ['"' + name.replace('"', '""') + '"' for name, *_ in known]
-    with path.open("rb") as file:
-        return ScanTable(source, scan, pq.read_schema(file).names, fields, constants=constants)
+    try:
+        with path.open("rb") as file:
+            names = pq.read_schema(file).names
+    except (pa.ArrowException, OSError):  # DuckDB does not look at all that pyarrow does
+        raise InputError(f"cannot read {source.name} as a Parquet file: it is damaged") from None
+    return ScanTable(source, scan, names, fields, constants=constants)
 
 
 def _open_json(

@@ -16,6 +16,7 @@ for (const slider of document.querySelectorAll("[data-for]")) {
   const values = VALUES[slider.dataset.for];
   const tell = () => slider.setAttribute("aria-valuetext", field.value || field.placeholder);
   const follow = () => {
+    field.value = field.value.replace(",", ".");
     const near = values.findIndex((value) => +value >= +field.value);
     if (field.value) slider.value = near < 0 ? values.length - 1 : near;
     tell();
@@ -30,13 +31,16 @@ for (const slider of document.querySelectorAll("[data-for]")) {
 
 // The preview follows sliders and fields; what is outdated is not waited for.
 let asking;
-async function refresh(parts) {
+async function refresh(...parts) {
   asking?.abort();
   const { signal } = (asking = new AbortController());
   const query = new URLSearchParams(new FormData(form));
   history.replaceState(null, "", `?${query}`);
+  let more = true;
   for (const part of parts) {
-    const region = document.querySelector(`[data-part="${part}"]`);
+    const region = document.querySelector(`[data-part="${part}"]`) ?? byId("offer");
+    if (!more && region !== byId("offer")) region.textContent = "";
+    if (!more) continue;
     region.ariaBusy = true;
     try {
       const answer = await fetch(`${form.getAttribute("action")}/preview/${part}?${query}`, { signal });
@@ -44,6 +48,7 @@ async function refresh(parts) {
       const focus = document.activeElement.id;
       region.innerHTML = text;
       byId(focus)?.focus();
+      more = answer.ok && Boolean(query.get("epsilon"));
     } catch (error) {
       if (error.name === "AbortError") return;
       region.textContent = GONE;
@@ -51,8 +56,8 @@ async function refresh(parts) {
     region.ariaBusy = false;
   }
 }
-sliders?.addEventListener("input", () => refresh(byId("epsilon").value ? ["offer", "loss", "rows"] : ["offer"]));
-if (byId("epsilon")?.value) refresh(["loss", "rows"]);
+sliders?.addEventListener("input", () => refresh("offer", "all", "loss", "rows"));
+if (byId("epsilon")?.value) refresh("all", "loss", "rows");
 
 // What must be counted first: a button says why it cannot be pressed, and nothing below holds.
 function check() {
@@ -109,9 +114,7 @@ async function watch() {
 }
 if (job) watch();
 
-// A form that does something is sent once.
+// A form is sent once.
 document.addEventListener("submit", (event) => {
-  const button = event.submitter;
-  if (!event.defaultPrevented && button) setTimeout(() => (button.disabled = true));
-  addEventListener("pageshow", (shown) => shown.persisted && (button.disabled = false));
+  if (!event.defaultPrevented && event.submitter) setTimeout(() => (event.submitter.disabled = true));
 });
