@@ -29,7 +29,10 @@ def count(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*single row", category=PriorWarning)
         made = make_rules(secret=secret, public=public, **rules)
-        return count_table(open_table(table, delimiter=delimiter), made)
+        found = count_table(open_table(table, delimiter=delimiter), made)
+        for text in found.report.warnings:
+            warnings.warn(text, PriorWarning, stacklevel=2)
+        return found
 
 
 def refused(table: Any, secret: str = "s", public: Any = "x", **rules: Any) -> str:

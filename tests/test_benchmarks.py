@@ -27,6 +27,7 @@ PLOTS = {
     "secrets": ["calibrate for all pairs"],
     "releases": ["joint loss of releases", "price in a ledger"], "large_supports": [],
     "memory": [], "draws": ["draw from a channel"], "best_for_estimates": [],
+    "explorer_pages": [],
 }  # fmt: skip
 
 

@@ -330,7 +330,7 @@ def test_what_other_counts_take_is_not_left(books: Ledger) -> None:
     assert left == Fraction(3, 2)
     assert spend(books, pf.calibrate(scenario, left, "exact")).upper == 2
     with pytest.raises(InputError, match="draw_counts"):
-        calibrate_beside(books, TABLE, scenario, 2, "exact")
+        calibrate_beside(books, TABLE, scenario, 2, mechanism="exact")
 
 
 @pytest.mark.parametrize("change", [{"s": "b", "x": 3}, {"s": "other", "x": None}])

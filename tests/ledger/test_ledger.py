@@ -526,7 +526,7 @@ def test_what_is_calibrated_beside_a_ledger_fits(
     opened(ledger, table, budget)
     spend(ledger, table, plan_for(table, "x", 0.2))
     scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="z"))
-    plan = calibrate_beside(ledger, table, scenario, budget, mechanism)
+    plan = calibrate_beside(ledger, table, scenario, budget, mechanism=mechanism)
     price = ledger.price(table, plan)
     assert price.fits
     if mechanism == "exact":
@@ -545,7 +545,7 @@ def test_what_is_public_of_a_fitted_plan_depends_on_no_row(tmp_path: Path) -> No
         for name in ("x", "z"):
             spend(ledger, table, plan_for(table, name, 0.1))
         scenario = pf.Scenario(pf.Prior.from_table(table, secret="s", public="z"))
-        plan = calibrate_beside(ledger, table, scenario, 9, "exact")
+        plan = calibrate_beside(ledger, table, scenario, 9, mechanism="exact")
         # Rows with blanks have worst cases, and the plan an epsilon of its own.
         assert plan.certificate.epsilon != plan.epsilon_exact
         assert plan.verify(scenario).holds

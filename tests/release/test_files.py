@@ -125,29 +125,29 @@ def test_nothing_to_release(tmp_path: Path, ending: str) -> None:
 
 
 def test_a_released_file_has_the_stated_noise(tmp_path: Path) -> None:
-    table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", 5)] * (DRAWS // 2))
+    table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", 5)] * DRAWS)
     scale = 3.7
     release_file(table, tmp_path / "out.csv", job([0, 5], scale))
     released = pd.read_csv(tmp_path / "out.csv")["x"].to_numpy()
-    assert len(released) == DRAWS
-    noise = released - np.tile([0, 5], DRAWS // 2)
+    assert len(released) == 2 * DRAWS
+    noise = released - np.tile([0, 5], DRAWS)
     assert fit(noise, scale, Fraction(1)) > LEAST_P
     for factor in OFF:
         assert fit(noise, scale * factor, Fraction(1)) < LEAST_P
     # Neighbouring rows and batches share nothing.
     assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 0.05
-    assert not np.array_equal(noise[: DRAWS - BATCH_ROWS], noise[BATCH_ROWS:])
+    assert not np.array_equal(noise[: 2 * DRAWS - BATCH_ROWS], noise[BATCH_ROWS:])
 
 
 # What is refused, with nothing left behind.
 
 
 def test_values_outside_the_support(tmp_path: Path) -> None:
-    rows = [("a", 0)] * 70_000 + [("b", 99), ("a", 1)]
+    rows = [("a", 0)] * 140_000 + [("b", 99), ("a", 1)]
     table, out = write_csv(tmp_path / "in.csv", rows), tmp_path / "out.csv"
     with pytest.raises(
         InputError,
-        match=r"data row 70001 of .*in.csv, column 'x', is outside the support, which goes from 0 "
+        match=r"data row 140001 of .*in.csv, column 'x', is outside the support, which goes from 0 "
         r"to 1; clamp .*--out-of-support clamp \(out_of_support='clamp'\)$",
     ) as caught:
         release_file(table, out, job([0, 1], TINY))
@@ -336,7 +336,7 @@ def test_mutant_written_under_the_real_name_is_caught(
 
 
 def test_progress_counts_rows(tmp_path: Path) -> None:
-    table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", "")] * 50_000)
+    table = write_csv(tmp_path / "in.csv", [("a", 0), ("b", "")] * 80_000)
     twice: list[tuple[int, int | None]] = []
     in_two_passes(
         table, tmp_path / "two.csv", job([0, 1]), progress=lambda *call: twice.append(call)
@@ -345,8 +345,8 @@ def test_progress_counts_rows(tmp_path: Path) -> None:
     second = [done for done, total in twice if total is not None]
     assert first == sorted(first)
     assert second == sorted(second)
-    assert first[-1] == second[-1] == 100_000
-    assert twice == [(d, None) for d in first] + [(d, 100_000) for d in second]
+    assert first[-1] == second[-1] == 160_000
+    assert twice == [(d, None) for d in first] + [(d, 160_000) for d in second]
 
 
 def test_a_seeded_file_says_that_it_is_a_test(table: Path) -> None:

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError, PriorWarning, PufferfishError
+from pufferfish.priors.prior import Prior
 from pufferfish.support import Lattice, Levels
 from pufferfish.tables import count as count_module
 from pufferfish.tables.count import count_table
@@ -275,10 +276,10 @@ def test_zeros_are_explicit_and_an_empty_secret_blocks(tmp_path: Path) -> None:
 def test_a_single_row_is_warned_of(tmp_path: Path) -> None:
     path = write(tmp_path, csv_text([("a", "1"), ("a", "2"), ("b", "1")]))
     with pytest.warns(PriorWarning, match="the secret b has a single row"):
-        count_table(path, make_rules(secret="s", public="x"))
+        Prior.from_table(path, secret="s", public="x")
     path = write(tmp_path, csv_text([("a", "1"), ("b", "1")]))
     with pytest.warns(PriorWarning, match="the secrets a, b have a single row each"):
-        count_table(path, make_rules(secret="s", public="x"))
+        Prior.from_table(path, secret="s", public="x")
 
 
 def test_excluded_secrets_are_counted_and_keep_their_values_in_the_support(tmp_path: Path) -> None:
@@ -358,9 +359,7 @@ def declared_again(source: Any, found: Any) -> Any:
     """Count once more under what the codings declare, as verifying a plan does."""
     rules: Rules = found.report.rules
     columns = tuple(coding.declared() for coding in found.codings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriorWarning)
-        return count_table(source, dataclasses.replace(rules, columns=columns))
+    return count_table(source, dataclasses.replace(rules, columns=columns))
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,12 @@ def test_numbers_that_are_none_mark_nobody() -> None:
 
 
 def test_rows_that_lie_far_apart_are_one_persons(tmp_path: Path) -> None:
-    many = 70_000
+    many = 140_000  # more than a batch
     ids = np.arange(many)
     table = pd.DataFrame({"id": ids, "s": np.where(ids % 2, "a", "b"), "x": ids % 3})
     pd.concat([table, table.iloc[:100]]).to_csv(tmp_path / "t.csv", index=False)
     found = count(tmp_path / "t.csv", unit="id")
-    assert found.report.people == ((1, 69_900), (2, 100))
+    assert found.report.people == ((1, 139_900), (2, 100))
 
 
 def test_too_many_sequences_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

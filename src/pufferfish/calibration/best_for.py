@@ -53,12 +53,10 @@ def best_for(
 ) -> Proposal:  # fmt: skip
     """Return the private channel under which unbiased estimates have the least variance.
 
-    ``statistics`` is ``frequencies``, ``mean``, ``cdf``, ``both`` (frequencies and mean, each over
-    its own least noise) or a matrix F with a row for each value; the objective tr(D J^-1), with
-    D = F F^T, is N times their variance, plus what the sample itself varies. ``min_keep``: a label
-    is the value itself at least that often. ``weights`` are how frequent the values are, by default
-    the pooled counts of the secrets in the pairs. ``beside``: what previous releases make of the
-    priors.
+    Options are those of :func:`pufferfish.calibrate`; ``beside``: what previous releases make of
+    the priors. With the ``statistics`` as a matrix F, a row for each value (of ``both``: each over
+    its own least noise), the objective tr(D J^-1), D = F F^T, is N times their variance, plus what
+    the sample itself varies.
     """
     support, (used, notes) = scenario.support, usable(epsilon)
     if support.size > MOST_LEVELS:

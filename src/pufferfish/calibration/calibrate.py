@@ -11,9 +11,9 @@ from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import (
     MechanismName,
     Method,
+    check_applies,
     default_for,
     method_named,
-    why_not,
 )
 from pufferfish.calibration.root import raised
 from pufferfish.errors import InputError, PufferfishError, listed
@@ -55,7 +55,8 @@ def calibrate(
     """Return a plan: one mechanism for one epsilon, certified.
 
     What a calibrator finds is only a proposal. Its loss is recomputed by code that shares no
-    arithmetic with the search, and the scale of noise is raised until that proves it.
+    arithmetic with the search, and the scale of noise is raised until that proves it. Theory,
+    sections 2 to 6 and 8.
 
     Parameters
     ----------
@@ -97,10 +98,6 @@ def calibrate(
     column : str, optional
         The column to calibrate for, where the scenario is about several.
 
-    Returns
-    -------
-    Plan
-
     Raises
     ------
     InputError
@@ -112,10 +109,6 @@ def calibrate(
         within epsilon.
     PufferfishError
         If nothing near the calibrator's answer can be proved.
-
-    Notes
-    -----
-    Theory, sections 2 to 6 and 8.
     """
     before = gather(scenario, () if already is None else already)
     budget = parse_epsilon(epsilon)
@@ -125,9 +118,7 @@ def calibrate(
     asked = {"best_for": best_for, "cost": cost, "outputs": outputs, "invariant": invariant,
              "unbiased": unbiased, "min_keep": min_keep, "weights": weights}  # fmt: skip
     method = method_named(default_for(own, asked) if mechanism is None else mechanism)
-    reason = why_not(method, own)
-    if reason is not None:
-        raise InputError(reason)
+    check_applies(method, own)
     for flag in ("invariant", "unbiased"):
         checked_flag(asked[flag], flag)
     options = {key: v for key, v in asked.items() if v is not None and v is not False}
@@ -157,6 +148,8 @@ def calibrate_together(
 ) -> tuple[Plan, ...]:  # fmt: skip
     """Return plans for several releases, whose joint loss is at most epsilon.
 
+    The joint loss never rises with the common factor of the scales (theory, section 6).
+
     Parameters
     ----------
     scenario : Scenario or Prior
@@ -184,10 +177,6 @@ def calibrate_together(
     InputError
         If a column is unknown, a ratio is not above 0, levels have no order, or a prior carries a
         region.
-
-    Notes
-    -----
-    Theory, section 6: the joint loss never rises with the factor.
     """
     before = gather(scenario, already)
     budget = parse_epsilon(epsilon)

@@ -48,12 +48,9 @@ def channel(
 ) -> Proposal:  # fmt: skip
     """Return the channel of least expected cost that is epsilon-Pufferfish private.
 
-    Source: theory, sections 4 and 5. ``cost`` is ``hamming`` (the default for levels without an
-    order), ``squared`` (the default otherwise), ``absolute``, a mapping or a matrix c(x, y);
-    ``weights`` say how much each value counts, by default pooled counts. ``outputs`` puts so many
-    further outputs between every two neighbours; ``unbiased`` adds some beyond the range.
-    ``beside``: what previous releases make of the priors.
-    InputError says what cannot be met, and what could; PufferfishError that the solver failed.
+    Source: theory, sections 4 and 5. Options are those of :func:`pufferfish.calibrate`; ``beside``:
+    what previous releases make of the priors. InputError says what cannot be met, and what could;
+    PufferfishError that the solver failed.
     """
     used, notes = usable(epsilon)
     bound = exponential_below(used)

@@ -70,10 +70,7 @@ class Costs:
 
 
 def read_costs(inputs: Support, outputs: Support, cost: Any) -> Costs:
-    """Return the costs of a name, a mapping ``{x: {y: cost}}`` or a matrix.
-
-    Without one they are squared, or hamming for levels without an order.
-    """
+    """Return the costs of a name (None: the default), a mapping ``{x: {y: cost}}`` or a matrix."""
     if cost is None:
         cost = "squared" if inputs.ordered else "hamming"
     if isinstance(cost, str):

@@ -23,7 +23,6 @@ from pufferfish.numbers import Number, parse_number, text_of
 from pufferfish.priors.ambiguity import NoisyCounts, parse_level
 from pufferfish.priors.noisy import checked_epsilon, checked_noise, scenario_of_noise
 from pufferfish.priors.scenario import Scenario
-from pufferfish.release.sinks import sink_for
 from pufferfish.support import Product
 from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import FrameTable, known
@@ -95,9 +94,9 @@ def noisy_counts(
         rule = NoisyCounts(secrets, tuple(none), others, 0, spent, level)
         return scenario_of_noise(rule, Product((public,), (values,)), named)
     if held is not None:  # a value that was not declared is refused wherever it is
-        count_table(held.whole, rules, warn=False, secrets=(*secrets, ""))
+        count_table(held.whole, rules, secrets=(*secrets, ""))
     # All rows are counted: no secret is called "", so the last ones are those of any other or none.
-    found = count_table(table, rules, warn=False, secrets=(*secrets, ""))
+    found = count_table(table, rules, secrets=(*secrets, ""))
     # Its a is e^(-epsilon / 2) exactly: it depends on the ratio of step and scale alone.
     noise = DiscreteLaplace(2.0, spent)
     drawn = noise.noise(found.counts.size, None if seed is None else seeded_entropy(seed))
@@ -122,6 +121,8 @@ class HeldOut(FrameTable):
     """Random rows of a table, to be counted; all others, ``left``, are to be released."""
 
     def __init__(self, source: Any, split: Any, force: bool) -> None:
+        from pufferfish.release.sinks import sink_for  # slow to import
+
         (share, rest), table = split, open_table(source)
         part, self._sink = parse_number(share, "the share to hold out"), sink_for(rest)
         self._file = PendingFile(checked_target(rest, force, table.inputs), force, PRIVATE)

@@ -116,29 +116,28 @@ def default_for(scenario: Scenario, options: Mapping[str, Any]) -> MechanismName
     return "exact" if scenario.support.ordered and not of_channel else "channel"
 
 
-def why_not(method: Method, scenario: Scenario) -> str | None:
-    """Return why a method does not apply to a scenario of one column, or None where it does."""
+def check_applies(method: Method, scenario: Scenario) -> None:
+    """Refuse a method that does not apply to a scenario of one column."""
     if method.channel:
-        return None
-    support = scenario.support
-    try:
-        lattice_of(support, f"{method.name}, unlike the mechanism channel,")
-    except InputError as error:
-        return str(error)
+        return
+    lattice_of(scenario.support, f"{method.name}, unlike the mechanism channel,")
     if scenario.has_region and not method.robust:
         robust = [m.name for m in _METHODS if m.robust]
-        return (
+        raise InputError(
             f"{method.name} cannot honour a region (confidence or tv_radius); the mechanisms that "
             f"can are {listed(robust)}"
         )
-    return None
 
 
 def applicable(scenario: Scenario) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the names that ``all`` stands for, and why each other one is left out."""
-    reasons = {name: why_not(method, scenario) for name, method in REGISTRY.items()}
+    left_out: dict[str, str] = {}
+    for name, method in REGISTRY.items():
+        try:
+            check_applies(method, scenario)
+        except InputError as error:
+            left_out[name] = str(error)
     slow, size = scenario.has_region or scenario.unit is not None, scenario.support.size
     if size > (_MOST_VALUES_ROBUST if slow else _MOST_VALUES):
-        reasons["channel"] = f"its linear program takes long for {size} values; ask for it by name"
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+        left_out["channel"] = f"its linear program takes long for {size} values; ask for it by name"
     return tuple(name for name in REGISTRY if name not in left_out), left_out

@@ -26,12 +26,12 @@ from pufferfish.cli.options import (
     epsilons,
     mechanisms,
     opened,
+    options,
     scenario_of,
 )
 from pufferfish.cli.output import after, print_csv, print_json, print_lines
 from pufferfish.cli.process import Messages
 from pufferfish.cli.results import print_results
-from pufferfish.cli.usage import options
 from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.files import checked_target
 from pufferfish.ledger.calibrate import calibrate_beside, draw_counts

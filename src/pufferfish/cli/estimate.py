@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.options import FORCE
+from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
-from pufferfish.cli.usage import options
 from pufferfish.errors import InputError, listed, short_name
 from pufferfish.estimate.estimate import LEVEL, Estimate
 from pufferfish.estimate.released import estimate_released

@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.options import CLAMP, DELIMITER, opened
+from pufferfish.cli.options import CLAMP, DELIMITER, opened, options
 from pufferfish.cli.output import print_json, print_lines, print_table
-from pufferfish.cli.usage import options
 from pufferfish.errors import CheckFailed, counted, joined, quoted
 from pufferfish.files import home_expanded
 from pufferfish.ledger.counts import COUNTS

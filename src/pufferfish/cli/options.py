@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of several commands, how their texts are read, and the scenario they describe."""
+"""Options as they stand in the help, how their texts are read, and the scenario they describe."""
 
 import csv
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import click
 
 from pufferfish.calibration.noisy_counts import noisy_counts
 from pufferfish.calibration.registry import method_named
@@ -19,6 +22,9 @@ from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MOST_CELLS, NAMED_ORDERS
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table
+
+#: A usage, two blanks, and a meaning that goes on in the indented lines that follow.
+_ENTRY = re.compile(r"^(-.*?)  (.*\n(?:  .*\n)*)", re.MULTILINE)
 
 #: Options of several commands.
 PRIOR = "--prior FILE ...  Prior file instead of a table; several files are several adversaries.\n"
@@ -43,6 +49,35 @@ _OF_READING = ("sql", "delimiter", "memory_limit")
 #: Options that noisy counts cannot have.
 _OF_ROWS = ("exclude_secret", "unit", "tv_radius", "prior")
 _OF_CHANNELS = ("best_for", "cost", "outputs", "invariant", "unbiased", "min_keep")
+
+
+def options(text: str) -> Callable[[Any], Any]:
+    """Return the decorator of options that are written as in a help: usage, two blanks, meaning.
+
+    An option without a value is a flag. After the value, ``...`` stands where the option may be
+    repeated, and ``(required)`` where it must be given. A value ``a|b`` is one of these words, by
+    default the first; ``N`` is an integer.
+    """
+
+    def decorated(function: Any) -> Any:
+        for usage, meaning in reversed(_ENTRY.findall(text)):
+            words = usage.split()
+            names = [word for word in words if word.startswith("-")]
+            values = [word for word in words if word not in (*names, "...", "(required)")]
+            more: dict[str, Any] = {"is_flag": True}
+            if values:
+                more = {"metavar": " ".join(values), "nargs": len(values)}
+                more |= {"multiple": "..." in words, "required": "(required)" in words}
+            if values == ["N"]:
+                more["type"] = int
+            elif values and "|" in usage and values[0].islower():
+                forms = values[0].split("|")
+                more |= {"type": click.Choice(forms), "default": forms[0], "show_default": True}
+            help_text = " ".join(meaning.split())
+            function = click.option(*names, help=help_text, **more)(function)
+        return function
+
+    return decorated
 
 
 def opened(

@@ -8,10 +8,9 @@ import click
 
 from pufferfish.cli import process
 from pufferfish.cli.ledger import price_words
-from pufferfish.cli.options import CLAMP, FORCE, READING, opened
+from pufferfish.cli.options import CLAMP, FORCE, READING, opened, options
 from pufferfish.cli.output import after, print_lines
 from pufferfish.cli.process import Messages
-from pufferfish.cli.usage import options
 from pufferfish.errors import InputError
 from pufferfish.files import checked_target
 from pufferfish.ledger.ledger import Ledger

@@ -4,9 +4,8 @@
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import FORCE, PRIOR, READING, opened
+from pufferfish.cli.options import FORCE, PRIOR, READING, opened, options
 from pufferfish.cli.process import Messages
-from pufferfish.cli.usage import options
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_priors, scenario_of_table

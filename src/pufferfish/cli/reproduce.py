@@ -6,9 +6,8 @@ from itertools import groupby
 
 import click
 
-from pufferfish.cli.options import FORCE
+from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import print_json, print_lines, print_table
-from pufferfish.cli.usage import options
 from pufferfish.errors import CheckFailed
 from pufferfish.numbers import rounded_up, show
 from pufferfish.paper.figure import BINS, Claim, FigureOne, figure_one

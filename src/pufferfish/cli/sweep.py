@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.options import FORCE, READING, columns, epsilons, mechanisms, opened
+from pufferfish.cli.options import FORCE, READING, columns, epsilons, mechanisms, opened, options
 from pufferfish.cli.process import Messages, progress
-from pufferfish.cli.usage import options
 from pufferfish.errors import counted
 
 _OPTIONS = f"""

@@ -4,12 +4,11 @@
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import PRIOR, READING, opened
+from pufferfish.cli.options import PRIOR, READING, opened, options
 from pufferfish.cli.output import print_lines
-from pufferfish.cli.usage import options
 from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
-from pufferfish.plans.verify import scenario_of_counts, scenario_of_priors, scenario_of_table
+from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
 from pufferfish.report import sentences
 
 _OTHER = "--other-prior  Judge the plan under a prior that is not the one it was computed from.\n"
@@ -44,12 +43,10 @@ def verify(
         raise InputError(
             "verify needs the prior: a TABLE (or --sql QUERY) or --prior FILE, and not both"
         )
-    if loaded.noisy is not None:
-        scenario = scenario_of_counts(loaded)
-    elif source is None:
-        scenario = scenario_of_priors(loaded, prior)
-    else:
+    scenario = scenario_of_priors(loaded, prior) if prior else None
+    if source is not None:
         scenario = scenario_of_table(loaded, source)
     process.check()
     certificate = loaded.verify(scenario, other_prior=other_prior)
-    print_lines(sentences.verified_lines(plan, loaded, scenario, certificate))
+    same = scenario is not None and loaded.is_for(scenario)
+    print_lines(sentences.verified_lines(plan, loaded, certificate, same))

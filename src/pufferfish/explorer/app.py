@@ -66,7 +66,7 @@ async def demo(request: Request) -> Response:
 async def open_file(request: Request) -> Response:
     """Open a file of this machine."""
     form, opener = await pages.posted(request), request.app.state.space.open_file
-    return await _open(request, opener, form.get("path", "").strip(), form.get("delimiter", ""))
+    return await _open(request, opener, form.get("path", "").strip())
 
 
 async def upload(request: Request) -> Response:
@@ -81,8 +81,7 @@ async def upload(request: Request) -> Response:
             table = pages.known(space.tables, asked["table"], "table")
             made = await pages.work(request, space.keep_plan, path, table)
         else:
-            given = str(path), asked.get("delimiter", ""), name
-            made = await pages.work(request, space.open_table, *given)
+            made = await pages.work(request, space.open_table, str(path), name)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -136,16 +135,17 @@ def _prior(table: OpenTable, form: Form) -> dict[str, Any]:
 
 def _offer(table: OpenTable, form: Form, quick: bool = False) -> dict[str, Any]:
     """Return what every mechanism would give, and the command that calibrates the chosen one."""
-    told: dict[str, Any] = {"lines": [], "meaning": [], "left_out": [], "table": table.key}
+    told: dict[str, Any] = dict.fromkeys(("lines", "meaning", "left_out", "pending"), ())
     own = [(name, value) for name, value in form.multi_items() if name != "mechanism"]
     if form.get("epsilon", "").strip():
         told["meaning"] = meaning(form["epsilon"])
         (results, told["left_out"]), told["chosen"] = table.count(form).results(form, quick)
         told["lines"] = [(n, lines_of([r])[0] if r else ["…"] * 7) for n, r in results.items()]
+        told["pending"] = None in results.values()
         own.append(("mechanism", told["chosen"]))
-    words = ["calibrate", *table.words, *choices.words(Form(own)), "--save", "plan.json"]
+    words = ["calibrate", table.path, *choices.words(Form(own)), "--save", "plan.json"]
     told["heads"] = [" ".join(head.split()) for head in HEADERS[1:-1]]
-    return {**told, "command": shown(words, {table.path: table.name})}
+    return {**told, "table": table.key, "command": shown(words, {table.path: table.name})}
 
 
 def _start(request: Request, job: Job, *more: str) -> Response:
@@ -163,7 +163,7 @@ async def calibrate(request: Request) -> Response:
     def done(job: Job) -> str:
         return f"/plans/{space.keep_plan(path, table, job).key}"
 
-    words = ["calibrate", *table.words, *choices.words(form), "--save", str(path)]
+    words = ["calibrate", table.path, *choices.words(form), "--save", str(path)]
     back = f"/tables/{table.key}?{urlencode(form.multi_items())}"
     job = Job(words, space.names, back, done)
     return _start(request, job, "--format", "json")
@@ -221,7 +221,7 @@ async def release(request: Request) -> Response:
 
 
 def _release_words(kept: KeptPlan, form: Form) -> list[str]:
-    words = ["release", *kept.table.words, "--plan", str(kept.path)]
+    words = ["release", kept.table.path, "--plan", str(kept.path)]
     words += [f"--{name}" for name in _FLAGS if name in form]
     ends = [form.get(name, "").strip() for name in ("least", "greatest")]
     return [*words, *(["--bounds", *ends] if any(ends) else [])]

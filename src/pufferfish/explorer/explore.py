@@ -16,7 +16,6 @@ from typing import Any
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.usage import options
 from pufferfish.errors import InputError, PufferfishWarning
 from pufferfish.files import no_file
 
@@ -34,20 +33,13 @@ except ImportError as error:
         "the explorer needs more packages: pip install 'pufferfish-privacy[explorer]'"
     ) from error
 
-_OPTIONS = """
---demo  Begin with a table of the paper; no file is needed.
---no-browser  Print the address, and open no browser.
---delimiter D  What separates the cells of a text file: , ; | or tab.
---ledger BOOKS  Charge every release to its dataset in this ledger.
-"""
-
 
 @click.command()
 @click.argument("table", required=False)
-@options(_OPTIONS)
-def explore(
-    table: str | None, demo: bool, no_browser: bool, delimiter: str | None, ledger: str | None
-) -> None:  # fmt: skip
+@click.option("--demo", is_flag=True, help="Begin with a table of the paper; no file is needed.")
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--ledger", metavar="BOOKS", help="Charge every release to its dataset in a ledger.")
+def explore(table: str | None, demo: bool, no_browser: bool, ledger: str | None) -> None:
     """Explore a table in the browser: choose columns, look, calibrate, release, download.
 
     The page is served to this machine alone, at the address that is printed; Ctrl-C ends it. What
@@ -65,9 +57,9 @@ def explore(
     warnings.simplefilter("ignore", PufferfishWarning)  # pages show them
     logging.getLogger("uvicorn").disabled = True  # traces may hold cells
     with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder:
-        given = (table, delimiter or "") if table is not None or demo else None
+        begins = "/begin" if demo or table is not None else "/"
         try:
-            asyncio.run(_serve(Path(folder), ledger, given, not no_browser))
+            asyncio.run(_serve(Path(folder), ledger, table, begins, not no_browser))
         except (process.Stopped, KeyboardInterrupt):
             if signal.SIGTERM in process.received:
                 raise
@@ -75,23 +67,25 @@ def explore(
     click.echo("The explorer has ended; its temporary files are removed.")
 
 
-async def _serve(folder: Path, ledger: str | None, given: Any, browser: bool) -> None:
-    loading = asyncio.create_task(asyncio.to_thread(_application, folder, ledger, given))
+async def _serve(
+    folder: Path, ledger: str | None, table: str | None, begins: str, browser: bool
+) -> None:
+    loading = asyncio.create_task(asyncio.to_thread(_application, folder, ledger, table))
     files = StaticFiles(packages=[("pufferfish.explorer", "static")])
     static = Starlette(routes=[Mount("/static", files)])
 
     async def session(scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; the first page is shown while the application is imported."""
-        begins = (scope["path"], scope["query_string"]) == ("/begin", b"")
-        answer: Any = page("start", tables=[], plans=[], begins=begins)
+        opens = (scope["path"], scope["query_string"]) == ("/begin", b"")
+        answer: Any = page("start", tables=[], plans=[], begins=opens)
         if scope["path"].startswith("/static/"):
             answer = static
-        elif loading.done() or not (begins or scope["path"] == "/"):
+        elif loading.done() or not (opens or scope["path"] == "/"):
             answer = await loading
         await answer(scope, receive, send)
 
     place = socket.create_server((HOST, 0))
-    guard = Guard(session, place.getsockname()[1], "/begin" if given else "/")
+    guard = Guard(session, place.getsockname()[1], begins)
     config = uvicorn.Config(
         guard, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=1,

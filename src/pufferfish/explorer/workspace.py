@@ -37,15 +37,9 @@ class OpenTable:
     key: str
     path: str
     name: str
-    delimiter: str
     table: Table
     choices: str = ""  # the last ones, as in an address
     _counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
-
-    @property
-    def words(self) -> list[str]:
-        """The table as a command takes it."""
-        return [self.path, *(["--delimiter", self.delimiter] if self.delimiter else [])]
 
     def count(self, form: Form) -> Counted:
         """Return the scenario of a form; only the last ones stay counted."""
@@ -80,20 +74,17 @@ class KeptPlan:
     @property
     def words(self) -> list[str]:
         """The plan, and the table if it needs one, as ``verify`` and ``report`` take them."""
-        return [str(self.path), *([] if self.plan.noisy else self.table.words)]
+        return [str(self.path), *([] if self.plan.noisy else [self.table.path])]
 
 
 class Workspace:
     """What a session holds; whoever made the folder removes it.
 
-    ``given`` are the table that the command names and its delimiter, if any.
+    ``given`` is the table that the command names, if any.
     """
 
-    def __init__(
-        self, folder: Path, ledger: str | None = None, given: tuple[str | None, str] | None = None
-    ) -> None:
-        self.folder, self.ledger = folder, ledger
-        self._given, self._delimiter = given or (None, "")
+    def __init__(self, folder: Path, ledger: str | None = None, given: str | None = None) -> None:
+        self.folder, self.ledger, self._given = folder, ledger, given
         self.tables: dict[str, OpenTable] = {}
         self.plans: dict[str, KeptPlan] = {}
         self.names: dict[str, str] = {}  # what stands for each file where people see it
@@ -108,34 +99,32 @@ class Workspace:
 
     def begin(self) -> OpenTable:
         """Open the table that the command names, or one that needs no file."""
-        given = self._given
-        return self.open_demo() if given is None else self.open_table(given, self._delimiter)
+        return self.open_demo() if self._given is None else self.open_table(self._given)
 
     def open_demo(self) -> OpenTable:
         """Write and open a table of the paper."""
         path = self.folder / f"{_DEMO}.csv"
         if not path.exists():
             write_table(_DEMO, path)
-        return self.open_table(str(path), name=path.name)
+        return self.open_table(str(path), path.name)
 
-    def open_file(self, path: str, delimiter: str) -> OpenTable:
+    def open_file(self, path: str) -> OpenTable:
         """Open a file of this machine."""
         if not home_expanded(named_path(path)).is_file():
             raise InputError(
                 f"there is no file {path!r} on this machine; give the whole path of a table, such "
                 "as /home/me/table.csv"
             )
-        return self.open_table(path, delimiter)
+        return self.open_table(path)
 
-    def open_table(self, path: str, delimiter: str = "", name: str = "") -> OpenTable:
+    def open_table(self, path: str, name: str = "") -> OpenTable:
         """Open a table, or return the one that is open already."""
         whole = os.path.abspath(home_expanded(Path(path)))
         for table in self.tables.values():
-            if (table.path, table.delimiter) == (whole, delimiter):
+            if table.path == whole:
                 return table
         self._made += 1
-        opened = open_table(whole, delimiter=delimiter or None)
-        table = OpenTable(str(self._made), whole, name or path, delimiter, opened)
+        table = OpenTable(str(self._made), whole, name or path, open_table(whole))
         self.tables[table.key], self.names[whole] = table, table.name
         return table
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.further import per_release_epsilon
-from pufferfish.calibration.registry import MechanismName
 from pufferfish.errors import CheckFailed, InputError, counted
 from pufferfish.ledger import store
 from pufferfish.ledger.counts import COUNTS, plan_of_counts
@@ -21,9 +20,8 @@ from pufferfish.priors.scenario import Scenario
 
 
 def calibrate_beside(
-    ledger: Ledger, table: Any, scenario: Scenario, epsilon: Number,
-    mechanism: MechanismName | None = None, **options: Any,
-) -> Plan:  # fmt: skip
+    ledger: Ledger, table: Any, scenario: Scenario, epsilon: Number, **options: Any
+) -> Plan:
     """Return a plan for a table that fits a ledger's budget beside everything charged.
 
     ``scenario`` is that of the column in this table; ``options`` are those of ``calibrate``. Where
@@ -33,17 +31,17 @@ def calibrate_beside(
     """
     if scenario.noisy is not None:  # a price depends on the rows, and so would the public plan
         raise InputError("noisy counts are drawn by draw_counts, which says what a plan may take")
-    first = calibrate(scenario, epsilon, mechanism, **options)
+    first = calibrate(scenario, epsilon, **options)
     subject = Subject(table, first, {"allow_unchanged": True})
     with store.reading(ledger.path) as connection:
         state = subject.state(connection)
     limit = min(parse_epsilon(epsilon), state.dataset.budget)
 
     def attempt(own: Fraction) -> Plan | None:
-        plan = calibrate(scenario, own, mechanism, **options)
+        plan = calibrate(scenario, own, **options)
         return plan if subject.price(state, plan).bound.at_most(limit) else None
 
-    joint = _jointly(subject, state, limit, mechanism, options)
+    joint = _jointly(subject, state, limit, options)
     if joint is not None and subject.price(state, joint).bound.at_most(limit):
         return joint
     best = per_release_epsilon(limit, attempt, tries=24)
@@ -63,9 +61,8 @@ def calibrate_beside(
 
 
 def _jointly(
-    subject: Subject, state: State, limit: Fraction, mechanism: MechanismName | None,
-    options: dict[str, Any],
-) -> Plan | None:  # fmt: skip
+    subject: Subject, state: State, limit: Fraction, options: dict[str, Any]
+) -> Plan | None:
     """Return a plan for the joint loss with what is charged, where that is known."""
     column, before = subject.coding.column, [release.plan for release in state.releases]
     releases = [*state.releases, Release(subject.plan, subject.coding, True)]
@@ -77,7 +74,7 @@ def _jointly(
         scenario = Scenario(joint, pairs_of(releases))
         if incomplete_rows(joint):
             return None
-        return calibrate(scenario, limit, mechanism, already=before, column=column, **options)
+        return calibrate(scenario, limit, already=before, column=column, **options)
     except (InputError, CheckFailed):
         return None  # too many combinations of values, or nothing fits
 

@@ -65,7 +65,7 @@ def may_be_of(noisy: NoisyCounts, table: Table, rules: Rules) -> bool:
     set in a million is; else worst cases are charged, which hold for whatever counts. What passes
     by mistake or by an edit has counts like these.
     """
-    own = count_table(table, rules, warn=False, secrets=(*noisy.secrets, "")).counts
+    own = count_table(table, rules, secrets=(*noisy.secrets, "")).counts
     far = 2 * math.log(2 * own.size * 10**6) / float(noisy.epsilon1)
     apart = np.abs(own - np.array([*noisy.counts, noisy.others])).max()
     return bool(apart <= far and own.sum() == noisy.rows)

@@ -86,35 +86,16 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path) -> "Ledger":
-        """Make an empty ledger, readable by its owner only.
-
-        Parameters
-        ----------
-        path : str or Path
-            A file that is not there yet.
-
-        Raises
-        ------
-        InputError
-            If there is a file of that name, or it cannot be written.
-        """
+        """Make an empty ledger in a new file, readable by its owner only."""
         made = cls(_place(path))
         store.create(made.path)
         return made
 
     @classmethod
     def open(cls, path: str | Path) -> "Ledger":
-        """Open a ledger, after a look at the whole file.
+        """Open a ledger that :meth:`create` made, after a look at the whole file.
 
-        Parameters
-        ----------
-        path : str or Path
-            A file that :meth:`create` made.
-
-        Raises
-        ------
-        InputError
-            If it is not there, no ledger, damaged, or of another version; it is left as it is.
+        One that is damaged, or of another version, is refused and left as it is.
         """
         found = cls(_place(path))
         store.check(found.path)
@@ -231,15 +212,7 @@ class Ledger:
         return Charged(record.id, price, self.path)
 
     def account(self, table: Any, secret: str) -> tuple[Dataset, list[ReleaseRecord]]:
-        """Return the dataset of a table, and what is charged to it.
-
-        Parameters
-        ----------
-        table : path or dataframe
-            The table that the dataset was opened for.
-        secret : str
-            The column that holds the secret.
-        """
+        """Return the dataset of a table and a secret, and what is charged to it."""
         opened = open_table(table)
         column, identity = opened.column(secret), identity_of(opened)
         with store.reading(self.path) as connection:
@@ -260,11 +233,6 @@ class Ledger:
         table : path, dataframe or Table, optional
             The joint losses of its datasets are computed again; without it, only what the ledger
             itself holds is looked at.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read, or the table is none of its datasets.
         """
         return verify_ledger(self.path, table)
 

@@ -20,6 +20,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted, listed, quoted
@@ -77,13 +78,7 @@ class Counted:
 
     def __init__(self, table: Table, secret: str) -> None:
         self.table, self.secret = table, secret
-        self._priors: dict[Rules, Prior] = {}
-
-    def _prior(self, rules: Rules) -> Prior:
-        if rules not in self._priors:
-            counts = count_table(self.table, rules, warn=False)
-            self._priors[rules] = Prior.from_counted(counts, rules)
-        return self._priors[rules]
+        self._prior = cache(lambda rules: Prior.from_counted(count_table(table, rules)))
 
     def own(self, plan: Plan) -> Scenario | None:
         """Return the scenario that a plan was calibrated for, if that is of this very table."""
@@ -150,7 +145,7 @@ def _alone(scenario: Scenario, release: Release) -> LossBound:
         proof = prove(scenario, {0: [plan.applied]}, epsilon)
         if proof.method == "walk" and proof.holds:
             bound = LossBound(epsilon, Fraction(0), method="walk", within=within)
-            return min(bound, worst_of([release]), key=_rank)
+            return min(bound, worst_of([release]), key=lambda own: rank(own.upper))
     return Composition(scenario, {0: [plan.applied]}).bound()
 
 
@@ -161,7 +156,7 @@ def _joint(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, in
     for release in releases:
         columns.setdefault(release.coding.column, []).append(release)
     # The columns that are counted together: the smallest worst cases are left out first.
-    names = sorted(columns, key=lambda name: _rank(worst_of(columns[name])), reverse=True)
+    names = sorted(columns, key=lambda name: rank(worst_of(columns[name]).upper), reverse=True)
     secrets = len({secret for pair in pairs for secret in pair})
     sizes = [secrets, *(columns[name][0].coding.support.size for name in names)]
     while len(names) > 1 and math.prod(sizes[: len(names) + 1]) > MOST_CELLS:
@@ -177,7 +172,7 @@ def _joint(counted: Counted, releases: Sequence[Release]) -> tuple[LossBound, in
     incomplete = incomplete_rows(prior)
     if incomplete:  # such a row lacks at least the value of one of these columns
         bounds += [worst_of(r for r in releases if r.coding.column != name) for name in names]
-    return max(bounds, key=_rank), incomplete
+    return max(bounds, key=lambda own: rank(own.upper)), incomplete
 
 
 def _rows_of_a_person(counted: Counted, releases: Sequence[Release]) -> int:
@@ -192,10 +187,6 @@ def _rows_of_a_person(counted: Counted, releases: Sequence[Release]) -> int:
         rows += release.plan.rows_per_person
         rows += [s.rows for s in counted.of([release], [release.coding], units[0]).strata]
     return max(rows)
-
-
-def _rank(bound: LossBound) -> tuple[bool, Fraction]:
-    return rank(bound.upper)
 
 
 @dataclass(frozen=True)

@@ -112,11 +112,6 @@ def joint_loss(scenario: Scenario | Prior, items: Iterable[Item]) -> LossBound:
         ``float()`` of it is the loss, rounded up; 0 without releases, and never negative; may be
         infinite. ``kind`` says whether it is the joint loss itself or which bound.
 
-    Raises
-    ------
-    InputError
-        If an item is no release, or does not fit its column.
-
     Warns
     -----
     OutsidePromiseWarning

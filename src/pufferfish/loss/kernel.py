@@ -106,16 +106,14 @@ def likelihoods(
     support: Support, channel: Channel, atoms: IntArray
 ) -> tuple[list[tuple[int, ...]], int]:
     """Return M(y|x) of each output y, a whole number for each atom x, and their denominator."""
-    rows, inputs = atoms, channel.inputs
-    if support != inputs:
-        if isinstance(support, Lattice) != isinstance(inputs, Lattice):
-            raise InputError("the channel and the column must both be for numbers, or for levels")
-        same = same_places(support, inputs)
-        found = [(x, same[x]) for x in atoms.tolist()]
-        lost = next((support.name(x) for x, row in found if row is None), None)
-        if lost is not None:
-            raise InputError(f"the channel has no row for {lost!r}, which the column can hold")
-        rows = np.array([row for _, row in found], dtype=np.int64)
+    if isinstance(support, Lattice) != isinstance(channel.inputs, Lattice):
+        raise InputError("the channel and the column must both be for numbers, or for levels")
+    same = same_places(support, channel.inputs)
+    found = [(x, same[x]) for x in atoms.tolist()]
+    lost = next((support.name(x) for x, row in found if row is None), None)
+    if lost is not None:
+        raise InputError(f"the channel has no row for {lost!r}, which the column can hold")
+    rows = np.array([row for _, row in found], dtype=np.int64)
     denominators = [channel.denominators[x] for x in rows.tolist()]
     common = math.lcm(*denominators)
     factors = np.array([common // d for d in denominators], dtype=object)

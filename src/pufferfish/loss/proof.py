@@ -46,7 +46,8 @@ def certify(
     """Recompute the privacy loss of a mechanism, with proof, and compare it with epsilon.
 
     Where a prior carries a region, the loss is the largest over all priors of the region; where
-    the rows of one person are known, all rows of a person are released.
+    the rows of one person are known, all rows of a person are released. Theory, sections 2, 4, 5
+    and 8.
 
     Parameters
     ----------
@@ -64,15 +65,6 @@ def certify(
     -------
     Certificate
         ``holds`` only if loss <= epsilon was proved.
-
-    Raises
-    ------
-    InputError
-        If the mechanism does not suit the column, or the scale or epsilon is out of range.
-
-    Notes
-    -----
-    Theory, sections 2, 4, 5 and 8.
     """
     known = as_scenario(scenario)
     exact = None if epsilon is None else parse_epsilon(epsilon)
@@ -87,6 +79,8 @@ def certify(
 def privacy_loss(scenario: Scenario | Prior, scale: Number) -> float:
     """Return the privacy loss of Laplace noise, as a double that is not below it.
 
+    Theory, section 2.
+
     Parameters
     ----------
     scenario : Scenario or Prior
@@ -98,15 +92,6 @@ def privacy_loss(scenario: Scenario | Prior, scale: Number) -> float:
     -------
     float
         Rounded up from a proven bound; ``inf`` where the loss is infinite.
-
-    Raises
-    ------
-    InputError
-        If the scale is negative or no number, or the levels have no order.
-
-    Notes
-    -----
-    Theory, section 2.
     """
     return certify(scenario, scale).loss
 

@@ -27,6 +27,8 @@ _BATCH = 1 << 17
 class Channel:
     """Publishes output y for value x with probability ``rows[x, y] / denominators[x]``.
 
+    Theory, section 4.
+
     Parameters
     ----------
     inputs : Lattice or Levels
@@ -36,15 +38,6 @@ class Channel:
     rows : array of integers, shape (n_x, n_y)
         None negative, not all of a row 0. Kept as Python integers in an array that cannot be
         written to; ``denominators`` are the sums of its rows.
-
-    Raises
-    ------
-    InputError
-        If shapes disagree, an entry is negative or no integer, or a row is all 0.
-
-    Notes
-    -----
-    Source: theory, section 4.
     """
 
     inputs: Support
@@ -82,11 +75,6 @@ class Channel:
         -------
         int64 array, shape (size,)
             Positions among the outputs.
-
-        Raises
-        ------
-        InputError
-            If a position is no integer or out of range.
         """
         at, size = np.asarray(atoms), self.inputs.size
         whole = at.ndim == 1 and (not at.size or at.dtype.kind in "iu")
@@ -111,13 +99,7 @@ class Channel:
         return Channel(self.inputs, other.outputs, rows)
 
     def probability(self, x: int, y: int) -> Fraction:
-        """Return the chance of output y for value x, exactly.
-
-        Parameters
-        ----------
-        x, y : int
-            Positions among ``inputs`` and ``outputs``.
-        """
+        """Return the chance of output y for value x, exactly, by their positions."""
         return Fraction(self.rows[x, y], self.denominators[x])
 
     @cached_property
@@ -145,11 +127,6 @@ class Channel:
         ----------
         weights : numbers, shape (n_x,)
             How often each value occurs, in any unit: counts or probabilities, none negative.
-
-        Raises
-        ------
-        InputError
-            If there are not n_x of them, one is negative or no number, or all are 0.
         """
         kept = [0 if y is None else self.rows[x, y] for x, y in enumerate(self.same)]
         return float_down(self._mean(weights, kept))
@@ -157,15 +134,7 @@ class Channel:
     def mse(self, weights: Sequence[Any] | NDArray[Any]) -> float:
         """Return the mean squared difference of output and value, rounded up; may be infinite.
 
-        Parameters
-        ----------
-        weights : numbers, shape (n_x,)
-            How often each value occurs, in any unit.
-
-        Raises
-        ------
-        InputError
-            If the weights are wrong, or values or outputs are levels without an order.
+        ``weights`` as for :meth:`keep_rate`; levels need an order.
         """
         step, values, outputs = places(self.inputs, self.outputs)
         squared = (values[:, None] - outputs[None, :]) ** 2

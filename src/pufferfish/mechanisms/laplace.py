@@ -21,8 +21,8 @@ from pufferfish.mechanisms.entropy import Entropy, EntropyStuck, system_entropy
 from pufferfish.mechanisms.sampler import Table
 from pufferfish.mechanisms.thresholds import Digit, SignedGeometric
 
-#: Largest scale, in steps, of the top digit: one table of some 3,000 thresholds.
-_TOP_SCALE = 128
+#: Largest scale, in steps, of the top digit: one table of some 6,000 thresholds.
+_TOP_SCALE = 256
 #: Largest number of bits of a lower digit: 2,048 thresholds in 65,536 cells.
 _DIGIT_BITS = 11
 #: Length of the top table in scales; exp(-12) is less than one cell of it.
@@ -30,7 +30,7 @@ _TOP_LENGTH = 12
 #: A tail longer than this many tables, some 700 scales, has a chance below 1e-300 per draw.
 _MAX_TABLES = 64
 #: Draws made at a time, so that the intermediate arrays stay in the processor's cache.
-_BATCH = 1 << 16
+_BATCH = 1 << 17
 #: Largest scale in steps. One draw in exp(64) = 6e27 leaves 64 bits there. Refusing by
 #: scale, not by draw, keeps the noise exact: redrawing or failing often would bend its law.
 MAX_STEPS = 1 << 57
@@ -40,21 +40,14 @@ MAX_STEPS = 1 << 57
 class DiscreteLaplace:
     """Additive noise ``step * Z`` with ``P(Z = k)`` proportional to ``exp(-step |k| / scale)``.
 
+    Theory, section 1.
+
     Parameters
     ----------
     scale : float
         theta, in the units of the data, finite and not negative; 0 means no noise.
     step : Fraction
         The step g of the lattice, above 0, in the same units.
-
-    Raises
-    ------
-    InputError
-        If the scale or the step is not of that kind.
-
-    Notes
-    -----
-    Source: theory, section 1.
     """
 
     scale: float
@@ -161,8 +154,9 @@ class _Digits:
 
     def _draw_top(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return signed top digits, shape (size,), which stay within 64 bits when shifted."""
-        noise = self.top.draw(size, entropy).astype(np.int64) + ~self.cut
-        beyond = np.flatnonzero((noise == self.cut) | (noise == ~self.cut))
+        found = self.top.draw(size, entropy)
+        noise: NDArray[np.int64] = np.add(found, ~self.cut, dtype=np.int64)
+        beyond = np.flatnonzero((found == 0) | (found == 2 * self.cut + 1))
         for _ in range(_MAX_TABLES):
             if not beyond.size:
                 return noise
@@ -181,7 +175,7 @@ def _digits_of(scale: float, step: Fraction) -> _Digits:
     """Return the tables of a law, made once for all draws of it.
 
     The tables of the last 32 laws are kept in memory with their scale and step, which are as
-    private as the plan: at most six tables of some 160 kB each, a megabyte, for one law.
+    private as the plan: at most six tables of some 200 kB each, a megabyte, for one law.
     """
     rate = step / Fraction(scale)
     if rate * MAX_STEPS < 1:

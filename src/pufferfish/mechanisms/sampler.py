@@ -91,7 +91,7 @@ class Table:
         cells: NDArray[Any] = heads >> self.short(np.iinfo(self.short).bits - self.bits)
         if inputs is not None:
             cells = (inputs << self.bits) | cells
-        found: NDArray[Any] = self.guide[cells]
+        found: NDArray[Any] = self.guide.take(cells)
         open_ = np.flatnonzero(found < 0)
         if open_.size:
             at = np.zeros_like(open_) if inputs is None else inputs[open_]

@@ -77,7 +77,7 @@ def figure_one(path: Any, epsilon: Number = 1, age: Number = 29) -> FigureOne:
     equal parts.
     """
     exact, limit = parse_epsilon(epsilon), parse_number(age, "the age")
-    counted = count_table(path, make_rules(secret="Age", public="Glucose"), warn=False)
+    counted = count_table(path, make_rules(secret="Age", public="Glucose"))
     support, report = counted.product.only, counted.report
     if isinstance(support, Levels) or support.size == 1:
         raise InputError("Glucose needs numbers, and not all of them equal: there are no bins")

@@ -56,8 +56,6 @@ class Plan(Guarantee):
         The protected pairs.
     regions : tuple of (Confidence, TVBall, NoisyCounts or None)
         How far each adversary's prior may be from the one given; empty where all are exact.
-    noisy : NoisyCounts or None
-        The noisy counts that the plan was computed from: it may be published.
     digest : str
         SHA-256 of the scenario; as private as the counts.
     certificate : Certificate
@@ -194,27 +192,15 @@ class Plan(Guarantee):
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the plan as JSON, readable by its owner only (mode 0600).
 
-        A plan from noisy counts is public, and readable by everybody (mode 0644).
-
-        Parameters
-        ----------
-        path : str or Path
-            Where to.
-        force : bool
-            Whether an existing file may be replaced.
+        A plan from noisy counts is public, and readable by everybody (mode 0644). An existing file
+        is replaced with ``force`` only.
         """
         mode = PRIVATE if self.noisy is None else PUBLIC
         write_json(path, schema.values(self), force=force, mode=mode)
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
-        """Read a plan that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path : str or Path
-            A plain file.
-        """
+        """Read a plan that :meth:`save` wrote."""
         data = read_strict(path, "the plan")
         try:
             return cls(loaded=True, **schema.facts_of(data))
@@ -294,8 +280,6 @@ class Plan(Guarantee):
         ------
         CheckFailed
             If the loss exceeds epsilon, or the scenario is another one than the plan's.
-        InputError
-            If it is no scenario.
         """
         return verify(self, scenario, other_prior)
 
@@ -306,10 +290,7 @@ class Plan(Guarantee):
     def with_sensitivity(self, scenario: Scenario | Prior) -> "Plan":
         """Return the same plan, with what errors of the prior would do to its loss.
 
-        Parameters
-        ----------
-        scenario : Scenario or Prior
-            The scenario that the plan was computed from.
+        ``scenario`` is the one that the plan was computed from.
         """
         own = own_column(self, as_scenario(scenario))
         if self.noisy is not None:

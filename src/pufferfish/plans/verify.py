@@ -67,7 +67,7 @@ class Guarantee:
 
     @property
     def noisy(self) -> NoisyCounts | None:
-        """The noisy counts that all of it was computed from, where it was."""
+        """The noisy counts that all of it was computed from, so that it may be published."""
         return next((rule for rule in self.regions if isinstance(rule, NoisyCounts)), None)
 
     @property
@@ -211,8 +211,7 @@ def scenario_of_table(promise: Guarantee, table: Any) -> Scenario:
         )
     opened = open_table(table)
     try:
-        counts = count_table(opened, rules, warn=False)
-        scenario = Scenario(Prior.from_counted(counts, rules), promise.pairs)
+        scenario = Scenario(Prior.from_counted(count_table(opened, rules)), promise.pairs)
     except InputError as error:
         raise CheckFailed(f"the table does not fit the plan: {error}") from None
     return with_regions(promise, scenario)

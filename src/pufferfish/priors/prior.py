@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, counted, did_you_mean, listed
+from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
 from pufferfish.notebooks import html_table
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, Number
 from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, region_rule
@@ -107,15 +107,7 @@ class Prior:
         return np.array(rows, dtype=np.float64)
 
     def probability(self, secret: str, k: int) -> Fraction:
-        """Return P(X = atom k | S = secret), exactly.
-
-        Parameters
-        ----------
-        secret : str
-            One of ``secrets``.
-        k : int
-            Position of the atom in ``product``.
-        """
+        """Return P(X = atom k | S = secret), exactly; ``k`` is a position in ``product``."""
         row = self.row(secret)
         return Fraction(int(self.counts[row, k]), self.totals[row])
 
@@ -133,13 +125,7 @@ class Prior:
         return self._rows[secret]
 
     def marginal(self, column: str | None) -> "Prior":
-        """Return the prior of one column, summed over all others.
-
-        Parameters
-        ----------
-        column : str or None
-            Its name; None for the only one.
-        """
+        """Return the prior of one column, summed over all others; None: of the only one."""
         at = self.product.position(column)
         shape = self.product.shape
         if len(shape) == 1:
@@ -161,7 +147,7 @@ class Prior:
         tv_radius: Number | None = None,
         region: Literal["box"] | None = None,
     ) -> "Prior":
-        """Return the same prior, as one that is only known to lie in a region.
+        """Return the same prior, as one that is only known to lie in a region (theory, section 5).
 
         Parameters
         ----------
@@ -174,10 +160,6 @@ class Prior:
         region : "box", optional
             With a confidence: plans hold for every prior within Clopper-Pearson intervals that hold
             together. Channels always do; for noise it costs more than the confidence alone.
-
-        Notes
-        -----
-        Theory, section 5.
         """
         if isinstance(self.rule, NoisyCounts):
             raise InputError("noisy counts have their confidence already (noisy_counts)")
@@ -311,21 +293,23 @@ class Prior:
         from pufferfish.tables.count import count_table  # slow to import, and only this needs it
 
         counts = count_table(table, rules)
+        for warning in counts.report.warnings:
+            warn_user(warning, PriorWarning)
         notes = counts.report.notes
         if rule is not None and any(column.support is None for column in rules.columns):
             notes += (
                 "the region is over the values that occur in the table; declare all that may occur "
                 "(--levels, or support=[...] for numbers)",
             )
-        return replace(cls.from_counted(counts, rules), rule=rule, notes=notes)
+        return replace(cls.from_counted(counts), rule=rule, notes=notes)
 
     @classmethod
-    def from_counted(cls, counts: Any, rules: Rules) -> "Prior":
-        """Return the prior of the RowCounts of a table that was counted under some rules."""
+    def from_counted(cls, counts: Any) -> "Prior":
+        """Return the prior of the RowCounts of a table."""
+        rows, report = dict(zip(counts.secrets, counts.counts, strict=True)), counts.report
         return cls.from_numerators(
-            counts.product, dict(zip(counts.secrets, counts.counts, strict=True)), from_rows=True,
-            notes=counts.report.notes, rules=rules, codings=counts.codings, strata=counts.strata,
-            report=counts.report,
+            counts.product, rows, from_rows=True, notes=report.notes, rules=report.rules,
+            codings=counts.codings, strata=counts.strata, report=report,
         )  # fmt: skip
 
     @classmethod

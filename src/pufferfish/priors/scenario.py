@@ -58,13 +58,8 @@ class Scenario:
         One prior per adversary, all with the same secrets. Where their supports differ, those of
         one column are widened to their union: numbers, or levels without an order.
     pairs : "all" or sequence of (str, str)
-        The pairs of secrets that nobody may tell apart; by default all of them.
-
-    Attributes
-    ----------
-    priors : tuple of Prior
-    pairs : tuple of (str, str)
-        In the order given, without repetitions; (a, b) and (b, a) are the same pair.
+        The pairs of secrets that nobody may tell apart; by default all of them. Repetitions are
+        left out: (a, b) and (b, a) are the same pair.
     """
 
     priors: tuple[Prior, ...]
@@ -150,13 +145,7 @@ class Scenario:
         return len(self.pairs) == m * (m - 1) // 2
 
     def of_column(self, column: str | None) -> "Scenario":
-        """Return the scenario of one of several columns, summed over the others.
-
-        Parameters
-        ----------
-        column : str or None
-            Its name; None for the only one, whose scenario is returned as it is.
-        """
+        """Return the scenario of one of several columns; None: of the only one, as it is."""
         self.product.position(column)
         if len(self.product.axes) == 1:
             return self
@@ -181,13 +170,7 @@ class Scenario:
         return tuple(self.priors[rho].rule for rho in self._order)
 
     def with_rules(self, rules: Sequence[Rule | None]) -> "Scenario":
-        """Return the same scenario, its priors known to lie in these regions and no better.
-
-        Parameters
-        ----------
-        rules : sequence of (Confidence, TVBall or None)
-            In the order of :attr:`rules`.
-        """
+        """Return the same scenario under other :attr:`rules`, in the order of its own."""
         if len(rules) != len(self.priors):
             raise InputError(f"{len(rules)} regions were given for {len(self.priors)} priors")
         at = dict(zip(self._order, rules, strict=True))

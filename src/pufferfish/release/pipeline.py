@@ -54,6 +54,7 @@ class Prepared:
         """Make the dry pass: everything is read and checked, and nothing is drawn or written."""
         with PendingFile(self._target, self._force):
             pass  # it can be made
+        self._reader.digests = True
         for _ in self._reader.read(None, progress):
             pass
         self.report = self._reader.report(self._output)
@@ -66,6 +67,7 @@ class Prepared:
         with PendingFile(self._target, self._force) as pending:
             with writing(output):
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
+            write = writing(output)(sink.write)
             try:
                 # While one batch is written, the next is read, checked and drawn.
                 with ThreadPoolExecutor(1) as writer:
@@ -73,7 +75,7 @@ class Prepared:
                     for rows_of in reader.read(None, progress, total):
                         cells = reader.drawn(*rows_of)
                         before.result()
-                        before = writer.submit(self._write_batch, sink, *cells)
+                        before = writer.submit(write, *cells)
                     before.result()
                 rows = reader.seen["rows_read"]
                 if not self.digest:
@@ -91,10 +93,6 @@ class Prepared:
                 sink.close()
                 pending.publish()
         return self.report
-
-    def _write_batch(self, sink: Any, *cells: Any) -> None:
-        with writing(self._output):
-            sink.write(*cells)
 
 
 def release_file(

@@ -76,10 +76,10 @@ class Postprocess:
             if self.labels is not None:
                 drawn = self.labels.draw(outputs, entropy)
             return self.finish(self._units[drawn]), outputs
-        units, noise = self._units[atoms], self.mechanism.noise(len(atoms), entropy)
+        units, noise = self._units.take(atoms), self.mechanism.noise(len(atoms), entropy)
         total: IntArray = units + noise
-        # Where a sum went round, both operands have one sign and it has the other.
-        if bool((((units ^ total) & (noise ^ total)) < 0).any()):
+        # A sum that went round is not on that side of the units where the noise leads.
+        if bool(((total < units) != (noise < 0)).any()):
             raise InputError(
                 "a released value would lie beyond 64 bits; it is refused, not wrapped"
             )

@@ -53,6 +53,7 @@ class Reader:
     unit: str | None = None
     keep: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    digests = False  # whether there is to be a digest
 
     def __init__(
         self, spec: ReleaseSpec, table: Table | None = None, keep: Sequence[str] = (),
@@ -209,11 +210,13 @@ class Reader:
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[IntArray, BoolArray]:
         """Return the atoms of the usable rows, and which rows are usable."""
-        every, state = self._encoder.encode(batch.column(0))
-        self._refuse(state)
+        atoms, state = self._encoder.encode(batch.column(0))
+        if self.digests:
+            self._atoms_digest.update(atoms.astype("<i8", copy=False).tobytes())
         usable = state != MISSING
-        atoms, outside = every[usable], state[usable] == OUTSIDE
-        self._atoms_digest.update(every.astype("<i8", copy=False).tobytes())
+        if state.any():  # some are not OK
+            self._refuse(state)
+            atoms = atoms[usable]
         protected = np.ones_like(usable)
         if self._secrets is not None:
             protected = self._secrets.encode(batch.column(self.secret))[1] == OK
@@ -232,7 +235,7 @@ class Reader:
             self.inputs += np.bincount(atoms, minlength=self.inputs.size)
         self.seen.update(
             rows_read=len(usable), rows_released=len(atoms), set_aside=len(usable) - len(atoms),
-            clamped=int(outside.sum()),
+            clamped=int((state == OUTSIDE).sum()),
         )  # fmt: skip
         return atoms, usable
 

@@ -10,10 +10,10 @@ from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.registry import (
     NOISE,
     applicable,
+    check_applies,
     default_for,
     method_named,
     purpose,
-    why_not,
 )
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError, listed
@@ -86,11 +86,6 @@ def compare(
         ``all``: every one that applies, and a channel for values and one for estimates.
     **options
         Of the channel, as for :func:`pufferfish.calibrate`.
-
-    Raises
-    ------
-    InputError
-        If a mechanism that was named does not apply, or an argument is wrong.
     """
     known = as_scenario(scenario)
     limits = limits_of(epsilons)
@@ -119,9 +114,7 @@ def what_to_calibrate(
     """
     methods = [method_named(name) for name in names if name != "all"]
     for method in methods:
-        reason = why_not(method, scenario)
-        if reason is not None:
-            raise InputError(reason)
+        check_applies(method, scenario)
     by_all, ordered, left_out = "all" in names, scenario.support.ordered, dict[str, str]()
     best = purpose(ordered, asked)
     purposes = [best]

@@ -124,7 +124,7 @@ def _known(plan: Plan) -> str:
     if any(isinstance(rule, TVBall) for rule in plan.regions):
         return "any distribution of the column in the region of the plan"
     if plan.regions:
-        return "the law that the rows were drawn from"
+        return "the distributions that the rows were drawn from"
     return "how the column is distributed for each secret"
 
 

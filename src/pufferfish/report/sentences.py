@@ -58,7 +58,7 @@ def region_words(rules: Sequence[Rule | None]) -> str:
 def report_lines(report: TableReport) -> list[str]:
     """Return where the rows of a table went: what was set aside, and what missing means."""
     lines = []
-    aside = [f"{a.rows} ({a.reason}: {quoted(a.name)})" for a in report.set_aside if a.rows]
+    aside = [f"{a.rows} ({a.reason}: {quoted(a.name)})" for a in report.set_aside]
     if aside:
         rows = counted(report.rows_set_aside, "row")
         lines.append(f"{rows} of {report.rows_read} set aside: {joined(aside)}")
@@ -99,9 +99,7 @@ def scenario_lines(scenario: Scenario, source: str) -> list[str]:
 
 def scenario_notes(scenario: Scenario) -> list[str]:
     """Return what was decided about the input, each once."""
-    notes: list[str] = []
-    for prior in scenario.priors:
-        notes += (*prior.notes, *(prior.report.notes if prior.report else ()))
+    notes = [note for prior in scenario.priors for note in prior.notes]
     left = [s for s in scenario.priors[0].secrets if s not in scenario.protected]
     if left:
         notes.append(f"nothing is promised for {listed(left, 2)} (in no pair)")
@@ -151,8 +149,8 @@ def assumption_words(plan: Plan) -> str:
             "within epsilon. The plan may be published."
         )
     return (
-        f"Takes the prior as public knowledge and {who}; losses of several releases do not add up."
-        f"{private}"
+        f"Takes the prior as public knowledge and {who}; several releases together may lose more "
+        f"than the sum of their losses.{private}"
     )
 
 
@@ -186,17 +184,15 @@ def release_lines(plan: Plan, plan_file: str, report: ReleaseReport) -> list[str
     return [*lines, assumption_words(plan)]
 
 
-def verified_lines(
-    path: str, plan: Plan, scenario: Scenario, certificate: Certificate
-) -> list[str]:
-    """Return what was proved of a plan, in at most six lines."""
+def verified_lines(path: str, plan: Plan, certificate: Certificate, same: bool) -> list[str]:
+    """Return what was proved of a plan, in at most six lines; ``same``: under its own prior."""
     within = f"within epsilon {show_short(plan.epsilon_exact)}"
     if plan.noisy is not None:
         both = "apart from" if plan.noisy.held_out else "together with"
         by = f"from the noisy counts in it, for the pairs {listed_pairs(plan.pairs, 8)}"
         within = f"{within}, {both} the {show_short(plan.noisy.epsilon1)} of noisy counts"
     else:
-        same, region = plan.is_for(scenario), region_words(plan.regions)
+        region = region_words(plan.regions)
         by = "the prior that it was computed from" if same else "ANOTHER PRIOR than its own"
         if region:
             walk = certificate.method == "walk"

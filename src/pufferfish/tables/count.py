@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
+from pufferfish.errors import InputError, counted, did_you_mean, listed
 from pufferfish.numbers import IntArray
 from pufferfish.support import Product
 from pufferfish.tables.canonical import parse
@@ -44,10 +44,8 @@ class RowCounts:
     report: TableReport
 
 
-def count_table(
-    source: Any, rules: Rules, *, warn: bool = True, secrets: Sequence[str] = ()
-) -> RowCounts:
-    """Return the counts of a table under some rules; warnings are given with ``warn`` only.
+def count_table(source: Any, rules: Rules, *, secrets: Sequence[str] = ()) -> RowCounts:
+    """Return the counts of a table under some rules; warnings stand in their report alone.
 
     Declared ``secrets`` are counted and no others, none of which needs a row: whether they have
     any shows in the counts alone. One called "" has the rows of any other secret, or of none.
@@ -101,8 +99,6 @@ def count_table(
         notes=tuple(note for found in (*public, secret) for note in found.notes),
         warnings=tuple(warnings),
     )  # fmt: skip
-    for warning in warnings if warn else ():
-        warn_user(warning, PriorWarning)
     return RowCounts(product, secrets, matrix, codings, strata, report)
 
 

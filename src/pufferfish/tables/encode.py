@@ -17,7 +17,7 @@ from pufferfish.numbers import INT64_SAFE, IntArray
 from pufferfish.support import MISSING_LEVEL, Lattice, nearest_unit
 from pufferfish.tables.canonical import canonical, parse
 from pufferfish.tables.rules import Coding, numbers_among
-from pufferfish.tables.table import Table, check_type, distinct, is_text, raw_texts
+from pufferfish.tables.table import Table, check_type, distinct, is_text, one_array, raw_texts
 
 #: States of a cell: an atom; missing; a number or level that the support lacks; no number at all.
 OK, MISSING, OUTSIDE, UNREADABLE = 0, 1, 2, 3
@@ -49,18 +49,23 @@ class Encoder:
         has no atom has -1.
         """
         check_type(cells.type, self._what)
-        support, (values, places) = self.coding.support, distinct(cells)
-        integers = pt.is_signed_integer(values.type) and not values.null_count
+        support, cells = self.coding.support, one_array(cells)
+        integers = pt.is_signed_integer(cells.type) and not cells.null_count
         if integers and isinstance(support, Lattice) and abs(support.origin) < INT64_SAFE:
-            units = np.from_dlpack(values).astype(np.int64) - support.origin
-            atoms = np.minimum(np.searchsorted(support.index, units), support.size - 1)
             # At once where each has an atom, as no number has that means a missing value.
-            if support.step == 1 and np.array_equal(support.index[atoms], units):
-                return atoms[places], np.full(len(places), OK, dtype=np.uint8)
+            dense = support.index[-1] < support.size
+            values, places = (cells, slice(None)) if dense else distinct(cells)
+            units = np.subtract(np.from_dlpack(values), support.origin, dtype=np.int64)
+            atoms = units if dense else np.searchsorted(support.index, units)
+            # Seen as unsigned, what lies below the first atom lies far above the last.
+            fits = support.step == 1 and units.view(np.uint64).max(initial=0) <= support.index[-1]
+            if fits and (dense or np.array_equal(support.index[atoms], units)):
+                return atoms[places], np.full(len(cells), OK, dtype=np.uint8)
+        values, places = distinct(cells)
         mark = mark_of(values, self.coding.decimal)
         found = [self._remembered(text, mark) for text in raw_texts(values)]
-        codes = np.array(found, dtype=np.int64).reshape(-1, 2)
-        return codes[places, 0], codes[places, 1].astype(np.uint8)
+        atoms, states = np.array(found, dtype=np.int64).reshape(-1, 2).T.copy()
+        return atoms.take(places), states.astype(np.uint8).take(places)
 
     def _code(self, raw: str, mark: str) -> tuple[int, int]:
         """Return the atom and the state of one raw text."""

@@ -21,7 +21,7 @@ def one_pass(table: Table, sets: Sequence[Sequence[str]]) -> list[pa.Table]:
     """Return the groups of several sets of columns, from one pass over all rows of a table."""
     names = list(dict.fromkeys(name for columns in sets for name in columns))
     found = [[grouped([pa.nulls(0)] * len(columns))] for columns in sets]
-    for batch in table.batches(names, 4 * BATCH_ROWS):
+    for batch in table.batches(names, 2 * BATCH_ROWS):
         for columns, own in zip(sets, found, strict=True):
             own.append(grouped([batch.column(names.index(name)) for name in columns]))
             own[:] = own if len(own) < _FEW else [merged(own)]

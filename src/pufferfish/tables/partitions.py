@@ -21,7 +21,9 @@ from pufferfish.tables.table import BATCH_ROWS, Table
 
 #: The folder of rows that have no value in the column of partitions.
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
-Opener = Callable[[Path, Mapping[str, str | None]], Table]
+#: Columns with the one cell that all rows of a file have.
+Constants = Mapping[str, str | None]
+Opener = Callable[[Path, Constants], Table]
 
 
 class PartitionedTable(Table):

@@ -274,7 +274,7 @@ class TableReport:
     people : tuple of (rows, people), or None
         How many people have so many usable rows; None where every row is one person's.
     notes, warnings : tuple of str
-        One sentence each; each warning was also given as a PriorWarning.
+        One sentence each; :meth:`pufferfish.Prior.from_table` gives each warning, too.
     """
 
     source: str

@@ -8,10 +8,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,9 @@ from pufferfish.errors import InputError, listed
 from pufferfish.files import home_expanded, named_path, no_file
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
-from pufferfish.tables.partitions import PartitionedTable
+from pufferfish.tables.partitions import Constants, PartitionedTable
 from pufferfish.tables.query import open_query
-from pufferfish.tables.scan import (
-    OPEN_FILES,
-    ScanTable,
-    Source,
-    literal,
-)
+from pufferfish.tables.scan import OPEN_FILES, ScanTable, Source, literal
 from pufferfish.tables.table import Table, arrow, column_names, distinct, strings
 from pufferfish.tables.text import opened, read_header
 
@@ -66,15 +61,6 @@ def open_table(
         default a quarter of the machine's. Dataframes are in memory already.
     progress : bool
         Show on standard output how far a count has come that takes some seconds.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    InputError
-        If it cannot be read as a table.
     """
     if isinstance(source, Table):
         if delimiter or sql or memory_limit:
@@ -97,12 +83,7 @@ def open_table(
     if str(path) == "-":
         path = _standard_input()
     path = home_expanded(path)
-
-    def opener(each: Path, constants: Mapping[str, str | None]) -> ScanTable:
-        name = _STDIN if str(each).startswith(OPEN_FILES) else str(each)
-        found = Source(each, name, **how)
-        return _open_file(each, found, delimiter, constants)
-
+    opener = partial(_open_file, delimiter=delimiter, how=how)
     several = path.is_dir() or (glob.has_magic(str(path)) and not os.path.exists(path))
     return PartitionedTable(path, opener) if several else opener(path, {})
 
@@ -124,9 +105,10 @@ def _memory(limit: str | None) -> str:
 
 
 def _open_file(
-    path: Path, source: Source, delimiter: str | None, constants: Mapping[str, str | None]
+    path: Path, constants: Constants, delimiter: str | None, how: dict[str, Any]
 ) -> ScanTable:
-    name = source.name
+    name = _STDIN if str(path).startswith(OPEN_FILES) else str(path)
+    source = Source(path, name, **how)
     if not os.path.exists(path):
         raise InputError(no_file(path))
     if not path.is_file():
@@ -162,7 +144,7 @@ def _standard_input() -> Path:
 
 
 def _open_text(
-    source: Source, path: Path, delimiter: str | None, constants: Mapping[str, str | None]
+    source: Source, path: Path, delimiter: str | None, constants: Constants
 ) -> ScanTable:
     header = read_header(path, source.name, delimiter)
     fields = [f"c{k}" for k in range(len(header.names))]
@@ -178,7 +160,7 @@ def _open_text(
     )
 
 
-def _open_parquet(source: Source, path: Path, constants: Mapping[str, str | None]) -> ScanTable:
+def _open_parquet(source: Source, path: Path, constants: Constants) -> ScanTable:
     import pyarrow.parquet as pq
 
     scan = "read_parquet({file}, hive_partitioning=false)"
@@ -193,9 +175,7 @@ def _open_parquet(source: Source, path: Path, constants: Mapping[str, str | None
     return ScanTable(source, scan, names, fields, constants=constants)
 
 
-def _open_json(
-    source: Source, path: Path, packed: bool, constants: Mapping[str, str | None]
-) -> ScanTable:
+def _open_json(source: Source, path: Path, packed: bool, constants: Constants) -> ScanTable:
     with opened(path, source.name) as file:
         while packed and file.read(2**22):  # to its checksum, which DuckDB does not look at
             pass

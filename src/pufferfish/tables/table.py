@@ -22,7 +22,7 @@ from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.tables.canonical import canonical, parse
 
 #: Rows of one batch, unless told otherwise.
-BATCH_ROWS = 65_536
+BATCH_ROWS = 131_072
 #: Up to so many cells a Python dictionary is quicker than the import of Arrow's functions.
 _FEW = 4096
 

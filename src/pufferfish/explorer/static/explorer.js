@@ -18,7 +18,7 @@ for (const slider of document.querySelectorAll("[data-for]")) {
   const follow = () => {
     field.value = field.value.replace(",", ".");
     const near = values.findIndex((value) => +value >= +field.value);
-    if (field.value) slider.value = near < 0 ? values.length - 1 : near;
+    slider.value = near < 0 ? values.length - 1 : near;
     tell();
   };
   slider.addEventListener("input", () => {
@@ -56,7 +56,12 @@ async function refresh(...parts) {
     region.ariaBusy = false;
   }
 }
-sliders?.addEventListener("input", () => refresh("offer", "all", "loss", "rows"));
+let typing;
+sliders?.addEventListener("input", (event) => {
+  clearTimeout(typing);
+  const pause = event.target.id in VALUES ? 300 : 0; // a number is not complete at each key
+  typing = setTimeout(refresh, pause, "offer", "all", "loss", "rows");
+});
 if (byId("epsilon")?.value) refresh("all", "loss", "rows");
 
 // What must be counted first: a button says why it cannot be pressed, and nothing below holds.
@@ -70,10 +75,9 @@ function check() {
 form?.addEventListener("input", (event) => {
   check();
   if (!sliders || sliders.contains(event.target)) return;
-  sliders.disabled = true;
+  sliders.hidden = true;
   byId("stale").hidden = false;
 });
-form?.addEventListener("submit", () => sliders && (sliders.disabled = false));
 if (form) check();
 
 // Files are sent as they are.
@@ -82,8 +86,8 @@ for (const upload of document.querySelectorAll("[data-upload]")) {
     event.preventDefault();
     const state = upload.querySelector("[role=status]");
     const file = upload.elements.file.files[0];
-    const more = upload.elements[upload.dataset.upload];
-    const asked = new URLSearchParams({ name: file.name, [more.name]: more.value });
+    const asked = new URLSearchParams({ name: file.name });
+    if (upload.elements.table) asked.set("table", upload.elements.table.value);
     if (file.size > upload.dataset.most * 1e6) {
       state.textContent = `The file is larger than ${upload.dataset.most} MB: give its path instead.`;
       return;
@@ -114,7 +118,8 @@ async function watch() {
 }
 if (job) watch();
 
-// A form is sent once.
+// A form is sent once; a page that one comes back to is loaded anew.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
 document.addEventListener("submit", (event) => {
   if (!event.defaultPrevented && event.submitter) setTimeout(() => (event.submitter.disabled = true));
 });
