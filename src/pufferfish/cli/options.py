@@ -4,7 +4,7 @@
 import csv
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from pufferfish.calibration.registry import method_named
 from pufferfish.errors import InputError, listed
 from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon, parse_number
+from pufferfish.plans.plan import Plan
+from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.prior_file import read_prior_file
 from pufferfish.priors.scenario import Scenario
@@ -137,6 +139,20 @@ def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
         raise InputError(f"{', '.join(files)} protect different pairs; say which with --pair A B")
     priors = [prior.with_region(tv_radius=options["tv_radius"]) for prior, _ in found]
     return Scenario(priors, pairs=pairs or found[0][1] or "all")
+
+
+def scenario_known(
+    plan: Plan, alone: bool, table: Table | None, files: Sequence[str]
+) -> Scenario | None:
+    """Return the scenario of a table or of prior files for a plan; ``alone``: it needs none."""
+    if alone and (table or files):
+        raise InputError("this is about PLAN alone: leave out TABLE and --prior")
+    if not alone and (table is None) == (not files):
+        raise InputError(
+            "the prior is needed: a TABLE (or --sql QUERY) or --prior FILE, and not both"
+        )
+    scenario = scenario_of_priors(plan, files) if files else None
+    return scenario if table is None else scenario_of_table(plan, table)
 
 
 def epsilons(given: Iterable[str]) -> tuple[str, ...]:

@@ -4,11 +4,9 @@
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import FORCE, PRIOR, READING, opened, options
+from pufferfish.cli.options import FORCE, PRIOR, READING, opened, options, scenario_known
 from pufferfish.cli.process import Messages
-from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
-from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
 
 _OPTIONS = f"""
 -o --output FILE.html (required)  The file to write.
@@ -42,15 +40,7 @@ def report(
     check_report(output, force, [plan, *(source.inputs if source else ()), *prior])
     loaded = Plan.load(plan)
     alone = public or loaded.noisy is not None
-    if alone and (source or prior):
-        raise InputError("a public report is of PLAN alone: leave out TABLE and --prior")
-    if not alone and (source is None) == (not prior):
-        raise InputError(
-            "report needs the prior: a TABLE or --prior FILE, and not both; or --public"
-        )
-    scenario = scenario_of_priors(loaded, prior) if prior else None
-    if source is not None:
-        scenario = scenario_of_table(loaded, source)
+    scenario = scenario_known(loaded, alone, source, prior)
     process.check()
     write_report(output, loaded, scenario, public=public, source=table or "TABLE", force=force)
     messages.note(f"the report is saved as {output}; it is {'public' if alone else 'private'}")

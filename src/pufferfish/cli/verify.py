@@ -4,11 +4,9 @@
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import PRIOR, READING, opened, options
+from pufferfish.cli.options import PRIOR, READING, opened, options, scenario_known
 from pufferfish.cli.output import print_lines
-from pufferfish.errors import InputError
 from pufferfish.plans.plan import Plan
-from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
 from pufferfish.report import sentences
 
 _OTHER = "--other-prior  Judge the plan under a prior that is not the one it was computed from.\n"
@@ -37,15 +35,7 @@ def verify(
       pufferfish verify plan.json other.csv --other-prior
     """  # noqa: D301  # \b keeps click from wrapping the examples
     loaded, source = Plan.load(plan), opened(table, reading)
-    if loaded.noisy is not None and (source or prior):
-        raise InputError(f"{plan} is verified from its own noisy counts; give it alone")
-    if loaded.noisy is None and (source is None) == (not prior):
-        raise InputError(
-            "verify needs the prior: a TABLE (or --sql QUERY) or --prior FILE, and not both"
-        )
-    scenario = scenario_of_priors(loaded, prior) if prior else None
-    if source is not None:
-        scenario = scenario_of_table(loaded, source)
+    scenario = scenario_known(loaded, loaded.noisy is not None, source, prior)
     process.check()
     certificate = loaded.verify(scenario, other_prior=other_prior)
     same = scenario is not None and loaded.is_for(scenario)

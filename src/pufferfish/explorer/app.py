@@ -14,13 +14,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import (
-    FileResponse,
-    HTMLResponse,
-    JSONResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from pufferfish.errors import InputError, PufferfishError
@@ -28,7 +22,7 @@ from pufferfish.explorer import choices, pages
 from pufferfish.explorer.jobs import Job, shown
 from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import meaning
-from pufferfish.explorer.workspace import KeptPlan, OpenTable, Release, Workspace, upload_name
+from pufferfish.explorer.workspace import KeptPlan, OpenTable, Workspace, upload_name
 from pufferfish.plans.verify import scenario_of_table
 from pufferfish.report.page import page as report_page
 from pufferfish.report.results import HEADERS, lines_of
@@ -44,8 +38,7 @@ _FLAGS, _ENDINGS = ("round", "allow-unchanged"), (".csv", ".parquet")
 async def start(request: Request) -> Response:
     """Return the page on which a table is chosen."""
     space: Workspace = request.app.state.space
-    tables, plans = space.tables.values(), space.plans.values()
-    return pages.page("start", tables=tables, plans=plans, begins=False)
+    return pages.page("start", tables=space.tables, plans=space.plans, begins=False)
 
 
 async def _open(request: Request, opener: Callable[..., OpenTable], *given: str) -> Response:
@@ -73,7 +66,7 @@ async def upload(request: Request) -> Response:
     """Open the table that a browser sends, or a plan for a table."""
     space, asked = request.app.state.space, request.query_params
     kind = "plan" if "table" in asked else "table"
-    name, ending = upload_name(asked.get("name", ""), kind)
+    name, ending = upload_name(asked.get("name", ""))
     path = space.new_file(ending, name)
     try:
         await space.receive(request.stream(), path, pages.UPLOADS[kind])
@@ -111,8 +104,9 @@ async def preview(request: Request) -> Response:
 async def _part(request: Request, part: str) -> tuple[int, Any, str]:
     """Return the status of a part, what it tells, and what is wrong in one sentence."""
     task: Any = pages.known(_PARTS, part, "part of a page")
-    # What is quick waits for nothing that a slider asked for before.
-    run: Any = run_in_threadpool if part == "offer" else partial(pages.work, request)
+    run: Any = partial(pages.work, request)
+    if part in ("offer", "all"):  # what is quick waits for nothing that a slider asked for before
+        run = run_in_threadpool if part == "offer" else partial(run, lock=pages.PREVIEW)
     try:
         return 200, await run(task, pages.found(request, "table"), request.query_params), ""
     except Exception as error:
@@ -129,7 +123,7 @@ def _prior(table: OpenTable, form: Form) -> dict[str, Any]:
     return {
         "lines": scenario_lines(counted.scenario, table.name), "report": prior.report,
         "picture": counted.distributions, "levels": names if len(names) <= _MOST_LEVELS else (),
-        "pairs": [(json.dumps(p), " and ".join(p)) for p in pairs if 1 < len(pairs) <= _MOST_PAIRS],
+        "pairs": [("\n".join(p), " and ".join(p)) for p in pairs if 1 < len(pairs) <= _MOST_PAIRS],
     }  # fmt: skip
 
 
@@ -149,7 +143,7 @@ def _offer(table: OpenTable, form: Form, quick: bool = False) -> dict[str, Any]:
 
 
 def _start(request: Request, job: Job, *more: str) -> Response:
-    return RedirectResponse(f"/jobs/{request.app.state.space.jobs.start(job, *more)}", 303)
+    return RedirectResponse(f"/jobs/{request.app.state.space.start(job, *more)}", 303)
 
 
 async def calibrate(request: Request) -> Response:
@@ -210,7 +204,7 @@ async def release(request: Request) -> Response:
     path = space.new_file(ending, name)
 
     def done(job: Job) -> str:
-        kept.releases[str(number)] = Release(path, name, job)
+        kept.releases[str(number)], job.made = job, (path, name)
         return f"/plans/{kept.key}#releases"
 
     words = [*_release_words(kept, form), "-o", str(path)]
@@ -231,7 +225,8 @@ async def released(request: Request) -> Response:
     """Return a released table, to be saved."""
     releases = pages.found(request, "plan").releases
     chosen = pages.known(releases, request.path_params["number"], "release")
-    return FileResponse(chosen.path, filename=chosen.name)
+    path, name = chosen.made
+    return FileResponse(path, filename=name)
 
 
 async def plan_file(request: Request) -> Response:
@@ -245,7 +240,8 @@ async def report(request: Request) -> Response:
     task = pages.known({"private": False, "public": True}, kind, "report")
     text = await pages.work(request, _report, kept, task)
     name = f"report-{kind}.html"
-    return HTMLResponse(text, headers={"Content-Disposition": f"attachment; filename={name}"})
+    saved = {"Content-Disposition": f"attachment; filename={name}"}
+    return Response(text.encode(errors="backslashreplace"), headers=saved, media_type="text/html")
 
 
 def _report(kept: KeptPlan, public: bool) -> str:

@@ -4,11 +4,9 @@
 A form cannot mean anything else than the command that its page shows: the command parses them.
 """
 
-import json
 from typing import Any
 
 from pufferfish.cli.calibrate import calibrate
-from pufferfish.errors import InputError
 from pufferfish.explorer.pages import Form
 from pufferfish.report.remake import level_list
 
@@ -22,12 +20,12 @@ def words(form: Form, counting: bool = False) -> list[str]:
     for name in _COUNTED if counting else (*_COUNTED, *_SLIDERS):
         value = form.get(name, "").strip()
         found += [f"--{name}", value] if value else []
-    for text in _lines(form, "missing"):
+    for text in _lines(form.get("missing", "")):
         found += ["--missing", text]
     found += ["--missing-as-level"] * ("missing-as-level" in form)
     for pair in form.getlist("pair"):
-        found += ["--pair", *_pair(pair)]
-    levels, order = _lines(form, "levels"), form.get("order", "")
+        found += ["--pair", *_lines(pair)]
+    levels, order = _lines(form.get("levels", "")), form.get("order", "")
     if order in ("alphabetical", "appearance"):
         found += ["--order", order]
     if levels and (order == "listed" or "declared" in form):
@@ -45,13 +43,5 @@ def options(form: Form) -> dict[str, Any]:
     return calibrate.make_context("calibrate", ["TABLE", *words(form, counting=True)]).params
 
 
-def _lines(form: Form, name: str) -> list[str]:
-    return [line.strip() for line in form.get(name, "").split("\n") if line.strip()]
-
-
-def _pair(text: str) -> tuple[str, str]:
-    try:
-        first, second = json.loads(text)
-        return str(first), str(second)
-    except (ValueError, TypeError, RecursionError):
-        raise InputError("a pair is two secrets: choose pairs on the page of the table") from None
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.split("\n") if line.strip()]

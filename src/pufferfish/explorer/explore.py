@@ -77,7 +77,7 @@ async def _serve(
     async def session(scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; the first page is shown while the application is imported."""
         opens = (scope["path"], scope["query_string"]) == ("/begin", b"")
-        answer: Any = page("start", tables=[], plans=[], begins=opens)
+        answer: Any = page("start", tables={}, plans={}, begins=opens)
         if scope["path"].startswith("/static/"):
             answer = static
         elif loading.done() or not (opens or scope["path"] == "/"):

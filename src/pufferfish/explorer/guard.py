@@ -7,11 +7,11 @@ comes from a page of another origin, or lacks the token is refused before anythi
 """
 
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -67,23 +67,17 @@ class Guard:
         if headers.getlist("host") != [self._place]:
             return PlainTextResponse(f"Only {own} is served here.", 403)
         # Browsers name the origin of all that is not read alone.
-        origins = headers.getlist("origin") or [
-            own if scope["method"] in ("GET", "HEAD") else "none"
-        ]
+        origins = headers.getlist("origin") or [own] * (scope["method"] in ("GET", "HEAD"))
         if {*origins} != {own}:
             return PlainTextResponse("Requests from other pages are refused.", 403)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["path"] == "/" and (_same(given, self._token) or _same(given, self._once)):
-            if not _same(given, self._token):
+            if _same(given, self._once):
                 self._once = self._token  # what opened once is worth nothing now
             entered = RedirectResponse(self._begins, 303)
             entered.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return entered
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            cookie = None
-        if cookie is None or not _same(cookie.value, self._token):
+        if not _same(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""), self._token):
             return PlainTextResponse("Open the address that 'pufferfish explore' printed.", 403)
         return None
 

@@ -7,13 +7,14 @@ import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from pufferfish.cli.app import explain
-from pufferfish.errors import InputError, printable
+from pufferfish.errors import printable
 
 _MAIN = "import sys; from pufferfish.cli import main; sys.exit(main())"
-#: Jobs that run at once; seconds after which a process that was asked to end is killed.
-_MOST, _PATIENCE = 2, 3.0
+#: Seconds after which a process that was asked to end is killed.
+_PATIENCE = 3.0
 
 
 class Job:
@@ -21,10 +22,11 @@ class Job:
 
     ``names`` stand for files where the command is shown, and in what it says. ``done`` is called
     when it has succeeded, and returns the address of what it made; ``back`` is where it was asked
-    for.
+    for. ``made`` are the file that it wrote, and what that is called.
     """
 
     task: asyncio.Task[None]
+    made: tuple[Path, str]
 
     def __init__(
         self, words: Sequence[str], names: Mapping[str, str], back: str = "",
@@ -81,19 +83,6 @@ class Job:
             self.state = "cancelled"
             self.task.cancel()
             await asyncio.wait([self.task])
-
-
-class Jobs(dict[str, Job]):
-    """The jobs of a session by their keys."""
-
-    def start(self, job: Job, *more: str) -> str:
-        """Start a job, and return its key; refuse it where too many run."""
-        if sum(each.state == "running" for each in self.values()) >= _MOST:
-            raise InputError(f"{_MOST} commands run already: wait for one, or cancel it")
-        key = str(len(self) + 1)
-        self[key] = job
-        job.task = asyncio.create_task(job.run(*more))
-        return key
 
 
 def shown(words: Sequence[str], names: Mapping[str, str]) -> str:

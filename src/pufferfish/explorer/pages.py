@@ -23,7 +23,8 @@ Form = ImmutableMultiDict[str, str]
 #: Megabytes of an upload, by its kind.
 UPLOADS = {"table": 1000, "plan": 20}
 _MOST_BYTES = 1 << 18
-_BUSY = asyncio.Lock()
+#: Held by what pages wait for; by calibrations of a preview, which nobody may wait for any more.
+_BUSY, PREVIEW = asyncio.Lock(), asyncio.Lock()
 
 
 def _visible(value: Any) -> Any:
@@ -66,9 +67,11 @@ async def posted(request: Request) -> Form:
     return Form(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
-async def work(request: Request, task: Callable[..., T], *given: Any) -> T:
+async def work(
+    request: Request, task: Callable[..., T], *given: Any, lock: asyncio.Lock = _BUSY
+) -> T:
     """Do work in a thread, one piece after another; none for a page that has gone."""
-    async with _BUSY:
+    async with lock:
         if await request.is_disconnected():
             raise HTTPException(400, "the page has gone")
         return await run_in_threadpool(task, *given)

@@ -16,7 +16,6 @@ from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.bins import read_bins
 from pufferfish.explorer.pages import Form
 from pufferfish.numbers import FloatArray, parse_epsilon
-from pufferfish.plans.plan import Plan
 from pufferfish.plots.losses import moved
 from pufferfish.priors.scenario import Scenario
 from pufferfish.report.compare import what_to_calibrate
@@ -29,9 +28,8 @@ from pufferfish.tables.table import Table
 _ROWS, _SHOWN, _BINS = 1000, 8, 12
 #: What is believed beforehand, and a loss after which hardly any doubt is left.
 _BELIEFS, _WEAK = (0.5, 0.9), 5.0
-
 #: Results by mechanism (None: not yet known), and why others are left out.
-Results = tuple[dict[str, Result | None], list[str]]
+Results = tuple[dict[str, Any], list[str]]
 
 
 class Counted:
@@ -66,7 +64,8 @@ class Counted:
             prior = scenario.priors[0].with_region(confidence=confidence)
             scenario = Scenario(prior, pairs=scenario.pairs)
         wanted, left_out = what_to_calibrate(scenario, ["all"], {})
-        results, failed = dict.fromkeys(wanted), dict[str, object]()
+        results: dict[str, Any] = dict.fromkeys(wanted)
+        failed: dict[str, object] = {}
         for name, arguments in wanted.items():
             if quick and (confidence or name not in NOISE):
                 continue
@@ -83,11 +82,9 @@ class Counted:
             raise InputError("; ".join(lines))
         return results, lines
 
-    def _chosen(self, form: Form) -> Plan:
+    def _chosen(self, form: Form) -> Any:
         (results, _), name = self.results(form)
-        result: Any = results[name]
-        plan: Plan = result.plan
-        return plan
+        return results[name].plan
 
     def loss(self, form: Form) -> str:
         """Return the picture of the loss against noise; none of a channel."""

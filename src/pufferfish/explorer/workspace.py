@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workspace: the tables, plans and releases of a session, in a temporary folder."""
 
+import asyncio
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from pufferfish.errors import InputError, printable, short_name
 from pufferfish.explorer import choices
-from pufferfish.explorer.jobs import Job, Jobs
+from pufferfish.explorer.jobs import Job
 from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import Counted
 from pufferfish.files import home_expanded, named_path, writing
@@ -19,14 +20,8 @@ from pufferfish.plans.plan import Plan
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table
 
-#: How the names of uploads end, by their kind; the longer endings first.
-_ENDINGS = {
-    "table": (".csv.gz", ".tsv.gz", ".json.gz", ".ndjson.gz", ".jsonl.gz", ".csv", ".tsv", ".tab",
-              ".txt", ".json", ".ndjson", ".jsonl", ".parquet", ".pq"),
-    "plan": (".json",),
-}  # fmt: skip
-#: Bytes that stay free on the disk of the temporary folder; choices of a table that stay counted.
-_SPARE, _MOST_COUNTED = 1 << 28, 4
+#: Bytes that stay free on the disk; choices of a table that stay counted; jobs that run at once.
+_SPARE, _MOST_COUNTED, _MOST_JOBS = 1 << 28, 4, 2
 _DEMO = "census"
 
 
@@ -51,14 +46,6 @@ class OpenTable:
         return found
 
 
-class Release(NamedTuple):
-    """A released table, what it is called, and the command that wrote it."""
-
-    path: Path
-    name: str
-    job: Job
-
-
 @dataclass(eq=False)
 class KeptPlan:
     """A plan for a table, the calibration that made it here, and what was made by it."""
@@ -69,7 +56,7 @@ class KeptPlan:
     table: OpenTable
     job: Job | None = None
     releasing: Job | None = None
-    releases: dict[str, Release] = field(default_factory=dict)
+    releases: dict[str, Job] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
@@ -88,7 +75,8 @@ class Workspace:
         self.tables: dict[str, OpenTable] = {}
         self.plans: dict[str, KeptPlan] = {}
         self.names: dict[str, str] = {}  # what stands for each file where people see it
-        self.jobs, self._made = Jobs(), 0
+        self.jobs: dict[str, Job] = {}
+        self._made = 0
 
     def new_file(self, ending: str, name: str) -> Path:
         """Return the path of a new file, of which no part is from its ``name`` for people."""
@@ -135,6 +123,15 @@ class Workspace:
         self.plans[plan.key] = plan
         return plan
 
+    def start(self, job: Job, *more: str) -> str:
+        """Start a job, and return its key; refuse it where too many run."""
+        if sum(each.state == "running" for each in self.jobs.values()) >= _MOST_JOBS:
+            raise InputError(f"{_MOST_JOBS} commands run already: wait for one, or cancel it")
+        key = str(len(self.jobs) + 1)
+        self.jobs[key] = job
+        job.task = asyncio.create_task(job.run(*more))
+        return key
+
     def released(self, table: OpenTable) -> int:
         """Return how many releases of a table were made in this session."""
         return sum(len(plan.releases) for plan in self.plans.values() if plan.table is table)
@@ -160,10 +157,7 @@ class Workspace:
             raise InputError(f"{fault}: give its path on this machine instead")
 
 
-def upload_name(given: str, kind: str) -> tuple[str, str]:
-    """Return what an upload is called, and how the name of its file ends."""
+def upload_name(given: str) -> tuple[str, str]:
+    """Return what an upload is called, and the ending of its file: letters, which tell its kind."""
     name = printable(short_name(given.replace("\\", "/").rpartition("/")[2].strip()))
-    for ending in _ENDINGS[kind]:
-        if name.lower().endswith(ending):
-            return name, ending
-    raise InputError(f"the name {name!r} ends in none of {', '.join(_ENDINGS[kind])}")
+    return name, "".join(re.findall(r"(?:\.[a-z]{2,8}){1,2}$", name.lower(), re.ASCII))
