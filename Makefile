@@ -24,6 +24,8 @@ CHROMIUM := $(shell command -v chromium || command -v chromium-browser || comman
 LACKED := $(strip $(if $(CHROMIUM),,chromium) \
   $(shell for each in java npm; do command -v $$each >/dev/null || echo $$each; done))
 
+IN_BROWSER := tests/report/test_browser.py tests/explorer/test_explorer_browser.py
+
 # Another active environment, or a user's own settings, must not leak into this one.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH PIP_TARGET PIP_PREFIX
 export PIP_USER := 0
@@ -62,12 +64,17 @@ test-lowest: $(LOWEST)/stamp ## the fast tests, on the lowest versions that pypr
 
 .PHONY: test-browser
 ifeq ($(LACKED),)
-test-browser: $(STAMP)-test $(STAMP)-browser $(BROWSER)/stamp ## reports in a browser: axe, and a validator of HTML
-	PUFFERFISH_BROWSER="$(CHROMIUM)" $(PY) -m pytest tests/report/test_browser.py $(ARGS)
+test-browser: $(STAMP)-test $(STAMP)-browser $(BROWSER)/stamp ## reports and the explorer in a browser: axe, and a validator of HTML
+	PUFFERFISH_BROWSER="$(CHROMIUM)" $(PY) -m pytest $(IN_BROWSER) $(ARGS)
 else
 test-browser:
-	@echo "Left out: the checks of reports in a browser (axe, and a validator of HTML). Missing: $(LACKED)"
+	@echo "Left out: what reports and the explorer do in a browser (with axe, and a validator of HTML). Missing: $(LACKED)"
 endif
+
+.PHONY: screenshots
+screenshots: $(STAMP)-test $(STAMP)-browser $(BROWSER)/stamp ## take the screenshots of README.md and the guide again (needs chromium)
+	PUFFERFISH_BROWSER="$(CHROMIUM)" PUFFERFISH_PICTURES=docs/pictures $(PY) -m pytest -q \
+	  tests/explorer/test_explorer_browser.py -k screenshots
 
 .PHONY: examples
 examples: $(STAMP)-test ## run every example of README.md and docs/
