@@ -163,7 +163,8 @@ def text(page: httpx.Response) -> str:
 
 def commands(page: httpx.Response) -> list[str]:
     """The commands that a page shows."""
-    found = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page.text, re.DOTALL)
+    bare = re.sub(r"</?span>", "", page.text)
+    found = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", bare, re.DOTALL)
     return [html.unescape(each) for each in found]
 
 
