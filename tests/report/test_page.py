@@ -154,7 +154,7 @@ def test_by_the_command_line(tmp_path: Path) -> None:
     checked(Path(out).read_text())
     for words, message in (
         ((table, "-o", out), "exists"),
-        (("-o", out, "--force"), "a TABLE or --prior FILE"),
+        (("-o", out, "--force"), "or --prior FILE, and not both"),
         ((table, "-o", out, "--force", "--public"), "of PLAN alone"),
         ((table, "-o", str(tmp_path / "r.txt")), "its name ends in .html"),
     ):

@@ -144,7 +144,7 @@ def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
 def scenario_known(plan: Plan, alone: bool, table: Table | None, files: Any) -> Scenario | None:
     """Return the scenario of a table or of prior files for a plan; ``alone``: it needs none."""
     if alone and (table or files):
-        raise InputError("this is about PLAN alone: leave out TABLE and --prior")
+        raise InputError("this is of PLAN alone: leave out TABLE and --prior")
     if not alone and (table is None) == (not files):
         raise InputError("give the prior: a TABLE (or --sql QUERY) or --prior FILE, and not both")
     scenario = scenario_of_priors(plan, files) if files else None
