@@ -112,5 +112,5 @@ def explorer_pages(given: Given) -> Iterator[Row]:
                 yield Row(f"columns of the table, {named}", "ours", whole)
         yield Row("import numpy", "python", process(runs, "-c", "import numpy"))
         for part, took in moves(table, given.pick(20, 3)).items():
-            target = 0.15 if part in ("offer", "loss") else None
+            target = 0.15 if part == "offer" else None
             yield Row(f"slider: {PARTS[part]}", "ours", took, target=target)

@@ -94,7 +94,7 @@ class Session:
         return self.finish(found.headers["location"])
 
     def finish(self, job: str) -> httpx.Response:
-        while self.get(f"{job}/state").json()["state"] == "running":
+        while self.get(job, headers=JSON).json()["state"] == "running":
             LOOP.run_until_complete(asyncio.sleep(0.02))
         found = self.get(job)
         return self.get(found.headers["location"]) if found.status_code == 303 else found
@@ -147,8 +147,8 @@ def commands_inside() -> Iterator[list[list[str]]]:
     ran: list[list[str]] = []
 
     async def inside(*words: str, **_: Any) -> Done:
-        ran.append(list(words[3:]))
-        done = run(*words[3:])
+        ran.append(list(words[4:]))
+        done = run(*words[4:])
         return Done(done.status, done.out, done.err)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -314,7 +314,7 @@ def test_a_calibration_is_cancelled(tabs: Tabs, tables: Callable[[str], Path]) -
     settle(page)
     page.fill("#confidence", "0.95")
     page.click(button("Calibrate"))
-    page.wait_for_selector("text=It has run for 1 s.")
+    page.wait_for_selector("text=It runs 1 s.")
     page.click(button("Cancel"))
     page.wait_for_selector("h1:text('Cancelled')")
     back = page.get_attribute("a:text-is('Back')", "href")

@@ -130,10 +130,10 @@ def check_headers(session: Session) -> None:
     answers = [session.get(address) for method, address in session.routes if method == "GET"]
     answers += [session.get(address) for address in others]
     answers += [session.post(each) for each in ("/", f"{table}/calibrate", f"{plan}/release")]
-    answers += [session.post("/demo", headers=foreign), session.get("/", headers={"host": "x"})]
+    answers += [session.post("/tables", headers=foreign), session.get("/", headers={"host": "x"})]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Workspace, "open_demo", lambda _: 1 // 0)
-        answers.append(session.post("/demo"))
+        patch.setattr(Workspace, "begin", lambda _: 1 // 0)
+        answers.append(session.get("/begin"))
     assert {200, 303, 403, 404, 405, 409, 422, 500} == {answer.status_code for answer in answers}
     for answer in answers:
         check_answer(answer)
@@ -174,7 +174,7 @@ def test_the_browser_is_started_with_an_address_that_opens_once(session: Session
 
 def test_whoever_is_refused_is_told_why(session: Session):
     assert sentence(session.get("/", headers={"host": "evil"})) == f"Only {OWN} is served here."
-    assert "other pages" in sentence(session.post("/demo", headers={"origin": "null"}))
+    assert "other pages" in sentence(session.post("/tables", headers={"origin": "null"}))
     session.client.cookies, kept = {}, session.client.cookies
     assert "Open the address" in sentence(session.get("/"))
     session.client.cookies = kept
@@ -252,8 +252,8 @@ def test_a_fault_shows_a_number_and_no_cell(
     def fail(_: Workspace) -> None:
         raise RuntimeError("cell-of-a-table")
 
-    monkeypatch.setattr(Workspace, "open_demo", fail)
-    found = session.post("/demo")
+    monkeypatch.setattr(Workspace, "begin", fail)
+    found = session.get("/begin")
     number = re.search(r"RuntimeError .*; number (\w{8})", text(found))
     assert number is not None
     assert found.status_code == 500

@@ -201,7 +201,7 @@ def test_names_of_uploads_are_no_paths(session: Session, places: None, name: str
     url = httpx.URL(session.own + "/upload").copy_with(query=query)
     answer = session.ask("POST", url, content=student_table())
     kept = [path.name for path in session.folder.iterdir()]
-    assert (answer.status_code, kept) in [(200, ["file-1.csv"]), (422, [])]
+    assert (answer.status_code, kept) in [(200, ["1-file.csv"]), (422, [])]
     check_inert(session.get("/"))
 
 
@@ -275,3 +275,25 @@ def test_a_level_with_half_a_line_end_is_refused(session: Session, table: str):
     answer = session.get(table, params=form)
     assert answer.status_code == 422
     assert "fault of pufferfish" not in answer.text
+
+
+def test_a_pair_brings_no_option_of_its_own(session: Session, table: str, tmp_path: Path):
+    target = tmp_path / "evil.html"
+    for pair in (f"yes\nno\n--report\n{target}\n--force", "yes\nno\n--help"):
+        assert (
+            "--report"
+            not in session.get(f"{table}/preview/offer", params=CHOSEN | {"pair": pair}).text
+        )
+        answer = session.post(f"{table}/calibrate", CHOSEN | {"pair": pair})
+        assert answer.status_code in (303, 422)
+    assert not target.exists()
+
+
+def test_a_link_to_a_table_is_the_table(session: Session, tmp_path: Path):
+    (tmp_path / "t.csv").write_bytes(student_table())
+    (tmp_path / "link.csv").symlink_to(tmp_path / "t.csv")
+    found = {
+        session.post("/tables", {"path": str(tmp_path / name)}).headers["location"]
+        for name in ("t.csv", "link.csv")
+    }
+    assert len(found) == 1

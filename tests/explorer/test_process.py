@@ -85,7 +85,7 @@ def test_nothing_is_left_when_it_ends(tmp_path: Path, number: signal.Signals, st
         served.client.post("/upload?name=x.csv", content=student_table())
         folder = next(served.folder.iterdir())
         assert [path.suffix for path in folder.iterdir()] == [".csv"]
-        assert "It has run for" in served.client.post(f"{opened}/calibrate", data=CHOSEN).text
+        assert "It runs" in served.client.post(f"{opened}/calibrate", data=CHOSEN).text
         wait_for((tmp_path / "started").exists)
         child = Path("/proc", wait_for((tmp_path / "started").read_text))
         assert child.exists()

@@ -3,6 +3,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
@@ -24,6 +25,7 @@ from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import meaning
 from pufferfish.explorer.workspace import KeptPlan, OpenTable, Workspace, upload_name
 from pufferfish.plans.verify import scenario_of_table
+from pufferfish.report.digits import at_most
 from pufferfish.report.page import page as report_page
 from pufferfish.report.results import HEADERS, lines_of
 from pufferfish.report.sentences import certificate_words, mechanism_words, scenario_lines
@@ -47,13 +49,8 @@ async def _open(request: Request, opener: Callable[..., OpenTable], *given: str)
 
 
 async def begin(request: Request) -> Response:
-    """Open the table that the command names."""
+    """Open the table that the command names, or the example."""
     return await _open(request, request.app.state.space.begin)
-
-
-async def demo(request: Request) -> Response:
-    """Open the table that needs no file."""
-    return await _open(request, request.app.state.space.open_demo)
 
 
 async def open_file(request: Request) -> Response:
@@ -72,7 +69,7 @@ async def upload(request: Request) -> Response:
         await space.receive(request.stream(), path, pages.UPLOADS[kind])
         if kind == "plan":
             table = pages.known(space.tables, asked["table"], "table")
-            made = await pages.work(request, space.keep_plan, path, table)
+            made = await pages.work(request, space.load_plan, path, table)
         else:
             made = await pages.work(request, space.open_table, str(path), name)
     except BaseException:
@@ -167,15 +164,17 @@ async def show_plan(request: Request) -> Response:
     """Return the page of a plan."""
     kept, space = pages.found(request, "plan"), request.app.state.space
     lines = json.loads(kept.job.output)["verdict"]["text"] if kept.job else []
+    own = Form({"allow-unchanged": "on"} if kept.plan.unchanged else {})
     words = {
         "verify": ["verify", *kept.words], "report": ["report", *kept.words, "-o", "report.html"],
-        "release": [*_release_words(kept, Form()), "-o", "OUT.csv"],
+        "release": [*_release_words(kept, own, space.ledger), "-o", "OUT.csv"],
         "estimate": ["estimate", "OUT.csv", "--plan", str(kept.path)],
     }  # fmt: skip
     return pages.page(
         "plan", kept=kept, plan=kept.plan, ledger=space.ledger, before=space.released(kept.table),
         verdict=[*map(kept.job.named, lines)] if kept.job else [],
         happens=mechanism_words(kept.plan.applied, kept.plan.labels),
+        loss=at_most(kept.plan.loss, kept.plan.epsilon_exact),
         proof=certificate_words(kept.plan.certificate),
         commands={name: shown(each, space.names) for name, each in words.items()},
     )  # fmt: skip
@@ -192,31 +191,31 @@ async def release(request: Request) -> Response:
     kept, space = pages.found(request, "plan"), request.app.state.space
     form = await pages.posted(request)
     number, ending = len(kept.releases) + 1, form.get("ending", _ENDINGS[0])
-    busy = kept.releasing is not None and kept.releasing.state == "running"
-    if busy or form.get("number") != str(number):
+    running, before = kept.table.releasing, space.released(kept.table)
+    if (running and running.state == "running") or form.get("number") != str(number):
         raise HTTPException(409, "this plan is released already: look before another draw")
-    if space.released(kept.table) and "again" not in form:
+    if before and "again" not in form:
         raise InputError("this is another release of the table: tick that you want one")
     if ending not in _ENDINGS:
         raise InputError(f"a release is written as one of {', '.join(_ENDINGS)}")
     column = kept.plan.coding.column if kept.plan.coding else "column"
-    name = f"{re.sub(r'[^0-9A-Za-z]+', '-', column)}-released-{number}{ending}"
+    name = f"{re.sub(r'[^0-9A-Za-z]+', '-', column)}-released-{before + 1}{ending}"
     path = space.new_file(ending, name)
 
     def done(job: Job) -> str:
         kept.releases[str(number)], job.made = job, (path, name)
         return f"/plans/{kept.key}#releases"
 
-    words = [*_release_words(kept, form), "-o", str(path)]
-    words += ["--ledger", space.ledger] if space.ledger else []
+    words = [*_release_words(kept, form, space.ledger), "-o", str(path)]
     job = Job(words, space.names, f"/plans/{kept.key}", done)
-    answer, kept.releasing = _start(request, job), job
+    answer, kept.table.releasing = _start(request, job), job
     return answer
 
 
-def _release_words(kept: KeptPlan, form: Form) -> list[str]:
+def _release_words(kept: KeptPlan, form: Form, ledger: str | None) -> list[str]:
     words = ["release", kept.table.path, "--plan", str(kept.path)]
     words += [f"--{name}" for name in _FLAGS if name in form]
+    words += ["--ledger", ledger] if ledger else []
     ends = [form.get(name, "").strip() for name in ("least", "greatest")]
     return [*words, *(["--bounds", *ends] if any(ends) else [])]
 
@@ -253,15 +252,12 @@ def _report(kept: KeptPlan, public: bool) -> str:
 async def show_job(request: Request) -> Response:
     """Return the page of a command that runs or failed; that of what it made if it is done."""
     found = pages.found(request, "job")
+    if request.headers.get("accept") == "application/json":  # the script
+        told = {"state": found.state, "seconds": int(time.monotonic() - found.started)}
+        return JSONResponse(told)
     if found.location:
         return RedirectResponse(found.location, 303)
     return pages.page("job", job=found, key=request.path_params["job"])
-
-
-async def job_state(request: Request) -> Response:
-    """Return whether a command still runs, and for how long."""
-    found = pages.found(request, "job")
-    return JSONResponse({"state": found.state, "seconds": found.seconds})
 
 
 async def cancel(request: Request) -> Response:
@@ -284,7 +280,6 @@ _SHOWN = {
     _TABLE: show_table,
     _TABLE + "/preview/{part}": preview,
     _JOB: show_job,
-    _JOB + "/state": job_state,
     _PLAN: show_plan,
     _PLAN + "/plan.json": plan_file,
     _PLAN + "/report/{kind}": report,
@@ -293,7 +288,6 @@ _SHOWN = {
 _DONE = {
     "/tables": open_file,
     "/upload": upload,
-    "/demo": demo,
     _TABLE + "/calibrate": calibrate,
     _JOB + "/cancel": cancel,
     _PLAN + "/verify": verify,

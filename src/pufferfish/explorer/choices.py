@@ -24,7 +24,7 @@ def words(form: Form, counting: bool = False) -> list[str]:
         found += ["--missing", text]
     found += ["--missing-as-level"] * ("missing-as-level" in form)
     for pair in form.getlist("pair"):
-        found += ["--pair", *_lines(pair)]
+        found += ["--pair", *[*_lines(pair), "", ""][:2]]  # two words, whatever was sent
     levels, order = _lines(form.get("levels", "")), form.get("order", "")
     if order in ("alphabetical", "appearance"):
         found += ["--order", order]
@@ -35,7 +35,7 @@ def words(form: Form, counting: bool = False) -> list[str]:
     name, _, purpose = form.get("mechanism", "").partition(" (")
     if name and not counting:
         found += ["--mechanism", name, *(["--best-for", purpose.removesuffix(")")] * bool(purpose))]
-    return found
+    return [word.replace("\0", "") for word in found]
 
 
 def options(form: Form) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def explore(table: str | None, demo: bool, no_browser: bool, ledger: str | None)
     if table is not None and not os.path.exists(table):
         raise InputError(no_file(Path(table)))
     warnings.simplefilter("ignore", PufferfishWarning)  # pages show them
-    logging.getLogger("uvicorn").disabled = True  # traces may hold cells
+    logging.getLogger("uvicorn.error").disabled = True  # traces may hold cells
     with tempfile.TemporaryDirectory(prefix="pufferfish-") as folder:
         begins = "/begin" if demo or table is not None else "/"
         try:

@@ -38,10 +38,7 @@ class Guard:
         self._cookie = f"pufferfish-{port}"
 
     def address(self, once: bool = False) -> str:
-        """Return the address that opens the explorer; ``once``: only the first time.
-
-        The command line of a browser can be read by other users of the machine.
-        """
+        """Return the address that opens the explorer; only ``once``: others may read it too."""
         return f"http://{self._place}/?token={self._once if once else self._token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

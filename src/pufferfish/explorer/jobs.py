@@ -35,12 +35,7 @@ class Job:
         self.command, self.back = shown(words, names), back
         self.state, self.location, self.output, self.lines = "running", "", "", list[str]()
         self._words, self._names, self._done = words, dict(names), done
-        self._start = time.monotonic()
-
-    @property
-    def seconds(self) -> int:
-        """For how long it has run."""
-        return int(time.monotonic() - self._start)
+        self.started = time.monotonic()
 
     async def run(self, *more: str) -> None:
         """Run the command, with further options that are not shown."""
@@ -53,7 +48,7 @@ class Job:
 
     async def _run(self, *more: str) -> int:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _MAIN, *self._words, *more, stdin=DEVNULL, stdout=PIPE,
+            sys.executable, "-P", "-c", _MAIN, *self._words, *more, stdin=DEVNULL, stdout=PIPE,
             stderr=PIPE, start_new_session=True,  # Ctrl-C is for the explorer
         )  # fmt: skip
         try:

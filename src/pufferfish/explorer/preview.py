@@ -15,7 +15,7 @@ from pufferfish.cli.options import scenario_of
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.bins import read_bins
 from pufferfish.explorer.pages import Form
-from pufferfish.numbers import FloatArray, parse_epsilon
+from pufferfish.numbers import FloatArray, parse_epsilon, rounded_up
 from pufferfish.plots.losses import moved
 from pufferfish.priors.scenario import Scenario
 from pufferfish.report.compare import what_to_calibrate
@@ -26,8 +26,6 @@ from pufferfish.tables.table import Table
 
 #: Rows that are simulated, and of these shown; bins of an order that are drawn.
 _ROWS, _SHOWN, _BINS = 1000, 8, 12
-#: A loss after which hardly any doubt is left.
-_WEAK = 5.0
 #: Results by mechanism (None: not yet known), and why others are left out.
 Results = tuple[dict[str, Any], list[str]]
 
@@ -37,7 +35,7 @@ class Counted:
 
     def __init__(self, table: Table, options: Mapping[str, Any]) -> None:
         self.scenario = scenario_of(table, options)
-        self._results = lru_cache(2)(self._calibrated)
+        self._results = lru_cache(8)(self._calibrated)
 
     @cached_property
     def _frequencies(self) -> FloatArray:
@@ -100,9 +98,11 @@ class Counted:
         plan, shares = self._chosen(form), self._frequencies
         drawn = np.random.default_rng(0).choice(len(shares), _ROWS, p=shares)
         values = [plan.support.name(k) for k in drawn.tolist()]
-        cells = ["" if value == MISSING_LEVEL else value for value in values]
-        if plan.coding is not None and isinstance(plan.support, Lattice):
-            cells = [cell.replace(".", plan.coding.decimal) for cell in cells]
+        cells, coding = values, plan.coding
+        if isinstance(plan.support, Lattice):
+            cells = [cell.replace(".", coding.decimal) for cell in values]
+        elif coding.missing_as_level:
+            cells = ["" if cell == MISSING_LEVEL else cell for cell in values]
         sets = plan.labels is not None
         found = plan.release(cells, seed=1, allow_unchanged=True, sets=sets)
         released, told = found if sets else (found, found)
@@ -125,10 +125,10 @@ def meaning(epsilon: str) -> list[str]:
     loss = float(parse_epsilon(epsilon))
     lines = [
         f"Who is {100 * belief:.3g} % certain of one secret rather than another can become at "
-        f"most {100 * moved(belief, loss)[1]:.3g} % certain of it."
+        f"most {rounded_up(100 * moved(belief, loss)[1], 3)} % certain of it."
         for belief in (0.5, 0.9)
     ]
-    return [*lines, *["Such an epsilon protects hardly anything."] * (loss > _WEAK)]
+    return [*lines, *["Such an epsilon protects hardly anything."] * (loss > 5)]
 
 
 def _picture(figure: Any, name: str) -> str:

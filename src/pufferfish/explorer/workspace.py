@@ -5,9 +5,11 @@ import asyncio
 import os
 import re
 import shutil
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pufferfish.errors import InputError, printable, short_name
 from pufferfish.explorer import choices
@@ -17,6 +19,7 @@ from pufferfish.explorer.preview import Counted
 from pufferfish.files import home_expanded, named_path, writing
 from pufferfish.paper.blocks import write_table
 from pufferfish.plans.plan import Plan
+from pufferfish.plans.verify import scenario_of_table
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table
 
@@ -34,15 +37,18 @@ class OpenTable:
     name: str
     table: Table
     choices: str = ""  # the last ones, as in an address
+    releasing: Job | None = None
+    _lock: Any = field(default_factory=threading.Lock)
     _counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
 
     def count(self, form: Form) -> Counted:
         """Return the scenario of a form; only the last ones stay counted."""
         key = tuple(choices.words(form, counting=True))
-        found = self._counted.pop(key, None) or Counted(self.table, choices.options(form))
-        self._counted[key] = found
-        for old in list(self._counted)[:-_MOST_COUNTED]:  # beside another thread
-            self._counted.pop(old, None)
+        with self._lock:
+            found = self._counted.pop(key, None) or Counted(self.table, choices.options(form))
+            self._counted[key] = found
+            for old in list(self._counted)[:-_MOST_COUNTED]:
+                del self._counted[old]
         return found
 
 
@@ -55,7 +61,6 @@ class KeptPlan:
     plan: Plan
     table: OpenTable
     job: Job | None = None
-    releasing: Job | None = None
     releases: dict[str, Job] = field(default_factory=dict)
 
     @property
@@ -81,16 +86,14 @@ class Workspace:
     def new_file(self, ending: str, name: str) -> Path:
         """Return the path of a new file, of which no part is from its ``name`` for people."""
         self._made += 1
-        path = self.folder / f"file-{self._made}{ending}"
+        path = self.folder / f"{self._made}-file{ending}"
         self.names[str(path)] = name
         return path
 
     def begin(self) -> OpenTable:
-        """Open the table that the command names, or one that needs no file."""
-        return self.open_demo() if self._given is None else self.open_table(self._given)
-
-    def open_demo(self) -> OpenTable:
-        """Write and open a table of the paper."""
+        """Open the table that the command names, or one of the paper, which needs no file."""
+        if self._given is not None:
+            return self.open_table(self._given)
         path = self.folder / f"{_DEMO}.csv"
         if not path.exists():
             write_table(_DEMO, path)
@@ -107,7 +110,7 @@ class Workspace:
 
     def open_table(self, path: str, name: str = "") -> OpenTable:
         """Open a table, or return the one that is open already."""
-        whole = os.path.abspath(home_expanded(Path(path)))
+        whole = os.path.realpath(home_expanded(Path(path)))
         for table in self.tables.values():
             if table.path == whole:
                 return table
@@ -131,6 +134,12 @@ class Workspace:
         self.jobs[key] = job
         job.task = asyncio.create_task(job.run(*more))
         return key
+
+    def load_plan(self, path: Path, table: OpenTable) -> KeptPlan:
+        """Keep a plan that comes from elsewhere, if it is verified on its table."""
+        plan = Plan.load(path)
+        plan.verify(None if plan.noisy else scenario_of_table(plan, table.table))
+        return self.keep_plan(path, table)
 
     def released(self, table: OpenTable) -> int:
         """Return how many releases of a table were made in this session."""

@@ -3,13 +3,11 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pufferfish.errors import InputError
-from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.proof import privacy_loss
 from pufferfish.numbers import show_short
 from pufferfish.plans.plan import Plan
@@ -73,8 +71,7 @@ def loss(scenario: Scenario | Prior, plan: Plan) -> Any:
     known = known.with_rules([None] * len(known.priors))
     middle = plan.scale or float(known.lattice.step) * max(int(known.lattice.index[-1]), 1) / 8
     scales = np.linspace(middle / 8, 3 * middle, 60).tolist()
-    noise = RateLoss(known, {0: Fraction(1)})
-    losses = [noise.worst(float(known.lattice.step) / scale)[0] for scale in scales]
+    losses = [privacy_loss(known, scale) for scale in scales]
     own = plan.epsilon_exact if plan.noisy is None else plan.noisy.left(plan.epsilon_exact)
     figure, axes = style.new("Loss against noise")
     axes.plot(scales, losses, color=style.COLOURS[0])

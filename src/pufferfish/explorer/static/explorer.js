@@ -36,12 +36,14 @@ async function refresh(...parts) {
   const { signal } = (asking = new AbortController());
   const query = new URLSearchParams(new FormData(form));
   history.replaceState(null, "", `?${query}`);
+  const regionOf = (part) => document.querySelector(`[data-part="${part}"]`) ?? byId("offer");
+  for (const part of parts) regionOf(part).ariaBusy = true; // what stands there is outdated
   let more = true;
   for (const part of parts) {
-    const region = document.querySelector(`[data-part="${part}"]`) ?? byId("offer");
+    const region = regionOf(part);
+    region.ariaBusy = more;
     if (!more && region !== byId("offer")) region.textContent = "";
     if (!more) continue;
-    region.ariaBusy = true;
     try {
       const answer = await fetch(`${form.getAttribute("action")}/preview/${part}?${query}`, { signal });
       const text = await answer.text();
@@ -72,8 +74,12 @@ function check() {
   byId("count-why").textContent = lacking.length ? `Choose ${lacking.join(" and ")} first.` : same;
   byId("count").disabled = Boolean(byId("count-why").textContent);
 }
+const OF_COLUMN = { public: ["order", "levels", "declared"], secret: ["pair"] };
 form?.addEventListener("input", (event) => {
   check();
+  for (const name of OF_COLUMN[event.target.id] ?? []) {
+    for (const each of form.querySelectorAll(`[name="${name}"]`)) each.disabled = true;
+  }
   if (!sliders || sliders.contains(event.target)) return;
   sliders.hidden = true;
   byId("stale").hidden = false;
@@ -108,7 +114,7 @@ for (const upload of document.querySelectorAll("[data-upload]")) {
 const job = document.querySelector("[data-job]");
 async function watch() {
   try {
-    const found = await (await fetch(`/jobs/${job.dataset.job}/state`)).json();
+    const found = await (await fetch(location.href, { headers: { Accept: "application/json" } })).json();
     if (found.state !== "running") return location.replace(location.href);
     job.textContent = `It has run for ${found.seconds} s.`;
   } catch {
