@@ -151,7 +151,7 @@ def test_values_outside_the_support(tmp_path: Path) -> None:
         r"to 1; clamp .*--out-of-support clamp \(out_of_support='clamp'\)$",
     ) as caught:
         release_file(table, out, job([0, 1], TINY))
-    assert "99" not in str(caught.value)
+    assert "99" not in str(caught.value).replace(str(tmp_path), "")
     assert names(tmp_path) == ["in.csv"]
     with pytest.warns(OutsidePromiseWarning, match="1 released value moved to the nearest"):
         report = release_file(table, out, job([0, 1], TINY, out_of_support="clamp"))
