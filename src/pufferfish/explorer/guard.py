@@ -63,6 +63,8 @@ class Guard:
         headers, own = Headers(scope=scope), f"http://{self._place}"
         if headers.getlist("host") != [self._place]:
             return PlainTextResponse(f"Only {own} is served here.", 403)
+        if "\0" in scope["path"]:  # older versions of Starlette fail at it
+            return PlainTextResponse("There is no such page.", 404)
         # Browsers name the origin of all that is not read alone.
         origins = headers.getlist("origin") or [own] * (scope["method"] in ("GET", "HEAD"))
         if {*origins} != {own}:

@@ -79,7 +79,7 @@ class Source:
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as e:
                 # Of a query the first line quotes its own words; the others may quote the file.
                 raise self._unreadable(": " + str(e).splitlines()[0]) from None
-            except (duckdb.Error, pa.ArrowException, OSError) as error:
+            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
                 if str(error).startswith("Out of Memory"):
                     raise InputError(
                         f"{self.name} cannot be read within {self.memory} of memory: give a "
