@@ -306,14 +306,19 @@ def test_a_column_that_may_be_published_unchanged(
     release(page)
 
 
-def test_a_calibration_is_cancelled(tabs: Tabs, tables: Callable[[str], Path]) -> None:
-    page = tabs.open()
-    give(page, tables("slow"))
+def calibrate_slowly(page: Any) -> None:
+    """Count the open table, and start a calibration that takes some seconds."""
     count(page, "slow")
     page.fill("#epsilon", "0.5")
     settle(page)
     page.fill("#confidence", "0.95")
     page.click(button("Calibrate"))
+
+
+def test_a_calibration_is_cancelled(tabs: Tabs, tables: Callable[[str], Path]) -> None:
+    page = tabs.open()
+    give(page, tables("slow"))
+    calibrate_slowly(page)
     page.wait_for_selector("text=It has run for 1 s.")
     page.click(button("Cancel"))
     page.wait_for_selector("h1:text('Cancelled')")
@@ -554,11 +559,7 @@ def test_every_page_is_accessible_and_valid(
     page.goto(tabs.address)
     wrong += judge(page, "start again", tmp_path)
     page.click(f"li >> text='{own}'")
-    count(page, "slow")
-    page.fill("#epsilon", "0.5")
-    settle(page)
-    page.fill("#confidence", "0.95")
-    page.click(button("Calibrate"))
+    calibrate_slowly(page)
     page.wait_for_selector("[data-job]")
     wrong += judge(page, "running", tmp_path)
     page.click(button("Cancel"))

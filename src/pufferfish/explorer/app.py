@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
+from math import comb
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,6 +25,7 @@ from pufferfish.explorer.jobs import Job, shown
 from pufferfish.explorer.pages import Form
 from pufferfish.explorer.preview import meaning
 from pufferfish.explorer.workspace import KeptPlan, OpenTable, Workspace, upload_name
+from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_table
 from pufferfish.report.digits import at_most
 from pufferfish.report.page import page as report_page
@@ -81,7 +83,7 @@ async def upload(request: Request) -> Response:
 async def show_table(request: Request) -> Response:
     """Return the page of a table: what the chosen columns tell, and where sliders stand."""
     table, form, told = pages.found(request, "table"), request.query_params, dict[str, Any]()
-    status, prior, fault, table.choices = 200, None, "", request.url.query
+    status, prior, fault, table.asked = 200, None, "", request.url.query
     if form.get("secret") and form.get("public"):
         status, prior, fault = await _part(request, "prior")
     if prior is not None:
@@ -116,11 +118,12 @@ def _prior(table: OpenTable, form: Form) -> dict[str, Any]:
     counted = table.count(form)
     prior, support = counted.scenario.priors[0], counted.scenario.support
     names = support.names if isinstance(support, Levels) else ()
-    pairs = list(combinations(prior.secrets, 2)) if len(prior.secrets) <= _MOST_PAIRS else []
+    few = 1 < comb(len(prior.secrets), 2) <= _MOST_PAIRS
+    pairs = combinations(prior.secrets, 2) if few else ()
     return {
         "lines": scenario_lines(counted.scenario, table.name), "report": prior.report,
         "picture": counted.distributions, "levels": names if len(names) <= _MOST_LEVELS else (),
-        "pairs": [("\n".join(p), " and ".join(p)) for p in pairs if 1 < len(pairs) <= _MOST_PAIRS],
+        "pairs": [("\n".join(pair), " and ".join(pair)) for pair in pairs],
     }  # fmt: skip
 
 
@@ -152,7 +155,7 @@ async def calibrate(request: Request) -> Response:
     path = space.new_file(".json", "plan.json")
 
     def done(job: Job) -> str:
-        return f"/plans/{space.keep_plan(path, table, job).key}"
+        return f"/plans/{space.keep_plan(path, Plan.load(path), table, job).key}"
 
     words = ["calibrate", table.path, *choices.words(form), "--save", str(path)]
     back = f"/tables/{table.key}?{urlencode(form.multi_items())}"
@@ -236,10 +239,9 @@ async def plan_file(request: Request) -> Response:
 async def report(request: Request) -> Response:
     """Return the "private" or the "public" report of a plan, to be saved."""
     kept, kind = pages.found(request, "plan"), request.path_params["kind"]
-    task = pages.known({"private": False, "public": True}, kind, "report")
-    text = await pages.work(request, _report, kept, task)
-    name = f"report-{kind}.html"
-    saved = {"Content-Disposition": f"attachment; filename={name}"}
+    public = pages.known({"private": False, "public": True}, kind, "report")
+    text = await pages.work(request, _report, kept, public)
+    saved = {"Content-Disposition": f"attachment; filename=report-{kind}.html"}
     return Response(text.encode(errors="backslashreplace"), headers=saved, media_type="text/html")
 
 

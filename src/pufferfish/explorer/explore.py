@@ -74,10 +74,10 @@ async def _serve(space: tuple[Any, ...], begins: str, browser: bool) -> None:
     async def session(scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; the first page is shown while the application is imported."""
         opens = (scope["path"], scope["query_string"]) == ("/begin", b"")
-        answer: Any = page("start", tables={}, plans={}, begins=opens)
-        if scope["path"].startswith("/static/"):
-            answer = static
-        elif loading.done() or not (opens or scope["path"] == "/"):
+        answer: Any = static
+        if not loading.done() and (opens or scope["path"] == "/"):
+            answer = page("start", tables={}, plans={}, begins=opens)
+        elif not scope["path"].startswith("/static/"):
             answer = await loading
         await answer(scope, receive, send)
 

@@ -7,6 +7,7 @@ import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pufferfish.cli.app import explain
@@ -34,8 +35,8 @@ class Job:
     ) -> None:  # fmt: skip
         self.command, self.back = shown(words, names), back
         self.state, self.location, self.output, self.lines = "running", "", "", list[str]()
-        self._words, self._names, self._done = words, dict(names), done
-        self.started = time.monotonic()
+        self._words, self._done, self.started = words, done, time.monotonic()
+        self.named = partial(named, names=dict(names))  # of a text that it says
 
     async def run(self, *more: str) -> None:
         """Run the command, with further options that are not shown."""
@@ -44,7 +45,7 @@ class Job:
             self.location = "" if status else self._done(self)
             self.state = "failed" if status else "done"
         except Exception as error:  # it could not be started, or what it made cannot be read
-            self.state, self.lines = "failed", [explain(error)[1]]
+            self.state, self.lines = "failed", [self.named(explain(error)[1])]
 
     async def _run(self, *more: str) -> int:
         process = await asyncio.create_subprocess_exec(
@@ -66,18 +67,19 @@ class Job:
         self.lines = [printable(self.named(line)) for line in errors]
         return process.returncode or 0
 
-    def named(self, text: str) -> str:
-        """Return a text that names files as people know them."""
-        for file, name in self._names.items():
-            text = text.replace(file, name)
-        return text
-
     async def cancel(self) -> None:
         """End the process, and wait until it has ended."""
         if self.state == "running":
             self.state = "cancelled"
             self.task.cancel()
             await asyncio.wait([self.task])
+
+
+def named(text: str, names: Mapping[str, str]) -> str:
+    """Return a text in which ``names`` stand for files."""
+    for file, name in names.items():
+        text = text.replace(file, name)
+    return text
 
 
 def shown(words: Sequence[str], names: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from pufferfish.cli.app import explain
 from pufferfish.errors import printable
+from pufferfish.explorer.jobs import named
 
 Form = ImmutableMultiDict[str, str]
 #: Megabytes of an upload, by its kind.
@@ -79,8 +80,7 @@ def sentence(request: Request, error: Exception) -> tuple[int, str]:
     if isinstance(error, HTTPException):
         return error.status_code, error.detail
     exit_status, text = explain(error)
-    for path, name in dict(request.app.state.space.names).items():
-        text = text.replace(path, name)
+    text = named(text, dict(request.app.state.space.names))
     if exit_status < 70:
         return 422, text
     text += f"; number {secrets.token_hex(4)}"

@@ -109,8 +109,7 @@ class Counted:
         original: dict[str, float] = dict(Counter(values))
         estimate = plan.estimate(told, bins=_BINS if plan.support.ordered else None)
         if estimate.bins:
-            totals: FloatArray = np.bincount(drawn, minlength=len(shares)).astype(np.float64)
-            counts = totals @ read_bins(plan.support, _BINS)
+            counts = np.bincount(drawn, minlength=len(shares)) @ read_bins(plan.support, _BINS)
             # Bins that cannot be estimated have no name.
             named = len(estimate.bins) == len(counts)
             original = dict(zip(estimate.bins, counts.tolist(), strict=True)) if named else {}

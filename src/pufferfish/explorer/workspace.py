@@ -36,7 +36,7 @@ class OpenTable:
     path: str
     name: str
     table: Table
-    choices: str = ""  # the last ones, as in an address
+    asked: str = ""  # the last choices, as in an address
     releasing: Job | None = None
     _lock: Any = field(default_factory=threading.Lock)
     _counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
@@ -119,12 +119,18 @@ class Workspace:
         self.tables[table.key], self.names[whole] = table, table.name
         return table
 
-    def keep_plan(self, path: Path, table: OpenTable, job: Job | None = None) -> KeptPlan:
-        """Read a plan and keep it."""
+    def keep_plan(self, path: Path, plan: Plan, table: OpenTable, job: Any = None) -> KeptPlan:
+        """Keep the plan of a file."""
         self._made += 1
-        plan = KeptPlan(str(self._made), path, Plan.load(path), table, job)
-        self.plans[plan.key] = plan
-        return plan
+        kept = KeptPlan(str(self._made), path, plan, table, job)
+        self.plans[kept.key] = kept
+        return kept
+
+    def load_plan(self, path: Path, table: OpenTable) -> KeptPlan:
+        """Keep a plan that comes from elsewhere, if it is verified on its table."""
+        plan = Plan.load(path)
+        plan.verify(None if plan.noisy else scenario_of_table(plan, table.table))
+        return self.keep_plan(path, plan, table)
 
     def start(self, job: Job, *more: str) -> str:
         """Start a job, and return its key; refuse it where too many run."""
@@ -134,12 +140,6 @@ class Workspace:
         self.jobs[key] = job
         job.task = asyncio.create_task(job.run(*more))
         return key
-
-    def load_plan(self, path: Path, table: OpenTable) -> KeptPlan:
-        """Keep a plan that comes from elsewhere, if it is verified on its table."""
-        plan = Plan.load(path)
-        plan.verify(None if plan.noisy else scenario_of_table(plan, table.table))
-        return self.keep_plan(path, table)
 
     def released(self, table: OpenTable) -> int:
         """Return how many releases of a table were made in this session."""
