@@ -62,7 +62,7 @@ def read_distribution(
     found = [parse_number(p, f"a probability of {what}") for p in given]
     if len(found) != len(states):
         raise InputError(f"{what} needs {len(states)} probabilities, but {len(found)} were given")
-    total = sum(found)
+    total = sum(found, Fraction(0))
     if min(found) < 0 or abs(total - 1) > TOLERANCE:
         wrong = f"sum to {float(total):.10g}, not to 1"
         wrong = f"hold the negative one {show(min(found))}" if min(found) < 0 else wrong
