@@ -89,6 +89,11 @@ class MarkovChain:
         return self.irreducible and self.start is not None and self.start == self._stationary()
 
     @property
+    def any_length(self) -> bool:
+        """Whether there is one law of sequences of every length, or any law may start them."""
+        return self.start is None or self.stationary
+
+    @property
     def backwards(self) -> Rows:
         """The transitions of a stationary chain when it is read from its end."""
         pi, k = self.start or (), range(len(self.states))
