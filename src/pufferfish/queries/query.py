@@ -104,6 +104,8 @@ class Query:
 
     def of(self, model: Model) -> "Query":
         """Return the same query for one of the models."""
+        if self.models == (model,):
+            return self
         made = object.__new__(type(self))
         object.__setattr__(made, "__dict__", {**vars(self), "models": (model,)})
         return made
@@ -118,6 +120,11 @@ class Query:
         """Return how many values the answer to so many records has on the lattice."""
         most: int = (size + 1) ** len(self.states) if self.vector else size * self.range + 1
         return most
+
+    @cached_property
+    def own_scenario(self) -> Scenario:
+        """The :meth:`scenario`, made once."""
+        return self.scenario()
 
     def scenario(self) -> Scenario:
         """Return what this query is, as a scenario: one prior for each record.
@@ -328,5 +335,6 @@ def _rows(law: Law, size: int) -> Iterator[list[int]]:
     """Return the numerators of each state; an impossible one has those of another one."""
     known = [polynomial for polynomial in law if polynomial is not None]
     for polynomial in law:
-        row = list(map(int, (known[0] if polynomial is None else polynomial).coeffs()))
+        chosen = known[0] if polynomial is None else polynomial
+        row = [int(c) // int(chosen.content()) for c in chosen.coeffs()]
         yield row + [0] * (size - len(row))
