@@ -7,7 +7,7 @@ Messages name columns, data rows, states and numbers of sequences, and no sequen
 import math
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
@@ -29,7 +29,7 @@ _DATE = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?: ([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-].+)?)?"
 )
 _DAY = 86_400
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH, _ZONED_EPOCH = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,7 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
     if rules.gaps not in ("refuse", "order"):
         raise InputError(f"gaps must be 'refuse' or 'order', but {rules.gaps!r} was given")
     table, gone = open_table(table), no_person(canonical(text_of(m)) for m in rules.missing)
-    given = [name for name in (rules.state, rules.time, rules.sequence) if name is not None]
-    columns = [table.column(name) for name in given]
+    columns = [table.column(c) for c in (rules.state, rules.time, rules.sequence) if c is not None]
     if len(set(columns)) < len(columns):
         raise InputError(f"the columns of state, time and sequence must differ: {listed(columns)}")
     what = [f"column {name!r} of {table.name}" for name in columns]
@@ -160,19 +159,15 @@ def _states(
 
 def _time(text: str) -> tuple[str, int, int] | None:
     """Return kind, numerator and denominator of a time (of dates, seconds since 1970), or None."""
-    number = parse(text)
-    if isinstance(number, tuple):
-        return "number", *number
-    found = _DATE.fullmatch(text)
-    if found is None:
-        return None
+    if not (found := _DATE.fullmatch(text)):
+        number = parse(text)
+        return ("number", *number) if isinstance(number, tuple) else None
     day, clock, places, zone = found.groups(default="")
     try:
         moment = datetime.fromisoformat(f"{day} {clock or '00:00:00'}{zone}")
-        since = moment.replace(tzinfo=None) - (moment.utcoffset() or timedelta()) - _EPOCH
-    except (ValueError, OverflowError):  # no such day or hour, or before the year 1 in UTC
+    except ValueError:
         return None
-    unit = 10 ** len(places)
+    since, unit = moment - (_ZONED_EPOCH if zone else _EPOCH), 10 ** len(places)
     seconds = since.days * _DAY + since.seconds
     return "date with a zone" if zone else "date", seconds * unit + int(places or 0), unit
 
@@ -218,7 +213,7 @@ def _check(
     if twice.any():
         raise InputError(
             f"{what} holds one time twice in {where(twice)} (first: {_first(rows[twice])}); a "
-            "record needs a time of its own"
+            "record needs a time of its own in its sequence"
         )
     sizes, how_often = np.unique(steps, return_counts=True)
     if len(sizes) < 2:
@@ -226,9 +221,9 @@ def _check(
     gaps = steps != sizes[how_often.argmax()]
     if rules.gaps == "refuse":
         raise InputError(
-            f"the times in {what} are irregular: {where(gaps)} of {found.count} have other steps "
-            f"than the most common one (first: {_first(rows[gaps])}); gaps='order' (--gaps order) "
-            "takes records in their order, whatever the times"
+            f"{what} has irregular times: steps in {where(gaps)} of {found.count} differ from the "
+            f"most common one (first: {_first(rows[gaps])}); gaps='order' (--gaps order) takes "
+            "records in their order, whatever the times"
         )
     number = counted(int(np.count_nonzero(gaps)), "gap")
     return [f"{number} in the times of {where(gaps)} passed over: records are in their order"]
