@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpz_poly
 
-from pufferfish.errors import InputError, PriorWarning, counted, listed, warn_user
+from pufferfish.errors import InputError, PriorWarning, listed, warn_user
 from pufferfish.numbers import Number, parse_number, text_of
 from pufferfish.queries.model import (
     Distribution,
@@ -135,7 +135,7 @@ class MarkovChain:
         object.__setattr__(chain, "notes", found.notes)
         if never := sum(p == 0 for row in rows for p in row):
             warn_user(
-                f"{counted(never, 'transition')} of {len(names) ** 2} occur in no sequence and are "
+                f"{never} of {len(names) ** 2} transitions occur in no sequence and are "
                 "impossible in the chain; smoothing (such as 1/2) makes them possible",
                 PriorWarning,
             )
