@@ -209,9 +209,9 @@ def claim(data: Any, kind: Any) -> Any:
     """Return what a file claims, or None where it makes no sense."""
     try:
         # Not strictly, "inf" is a number; "nan" is none that could be written again.
-        claim = None if data is None else converted(data, kind, strict=False)
-        json.dumps(to_json_values(claim), allow_nan=False)
-        return claim
+        found = None if data is None else converted(data, kind, strict=False)
+        json.dumps(to_json_values(found), allow_nan=False)
+        return found
     except (ValueError, OverflowError, RecursionError):
         return None
 

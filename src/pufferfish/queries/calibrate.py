@@ -21,7 +21,7 @@ from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.plan import QueryPlan, certify_query
 from pufferfish.queries.query import Query
 from pufferfish.queries.quilts import gk16, mqm_approx, mqm_exact
-from pufferfish.queries.routes import exact_route, lower_bound, models_of, scale_by
+from pufferfish.queries.routes import exact_route, is_attained, lower_bound, models_of, scale_by
 
 _QUILTS = {"gk16": gk16, "mqm-approx": mqm_approx, "mqm-exact": mqm_exact}
 _BOUNDS = ("contraction", "window")
@@ -45,7 +45,7 @@ def calibrate(
     scenario: Scenario | Prior, epsilon: Number, mechanism: Any = None, **options: Any
 ) -> Plan: ...
 @wraps(calibrate_scenario)
-def calibrate(
+def calibrate(  # noqa: D103  # its docstring is that of what it wraps
     scenario: Any, epsilon: Number, mechanism: Any = None, **options: Any
 ) -> Plan | QueryPlan:
     if not isinstance(scenario, Query):
@@ -65,7 +65,11 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     if query.protect == "sequence":
         name = name or "group"
     if name is None:
-        found = {n: s for n in ("exact", *_BOUNDS) if isinstance(s := _try(query, n, exact_epsilon), float)}
+        found = {
+            n: s
+            for n in ("exact", *_BOUNDS)
+            if isinstance(s := _try(query, n, exact_epsilon), float)
+        }
         name = min(found, key=lambda n: found[n]) if found else "group"
     name = str(name).strip().casefold().replace("_", "-")
     if name not in MECHANISMS:
@@ -118,7 +122,7 @@ def scale_of(query: Query, name: str, epsilon: Fraction) -> float:
                 raise InputError("window: for one number, not for histograms")
             scales.append(scale_by(name, query, model, epsilon))
         elif name == "exact":
-            route = exact_route(query, model)
+            route = exact_route(query, model) if is_attained(query, model) else None
             if route is None:
                 raise InputError(
                     "exact: the loss itself is not known for this query and number of records; "

@@ -70,6 +70,14 @@ class ChainBox:
         upper = [[Fraction(-(-p * _GRID // UNIT), _GRID) for _, p in row] for row in ends]
         return cls(found.states, lower, upper, initial, from_rows=True, notes=found.notes)
 
+    def __contains__(self, chain: object) -> bool:
+        """Whether a chain is a member."""
+        if not isinstance(chain, MarkovChain) or chain.states != self.states:
+            return False
+        every = zip(self.lower, chain.transition, self.upper, strict=True)
+        within = all(a <= p <= b for rows in every for a, p, b in zip(*rows, strict=True))
+        return within and (self.initial == "any" or chain.stationary)
+
     def chains(self) -> tuple[MarkovChain, ...] | None:
         """Return stationary chains whose largest loss bounds that of all members; None: unknown.
 

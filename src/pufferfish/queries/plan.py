@@ -15,7 +15,6 @@ from pufferfish.errors import (
     CheckFailed,
     InputError,
     SeededWarning,
-    counted,
     did_you_mean,
     listed,
     warn_user,
@@ -26,23 +25,22 @@ from pufferfish.loss.proof import certificate_of
 from pufferfish.loss.worst_case import rank
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, checked_flag, float_up, parse_epsilon, parse_number, show
+from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
 from pufferfish.plans import schema
 from pufferfish.queries.answer import QueryAnswer
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
-from pufferfish.queries.groups import IndependentGroups
-from pufferfish.queries.household import Household
 from pufferfish.queries.query import Query, query_of
-from pufferfish.queries.routes import models_of, prove_model
-from pufferfish.queries.sequences import SequenceRules, Sequences, read_sequences
-from pufferfish.queries.tree import Tree
+from pufferfish.queries.routes import UNKNOWN, models_of, prove_model
+from pufferfish.queries.sequences import (
+    SequenceRules,
+    Sequences,
+    read_sequences,
+    sequences_of_lists,
+)
 from pufferfish.tables.source import open_table
 
-MODELS: dict[str, Any] = {
-    "chain": MarkovChain, "box": ChainBox, "tree": Tree, "household": Household,
-    "groups": IndependentGroups,
-}  # fmt: skip
+MODELS: dict[str, Any] = {"chain": MarkovChain, "box": ChainBox}
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,9 @@ class QueryPlan:
         """Write the plan as JSON, readable by its owner only (mode 0600)."""
         kinds = {kind: name for name, kind in MODELS.items()}
         models = [{"kind": kinds[type(m)], **m.to_json()} for m in self.query.models]
-        own = {name: getattr(self, name, None) for name in _PlanFile.__struct_fields__}
+        own: dict[str, Any] = {
+            name: getattr(self, name, None) for name in _PlanFile.__struct_fields__
+        }
         notice = schema.FROM_ROWS if self.from_rows else schema.FROM_GIVEN_PRIOR
         own |= {"notice": notice, "format": schema.FORMAT, "query": self.query.to_json(),
                 "models": models}  # fmt: skip
@@ -255,7 +255,7 @@ class QueryPlan:
             return read_sequences(open_table(records), self.source, self.query.states)
         every = list(records)
         several = bool(every) and isinstance(every[0], list | tuple | np.ndarray)
-        return _from_lists(every if several else [every], self.query.states)
+        return sequences_of_lists(every if several else [every], self.query.states)
 
     def _check_sizes(self, found: Sequences) -> None:
         """Refuse sequences of lengths that the plan knows nothing of."""
@@ -295,16 +295,11 @@ def certify_query(query: Query, scale: float, epsilon: Fraction) -> Certificate:
 
     Whatever the model is, the range of all dependent records over the scale bounds it.
     """
-    if not scale:
-        bounds = [LossBound(None, Fraction(0))]
-        if query.protect == "record":
-            bounds = [prove_model(query, model, scale, epsilon) for model in models_of(query)]
-        return certificate_of(max(bounds, key=lambda b: rank(b.upper)), epsilon)
-    found = LossBound(None, Fraction(0))
+    found = UNKNOWN
     if query.protect == "record":
         every = [prove_model(query, model, scale, epsilon) for model in models_of(query)]
         found = max(every, key=lambda bound: rank(bound.upper))
-    if query.sizes and not found.at_most(epsilon):
+    if scale and query.sizes and not found.at_most(epsilon):
         group = query.range * max(query.sizes) * query.step / Fraction(scale)
         if rank(group) < rank(found.upper):
             found = LossBound(group, found.lower, method="group+rational")

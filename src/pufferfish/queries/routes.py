@@ -41,7 +41,8 @@ _WIDTHS, _GAIN = (4, 8, 16, 32, 64), 1e-6
 _BITS = 128
 #: How far a scale that was found in doubles is lifted, relative to itself.
 _MARGIN = 1e-12
-_UNKNOWN = LossBound(None, Fraction(0))
+#: Nothing is known of a loss.
+UNKNOWN = LossBound(None, Fraction(0))
 
 
 def models_of(query: Query) -> list[Model]:
@@ -51,6 +52,11 @@ def models_of(query: Query) -> list[Model]:
         worst = model.chains() if isinstance(model, ChainBox) else None
         found += worst or [model]
     return found
+
+
+def is_attained(query: Query, model: Model) -> bool:
+    """Whether one of the models of a query is this one, or a class of chains that has it."""
+    return any(own == model or (isinstance(own, ChainBox) and model in own) for own in query.models)
 
 
 def exact_route(query: Query, model: Model) -> str | None:
@@ -87,15 +93,13 @@ def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction) -> 
 
     Where none does it is that of the route with the least upper bound.
     """
-    own, rate = query.of(model), query.step / Fraction(scale)
-    found = []
-    for route in _routes(own, model):
+    own, found = query.of(model), list[LossBound]()
+    for route in _routes(own, model) if scale else ["scenario"] * (0 < own.cells <= MOST_CELLS):
         with suppress(GridTooLarge):
-            found.append(_PROOFS[route](own, model, rate, epsilon))
+            found.append(_PROOFS[route](own, model, scale, epsilon))
             if found[-1].at_most(epsilon):
                 break
-    best = min(found, key=lambda bound: rank(bound.upper), default=_UNKNOWN)
-    return best
+    return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
 
 
 def _routes(query: Query, model: Model) -> Iterator[str]:
@@ -109,9 +113,9 @@ def _routes(query: Query, model: Model) -> Iterator[str]:
         yield own
     if chain and not many and own != "contraction":
         yield "contraction"
-    if own is None and isinstance(model, MarkovChain) and model.start and query.lengths:
-        if not query.vector:
-            yield "window"
+    started = isinstance(model, MarkovChain) and model.start is not None
+    if own is None and started and query.lengths and not query.vector:
+        yield "window"
 
 
 def _ends_scale(
@@ -122,9 +126,11 @@ def _ends_scale(
 
 
 def _prove_ends(
-    query: Query, chain: MarkovChain, rate: Fraction, epsilon: Fraction | None
+    query: Query, chain: MarkovChain, scale: float, epsilon: Fraction | None
 ) -> LossBound:
-    return prove_ends(chain, query.weights, query.lengths or (), rate, _BITS)
+    return prove_ends(
+        chain, query.weights, query.lengths or (), query.step / Fraction(scale), _BITS
+    )
 
 
 def _scenario_scale(query: Query, model: Model, epsilon: Fraction) -> float:
@@ -136,12 +142,11 @@ def _scenario_scale(query: Query, model: Model, epsilon: Fraction) -> float:
 
 
 def _prove_scenario(
-    query: Query, model: Model, rate: Fraction, epsilon: Fraction | None
+    query: Query, model: Model, scale: float, epsilon: Fraction | None
 ) -> LossBound:
-    # The rate is that of a double, and so is the scale.
-    noise = DiscreteLaplace(float(query.step / rate), query.step)
+    noise = DiscreteLaplace(scale, query.step)
     return loss_bound(
-        query.own_scenario, {c: (noise,) for c in range(len(query.names))}, epsilon=epsilon
+        query.own_scenario, dict.fromkeys(range(len(query.names)), (noise,)), epsilon=epsilon
     )
 
 
@@ -157,9 +162,9 @@ def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
 
 
 def _prove_contraction(
-    query: Query, model: Model, rate: Fraction, epsilon: Fraction | None
+    query: Query, model: Model, scale: float, epsilon: Fraction | None
 ) -> LossBound:
-    upper = None
+    upper, rate = None, query.step / Fraction(scale)
     if isinstance(model, MarkovChain):
         upper = prove_contraction(model, query.spread, rate, _BITS)
     elif isinstance(model, ChainBox) and model.k_squared is not None:
@@ -186,10 +191,8 @@ def _window_scale(query: Query, chain: Model, epsilon: Fraction) -> float:
     return best
 
 
-def _prove_window(
-    query: Query, model: Model, rate: Fraction, epsilon: Fraction | None
-) -> LossBound:
-    found = _UNKNOWN
+def _prove_window(query: Query, model: Model, scale: float, epsilon: Fraction | None) -> LossBound:
+    found, rate = UNKNOWN, query.step / Fraction(scale)
     if isinstance(model, MarkovChain) and query.lengths:
         for width in _WIDTHS:
             found = prove_window(model, query.weights, query.lengths, width, rate, epsilon)

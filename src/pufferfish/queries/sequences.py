@@ -6,6 +6,7 @@ Messages name columns, data rows, states and numbers of sequences, and no sequen
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -88,6 +89,8 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
 
     With ``states`` no others may occur; without, all that occur are states.
     """
+    if isinstance(table, Sequences):
+        return table
     if rules.gaps not in ("refuse", "order"):
         raise InputError(f"gaps must be 'refuse' or 'order', but {rules.gaps!r} was given")
     table, gone = open_table(table), no_person(canonical(text_of(m)) for m in rules.missing)
@@ -124,6 +127,23 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
         least, *_, most = found.lengths
         notes.append(f"{found.count} sequences have from {least} to {most} records")
     return replace(found, notes=tuple(notes))
+
+
+def sequences_of_lists(given: Iterable[Iterable[Any]], states: Sequence[str]) -> Sequences:
+    """Return sequences that are lists of states."""
+    place, codes, starts = {state: k for k, state in enumerate(states)}, list[int](), list[int]()
+    for each in given:
+        names = list(map(text_of, each))
+        unknown = next((name for name in names if name not in place), None)
+        if unknown is not None or not names:
+            what = "is empty" if unknown is None else f"has the unknown state {unknown!r}"
+            near = "" if unknown is None else did_you_mean(unknown, states)
+            raise InputError(f"a sequence {what}{near}; the states are {listed(states)}")
+        starts.append(len(codes))
+        codes += [place[name] for name in names]
+    return Sequences(
+        tuple(states), np.array(codes, dtype=np.int64), np.array(starts, dtype=np.int64)
+    )
 
 
 def _first(rows: IntArray) -> str:
