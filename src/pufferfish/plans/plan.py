@@ -201,7 +201,11 @@ class Plan(Guarantee):
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
         """Read a plan that :meth:`save` wrote."""
-        data = read_strict(path, "the plan")
+        return cls.of_values(read_strict(path, "the plan"), path)
+
+    @classmethod
+    def of_values(cls, data: Any, path: str | Path) -> "Plan":
+        """Return the plan that JSON values stand for, which were read from a file."""
         try:
             return cls(loaded=True, **schema.facts_of(data))
         except InputError as error:

@@ -142,6 +142,10 @@ def facts_of(data: Any) -> dict[str, Any]:
     form = data.get("format") if isinstance(data, dict) else None
     if form != FORMAT:
         raise InputError(f"its format is {form!r}, but this version reads format {FORMAT}")
+    if "query" in data:
+        raise InputError(
+            "it is for a query: QueryPlan.load, or pufferfish release, verify, estimate"
+        )
     file = converted(data, PlanFile)
     if (file.scale is None) == (file.channel is None):
         raise InputError("it must have a scale or a channel, and the other one must be null")

@@ -55,6 +55,8 @@ def _added(
 ) -> Any:
     """Return the largest sum of what earlier records tell, later ones, and a record itself."""
     k, reach = range(len(spread)), max(map(max, spread)) * u
+    if len(k) == 2 and chain.transition[0][1] + chain.transition[1][0] >= 1:
+        return reach  # theory, section 8.7: what surrounds a record takes back what it adds
     later = earlier = find(chain.transition)
     if not chain.stationary:
         earlier = [[[((math.inf if end is None else end) - reach) / 2 for _ in k] for _ in k]]

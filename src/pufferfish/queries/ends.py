@@ -23,8 +23,6 @@ from pufferfish.queries.chain import MarkovChain, Rows
 
 #: Orders of states with equal weights that are tried.
 _MOST_ORDERS = 5040
-#: Sums of largest entry 1 that change by no more than this have come to rest.
-_REST = 2e-16
 #: What a ball stands for, or None: the state is impossible.
 _Ball = Any
 
@@ -51,59 +49,59 @@ def _is_tp2(order: Sequence[int], p: Rows) -> bool:
 
 
 class Ends:
-    """The ends of sequences of some lengths as a function of u, in doubles, for the search."""
+    """The ends of sequences of some lengths as a function of u, in doubles, for the search.
+
+    Likelihoods are logarithms: those of rare states may be beyond doubles.
+    """
 
     def __init__(self, chain: MarkovChain, weights: Sequence[int], lengths: Sequence[int]) -> None:
-        self._transition = np.array(chain.transition, dtype=np.float64)
-        self._start = np.array(chain.start, dtype=np.float64)
-        self._weights, self._lengths = np.array(weights, dtype=np.float64), sorted(lengths)
-        self._steps, self._began = self._transition > 0, self._start > 0
+        with np.errstate(divide="ignore"):
+            self._steps = np.log(np.array(chain.transition, dtype=np.float64))
+            self._start = np.log(np.array(chain.start, dtype=np.float64))
+        self._weights, self._lengths = np.array(weights), sorted(lengths)
+        self._masses = _iterates(self._steps.T, self._start, self._lengths[-1])
 
     def __call__(self, u: float) -> float:
         """Return the larger of both ends, over lengths, records and pairs of possible states."""
-        powers = np.stack([-u * self._weights, u * self._weights])
-        tilt = np.exp(powers - powers.max(axis=1, keepdims=True))
-        past, future = self._past(tilt), self._future(tilt)
-        losses = [self._of_length(length, past, future) for length in self._lengths]
-        return max(losses)
+        return max(self._end(u), self._end(-u))
 
-    def _past(self, tilt: FloatArray) -> list[FloatArray]:
-        """Return ln E[e^{uF of the past}, X_t = s] - ln P(X_t = s) + u w_s, until it rests."""
-        sums = np.stack([self._start, self._start, self._start])
-        possible, found = self._began, list[FloatArray]()
-        tilts = np.vstack([tilt, np.ones(len(self._weights))])
-        for _ in range(self._lengths[-1]):
-            with np.errstate(all="ignore"):
-                logs = np.log(sums)
-                found.append(np.where(possible, logs[:2] - logs[2] + np.log(tilt), np.nan))
-            following = (sums * tilts) @ self._transition
-            following /= following.max(axis=1, keepdims=True)
-            reached = possible @ self._steps
-            if _rests(following, sums) and np.array_equal(reached, possible):
-                break
-            sums, possible = following, reached
-        return found
+    def _end(self, u: float) -> float:
+        tilt, most = u * self._weights, self._lengths[-1]
+        past = _iterates(self._steps.T + tilt, self._start, most) + tilt
+        future = _iterates(self._steps + tilt, np.zeros(len(tilt)), most)
+        possible = self._masses > -np.inf
+        past -= np.where(possible, self._masses, 0.0)
+        worst = 0.0
+        for length in self._lengths:
+            logs, known = past[:length] + future[length - 1 :: -1], possible[:length]
+            highs = np.where(known, logs, -np.inf).max(axis=1)
+            worst = max(worst, float((highs - np.where(known, logs, np.inf).min(axis=1)).max()))
+        return worst
 
-    def _future(self, tilt: FloatArray) -> list[FloatArray]:
-        """Return ln E[e^{uF of the future} | X_t = s] up to a constant, until it rests."""
-        sums, found = np.ones_like(tilt), list[FloatArray]()
-        for _ in range(self._lengths[-1]):
-            found.append(np.log(sums))
-            following = (sums * tilt) @ self._transition.T
-            following /= following.max(axis=1, keepdims=True)
-            if _rests(following, sums):
-                break
-            sums = following
-        return found
 
-    @staticmethod
-    def _of_length(length: int, past: list[FloatArray], future: list[FloatArray]) -> float:
-        t = np.arange(length)
-        if length > len(past) + len(future):  # between both nothing changes
-            t = np.concatenate([t[: len(past)], t[-len(future) :]])
-        first = np.stack(past)[np.minimum(t, len(past) - 1)]
-        logs = first + np.stack(future)[np.minimum(length - 1 - t, len(future) - 1)]
-        return float((np.nanmax(logs, axis=-1) - np.nanmin(logs, axis=-1)).max())
+def _iterates(matrix: FloatArray, vector: FloatArray, count: int) -> FloatArray:
+    """Return ln of A^n v, each up to a constant, for n below count; in square root of count steps.
+
+    Of powers below some m, and of each m-th iterate, all others are products.
+    """
+    k, m = len(vector), math.isqrt(count - 1) + 1
+    powers = np.full((m + 1, k, k), -np.inf)
+    powers[0] = np.where(np.eye(k, dtype=bool), 0.0, -np.inf)
+    for n in range(m):
+        powers[n + 1] = _normal(_sums(matrix[:, None, :] + powers[n].T))
+    every = [vector]
+    for _ in range(1, -(-count // m)):
+        every.append(_normal(_sums(powers[m] + every[-1])))
+    found = _sums(powers[:m] + np.stack(every)[:, None, None, :])
+    return found.reshape(-1, k)[:count]
+
+
+def _sums(logs: FloatArray) -> FloatArray:
+    return np.asarray(np.logaddexp.reduce(logs, axis=-1))
+
+
+def _normal(logs: FloatArray) -> FloatArray:
+    return np.asarray(logs - logs.max())
 
 
 def prove_ends(
@@ -150,10 +148,6 @@ def _largest_ratio(
         sums = [_sum(column, tilted_sums) for column in columns]
         masses = [_sum(column, masses) for column in columns]
     return ratio
-
-
-def _rests(following: FloatArray, before: FloatArray) -> bool:
-    return bool(np.abs(following - before).max() <= _REST)
 
 
 def _ball(value: Fraction) -> arb:

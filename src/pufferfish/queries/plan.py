@@ -27,6 +27,7 @@ from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
 from pufferfish.plans import schema
+from pufferfish.plans.plan import Plan
 from pufferfish.queries.answer import QueryAnswer
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
@@ -142,7 +143,11 @@ class QueryPlan:
     @classmethod
     def load(cls, path: str | Path) -> "QueryPlan":
         """Read a plan that :meth:`save` wrote."""
-        data = read_strict(path, "the plan")
+        return cls.of_values(read_strict(path, "the plan"), path)
+
+    @classmethod
+    def of_values(cls, data: Any, path: str | Path) -> "QueryPlan":
+        """Return the plan that JSON values stand for, which were read from a file."""
         try:
             file: _PlanFile = schema.converted(data, _PlanFile)
             query = query_of(file.query, [_model(each) for each in file.models])
@@ -288,6 +293,13 @@ class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     least: schema.Scale = 0.0
     certificate: Any = None
     notes: tuple[str, ...] = ()
+
+
+def load_plan(path: str | Path) -> Plan | QueryPlan:
+    """Return the plan of a file, for a column or for a query."""
+    data = read_strict(path, "the plan")
+    of_query = isinstance(data, dict) and "query" in data
+    return QueryPlan.of_values(data, path) if of_query else Plan.of_values(data, path)
 
 
 def certify_query(query: Query, scale: float, epsilon: Fraction) -> Certificate:

@@ -333,8 +333,8 @@ def _read_numbers(weights: Any, states: Sequence[str]) -> list[Fraction]:
 
 def _rows(law: Law, size: int) -> Iterator[list[int]]:
     """Return the numerators of each state; an impossible one has those of another one."""
-    known = [polynomial for polynomial in law if polynomial is not None]
+    known = [each // each.content() for each in law if each is not None]
+    possible = iter(known)
     for polynomial in law:
-        chosen = known[0] if polynomial is None else polynomial
-        row = [int(c) // int(chosen.content()) for c in chosen.coeffs()]
+        row = list(map(int, (known[0] if polynomial is None else next(possible)).coeffs()))
         yield row + [0] * (size - len(row))

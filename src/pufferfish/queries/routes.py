@@ -39,6 +39,8 @@ _LONG = 5000
 #: Widths of windows: each next one is tried where the last one gave more than that less noise.
 _WIDTHS, _GAIN = (4, 8, 16, 32, 64), 1e-6
 _BITS = 128
+#: Scales that differ by no more, relative to themselves, are the same.
+_SAME = 1e-9
 #: How far a scale that was found in doubles is lifted, relative to itself.
 _MARGIN = 1e-12
 #: Nothing is known of a loss.
@@ -78,7 +80,8 @@ def scale_by(route: str, query: Query, model: Model, epsilon: Fraction) -> float
 
 def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     """Return a scale below which no noise will do, as the ends of a chain show; else 0."""
-    if not isinstance(model, MarkovChain) or model.start is None:
+    most = max(query.lengths or [0])
+    if not isinstance(model, MarkovChain) or model.start is None or most > _MANY:
         return 0.0
     k = len(model.states)
     corners = [query.weights]
@@ -121,8 +124,14 @@ def _routes(query: Query, model: Model) -> Iterator[str]:
 def _ends_scale(
     query: Query, chain: MarkovChain, epsilon: Fraction, weights: tuple[int, ...] | None = None
 ) -> float:
-    loss = Ends(chain, weights or query.weights, query.lengths or (_LONG,))
-    return _scale(loss, query, epsilon)
+    weights, lengths = weights or query.weights, query.lengths or (_LONG,)
+    if max(lengths) > _MANY and chain.stationary and is_tp2(chain.transition, weights):
+        # The loss rises with the number of records, to that of any number of them.
+        limit, part = (_contraction_scale(query, chain, epsilon),
+                       _scale(Ends(chain, weights, (_MANY,)), query, epsilon))  # fmt: skip
+        if limit <= part * (1 + _SAME):
+            return limit
+    return _scale(Ends(chain, weights, lengths), query, epsilon)
 
 
 def _prove_ends(
