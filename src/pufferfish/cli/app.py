@@ -19,6 +19,7 @@ from pufferfish.errors import PufferfishError
 #: that help is quick.
 _COMMANDS = {
     "calibrate": "Compute the noise or the channel that hides the secret.",
+    "query": "Compute the noise for a query over correlated records.",
     "sweep": "Compare mechanisms for many columns and secrets.",
     "release": "Write the released table.",
     "verify": "Recompute the loss of a saved plan.",

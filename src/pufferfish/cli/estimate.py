@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
+from pufferfish.cli.answers import estimate_answer
 from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, listed, short_name
 from pufferfish.estimate.estimate import LEVEL, Estimate
 from pufferfish.estimate.released import estimate_released
-from pufferfish.files import checked_target, write_whole
+from pufferfish.files import checked_target, read_strict, write_whole
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import read_record
 from pufferfish.priors.ambiguity import NoisyCounts
@@ -67,7 +68,11 @@ def estimate(
     by = plan or record
     if by is None or (plan and record):
         raise InputError("give what it was released by with --plan FILE or --record FILE")
-    loaded = Plan.load(plan) if plan else None
+    data = read_strict(by, "the plan" if plan else "the record")
+    if isinstance(data, dict) and "query" in data:
+        estimate_answer(released, data, by, plan is not None, format)
+        return
+    loaded = Plan.of_values(data, by) if plan else None
     if loaded:
         spec = loaded.spec(allow_unchanged=True, **stated)
     elif any(stated.values()):

@@ -87,7 +87,7 @@ def opened(
 ) -> Any:
     """Return TABLE, or the answer to --sql, or None; the options of both leave ``options``."""
     given = {name: options.pop(name, None) for name in _OF_READING}
-    wrong = [_option(name) for name, value in given.items() if value is not None]
+    wrong = [option_name(name) for name, value in given.items() if value is not None]
     if table is None and given["sql"] is None:
         if needed or wrong:
             raise InputError(f"{'give' if needed else f'{listed(wrong)} needs'} a TABLE, or --sql")
@@ -106,7 +106,7 @@ def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a table, or of prior files, with the pairs that were named."""
     pairs, files, order = options["pair"], options["prior"], options["order"]
     if order not in (None, *NAMED_ORDERS):
-        order = _levels(order, "--order")
+        order = name_list(order, "--order")
     if bool(files) == (table is not None) and not (table is None and options["publishable"]):
         raise InputError(
             "give a TABLE with --secret COL and --public COL, or a prior with --prior FILE, not "
@@ -120,7 +120,7 @@ def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
         epsilon, ends = given.pop("publishable"), given.pop("range")
         if ends is not None:
             given["support"] = _numbers(ends, options["step"] or "1")
-        levels = None if options["levels"] is None else _levels(options["levels"], "--levels")
+        levels = None if options["levels"] is None else name_list(options["levels"], "--levels")
         given |= {"order": order, "levels": levels, "decimal": options["decimal"] or "."}
         given["exclude_secrets"] = given.pop("exclude_secret")
         if epsilon is not None:
@@ -131,7 +131,7 @@ def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
         return Scenario(Prior.from_table(table, **given), pairs=pairs or "all")
     wrong = [name for name in _OF_TABLES if options[name] not in (None, ())]
     if wrong:
-        raise InputError(f"{listed(map(_option, wrong))} needs a TABLE, not a --prior FILE")
+        raise InputError(f"{listed(map(option_name, wrong))} needs a TABLE, not a --prior FILE")
     found = [read_prior_file(path, order=order, step=options["step"]) for path in files]
     # A file without pairs means all of them: fewer would promise less than it asks for.
     named = {own and frozenset(map(frozenset, own)) for _, own in found}
@@ -173,7 +173,7 @@ def check_publishable(options: Mapping[str, Any]) -> None:
         raise InputError("--ledger: not with --hold-out, as REST is a dataset of its own")
     wrong = [name for name in _OF_ROWS if options[name] not in (None, ())]
     if wrong:
-        raise InputError(f"{listed(map(_option, wrong))}: not with --publishable")
+        raise InputError(f"{listed(map(option_name, wrong))}: not with --publishable")
     if options["save"] is None:
         raise InputError("--publishable needs --save FILE, where the noisy counts are kept")
 
@@ -187,7 +187,8 @@ def channel_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _option(name: str) -> str:
+def option_name(name: str) -> str:
+    """Return an option as it is written, by the name of its variable."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -209,10 +210,10 @@ def _numbers(ends: tuple[str, str], step: str) -> list[Fraction | int]:
 
 def columns(given: Iterable[str], option: str) -> list[str]:
     """Read the texts after ``--secret`` or ``--public`` where they may name several columns."""
-    return [name for text in given for name in _levels(text, option, "columns, as in age,sex")]
+    return [name for text in given for name in name_list(text, option, "columns, as in age,sex")]
 
 
-def _levels(text: str, option: str, what: str = "levels, as in low,mid,high") -> list[str]:
+def name_list(text: str, option: str, what: str = "levels, as in low,mid,high") -> list[str]:
     """Read a list as one line of CSV: a level that holds a comma stands in double quotes."""
     try:
         found = [item.strip() for row in csv.reader([text], skipinitialspace=True) for item in row]

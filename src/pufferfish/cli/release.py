@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pufferfish.cli import process
+from pufferfish.cli.answers import release_answer
 from pufferfish.cli.ledger import price_words
 from pufferfish.cli.options import CLAMP, FORCE, READING, opened, options
 from pufferfish.cli.output import after, print_lines
@@ -14,8 +15,8 @@ from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError
 from pufferfish.files import checked_target
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import write_record
+from pufferfish.queries.plan import QueryPlan, load_plan
 from pufferfish.release.pipeline import Prepared
 from pufferfish.report import sentences
 
@@ -55,7 +56,8 @@ def release(
     """Send the public column of TABLE through the mechanism of a plan, and write OUT.
 
     Only the released column is written, unless --keep names more; rows without a public value are
-    left out and counted. Nothing appears under the name OUT before it is complete.
+    left out and counted. Nothing appears under the name OUT before it is complete. By a plan of a
+    query, what is written is its answer.
 
     \b
     Examples:
@@ -64,7 +66,14 @@ def release(
           --round --bounds no yes --record record.json
     """  # noqa: D301  # \b keeps click from wrapping the examples
     source = opened(table, chosen, needed=True, ledger=ledger)
-    loaded = Plan.load(plan)
+    loaded = load_plan(plan)
+    if isinstance(loaded, QueryPlan):
+        others = {"ledger": ledger, "keep": keep, "publish_channel": publish_channel}
+        release_answer(
+            messages, loaded, source, plan, output, record, publish_scale, force, seed,
+            others | chosen,
+        )  # fmt: skip
+        return
     spec = loaded.spec(**chosen)
     inputs, publish = [path for path in (plan, ledger) if path], publish_scale or publish_channel
     if publish_scale if loaded.scale is None else publish_channel:

@@ -150,7 +150,7 @@ class QueryPlan:
         """Return the plan that JSON values stand for, which were read from a file."""
         try:
             file: _PlanFile = schema.converted(data, _PlanFile)
-            query = query_of(file.query, [_model(each) for each in file.models])
+            query = query_of(file.query, [model_of(each) for each in file.models])
             own = msgspec.structs.asdict(file)
             own["certificate"] = schema.claim(file.certificate, Certificate) or Certificate(
                 "none", math.inf, 0.0
@@ -318,7 +318,8 @@ def certify_query(query: Query, scale: float, epsilon: Fraction) -> Certificate:
     return certificate_of(found, epsilon)
 
 
-def _model(data: Mapping[str, Any]) -> Any:
+def model_of(data: Mapping[str, Any]) -> Any:
+    """Return the model that JSON values stand for, by their ``kind``."""
     kind = data.get("kind")
     if kind not in MODELS:
         raise InputError(f"there is no kind of model {kind!r}{did_you_mean(kind, MODELS)}")

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pufferfish query``: the noise for a count, sum, mean or histogram of correlated records."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pufferfish.cli import process
+from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, options
+from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
+from pufferfish.cli.process import Messages
+from pufferfish.errors import InputError, listed
+from pufferfish.files import checked_target, read_strict
+from pufferfish.numbers import parse_number, rounded_up
+from pufferfish.queries.calibrate import MECHANISMS, calibrate_query
+from pufferfish.queries.model import Model
+from pufferfish.queries.plan import Fit, QueryPlan, model_of
+from pufferfish.queries.query import CountQuery, HistogramQuery, MeanQuery, Query, SumQuery
+from pufferfish.queries.sequences import SequenceRules, Sequences, read_sequences
+from pufferfish.report.digits import brief
+from pufferfish.report.queries import query_lines, query_verdict
+from pufferfish.report.sentences import left_out_lines
+from pufferfish.tables.table import Table
+
+_OPTIONS = f"""
+--state COL  Column of the records' states, which are the secrets.
+--time COL  Column that orders the records of a sequence: numbers, or dates or times in ISO form;
+    without it they are in the order of the rows.
+--sequence COL  Column whose equal values mark the records of one sequence; without it all rows are
+    one.
+--states V1,...  All states there may be; by default those that occur.
+--missing TEXT ...  Text that means a missing value, besides the empty cell; may be repeated.
+--gaps refuse|order  What happens where times are not equally far apart: refused, or records follow
+    each other whatever the times.
+--count STATE  Release how many records have this state.
+--sum FILE  Release the sum of a number for each state, by a JSON file {{state: number}}.
+--mean  Release the mean of states that are numbers.
+--histogram  Release how many records have each state.
+--user-level  Hide all of a sequence, not single records.
+--any-length  Make a plan for sequences of every length.
+--length N  Number of records of a sequence, where no TABLE is given.
+--chain FILE  Model to take as it is, in JSON: {{"states": [...], "transition": [[...]], "initial":
+    "stationary"}}. By default a Markov chain is fitted to TABLE.
+--initial stationary|any|counted  What the first record of a fitted chain has: the stationary law,
+    any law, or the shares of the sequences' first states.
+--smoothing A  Number that is added to each number of transitions that were counted, such as 1/2.
+--confidence C  Take all chains within intervals of this confidence, such as 0.95.
+--epsilon E1,E2,... ...  The largest loss: one number or several, such as 0.1,0.5,1 or 1/3.
+--mechanism M1,M2,...|all ...  Mechanisms to compute; by default the least noise that is known.
+--format table|json|csv  Form of what is printed on standard output.
+--save FILE  Save the plan, for release. Takes one epsilon and one mechanism.
+{READING}{FORCE}"""
+
+
+class _WithMechanisms(click.Command):
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Mechanisms"):
+            formatter.write_dl(list(MECHANISMS.items()))
+
+
+@click.command(cls=_WithMechanisms)
+@click.argument("table", required=False)
+@options(_OPTIONS)
+@click.pass_obj
+def query(
+    messages: Messages, /, table: str | None, format: str, save: str | None, force: bool,
+    **given: Any,
+) -> None:  # fmt: skip
+    """Compute the least noise for a count, sum, mean or histogram of records that depend.
+
+    TABLE has a row for each record, of one or many sequences, such as the states of patients over
+    time. What is released is at most e^epsilon times likelier for one state of a record than for
+    another, for those who believe that each sequence is a Markov chain.
+
+    \b
+    Examples:
+      pufferfish query visits.csv --sequence patient --time week --state status \\
+          --count ill --epsilon 0.1,1 --mechanism all
+      pufferfish query visits.csv --sequence patient --time week --state status \\
+          --histogram --any-length --epsilon 1 --save plan.json
+      pufferfish query --chain chain.json --length 100 --count ill --epsilon 1
+    """  # noqa: D301  # \b keeps click from wrapping the examples
+    texts = epsilons(given["epsilon"])
+    names = [name.strip() for text in given["mechanism"] for name in text.split(",")] or [None]
+    if save is not None and (len(texts) > 1 or len(names) > 1 or "all" in names):
+        raise InputError("--save takes exactly one epsilon and one mechanism")
+    source = opened(table, given | {"format": format})
+    if save is not None:
+        checked_target(save, force, [*(source.inputs if source else ()), given["chain"]])
+    asked, rules, fit, found = _asked(source, given)
+    plans, left_out = _plans(asked, texts, names)
+    plans = [replace(plan, source=rules, fit=fit) for plan in plans]
+    if save is not None:
+        process.check()
+        plans[0].save(save, force=force)
+        private = "; it is private" if plans[0].from_rows else ""
+        messages.note(f"the plan is saved as {save}{private}")
+    for line in left_out_lines(left_out):
+        messages.note(line)
+    with after(save):
+        _print(asked, plans, found, str(source.name if source else given["chain"]), format)
+
+
+def _asked(
+    source: Table | None, given: dict[str, Any]
+) -> tuple[Query, SequenceRules | None, Fit | None, Sequences | None]:
+    """Return the query, how a table is read and its model fitted, and its sequences."""
+    rules, fit, found, models, length = None, None, None, [], given["length"]
+    states = given["states"] and name_list(given["states"], "--states")
+    if given["chain"] is not None:
+        data = read_strict(given["chain"], "the model")
+        models = [model_of({"kind": "chain"} | dict(data))]
+        states = states or models[0].states
+        fitted = [n for n in ("smoothing", "confidence") if given[n] is not None]
+        if fitted or given["initial"] != "stationary":
+            raise InputError(
+                f"{listed([*fitted, 'initial'])}: for a chain that is fitted, not given"
+            )
+    if source is not None:
+        if given["state"] is None or length is not None:
+            raise InputError("--state COL must be given with a TABLE, and --length N without one")
+        rules = SequenceRules(
+            given["state"], given["time"], given["sequence"], given["gaps"], given["missing"]
+        )
+        found = read_sequences(source, rules, states)
+        length = found.lengths
+    elif not models:
+        raise InputError("give a TABLE with --state COL, or --chain FILE with --length N")
+    if not models and found and rules:
+        smoothing, level = given["smoothing"], given["confidence"]
+        fit = Fit(
+            given["initial"], parse_number(smoothing or 0, "--smoothing"),
+            None if level is None else parse_number(level, "--confidence"),
+        )  # fmt: skip
+        models = [fit.model(found, rules)]
+    length = "any" if given["any_length"] else length
+    how = {"length": length, "protect": "sequence" if given["user_level"] else "record"}
+    return _query(models, given, how), rules, fit, found
+
+
+def _query(models: Sequence[Model], given: dict[str, Any], how: dict[str, Any]) -> Query:
+    kinds = [n for n in ("count", "sum", "mean", "histogram") if given[n] not in (None, False)]
+    if len(kinds) != 1:
+        raise InputError(
+            "say what to release: one of --count STATE, --sum FILE, --mean, --histogram"
+        )
+    if kinds == ["count"]:
+        return CountQuery(models, given["count"], **how)
+    if kinds == ["sum"]:
+        return SumQuery(models, read_strict(Path(given["sum"]), "the weights"), **how)
+    return MeanQuery(models, **how) if kinds == ["mean"] else HistogramQuery(models, **how)
+
+
+def _plans(
+    asked: Query, texts: Sequence[str], names: Sequence[str | None]
+) -> tuple[list[QueryPlan], dict[str, str]]:
+    """Return a plan for each epsilon and mechanism, and why 'all' leaves out others."""
+    wanted = list(MECHANISMS) if "all" in names else names
+    plans, left_out = [], dict[str, str]()
+    for text in texts:
+        for name in wanted:
+            process.check()
+            try:
+                plans.append(calibrate_query(asked, text, name))
+            except InputError as error:
+                if "all" not in names:
+                    raise
+                left_out[str(name)] = str(error)
+    if not plans:
+        raise InputError(next(iter(left_out.values())))
+    return plans, left_out
+
+
+def _print(
+    asked: Query, plans: Sequence[QueryPlan], found: Sequences | None, source: str, form: str
+) -> None:
+    records = found.records if found else max(asked.sizes, default=0)
+    divisor = records if asked.kind == "mean" else 1
+    rows: list[dict[str, Any]] = [
+        {
+            "epsilon": plan.epsilon, "mechanism": plan.mechanism, "scale": plan.scale,
+            "loss": plan.loss, "mse": plan.mse, "error": plan.noise.std / (divisor or 1),
+            "least_scale": plan.least, "certified": plan.certificate.holds,
+            "certified_by": plan.certificate.method,
+        }
+        for plan in plans
+    ]  # fmt: skip
+    notes = plans[0].notes
+    if form == "csv":
+        print_csv(rows)
+    elif form == "json":
+        lengths = "any" if asked.lengths is None else asked.lengths
+        facts = {"kind": asked.kind, "states": asked.states, "lengths": lengths,
+                 "protect": asked.protect, "records": records}  # fmt: skip
+        print_json({"query": facts, "results": rows, "notes": notes})
+    else:
+        print_lines([*query_lines(asked, source, found), ""])
+        cells = [
+            [f"{plan.epsilon:g}", plan.mechanism, rounded_up(plan.scale, 8), brief(row["error"]),
+             brief(plan.least) if plan.least else "-", plan.certificate.method.split("+")[0]]
+            for plan, row in zip(plans, rows, strict=True)
+        ]  # fmt: skip
+        heads = ["epsilon", "mechanism", "scale", "error", "least scale", "proved by"]
+        print_table(heads, cells, [1, 5])
+        print_lines(["", *query_verdict(plans), *(f"note: {n}" for n in notes)])

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sentences about queries over correlated records."""
+
+from collections.abc import Sequence
+
+from pufferfish.errors import counted, joined, listed, quoted
+from pufferfish.loss.certificate import Certificate
+from pufferfish.numbers import rounded_up, show, show_short
+from pufferfish.queries.answer import QueryAnswer
+from pufferfish.queries.plan import QueryPlan
+from pufferfish.queries.query import Query
+from pufferfish.queries.record import assumptions
+from pufferfish.queries.sequences import Sequences
+from pufferfish.report.digits import at_most
+
+_ROUTES = {
+    "ends": "the ends of the law, which is MTP2",
+    "contraction": "a contraction, for every number of records",
+    "window": "windows around each record",
+    "group": "the range of all records",
+    "ball": "the law of the answer given each record, in ball arithmetic",
+    "float-bound": "the law of the answer given each record, and a floating-point bound",
+    "exact": "the law of the answer given each record, in exact rationals",
+    "none": "nothing",
+}
+
+
+def route_words(certificate: Certificate) -> str:
+    """Return by which route a loss was proved."""
+    return f"proved by {_ROUTES[certificate.method.split('+')[0]]}"
+
+
+def query_lines(query: Query, source: str, found: Sequences | None) -> list[str]:
+    """Return what is asked of what, and what is hidden."""
+    records = "any number of records" if query.lengths is None else ""
+    if found is not None:
+        records = f"{counted(found.records, 'record')} in {counted(found.count, 'sequence')}"
+    elif query.lengths is not None:
+        records = f"{joined(query.sizes)} records"
+    states = f"{len(query.states)} states: {listed(query.states)}"
+    hidden = "the state of each single record"
+    if query.protect == "sequence":
+        hidden = "all states of a sequence"
+    what = f"the {query.kind} of a number for each state"
+    if query.vector:
+        what = "how many records have each state"
+    elif query.kind == "count":
+        [counts] = (s for s, n in zip(query.states, query.numbers, strict=True) if n)
+        what = f"how many records are {quoted(counts)}"
+    return [f"{source}: {records}; {states}", f"hidden: {hidden}", f"published: {what}"]
+
+
+def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
+    """Return what was proved, and how far each plan may be from the least noise."""
+    lines = ["Proved: each loss is within its epsilon, for those who believe in the model."]
+    for plan in plans if len(plans) == 1 else ():
+        if plan.mechanism == "exact":
+            lines.append("It is the least Laplace noise.")
+        elif plan.least:
+            over = plan.scale / plan.least - 1
+            lines.append(
+                f"No Laplace noise of a scale below {plan.least:.8g} would do: this one is at most "
+                f"{rounded_up(100 * over, 3)} % above the least."
+            )
+    if any(plan.query.protect == "sequence" for plan in plans):
+        lines.append("Group noise hides all of a sequence, whatever its records' law is.")
+    else:
+        lines.append("Whole sequences are not hidden (see --user-level).")
+    if any(plan.from_rows for plan in plans):
+        lines.append("The plan is private: its model was fitted to these records.")
+    return lines
+
+
+def answer_lines(plan: QueryPlan, output: str, answer: QueryAnswer, path: str) -> list[str]:
+    """Return what a release of an answer did, and what is promised of it."""
+    what = f"{plan.query.kind} of {counted(answer.records, 'record')}"
+    lines = [
+        f"{output}: {what}, with discrete Laplace noise of scale {rounded_up(plan.scale, 10)}",
+        f"{plan.mechanism} at epsilon {show(plan.epsilon_exact)}; to prove it again: pufferfish "
+        f"verify {path}",
+    ]
+    return [*lines, *assumptions(plan)]
+
+
+def verified_query_lines(path: str, plan: QueryPlan, proof: Certificate, table: bool) -> list[str]:
+    """Return what was proved of a plan; ``table``: under the model of a table that was read."""
+    under = "the table, whose model is the plan's" if table else "the model in it"
+    loss = at_most(proof.loss, plan.epsilon_exact)
+    return [
+        f"{path}: verified under {under}",
+        f"discrete Laplace noise of scale {rounded_up(plan.scale, 10)} for a {plan.query.kind}: "
+        f"loss at most {loss}, within epsilon {show_short(plan.epsilon_exact)}",
+        route_words(proof),
+        *assumptions(plan),
+    ]
