@@ -50,7 +50,7 @@ def beliefs(scenario: Scenario) -> list[dict[str, list[Distribution]]]:
     """By adversary and secret, all extreme distributions."""
     return [
         {s: vertices(b) for s, b in zip(scenario.protected, own, strict=True)}
-        for own in scenario.sets()
+        for own in scenario.sets
     ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pufferfish.errors import CheckFailed, InputError, PufferfishError
 
 if TYPE_CHECKING:
-    from pufferfish.calibration.calibrate import calibrate, calibrate_together
+    from pufferfish.calibration.calibrate import calibrate_together
     from pufferfish.calibration.noisy_counts import noisy_counts
     from pufferfish.ledger.ledger import Ledger
     from pufferfish.loss.certificate import Certificate
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from pufferfish.plans.plan import Plan
     from pufferfish.priors.prior import Prior
     from pufferfish.priors.scenario import Scenario
+    from pufferfish.queries.calibrate import calibrate
+    from pufferfish.queries.chain import MarkovChain
+    from pufferfish.queries.chain_box import ChainBox
+    from pufferfish.queries.plan import QueryPlan
+    from pufferfish.queries.query import CountQuery, HistogramQuery, MeanQuery, SumQuery
     from pufferfish.report.compare import compare
     from pufferfish.report.sweep import sweep
     from pufferfish.tables.rules import Rules
@@ -33,14 +38,21 @@ __version__ = "0.2.0"
 # Names are imported when they are first used, so that `import pufferfish` stays quick.
 _HOMES = {
     "Certificate": "pufferfish.loss.certificate",
+    "ChainBox": "pufferfish.queries.chain_box",
     "Channel": "pufferfish.mechanisms.channel",
+    "CountQuery": "pufferfish.queries.query",
     "DiscreteLaplace": "pufferfish.mechanisms.laplace",
+    "HistogramQuery": "pufferfish.queries.query",
     "Ledger": "pufferfish.ledger.ledger",
+    "MarkovChain": "pufferfish.queries.chain",
+    "MeanQuery": "pufferfish.queries.query",
     "Plan": "pufferfish.plans.plan",
     "Prior": "pufferfish.priors.prior",
+    "QueryPlan": "pufferfish.queries.plan",
     "Rules": "pufferfish.tables.rules",
     "Scenario": "pufferfish.priors.scenario",
-    "calibrate": "pufferfish.calibration.calibrate",
+    "SumQuery": "pufferfish.queries.query",
+    "calibrate": "pufferfish.queries.calibrate",
     "calibrate_together": "pufferfish.calibration.calibrate",
     "certify": "pufferfish.loss.proof",
     "compare": "pufferfish.report.compare",
@@ -52,8 +64,9 @@ _HOMES = {
 }
 
 __all__ = [
-    "Certificate", "Channel", "CheckFailed", "DiscreteLaplace", "InputError", "Ledger", "Plan",
-    "Prior", "PufferfishError", "Rules", "Scenario", "__version__", "calibrate",
+    "Certificate", "ChainBox", "Channel", "CheckFailed", "CountQuery", "DiscreteLaplace",
+    "HistogramQuery", "InputError", "Ledger", "MarkovChain", "MeanQuery", "Plan", "Prior",
+    "PufferfishError", "QueryPlan", "Rules", "Scenario", "SumQuery", "__version__", "calibrate",
     "calibrate_together", "certify", "compare", "joint_loss", "noisy_counts", "open_table",
     "privacy_loss", "sweep",
 ]  # fmt: skip

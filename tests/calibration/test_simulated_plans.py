@@ -130,7 +130,7 @@ def missed_boxes(tables: int, alpha: Fraction, noisy: bool) -> int:
     missed = 0
     for laws, scenario, _ in itertools.islice(simulated(30, 3, alpha, noisy), tables):
         try:
-            boxes = scenario.sets()[0]
+            boxes = scenario.sets[0]
         except CheckFailed:
             missed += 1
             continue

@@ -37,7 +37,7 @@ def test_boxes_are_those_of_the_reference(entry: Any) -> None:
         rule = NoisyCounts(names, tuple(counts), others, entry["rows"], noise, level)
         levels = Levels(tuple(f"x{k:02}" for k in range(len(counts[0]))))
         scenario = scenario_of_noise(rule, Product((None,), (levels,)), [names])
-        assert list(scenario.sets()[0]) == boxes
+        assert list(scenario.sets[0]) == boxes
     for k, box in enumerate(boxes):
         low, high = ends(box)
         assert low == pytest.approx(np.array(entry["lower"][k]), abs=1e-12)
@@ -79,4 +79,4 @@ def test_a_box_that_noise_left_empty_makes_no_plan() -> None:
     product = Product((None,), (Levels(("x", "y", "z")),))
     scenario = scenario_of_noise(rule, product, [("a", "b")])
     with pytest.raises(CheckFailed, match="no distribution fits the noisy counts of 'a'"):
-        scenario.sets()
+        scenario.sets

@@ -84,7 +84,7 @@ def test_with_very_many_secrets_the_pairs_are_named() -> None:
     pairs = [("id7", "id49999"), ("id8", "id3")]
     scenario = Scenario(many, pairs)
     assert scenario.protected == ("id3", "id7", "id8", "id49999")
-    assert len(scenario.sets()[0]) == 4
+    assert len(scenario.sets[0]) == 4
 
 
 # Several adversaries
@@ -98,7 +98,7 @@ def test_joint_priors_share_their_columns_and_values() -> None:
         {"b": [[1, 2], [3, 4]], "a": [[5, 6], [7, 8]]}, support={"x": [0, 1], "z": ["u", "v"]}
     )
     scenario = Scenario([one, other])
-    (_, points) = scenario.sets()
+    (_, points) = scenario.sets
     assert isinstance(points[0], Point)
     assert points[0].masses.tolist() == [[5, 6], [7, 8]]  # by name, an axis for each column
     alone = scenario.of_column("z")
@@ -147,7 +147,7 @@ def test_views_hold_a_pairs_own_atoms_only() -> None:
 def test_one_level_for_all_cells_of_the_secrets_in_the_pairs() -> None:
     prior = counted([376, 204], [34, 35], [0, 12], confidence="0.95")
     for pairs, cells in (([("a", "b")], 4), ("all", 6)):
-        (sets,) = Scenario(prior, pairs).sets()
+        (sets,) = Scenario(prior, pairs).sets
         assert len(sets) == cells // 2
         assert sets[0] == box_of([376, 204], 580, Fraction(1, 20) / cells)
     last = sets[2]
@@ -162,7 +162,7 @@ def test_several_adversaries_share_the_level() -> None:
     other = counted([9, 4, 0], [5, 1, 0], support=[0, 1, 2], confidence=0.9)
     exact = Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}})
     near = exact.with_region(tv_radius="1/7")
-    sets = Scenario([one, other, exact, near]).sets()
+    sets = Scenario([one, other, exact, near]).sets
     # Supports are widened to their union: 3 values, 2 secrets, 2 counted adversaries.
     first, point, ball = sets[0][0], sets[2][0], sets[3][0]
     assert first == box_of([3, 4, 0], 7, Fraction(1, 10) / 12)

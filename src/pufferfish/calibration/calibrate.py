@@ -60,10 +60,12 @@ def calibrate(
 
     Parameters
     ----------
-    scenario : Scenario or Prior
-        What is protected; a Prior stands for all pairs of its secrets. Where it carries a region
-        (``confidence`` or ``tv_radius``), the plan holds for every prior of it; where the rows of
-        one person are known (``unit``), for all of them together.
+    scenario : Scenario, Prior or query
+        What is protected; a Prior stands for all pairs of its secrets. A query over correlated
+        records (such as :class:`CountQuery`) has mechanisms of its own, and its plan is a
+        :class:`QueryPlan`. Where the scenario carries a region (``confidence`` or ``tv_radius``),
+        the plan holds for every prior of it; where the rows of one person are known (``unit``),
+        for all of them together.
     epsilon : number
         Above 0: int, float, Decimal, Fraction, or a string such as "0.1" or "1/3"; floats are
         read as the decimal they print as. It includes that of noisy counts (:func:`noisy_counts`).

@@ -101,7 +101,7 @@ def task_of(
 def cone_of(scenario: Scenario, bound: Fraction, beside: Sets | None = None) -> Cone:
     """Return what every column of a private channel must meet, beside previous releases, too."""
     pairs = positions(scenario.pairs, scenario.protected)
-    return Cone(beside or scenario.sets(), (*pairs, *((j, i) for i, j in pairs)), bound)
+    return Cone(beside or scenario.sets, (*pairs, *((j, i) for i, j in pairs)), bound)
 
 
 def usable(epsilon: Fraction) -> tuple[Fraction, tuple[str, ...]]:

@@ -278,7 +278,7 @@ def _print(
 def _rehearse(blank: Scenario, epsilon: str, names: Sequence[str], given: dict[str, Any]) -> None:
     """Refuse, before noise is drawn and paid for, what would be refused whatever the counts are."""
     wanted, _ = what_to_calibrate(blank, names, channel_arguments(given))
-    blank.sets()
+    _ = blank.sets
     # Nothing is hidden in equal distributions: that is quick, and nothing but the options can fail.
     for arguments in wanted.values():
         calibrate_alone(blank.with_rules([None]), epsilon, **arguments)

@@ -160,7 +160,7 @@ def problems_of(
 
 def _column_problem(scenario: Scenario, applied: Releases, number: int, limit: int) -> Problem:
     """Return the problem of single rows: on the atoms that have mass, or on all with a region."""
-    secrets, sets = scenario.protected, scenario.sets()[number]
+    secrets, sets = scenario.protected, scenario.sets[number]
     atoms = np.arange(scenario.support.size)
     points = [own for own in sets if isinstance(own, Point)]
     if points:

@@ -114,6 +114,13 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
         bound = loss_bound(scenario, releases, LARGEST_GRID, epsilon)
     except GridTooLarge:
         bound = _worst_cases(scenario, releases, max(rows, default=1))
+    return certificate_of(bound, epsilon, rows)
+
+
+def certificate_of(
+    bound: LossBound, epsilon: Fraction | None, rows: tuple[int, ...] = ()
+) -> Certificate:
+    """Return what a bound says of epsilon."""
     holds = epsilon is not None and bound.at_most(epsilon)
     loss = bound.value
     if epsilon is not None and holds:

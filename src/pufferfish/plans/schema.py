@@ -32,11 +32,11 @@ from pufferfish.tables.rules import Coding
 FORMAT = 2
 #: A channel of more entries is refused before its matrix is made.
 _MOST_ENTRIES = 4_000_000
-_FROM_ROWS = (
+FROM_ROWS = (
     "PRIVATE. This plan was computed from the rows of a table and depends on every one of them; "
     "keep it with the table and do not publish it."
 )
-_FROM_GIVEN_PRIOR = (
+FROM_GIVEN_PRIOR = (
     "PRIVATE. This plan was computed from the given prior and is as private as that prior; keep "
     "it with the prior."
 )
@@ -47,12 +47,12 @@ _FROM_NOISY_COUNTS = (
     "and estimate with it. True counts, and what is computed from them, are private."
 )
 _T = TypeVar("_T")
-_Some = Annotated[tuple[_T, ...], msgspec.Meta(min_length=1)]
+Some = Annotated[tuple[_T, ...], msgspec.Meta(min_length=1)]
 _Position = Annotated[int, msgspec.Meta(ge=0)]
 _Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"\A0x[0-9a-f]{1,4096}\Z")]
-_Scale = Annotated[float, msgspec.Meta(ge=0.0, le=sys.float_info.max)]
+Scale = Annotated[float, msgspec.Meta(ge=0.0, le=sys.float_info.max)]
 _Weight = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-_Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9_-]{0,39}\Z")]  # printed as it stands
+Name = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9_-]{0,39}\Z")]  # printed as it stands
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,14 +64,14 @@ class Numbers(_Entry, frozen=True, tag_field="kind", tag="numbers"):
 
     step: Fraction
     origin: Fraction
-    runs: _Some[tuple[int, int]]
+    runs: Some[tuple[int, int]]
 
 
 class LevelNames(_Entry, frozen=True, tag_field="kind", tag="levels"):
     """Levels; an order is that of the names."""
 
     ordered: bool
-    names: _Some[str]
+    names: Some[str]
 
 
 class Cleaning(_Entry, frozen=True):
@@ -104,9 +104,9 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
 
     notice: Any = None
     format: Literal[2]
-    mechanism: _Name
+    mechanism: Name
     epsilon_exact: Fraction = msgspec.field(name="epsilon")
-    scale: _Scale | None
+    scale: Scale | None
     channel: Matrix | None = None
     labels: Matrix | None = None
     weights: tuple[_Weight, ...] = ()
@@ -117,7 +117,7 @@ class PlanFile(_Entry, frozen=True, kw_only=True):
     secret_missing: tuple[str, ...] = ()
     unit: str | None = None
     rows_per_person: tuple[int, ...] = ()
-    pairs: _Some[tuple[str, str]]
+    pairs: Some[tuple[str, str]]
     regions: tuple[Region | None, ...] = ()
     noisy: NoisyCounts | None = None
     support: Numbers | LevelNames
@@ -158,7 +158,7 @@ def facts_of(data: Any) -> dict[str, Any]:
         "coding": file.coding and Coding(support=support, **msgspec.structs.asdict(file.coding)),
         "regions": tuple(each and _rule(each) for each in file.regions),
     }  # fmt: skip
-    facts |= {name: _claim(facts[name], kind) for name, kind in _CLAIMS.items()}
+    facts |= {name: claim(facts[name], kind) for name, kind in _CLAIMS.items()}
     if file.composition is not None and facts["composition"] is None:
         raise InputError("its composition (the other releases that epsilon is for) makes no sense")
     facts["certificate"] = facts["certificate"] or Certificate("none", math.inf, 0.0)
@@ -177,7 +177,7 @@ def facts_of(data: Any) -> dict[str, Any]:
 def values(plan: Any) -> dict[str, Any]:
     """Return a plan as JSON values, the scale under the key ``scale`` and nowhere else."""
     coding, epsilon = plan.coding, plan.epsilon_exact
-    notice = _FROM_ROWS if plan.from_rows else _FROM_GIVEN_PRIOR
+    notice = FROM_ROWS if plan.from_rows else FROM_GIVEN_PRIOR
     own: dict[str, Any] = {name: getattr(plan, name, None) for name in PlanFile.__struct_fields__}
     own |= {
         "notice": _FROM_NOISY_COUNTS if plan.noisy else notice,
@@ -205,13 +205,13 @@ def converted(data: Any, kind: type[_T], strict: bool = True) -> _T:
         raise InputError(" ".join(str(error).split())) from None
 
 
-def _claim(data: Any, kind: Any) -> Any:
+def claim(data: Any, kind: Any) -> Any:
     """Return what a file claims, or None where it makes no sense."""
     try:
         # Not strictly, "inf" is a number; "nan" is none that could be written again.
-        claim = None if data is None else converted(data, kind, strict=False)
-        json.dumps(to_json_values(claim), allow_nan=False)
-        return claim
+        found = None if data is None else converted(data, kind, strict=False)
+        json.dumps(to_json_values(found), allow_nan=False)
+        return found
     except (ValueError, OverflowError, RecursionError):
         return None
 

@@ -159,7 +159,7 @@ class Scenario:
     @property
     def noisy(self) -> NoisyCounts | None:
         """The noisy counts that are all that is used of the rows, if it is so."""
-        found = [rule for rule in self.rules if isinstance(rule, NoisyCounts)]
+        found = [p.rule for p in self.priors if isinstance(p.rule, NoisyCounts)]
         if found and len(self.priors) > 1:
             raise InputError("beside noisy counts there can be no other prior")
         return found[0] if found else None
@@ -167,6 +167,8 @@ class Scenario:
     @property
     def rules(self) -> tuple[Rule | None, ...]:
         """The rules of all adversaries' regions, in an order that does not depend on the given."""
+        if not self.has_region:
+            return (None,) * len(self.priors)
         return tuple(self.priors[rho].rule for rho in self._order)
 
     def with_rules(self, rules: Sequence[Rule | None]) -> "Scenario":
@@ -188,8 +190,9 @@ class Scenario:
         keys = [(self._masses(prior), prior.totals) for prior in self.priors]
         return sorted(range(len(keys)), key=keys.__getitem__)
 
+    @cached_property
     def sets(self) -> tuple[tuple[AmbiguitySet, ...], ...]:
-        """Return what each adversary holds possible under each protected secret (theory, 5).
+        """What each adversary holds possible under each protected secret (theory, section 5).
 
         The level of each Clopper-Pearson interval is 1 - alpha / cells, and cells counts every atom
         of every protected secret, for all adversaries whose prior was counted: together they hold

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpz_poly
 
-from pufferfish.errors import InputError
-from pufferfish.numbers import text_of
+from pufferfish.errors import InputError, PriorWarning, listed, warn_user
+from pufferfish.numbers import Number, parse_number, text_of
 from pufferfish.queries.model import (
     Distribution,
     Law,
@@ -21,6 +21,7 @@ from pufferfish.queries.model import (
     read_states,
     written,
 )
+from pufferfish.queries.sequences import SequenceRules, Sequences, read_sequences
 
 Rows = tuple[Distribution, ...]
 
@@ -46,14 +47,20 @@ class MarkovChain:
         The law of the first record; None: any.
     notes : tuple of str
         What was done to the input.
+    from_rows : bool
+        Whether it was fitted to a table (:meth:`from_sequences`), of which a plan then tells.
     """
 
     states: tuple[str, ...]
     transition: Rows
     start: Distribution | None
     notes: tuple[str, ...] = field(compare=False, repr=False)
+    from_rows: bool = field(compare=False, repr=False)
 
-    def __init__(self, states: Iterable[Any], transition: Any, initial: Any = "stationary") -> None:
+    def __init__(
+        self, states: Iterable[Any], transition: Any, initial: Any = "stationary",
+        *, from_rows: bool = False,
+    ) -> None:  # fmt: skip
         names, notes = read_states(states), list[str]()
         if isinstance(transition, Mapping):
             by_name = {text_of(key): row for key, row in transition.items()}
@@ -73,6 +80,66 @@ class MarkovChain:
             start = read_distribution(initial, names, "the initial law", notes)
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "notes", tuple(notes))
+        object.__setattr__(self, "from_rows", from_rows)
+
+    @classmethod
+    def from_sequences(
+        cls, table: Any, *, state: str, time: str | None = None, sequence: str | None = None,
+        states: Iterable[Any] | None = None, smoothing: Number = 0,
+        initial: Literal["stationary", "any", "counted"] = "stationary",
+        gaps: Literal["refuse", "order"] = "refuse", missing: Iterable[str] = (),
+    ) -> "MarkovChain":  # fmt: skip
+        """Fit a chain to the sequences of a table: shares of the transitions that occur, exact.
+
+        Parameters
+        ----------
+        table : path, dataframe or Table
+            With a row for each record, in any order.
+        state, time, sequence : str
+            The columns of a record's state, of what orders the records (numbers, ISO dates or
+            times; without it the rows are in order), and of what marks the records of one sequence.
+        states : iterable, optional
+            All states, so that one may be declared that no row has; by default those that occur.
+        smoothing : number
+            Added to each of the k * k numbers of transitions, so that none is impossible.
+        initial : "stationary", "any" or "counted"
+            The law of the first record; ``counted``: the shares of the sequences' first states.
+        gaps : "refuse" or "order"
+            Whether irregular times are refused, or records follow each other whatever the times.
+        missing : iterable of str
+            Texts that mean a missing value, which is refused.
+
+        Notes
+        -----
+        A plan for a chain that was fitted to the sequences to be released is itself an output of
+        them (theory, section 7.1): fit it to others. Its sampling error is not counted here:
+        :meth:`ChainBox.from_sequences`.
+        """
+        added = parse_number(smoothing, "the smoothing")
+        if added < 0:
+            raise InputError(f"the smoothing must be at least 0, but {smoothing} was given")
+        found = sequences_of(table, state, time, sequence, states, gaps, missing)
+        names, counts = found.states, found.transitions().tolist()
+        totals = [sum(row) + added * len(names) for row in counts]
+        lost = [name for name, total in zip(names, totals, strict=True) if not total]
+        if lost:
+            raise InputError(
+                f"no record follows one of the state {listed(lost)}, of which nothing is known: "
+                "give smoothing (such as 1/2), or leave it out of states and table"
+            )
+        rows = [
+            [(n + added) / total for n in row] for row, total in zip(counts, totals, strict=True)
+        ]
+        law = [Fraction(n, found.count) for n in found.firsts().tolist()]
+        chain = cls(names, rows, law if initial == "counted" else initial, from_rows=True)
+        object.__setattr__(chain, "notes", found.notes)
+        if never := sum(p == 0 for row in rows for p in row):
+            warn_user(
+                f"{never} of {len(names) ** 2} transitions occur in no sequence and are "
+                "impossible in the chain; smoothing (such as 1/2) makes them possible",
+                PriorWarning,
+            )
+        return chain
 
     @cached_property
     def irreducible(self) -> bool:
@@ -87,6 +154,11 @@ class MarkovChain:
     def stationary(self) -> bool:
         """Whether an irreducible chain starts exactly in its stationary law."""
         return self.irreducible and self.start is not None and self.start == self._stationary()
+
+    @property
+    def any_length(self) -> bool:
+        """Whether there is one law of sequences of every length, or any law may start them."""
+        return self.start is None or self.stationary
 
     @property
     def backwards(self) -> Rows:
@@ -139,6 +211,22 @@ class MarkovChain:
         sums = fmpq_mat(len(k), 1, [fmpq(int(s == k[-1])) for s in k])
         found = fmpq_mat(kept).solve(sums)
         return tuple(Fraction(int(found[s, 0].p), int(found[s, 0].q)) for s in k)
+
+
+def sequences_of(
+    table: Any, state: str, time: str | None, sequence: str | None, states: Iterable[Any] | None,
+    gaps: Literal["refuse", "order"], missing: Iterable[str],
+) -> Sequences:  # fmt: skip
+    """Return the sequences of a table that a model is fitted to, and warn of what that means."""
+    texts = (missing,) if isinstance(missing, str) else tuple(missing)
+    found = read_sequences(table, SequenceRules(state, time, sequence, gaps, texts), states)
+    read_states(found.states)
+    warn_user(
+        "the model is fitted to the sequences of the table: a plan for it is an output of them, "
+        "which tells of every record; keep it private, or release other sequences",
+        PriorWarning,
+    )
+    return found
 
 
 def _dot(factors: Sequence[int], polynomials: Sequence[fmpz_poly]) -> fmpz_poly:

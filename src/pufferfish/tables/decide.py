@@ -23,7 +23,7 @@ from pufferfish.tables.table import Table, distinct, is_text, numbered, raw_text
 #: More levels than this are an identifier or free text, unless they are declared.
 MOST_LEVELS = 100_000
 #: Texts that often mean "missing"; they are levels unless the user says so, but are mentioned.
-_LOOKS_MISSING = frozenset(
+LOOKS_MISSING = frozenset(
     {"?", "-", "--", ".", "..", "na", "n/a", "#n/a", "<na>", "nan", "nil", "none", "null"}
     | {"missing", "unknown", MISSING_LEVEL}
 )
@@ -75,7 +75,7 @@ class Found:
 
     def note_marks(self, noun: str, used: Iterable[str]) -> None:
         """Note texts that are levels or secrets, but often mean "missing"."""
-        for text in sorted(t for t in used if t.lower() in _LOOKS_MISSING):
+        for text in sorted(t for t in used if t.lower() in LOOKS_MISSING):
             self.notes.append(
                 f"{text!r} in column {self.name!r} is a {noun} of its own "
                 f"({counted(self.rows_of(text), 'row')}); if it means a missing value, say so "

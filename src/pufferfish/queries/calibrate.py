@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""calibrate: a plan for a query, by the published mechanisms, the exact scale, or a bound."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import wraps
+from typing import Any, overload
+
+from pufferfish.calibration.calibrate import calibrate as calibrate_scenario
+from pufferfish.calibration.registry import REGISTRY
+from pufferfish.calibration.root import raised
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.loss.certificate import Certificate
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import Number, float_up, parse_epsilon
+from pufferfish.plans.plan import Plan
+from pufferfish.priors.prior import Prior
+from pufferfish.priors.scenario import Scenario
+from pufferfish.queries.chain import MarkovChain
+from pufferfish.queries.plan import QueryPlan, certify_query
+from pufferfish.queries.query import Query
+from pufferfish.queries.quilts import gk16, mqm_approx, mqm_exact
+from pufferfish.queries.routes import exact_route, is_attained, lower_bound, models_of, scale_by
+
+_QUILTS = {"gk16": gk16, "mqm-approx": mqm_approx, "mqm-exact": mqm_exact}
+_BOUNDS = ("contraction", "window")
+#: All mechanisms for queries, roughly from the most noise to the least.
+MECHANISMS = {
+    "group": "all dependent records count as one",
+    "gk16": "the influence of neighbours is below 1 in all",
+    "mqm-approx": "Markov quilts, by the eigengap",
+    "mqm-exact": "Markov quilts, by the largest influence",
+    **{name: REGISTRY[name].summary for name in ("wasserstein", "relaxed", "one-sided")},
+    "contraction": "a bound for every number of records",
+    "window": "the neighbours of a record are told, and no more",
+    "exact": "the least Laplace noise",
+}
+
+
+@overload
+def calibrate(scenario: Query, epsilon: Number, mechanism: str | None = None) -> QueryPlan: ...
+@overload
+def calibrate(
+    scenario: Scenario | Prior, epsilon: Number, mechanism: Any = None, **options: Any
+) -> Plan: ...
+@wraps(calibrate_scenario)
+def calibrate(  # noqa: D103  # its docstring is that of what it wraps
+    scenario: Any, epsilon: Number, mechanism: Any = None, **options: Any
+) -> Plan | QueryPlan:
+    if not isinstance(scenario, Query):
+        return calibrate_scenario(scenario, epsilon, mechanism, **options)
+    if options:
+        raise InputError(f"{listed(options)}: not for queries (query.scenario() takes them)")
+    return calibrate_query(scenario, epsilon, mechanism)
+
+
+def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None) -> QueryPlan:
+    """Return the plan of a query by one mechanism; by default the least noise that is known.
+
+    Without a mechanism that is ``exact`` where the loss itself is known, else the better of
+    ``contraction`` and ``window``; ``group`` where whole sequences are the secrets.
+    """
+    exact_epsilon, name = parse_epsilon(epsilon), mechanism
+    if query.protect == "sequence":
+        name = name or "group"
+    if name is None:
+        found = {
+            n: s
+            for n in ("exact", *_BOUNDS)
+            if isinstance(s := _try(query, n, exact_epsilon), float)
+        }
+        name = min(found, key=lambda n: found[n]) if found else "group"
+    name = str(name).strip().casefold().replace("_", "-")
+    if name not in MECHANISMS:
+        raise InputError(
+            f"there is no mechanism {name!r} for queries{did_you_mean(name, MECHANISMS)}; "
+            f"they are {listed(MECHANISMS, 20)}"
+        )
+    scale = scale_of(query, name, exact_epsilon)
+
+    def judge(theta: float) -> tuple[Certificate, bool, float]:
+        proof = certify_query(query, theta, exact_epsilon)
+        return proof, proof.holds, proof.loss
+
+    proved, certificate = raised(scale, exact_epsilon, judge)
+    least = proved if name == "exact" else 0.0
+    if query.protect == "record" and name != "exact":
+        least = max(lower_bound(query, model, exact_epsilon) for model in models_of(query))
+    return QueryPlan(
+        query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),
+        epsilon_exact=exact_epsilon, certificate=certificate, least=least,
+        from_rows=any(getattr(m, "from_rows", False) for m in query.models),
+        notes=tuple(dict.fromkeys(n for m in query.models for n in getattr(m, "notes", ()))),
+    )  # fmt: skip
+
+
+def _try(query: Query, name: str, epsilon: Fraction) -> float | InputError:
+    try:
+        return scale_of(query, name, epsilon)
+    except InputError as error:
+        return error
+
+
+def scale_of(query: Query, name: str, epsilon: Fraction) -> float:
+    """Return the scale of a mechanism, not proved yet, in the units of the answer.
+
+    An InputError says why there is none.
+    """
+    if name == "group":
+        if not query.sizes:
+            raise InputError("group: sequences of any length have no largest number of records")
+        return float_up(query.range * max(query.sizes) * query.step / epsilon)
+    if query.protect == "sequence":
+        raise InputError(f"{name}: whole sequences are hidden by group noise alone")
+    scales = []
+    for model in models_of(query):
+        if name in _QUILTS:
+            scales.append(_of_quilts(query, model, name, epsilon))
+        elif name in _BOUNDS:
+            if name == "window" and query.vector:
+                raise InputError("window: for one number, not for histograms")
+            scales.append(scale_by(name, query, model, epsilon))
+        elif name == "exact":
+            route = exact_route(query, model) if is_attained(query, model) else None
+            if route is None:
+                raise InputError(
+                    "exact: the loss itself is not known for this query and number of records; "
+                    f"bounds of it are {listed(_BOUNDS)}"
+                )
+            scales.append(scale_by(route, query, model, epsilon))
+        else:
+            if query.vector:
+                raise InputError(f"{name}: for one number, not for histograms")
+            scales.append(REGISTRY[name].calibrate(query.of(model).own_scenario, epsilon).scale)
+    if math.isinf(max(scales)):
+        raise InputError(f"{name}: there is no finite scale for this model at this epsilon")
+    return max(scales)
+
+
+def _of_quilts(query: Query, model: Any, name: str, epsilon: Fraction) -> float:
+    scale: Callable[..., float] = _QUILTS[name]
+    if not isinstance(model, MarkovChain) or model.start is None or not query.lengths:
+        raise InputError(f"{name}: for chains with an initial law and a number of records")
+    return scale(model, query.lengths, query.range, float(epsilon)) * float(query.step)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ChainBox: all Markov chains whose transitions lie between two matrices."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from itertools import permutations, product
+from typing import Any, ClassVar, Literal
+
+from pufferfish.errors import InputError
+from pufferfish.numbers import Number, parse_number
+from pufferfish.priors.ambiguity import UNIT, clopper_pearson, parse_level
+from pufferfish.queries.chain import MarkovChain, Rows, sequences_of
+from pufferfish.queries.model import Law, read_states, written
+
+_GRID = 10**18  # the ends of fitted intervals are rounded outwards to multiples of 1 / this
+
+
+@dataclass(frozen=True, init=False)
+class ChainBox:
+    """The Markov chains with each entry of their transitions between two bounds, exact.
+
+    Parameters
+    ----------
+    states : sequence of k names
+    lower, upper : k rows of k numbers
+        The bounds; they are kept as tight as rows that sum to 1 make them.
+    initial : "stationary" or "any"
+        Whether every member starts in its own stationary law, or in any law.
+    """
+
+    states: tuple[str, ...]
+    lower: Rows
+    upper: Rows
+    initial: Literal["stationary", "any"]
+    notes: tuple[str, ...] = field(compare=False, repr=False)
+    from_rows: bool = field(compare=False, repr=False)  # as of a MarkovChain
+    any_length: ClassVar[bool] = True  # what bounds all members does so at every length
+
+    def __init__(
+        self, states: Iterable[Any], lower: Any, upper: Any, initial: Any = "stationary",
+        *, from_rows: bool = False, notes: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        names = read_states(states)
+        if initial not in ("stationary", "any"):
+            raise InputError(f"initial must be 'stationary' or 'any', but {initial!r} was given")
+        both = (_matrix(lower, len(names), "lower"), _matrix(upper, len(names), "upper"))
+        least, most = zip(*(_tight(*row) for row in zip(names, *both, strict=True)), strict=True)
+        every = (names, least, most, initial, tuple(notes), from_rows)
+        for own, value in zip(fields(self), every, strict=True):
+            object.__setattr__(self, own.name, value)
+
+    @classmethod
+    def from_sequences(
+        cls, table: Any, *, state: str, time: str | None = None, sequence: str | None = None,
+        states: Iterable[Any] | None = None, confidence: Number = "0.95",
+        initial: Literal["stationary", "any"] = "stationary",
+        gaps: Literal["refuse", "order"] = "refuse", missing: Iterable[str] = (),
+    ) -> "ChainBox":  # fmt: skip
+        """Fit a box to the sequences of a table, as :meth:`MarkovChain.from_sequences` does.
+
+        Each transition has a Clopper-Pearson interval, at the level 1 - (1 - confidence) / k**2:
+        valid only asymptotically, for rows of dependent counts (theory, section 8.11).
+        """
+        level = parse_level(confidence)
+        found = sequences_of(table, state, time, sequence, states, gaps, missing)
+        alpha, counts = (1 - level) / len(found.states) ** 2, found.transitions().tolist()
+        ends = [[clopper_pearson(n, sum(row), alpha) for n in row] for row in counts]
+        lower = [[Fraction(p * _GRID // UNIT, _GRID) for p, _ in row] for row in ends]
+        upper = [[Fraction(-(-p * _GRID // UNIT), _GRID) for _, p in row] for row in ends]
+        return cls(found.states, lower, upper, initial, from_rows=True, notes=found.notes)
+
+    def __contains__(self, chain: object) -> bool:
+        """Whether a chain is a member."""
+        if not isinstance(chain, MarkovChain) or chain.states != self.states:
+            return False
+        every = zip(self.lower, chain.transition, self.upper, strict=True)
+        within = all(a <= p <= b for rows in every for a, p, b in zip(*rows, strict=True))
+        return within and (self.initial == "any" or chain.stationary)
+
+    def chains(self) -> tuple[MarkovChain, ...] | None:
+        """Return stationary chains whose largest loss bounds that of all members; None: unknown.
+
+        Two states, alpha = P(0 -> 1), beta = P(1 -> 0): while alpha + beta <= 1 the loss falls in
+        both (theory, section 8.7), at 1 to that of independent records. Beyond it is no more than
+        theirs, whatever the initial law: of two chains from 0 and 1, coupled to be in 1 together as
+        far as can be, the next states are equal, or 1 and 0. So what follows adds nothing to the
+        difference of the sums, or the opposite of the record's own part; so does what went before.
+        """
+        alpha, beta = self.lower[0][1], self.lower[1][0]
+        if len(self.states) == 2 and alpha + beta >= 1:
+            return (MarkovChain(self.states, [[Fraction(1, 2)] * 2] * 2),)
+        if len(self.states) > 2 or self.initial == "any" or not alpha * beta:
+            return None
+        return (MarkovChain(self.states, [[1 - alpha, alpha], [beta, 1 - beta]]),)
+
+    @property
+    def k_squared(self) -> Fraction | None:
+        """A bound of all P(r,a) P(s,b) / (P(r,b) P(s,a)), theory, section 8.7; None: infinite."""
+        k, low, high = range(len(self.states)), self.lower, self.upper
+        entered = [a for a in k if any(row[a] for row in high)]  # others are in no sum over steps
+        if len(entered) > 1 and not all(row[a] for row in low for a in entered):
+            return None
+        every = product(permutations(k, 2), permutations(entered, 2))
+        ratios = (high[r][a] * high[s][b] / (low[r][b] * low[s][a]) for (r, s), (a, b) in every)
+        return max(ratios, default=Fraction(1))
+
+    def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
+        """Return the number of records in each sequence."""
+        return tuple(lengths)
+
+    def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
+        """Refuse: every member has its own."""
+        raise InputError("a box of chains has no scenario: it holds many laws")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the arguments that make this box again, as JSON values."""
+        ends = {"lower": list(map(written, self.lower)), "upper": list(map(written, self.upper))}
+        return {"states": list(self.states), **ends, "initial": self.initial}
+
+
+def _matrix(given: Any, k: int, what: str) -> list[list[Fraction]]:
+    every = list(given) if isinstance(given, Iterable) else []
+    single = [isinstance(row, str | Mapping) or not isinstance(row, Iterable) for row in every]
+    rows = [] if any(single) else list(map(list, every))
+    if [len(row) for row in rows] != [k] * k:
+        raise InputError(f"{what} needs {k} rows of {k} numbers, one for each state")
+    return [[parse_number(p, f"a bound of {what}") for p in row] for row in rows]
+
+
+def _tight(state: str, low: list[Fraction], high: list[Fraction]) -> tuple[Any, Any]:
+    """Return the least and greatest values that entries of a row between these bounds have."""
+    pairs = [(max(a, Fraction(0)), min(b, Fraction(1))) for a, b in zip(low, high, strict=True)]
+    least, most = (sum(ends) for ends in zip(*pairs, strict=True))
+    if any(a > b for a, b in pairs) or not least <= 1 <= most:
+        raise InputError(f"no distribution lies within the bounds of the row of state {state!r}")
+    lower = tuple(max(a, 1 - most + b) for a, b in pairs)
+    return lower, tuple(min(b, 1 - least + a) for a, b in pairs)

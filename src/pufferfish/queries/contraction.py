@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An upper bound of the loss that holds for every number of records; theory, sections 8.5 and 8.7.
+
+D(a, b) bounds what all later records tell of X_t = a against X_t = b: any D >= 0 that one more
+record does not raise, Psi(D + uW) <= D. Transports prove it: where the rows of shares S sum to 1,
+P_a . v <= max_t [sum_s P_a(s) S(s, t) e^(D + uW)(s, t) / P_b(t)] P_b . v for every admissible v.
+Doubles propose D and S, balls check them: a wrong program only costs noise. Earlier records are the
+later ones of a reversed stationary chain; else Birkhoff's contraction bounds what they tell.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from pufferfish.calibration.solver import LinearProgram, solve
+from pufferfish.errors import PufferfishError
+from pufferfish.loss.balls import log_ends
+from pufferfish.numbers import FloatArray, precision
+from pufferfish.priors.betting import ball
+from pufferfish.queries.chain import MarkovChain, Rows
+
+Spread = Sequence[Sequence[int]]
+
+#: Larger exponents and smaller probabilities are refused: programs would be ill-conditioned.
+_LARGEST, _TINY, _ROUNDS = 30.0, 1e-100, 40
+#: Newton's method doubles the digits in each round: a last move so small leaves nothing to move.
+_LAST_MOVE = 1e-7
+#: How far above the fixed point of doubles a proof is tried, relative to the largest exponent.
+_SLACKS = tuple(10.0**-k for k in range(13, 5, -1))
+_FRACTIONS: Any = np.frompyfunc(Fraction, 2, 1)
+
+
+def contraction_loss(chain: MarkovChain, spread: Spread, u: float) -> float:
+    """Return an upper bound of the loss at u for every number of records, unproved; inf: none."""
+    end = birkhoff_loss(cross_ratio(chain.transition), max(map(max, spread)), u)
+    return float(_added(chain, spread, u, lambda rows: fixed_point(rows, spread, u), end))
+
+
+def prove_contraction(
+    chain: MarkovChain, spread: Spread, rate: Fraction, bits: int = 128
+) -> Fraction | None:
+    """Return a proven upper bound of the loss for every number of records; None: none is proved."""
+    end = prove_birkhoff(cross_ratio(chain.transition), max(map(max, spread)), rate, bits)
+    found = _added(chain, spread, rate, lambda rows: _prove(rows, spread, rate, bits), end)
+    return None if found == math.inf else Fraction(found)
+
+
+def _added(
+    chain: MarkovChain, spread: Spread, u: Any, find: Callable[[Rows], Any], end: Any
+) -> Any:
+    """Return the largest sum of what earlier records tell, later ones, and a record itself."""
+    k, reach = range(len(spread)), max(map(max, spread)) * u
+    later = earlier = find(chain.transition)
+    if not chain.stationary:
+        earlier = [[[((math.inf if end is None else end) - reach) / 2 for _ in k] for _ in k]]
+    elif chain.backwards != chain.transition:
+        earlier = find(chain.backwards)
+    if later is None or earlier is None:
+        return math.inf if reach else 0
+    sums = (earlier[0][a][b] + u * spread[a][b] + later[0][a][b] for a, b in permutations(k, 2))
+    return max(sums)
+
+
+def birkhoff_loss(k_squared: Fraction | None, range_: int, u: float) -> float:
+    """Return an upper bound of the loss of all chains of a cross ratio, unproved; inf: none.
+
+    Earlier and later records tell D each, D = 2 ln((1 + kE) / (k + E)), E = e^((D + u range) / 2):
+    the only root above 0 of a quadratic in e^(D/2). With u range it is 4 asinh(k sinh(u range/4)).
+    """
+    if k_squared is None or k_squared > 10**200 or not u * range_ <= 1000:
+        return math.inf
+    return 4 * math.asinh(math.sqrt(k_squared) * math.sinh(u * range_ / 4))
+
+
+def prove_birkhoff(
+    k_squared: Fraction | None, range_: int, rate: Fraction, bits: int = 128
+) -> Fraction | None:
+    """Return the same with proof, at least u range; None: no bound is proved."""
+    with precision(bits):
+        x = ball(k_squared or Fraction(0)).sqrt() * (ball(range_ * rate) / 4).sinh()
+        upper = log_ends((x + (x * x + 1).sqrt()) ** 4)[1]
+    return None if upper is None or k_squared is None else max(upper, range_ * rate)
+
+
+def cross_ratio(rows: Rows) -> Fraction | None:
+    """Return k^2, the largest P(r,a) P(s,b) / (P(r,b) P(s,a)); None: infinite."""
+    largest = Fraction(1)
+    for one, other in permutations(rows, 2):
+        for a, b in permutations(range(len(rows)), 2):
+            top, bottom = one[a] * other[b], one[b] * other[a]
+            if top > largest * bottom:
+                if not bottom:
+                    return None
+                largest = top / bottom
+    return largest
+
+
+def fixed_point(rows: Rows, spread: Spread, u: float) -> tuple[FloatArray, FloatArray] | None:
+    """Return the least D that one more record does not raise, and E; None: none is found.
+
+    D + x E is above what one more record makes of it, for small x > 0. Newton's method from 0
+    where it leads upwards, steps by one record where it does not.
+    """
+    chances, reach = np.array(rows, dtype=np.float64), u * np.array(spread, dtype=np.float64)
+    values, identity = np.zeros_like(reach), np.eye(reach.size)
+    for _ in range(_ROUNDS):
+        if not (values + reach).max() <= _LARGEST:
+            break
+        after, slopes, _ = _one_more(chances, values + reach)
+        try:
+            sides = np.stack([(after - values).reshape(-1), np.ones(reach.size)], axis=1)
+            move, slack = np.linalg.solve(identity - slopes, sides).T.reshape(2, *reach.shape)
+        except np.linalg.LinAlgError:
+            break
+        further = np.maximum(values + move, 0.0)
+        leads = slack.min() > 0.5 and (further + reach).max() <= _LARGEST
+        if leads and np.abs(move).max() <= _LAST_MOVE * (further + reach).max():
+            np.fill_diagonal(slack, 0.0)
+            return further, slack
+        values = further if leads else after
+    return None
+
+
+def _prove(rows: Rows, spread: Spread, rate: Fraction, bits: int) -> tuple[Any, Any] | None:
+    """Return exponents that one more record is proved not to raise, and shares; None: none."""
+    found = fixed_point(rows, spread, float(rate))
+    if found is None:
+        return None
+    reach, chances = float(rate) * np.array(spread), np.array(rows, dtype=np.float64)
+    for slack in _SLACKS:
+        values = found[0] + slack * (found[0] + reach).max() * found[1]
+        bounds = np.array([[Fraction(value) for value in row] for row in values.tolist()])
+        whole = np.rint(_one_more(chances, values + reach)[2] * 2.0**60).astype(int).astype(object)
+        exact = _FRACTIONS(whole, np.maximum(whole.sum(axis=-1, keepdims=True), 1))
+        if holds(rows, spread, rate, bounds, exact, bits):
+            return bounds, exact
+    return None
+
+
+def holds(rows: Rows, spread: Spread, rate: Fraction, values: Any, shares: Any, bits: int) -> bool:
+    """Return whether transports prove that one more record does not raise the exponents.
+
+    ``shares[a, b, s, t]`` is the fraction of state s that goes to t for the states a and b.
+    """
+    k = range(len(rows))
+    if (values < 0).any() or values.diagonal().any() or (shares < 0).any():
+        return False
+    with precision(bits):
+        growth = [[ball(values[s, t] + rate * spread[s][t]).exp() for t in k] for s in k]
+        for a, b in permutations(k, 2):
+            start, end, most = rows[a], rows[b], ball(values[a, b]).exp()
+            if any(start[s] and sum(shares[a, b, s]) != 1 for s in k):
+                return False
+            for t in k:
+                flow = [start[s] * shares[a, b, s, t] for s in k]
+                terms = (ball(each) * growth[s][t] for s, each in enumerate(flow) if each)
+                if not sum(terms, arb(0)) <= ball(end[t]) * most:
+                    return False
+    return True
+
+
+def _one_more(chances: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the exponents after one more record, their slopes in those before, and the shares."""
+    k, growth = len(chances), np.exp(reach)
+    after, slopes, shares = np.zeros((k, k)), np.zeros((k, k, k, k)), np.zeros((k, k, k, k))
+    for a, b in permutations(range(k), 2):
+        part = np.ix_(*(np.flatnonzero(chances[row] > _TINY) for row in (a, b)))
+        even = chances[b, part[1]]
+        cost = chances[a, part[0]] * growth[part] / even
+        shares[a, b][part], weights = _transport(cost, even)
+        terms = shares[a, b][part] * cost
+        after[a, b] = math.log(terms.sum(axis=0).max())
+        slopes[a, b][part] = terms * weights / (terms @ weights).sum()
+        np.fill_diagonal(slopes[a, b], 0.0)
+    return after, slopes.reshape(k * k, k * k), shares
+
+
+def _transport(cost: FloatArray, even: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return shares of the least largest column sum of cost * share, and what columns decide it."""
+    most = 2 * float((cost * even).sum(axis=0).max())
+    scale = np.minimum(most / cost, 1.0)  # of the variables, each then from 0 to 1
+    (m, n), last = cost.shape, cost.size  # the last variable is the largest sum, over most
+    index, value = np.arange(last).reshape(m, n), cost * scale / most
+    entries = [*index, *(np.append(column, last) for column in index.T)]
+    values = [*scale, *(np.append(column, -1.0) for column in value.T)]
+    starts, sums = np.cumsum([0, *map(len, entries)]), np.repeat([True, False], [m, n])
+    program = LinearProgram(
+        np.append(np.zeros(last), 1.0), np.zeros(last + 1), starts, np.concatenate(entries),
+        np.concatenate(values), end=sums.astype(np.float64), equal=sums,
+    )  # fmt: skip
+    try:
+        found, multipliers = solve(program)
+    except PufferfishError:
+        return even * np.ones((m, 1)), even
+    return np.maximum(found[:last].reshape(m, n) * scale, 0.0), np.abs(multipliers[m:]) + _TINY

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QueryPlan: the noise for the answer to a query; what verifies, releases and estimates it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from pufferfish.errors import (
+    CheckFailed,
+    InputError,
+    SeededWarning,
+    did_you_mean,
+    listed,
+    warn_user,
+)
+from pufferfish.files import PRIVATE, read_strict, write_json
+from pufferfish.loss.certificate import Certificate, LossBound
+from pufferfish.loss.proof import certificate_of
+from pufferfish.loss.worst_case import rank
+from pufferfish.mechanisms.entropy import seeded_entropy
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
+from pufferfish.plans import schema
+from pufferfish.queries.answer import QueryAnswer
+from pufferfish.queries.chain import MarkovChain
+from pufferfish.queries.chain_box import ChainBox
+from pufferfish.queries.query import Query, query_of
+from pufferfish.queries.routes import UNKNOWN, models_of, prove_model
+from pufferfish.queries.sequences import (
+    SequenceRules,
+    Sequences,
+    read_sequences,
+    sequences_of_lists,
+)
+from pufferfish.tables.source import open_table
+
+MODELS: dict[str, Any] = {"chain": MarkovChain, "box": ChainBox}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a chain, or with a confidence a class of them, is fitted to sequences."""
+
+    initial: Literal["stationary", "any", "counted"] = "stationary"
+    smoothing: Fraction = Fraction(0)
+    confidence: Fraction | None = None
+
+    def model(self, found: Sequences, rules: SequenceRules) -> MarkovChain | ChainBox:
+        """Return the model that was fitted to sequences."""
+        how: dict[str, Any] = {"state": rules.state, "initial": self.initial}
+        if self.confidence is not None:
+            return ChainBox.from_sequences(found, confidence=self.confidence, **how)
+        return MarkovChain.from_sequences(found, smoothing=self.smoothing, **how)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class QueryPlan:
+    """Noise for the answer to a query, made by :func:`pufferfish.calibrate` or :meth:`load`.
+
+    Attributes
+    ----------
+    query : Query
+        What is asked, and the models of those it is asked about.
+    mechanism : str
+        Name of the calibration method.
+    noise : DiscreteLaplace
+        What is added to each number; of a mean to the sum.
+    epsilon_exact : Fraction
+    certificate : Certificate
+        The proof that the loss is at most epsilon, and by which route; in a loaded plan only a
+        claim of its file.
+    least : float
+        No noise of a smaller scale than this would do; 0: not known.
+    from_rows : bool
+        Whether a model was fitted to a table, of every record of which the plan then tells.
+    source : SequenceRules or None
+        How a table is read; None: sequences are given as lists.
+    fit : Fit or None
+        How the model was fitted to the table; None: it was given.
+    notes : tuple of str
+    """
+
+    query: Query
+    mechanism: str
+    noise: DiscreteLaplace
+    epsilon_exact: Fraction
+    certificate: Certificate
+    least: float = 0.0
+    from_rows: bool = False
+    source: SequenceRules | None = None
+    fit: Fit | None = None
+    notes: tuple[str, ...] = ()
+    loaded: bool = False
+
+    @property
+    def scale(self) -> float:
+        """theta, in the units of the answer; of a mean of the sum."""
+        return self.noise.scale
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon as a float; ``epsilon_exact`` is the number itself."""
+        return float(self.epsilon_exact)
+
+    @property
+    def loss(self) -> float:
+        """The privacy loss of the certificate: an upper bound."""
+        return self.certificate.loss
+
+    @property
+    def mse(self) -> float:
+        """Mean squared error of each released number; of a mean of the sum."""
+        return self.noise.mse
+
+    def __repr__(self) -> str:
+        said = ", says its file" if self.loaded else ""
+        return (
+            f"<QueryPlan: {self.mechanism} at epsilon {show(self.epsilon_exact)} for a "
+            f"{self.query.kind}: noise of scale {self.scale!r}\n"
+            f"  loss at most {self.loss!r}, proved by {self.certificate.method}{said}>"
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the plan as JSON, readable by its owner only (mode 0600)."""
+        kinds = {kind: name for name, kind in MODELS.items()}
+        models = [{"kind": kinds[type(m)], **m.to_json()} for m in self.query.models]
+        own: dict[str, Any] = {
+            name: getattr(self, name, None) for name in _PlanFile.__struct_fields__
+        }
+        notice = schema.FROM_ROWS if self.from_rows else schema.FROM_GIVEN_PRIOR
+        own |= {"notice": notice, "format": schema.FORMAT, "query": self.query.to_json(),
+                "models": models}  # fmt: skip
+        written = schema.to_json_values(_PlanFile(**own))
+        write_json(path, written, force=force, mode=PRIVATE)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "QueryPlan":
+        """Read a plan that :meth:`save` wrote."""
+        data = read_strict(path, "the plan")
+        try:
+            file: _PlanFile = schema.converted(data, _PlanFile)
+            query = query_of(file.query, [_model(each) for each in file.models])
+            own = msgspec.structs.asdict(file)
+            own["certificate"] = schema.claim(file.certificate, Certificate) or Certificate(
+                "none", math.inf, 0.0
+            )
+            for name in ("notice", "format", "scale", "loss", "models"):
+                del own[name]
+            own |= {"query": query, "epsilon_exact": parse_epsilon(file.epsilon_exact),
+                    "noise": DiscreteLaplace(file.scale, query.step)}  # fmt: skip
+            return cls(loaded=True, **own)
+        except (InputError, TypeError) as error:
+            raise InputError(f"{path} is no usable plan of a query: {error}") from None
+
+    def verify(self, query: Query | None = None, *, other_prior: bool = False) -> Certificate:
+        """Prove the loss again, for the models in the plan or for those of a query.
+
+        Raises
+        ------
+        CheckFailed
+            If the loss exceeds epsilon, or the query is another one than the plan's and
+            ``other_prior`` is not given.
+        """
+        asked = query or self.query
+        if not checked_flag(other_prior, "other_prior") and not _same(asked, self.query):
+            raise CheckFailed(
+                "this is another query or model than the plan's; to judge the plan under it all "
+                "the same use --other-prior (other_prior=True)"
+            )
+        if asked.step != self.query.step:
+            raise CheckFailed("the answers of this query lie on another lattice than the plan's")
+        proof = certify_query(asked, self.scale, self.epsilon_exact)
+        if not proof.holds:
+            limit = show(self.epsilon_exact)
+            what = f"the loss at scale {self.scale!r}"
+            if proof.decided:
+                raise CheckFailed(f"{what} is above epsilon {limit}")
+            raise CheckFailed(f"{what} could not be proved to be at most epsilon {limit}")
+        return proof
+
+    def query_of_table(self, table: Any) -> Query:
+        """Return the plan's query for a table: its model fitted again, if it was fitted."""
+        if self.source is None:
+            raise InputError("the plan names no columns of a table: verify it alone")
+        found = read_sequences(table, self.source, self.query.states)
+        models: Any = self.query.models
+        if self.fit is not None:
+            models = [self.fit.model(found, self.source)]
+        lengths = "any" if self.query.lengths is None else found.lengths
+        return query_of(self.query.to_json() | {"lengths": lengths}, models)
+
+    def release(
+        self, records: Any, *, bounds: Literal["range"] | Sequence[Number] | None = None,
+        seed: int | None = None, allow_unchanged: bool = False,
+    ) -> QueryAnswer:  # fmt: skip
+        """Return the noisy answer for some records; the noise is drawn from the system's entropy.
+
+        Parameters
+        ----------
+        records : sequence of states, sequence of such sequences, table or path
+            One sequence or several; for a plan that knows columns also a table that has them.
+        bounds : "range" or (number, number), optional
+            Move what is released into the range of possible answers, or into these bounds.
+        seed : int, optional
+            For tests only; the noise is then not private, and a SeededWarning says so.
+        allow_unchanged : bool
+            Publish the answer itself where the scale is 0.
+        """
+        if self.scale == 0 and not checked_flag(allow_unchanged, "allow_unchanged"):
+            raise InputError(
+                "the scale is 0: the answer is published as it is; allow it with "
+                "--allow-unchanged (allow_unchanged=True)"
+            )
+        found = self._sequences(records)
+        self._check_sizes(found)
+        entropy = None
+        if seed is not None:
+            warn_user(
+                "the release was drawn from a seed: for tests only, it protects nobody",
+                SeededWarning,
+            )
+            entropy = seeded_entropy(seed)
+        exact, size = self.query.answer(found.codes)
+        drawn = self.noise.noise(len(exact), entropy).tolist()
+        divisor = size if self.query.kind == "mean" else 1
+        values = tuple(
+            (value + z * self.noise.step) / divisor for value, z in zip(exact, drawn, strict=True)
+        )
+        answer = QueryAnswer(self.query.names, values, size, self.noise)
+        if bounds is None:
+            return answer
+        if isinstance(bounds, str):
+            if bounds != "range":
+                raise InputError(f"bounds must be 'range' or two numbers, but {bounds!r} was given")
+            low, high = (end / divisor for end in self.query.ends(size))
+        else:
+            low, high = (parse_number(bound, "a bound") for bound in bounds)
+        if low > high:
+            raise InputError("the first bound must not be above the second")
+        return answer.clamped(low, high)
+
+    def _sequences(self, records: Any) -> Sequences:
+        """Return given sequences, or those of a table."""
+        if not isinstance(records, list | tuple | np.ndarray):
+            if self.source is None:
+                raise InputError(
+                    "the plan names no columns of a table: give sequences as lists of states"
+                )
+            return read_sequences(open_table(records), self.source, self.query.states)
+        every = list(records)
+        several = bool(every) and isinstance(every[0], list | tuple | np.ndarray)
+        return sequences_of_lists(every if several else [every], self.query.states)
+
+    def _check_sizes(self, found: Sequences) -> None:
+        """Refuse sequences of lengths that the plan knows nothing of."""
+        sizes = self.query.sizes
+        # Fewer records than group noise is for need less of it.
+        enough = self.query.protect == "sequence"
+        wrong = [n for n in found.lengths if n not in sizes and not (enough and n <= max(sizes))]
+        if self.query.lengths is not None and wrong:
+            raise InputError(
+                f"there are sequences of {listed(map(str, wrong))} records, but the plan is for "
+                f"{listed(map(str, sizes))}; a plan for any length (--any-length, length='any') "
+                "takes all"
+            )
+
+
+class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All entries of the file of a query's plan, in their order."""
+
+    notice: Any = None
+    format: Literal[2]
+    mechanism: schema.Name
+    epsilon_exact: Fraction = msgspec.field(name="epsilon")
+    scale: schema.Scale
+    loss: Any = None
+    from_rows: bool
+    query: dict[str, Any]
+    models: schema.Some[dict[str, Any]]
+    source: SequenceRules | None = None
+    fit: Fit | None = None
+    least: schema.Scale = 0.0
+    certificate: Any = None
+    notes: tuple[str, ...] = ()
+
+
+def certify_query(query: Query, scale: float, epsilon: Fraction) -> Certificate:
+    """Prove the loss of noise for a query under all of its models, and compare it with epsilon.
+
+    Whatever the model is, the range of all dependent records over the scale bounds it.
+    """
+    found = UNKNOWN
+    if query.protect == "record":
+        every = [prove_model(query, model, scale, epsilon) for model in models_of(query)]
+        found = max(every, key=lambda bound: rank(bound.upper))
+    if scale and query.sizes and not found.at_most(epsilon):
+        group = query.range * max(query.sizes) * query.step / Fraction(scale)
+        if rank(group) < rank(found.upper):
+            found = LossBound(group, found.lower, method="group+rational")
+    return certificate_of(found, epsilon)
+
+
+def _model(data: Mapping[str, Any]) -> Any:
+    kind = data.get("kind")
+    if kind not in MODELS:
+        raise InputError(f"there is no kind of model {kind!r}{did_you_mean(kind, MODELS)}")
+    return MODELS[kind](**{name: value for name, value in data.items() if name != "kind"})
+
+
+def _same(one: Query, other: Query) -> bool:
+    return one.to_json() == other.to_json() and set(one.models) == set(other.models)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes: the ways in which the loss of a query's noise is known, and which of them are exact.
+
+A route finds a scale in doubles and proves the loss of any scale in balls. ``ends`` and
+``scenario`` are exact; a ``contraction`` holds for every number of records, and is exact for MTP2
+chains in their stationary law; a ``window`` is as near as it is wide (theory, section 8).
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+
+from pufferfish.calibration.exact import exact, least_factor
+from pufferfish.calibration.root import find_root
+from pufferfish.loss.certificate import LossBound
+from pufferfish.loss.kernel import GridTooLarge
+from pufferfish.loss.proof import loss_bound
+from pufferfish.loss.worst_case import rank
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import float_up
+from pufferfish.queries.chain import MarkovChain
+from pufferfish.queries.chain_box import ChainBox
+from pufferfish.queries.contraction import (
+    birkhoff_loss,
+    contraction_loss,
+    prove_birkhoff,
+    prove_contraction,
+)
+from pufferfish.queries.ends import Ends, is_tp2, prove_ends
+from pufferfish.queries.model import Model
+from pufferfish.queries.query import MOST_CELLS, Query
+from pufferfish.queries.window import prove_window, window_loss
+
+#: Records up to which the ends of all are enclosed at once; beyond, and up to which at all.
+_MANY, _MOST_RECORDS = 100_000, 2_000_000
+#: Records that stand for any number where a lower bound is looked for.
+_LONG = 5000
+#: Widths of windows: each next one is tried where the last one gave more than that less noise.
+_WIDTHS, _GAIN = (4, 8, 16, 32, 64), 1e-6
+_BITS = 128
+#: How far a scale that was found in doubles is lifted, relative to itself.
+_MARGIN = 1e-12
+#: Nothing is known of a loss.
+UNKNOWN = LossBound(None, Fraction(0))
+
+
+def models_of(query: Query) -> list[Model]:
+    """Return the models whose losses bound that of a query: of a class of chains its worst."""
+    found: list[Model] = []
+    for model in query.models:
+        worst = model.chains() if isinstance(model, ChainBox) else None
+        found += worst or [model]
+    return found
+
+
+def is_attained(query: Query, model: Model) -> bool:
+    """Whether one of the models of a query is this one, or a class of chains that has it."""
+    return any(own == model or (isinstance(own, ChainBox) and model in own) for own in query.models)
+
+
+def exact_route(query: Query, model: Model) -> str | None:
+    """Return the route whose loss is the model's own; None: there is none."""
+    if isinstance(model, ChainBox) or (isinstance(model, MarkovChain) and model.start is None):
+        return None
+    if isinstance(model, MarkovChain) and not query.vector:
+        most = max(query.lengths or [0])
+        if is_tp2(model.transition, query.weights) and most <= _MOST_RECORDS:
+            return "contraction" if query.lengths is None else "ends"
+    return "scenario" if 0 < query.of(model).cells <= MOST_CELLS else None
+
+
+def scale_by(route: str, query: Query, model: Model, epsilon: Fraction) -> float:
+    """Return the least scale that a route finds, in units of the answer; inf: it finds none."""
+    steps = _SCALES[route](query.of(model), model, epsilon)
+    return steps if math.isinf(steps) else float_up(Fraction(steps) * query.step)
+
+
+def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
+    """Return a scale below which no noise will do, as the ends of a chain show; else 0."""
+    if not isinstance(model, MarkovChain) or model.start is None:
+        return 0.0
+    k = len(model.states)
+    corners = [query.weights]
+    if query.vector:  # each number of the answer goes to minus or to plus infinity
+        corners = [tuple(2 * (c >> s & 1) for s in range(k)) for c in range(1, 1 << min(k, 8) - 1)]
+    found = (_ends_scale(query, model, epsilon, corner) for corner in corners)
+    return max(found) * float(query.step) * (1 - _MARGIN)
+
+
+def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction) -> LossBound:
+    """Return the loss under one model by the first route that proves it within epsilon.
+
+    Where none does it is that of the route with the least upper bound.
+    """
+    own, found = query.of(model), list[LossBound]()
+    for route in _routes(own, model) if scale else ["scenario"] * (0 < own.cells <= MOST_CELLS):
+        with suppress(GridTooLarge):
+            found.append(_PROOFS[route](own, model, scale, epsilon))
+            if found[-1].at_most(epsilon):
+                break
+    return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
+
+
+def _routes(query: Query, model: Model) -> Iterator[str]:
+    """Yield the routes that may prove a loss, the exact and quick ones first."""
+    own = exact_route(query, model)
+    chain = isinstance(model, MarkovChain | ChainBox)
+    many = query.lengths is not None and max(query.lengths, default=0) > _MANY
+    if chain and many:
+        yield "contraction"
+    if own is not None:
+        yield own
+    if chain and not many and own != "contraction":
+        yield "contraction"
+    started = isinstance(model, MarkovChain) and model.start is not None
+    if own is None and started and query.lengths and not query.vector:
+        yield "window"
+
+
+def _ends_scale(
+    query: Query, chain: MarkovChain, epsilon: Fraction, weights: tuple[int, ...] | None = None
+) -> float:
+    loss = Ends(chain, weights or query.weights, query.lengths or (_LONG,))
+    return _scale(loss, query, epsilon)
+
+
+def _prove_ends(
+    query: Query, chain: MarkovChain, scale: float, epsilon: Fraction | None
+) -> LossBound:
+    return prove_ends(
+        chain, query.weights, query.lengths or (), query.step / Fraction(scale), _BITS
+    )
+
+
+def _scenario_scale(query: Query, model: Model, epsilon: Fraction) -> float:
+    scenario = query.own_scenario
+    if query.vector:
+        rates = dict.fromkeys(range(len(query.states)), Fraction(1))
+        return float_up(least_factor(scenario, rates, {}, epsilon, epsilon))
+    return float_up(Fraction(exact(scenario, epsilon).scale) / query.step)
+
+
+def _prove_scenario(
+    query: Query, model: Model, scale: float, epsilon: Fraction | None
+) -> LossBound:
+    noise = DiscreteLaplace(scale, query.step)
+    return loss_bound(
+        query.own_scenario, dict.fromkeys(range(len(query.names)), (noise,)), epsilon=epsilon
+    )
+
+
+def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
+    if isinstance(model, ChainBox):
+        squared = model.k_squared
+        if squared is None:
+            return math.inf
+        return _scale(lambda u: birkhoff_loss(squared, query.range, u), query, epsilon)
+    if not isinstance(model, MarkovChain):
+        return math.inf
+    return _scale(lambda u: contraction_loss(model, query.spread, u), query, epsilon)
+
+
+def _prove_contraction(
+    query: Query, model: Model, scale: float, epsilon: Fraction | None
+) -> LossBound:
+    upper, rate = None, query.step / Fraction(scale)
+    if isinstance(model, MarkovChain):
+        upper = prove_contraction(model, query.spread, rate, _BITS)
+    elif isinstance(model, ChainBox) and model.k_squared is not None:
+        upper = prove_birkhoff(model.k_squared, query.range, rate, _BITS)
+    return LossBound(upper, Fraction(0), method="contraction+ball", precision=_BITS)
+
+
+def _window_scale(query: Query, chain: Model, epsilon: Fraction) -> float:
+    best = math.inf
+    if not isinstance(chain, MarkovChain) or chain.start is None or not query.lengths:
+        return best
+    for width in _WIDTHS:
+        try:
+            loss = window_loss(chain, query.weights, query.lengths, width)
+        except GridTooLarge:
+            return best
+        low, goal = float(epsilon) / (query.range * max(query.lengths)), float(epsilon)
+        if loss.worst(low)[0] > goal:
+            continue
+        u, _ = find_root(loss, goal, low, low, 1e-12, 1e-12)
+        before, best = best, min(best, (1 + _MARGIN) / u)
+        if before <= best * (1 + _GAIN) or width >= max(query.lengths):
+            break
+    return best
+
+
+def _prove_window(query: Query, model: Model, scale: float, epsilon: Fraction | None) -> LossBound:
+    found, rate = UNKNOWN, query.step / Fraction(scale)
+    if isinstance(model, MarkovChain) and query.lengths:
+        for width in _WIDTHS:
+            found = prove_window(model, query.weights, query.lengths, width, rate, epsilon)
+            if epsilon is None or found.at_most(epsilon) or width >= max(query.lengths):
+                break
+    return found
+
+
+def _scale(loss: Callable[[float], float], query: Query, epsilon: Fraction) -> float:
+    """Return 1 / u for the largest u at which a loss that rises with u is within epsilon.
+
+    The secant of a bracket, the older end of which counts half after each step on one side.
+    """
+    goal = float(epsilon)
+    low, high = goal / query.range, 0.0
+    for _ in range(60):
+        value = loss(low)
+        if value <= goal:
+            break
+        low, high = low / 2, low
+    else:
+        return math.inf
+    at_low = value - goal
+    while not high:
+        if low * query.range > 500:  # there is hardly any noise
+            return 1 / low
+        value = loss(2 * low)
+        if value <= goal:
+            low, at_low = 2 * low, value - goal
+        else:
+            high = 2 * low
+    at_high, side = loss(high) - goal, 0
+    for _ in range(100):
+        if high - low <= 1e-13 * high or at_low == 0:
+            break
+        u = (low * at_high - high * at_low) / (at_high - at_low) if math.isfinite(at_high) else 0.0
+        if not low < u < high:
+            u = low + (high - low) / 2
+        value = loss(u) - goal
+        if value <= 0:
+            low, at_low, at_high = u, value, at_high / (2 if side < 0 else 1)
+            side = -1
+        else:
+            high, at_high, at_low = u, value, at_low / (2 if side > 0 else 1)
+            side = 1
+    return (1 + _MARGIN) / low
+
+
+_SCALES: dict[str, Callable[..., float]] = {
+    "ends": _ends_scale, "scenario": _scenario_scale, "contraction": _contraction_scale,
+    "window": _window_scale,
+}  # fmt: skip
+_PROOFS: dict[str, Callable[..., LossBound]] = {
+    "ends": _prove_ends, "scenario": _prove_scenario, "contraction": _prove_contraction,
+    "window": _prove_window,
+}  # fmt: skip
