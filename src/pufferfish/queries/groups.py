@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """IndependentGroups: several groups of records, each independent of the others."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +25,11 @@ class IndependentGroups:
 
     models: tuple[Tree | Household, ...]
 
-    def __init__(self, models: Iterable[Any]) -> None:
-        given = list(models) if isinstance(models, Iterable) and not isinstance(models, str) else []
-        groups = dict.fromkeys(map(_group, given))
-        if len({each.states for each in groups}) != 1:
+    def __init__(self, models: Sequence[Any]) -> None:
+        own = dict.fromkeys(map(_group, models if isinstance(models, list | tuple) else [models]))
+        if len({each.states for each in own}) != 1:
             raise InputError("there must be one or more groups, all with the same states in order")
-        object.__setattr__(self, "models", tuple(groups))
+        object.__setattr__(self, "models", tuple(own))
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -43,8 +42,7 @@ class IndependentGroups:
 
     def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
         """Yield the law of every record of each distinct group."""
-        for each in self.models:
-            yield from each.laws(weights, lengths)
+        yield from (law for each in self.models for law in each.laws(weights, lengths))
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make these groups again, as JSON values."""
@@ -55,7 +53,7 @@ class IndependentGroups:
 def _group(given: Any) -> Tree | Household:
     """Return a group, or that which was written with its kind."""
     kind = given.get("kind") if isinstance(given, Mapping) else None
-    if kind in KINDS:
+    if isinstance(kind, str) and kind in KINDS:
         return KINDS[kind](**{name: each for name, each in given.items() if name != "kind"})
     if isinstance(given, Tree | Household):
         return given

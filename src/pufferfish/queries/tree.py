@@ -8,10 +8,9 @@ from itertools import accumulate
 from operator import mul
 from typing import Any
 
-import numpy as np
 from flint import fmpz_poly
 
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError
 from pufferfish.queries import model
 from pufferfish.queries.model import Distribution, Law, Rows, dot, numerators, written
 
@@ -90,13 +89,12 @@ def _product(some: list[fmpz_poly], others: list[fmpz_poly]) -> list[fmpz_poly]:
 
 def _read_parents(given: Any) -> tuple[int | None, ...]:
     found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-    places = [v for v in found if isinstance(v, int | np.integer) and not isinstance(v, bool)]
+    places = [v for v in found if hasattr(v, "__index__") and not isinstance(v, bool)]
     right = len(places) + found.count(None) == len(found) and {*places} <= {*range(len(found))}
     parents = tuple(None if v is None else int(v) for v in found) if right else ()
     if parents.count(None) != 1 or len(_downwards(parents)[0]) < len(parents):
         raise InputError(
-            "parents must be positions of nodes, from 0, that lead from each node to one root "
-            f"(None), but {listed(found) or repr(given)} was given"
+            f"parents must be positions that lead to one root (None), but {given!r} was given"
         )
     return parents
 
