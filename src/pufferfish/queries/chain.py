@@ -93,7 +93,7 @@ class MarkovChain:
         states : iterable, optional
             All states, so that one may be declared that no row has; by default those that occur.
         smoothing : number
-            Added to each of the k * k numbers of transitions, so that none is impossible.
+            Added to how often each transition and first state occurs, so that none is impossible.
         initial : "stationary", "any" or "counted"
             The law of the first record; ``counted``: the shares of the sequences' first states.
         gaps : "refuse" or "order"
@@ -122,13 +122,17 @@ class MarkovChain:
         rows = [
             [(n + added) / total for n in row] for row, total in zip(counts, totals, strict=True)
         ]
-        law = [Fraction(n, found.count) for n in found.firsts().tolist()]
+        all_firsts = found.count + added * len(names)
+        law = [(n + added) / all_firsts for n in found.firsts().tolist()]
         chain = cls(names, rows, law if initial == "counted" else initial, from_rows=True)
         object.__setattr__(chain, "notes", found.notes)
-        if never := sum(p == 0 for row in rows for p in row):
+        never = sum(p == 0 for row in rows for p in row)
+        never += sum(p == 0 for p in chain.start or ())
+        if never:
             warn_user(
-                f"{never} of {len(names) ** 2} transitions occur in no sequence and are "
-                "impossible in the chain; smoothing (such as 1/2) makes them possible",
+                f"{never} transitions or first states occur in no sequence and are impossible in "
+                "the chain: nobody is protected against who holds them possible; smoothing (such "
+                "as 1/2) makes them possible",
                 PriorWarning,
             )
         return chain

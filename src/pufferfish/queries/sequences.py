@@ -155,7 +155,8 @@ def _states(
 ) -> tuple[tuple[str, ...], IntArray, list[str]]:
     """Return the names of the states, the place among them of each text, and notes."""
     if given is not None:
-        names = [text_of(name) for name in ([given] if isinstance(given, str) else given)]
+        several = hasattr(given, "__iter__") and not isinstance(given, str)
+        names = [text_of(name) for name in (given if several else [given])]
         index = {canonical(name): k for k, name in enumerate(names)}
         if len(index) < len(names):
             raise InputError(f"two of the states {listed(names)} are one, as cells are read")
