@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MarkovChain: records in their order, each depending on the one before; exact."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -11,19 +11,20 @@ import numpy as np
 from flint import fmpq, fmpq_mat, fmpz_poly
 
 from pufferfish.errors import InputError, PriorWarning, listed, warn_user
-from pufferfish.numbers import Number, parse_number, text_of
+from pufferfish.numbers import Number, parse_number
 from pufferfish.queries.model import (
     Distribution,
     Law,
+    Rows,
+    dot,
     monomials,
     numerators,
     read_distribution,
+    read_rows,
     read_states,
     written,
 )
 from pufferfish.queries.sequences import SequenceRules, Sequences, read_sequences
-
-Rows = tuple[Distribution, ...]
 
 
 @dataclass(frozen=True, init=False)
@@ -62,16 +63,7 @@ class MarkovChain:
         *, from_rows: bool = False,
     ) -> None:  # fmt: skip
         names, notes = read_states(states), list[str]()
-        if isinstance(transition, Mapping):
-            by_name = {text_of(key): row for key, row in transition.items()}
-            transition = [by_name.get(name, ()) for name in names]
-        given = list(transition) if isinstance(transition, Iterable) else []
-        if len(given) != len(names):
-            raise InputError(f"a chain of {len(names)} states needs a row of transitions for each")
-        rows = tuple(
-            read_distribution(row, names, f"the transitions from {name!r}", notes)
-            for name, row in zip(names, given, strict=True)
-        )
+        rows = read_rows(transition, names, "a chain", notes)
         object.__setattr__(self, "states", names)
         object.__setattr__(self, "transition", rows)
         if isinstance(initial, str) and initial in ("stationary", "any"):
@@ -183,14 +175,14 @@ class MarkovChain:
         after = [[fmpz_poly([1]) for _ in k]]
         for _ in range(max(lengths) - 1):
             later = [z[r] * after[-1][r] for r in k]
-            after.append([_dot(steps[s], later) for s in k])
+            after.append([dot(steps[s], later) for s in k])
         columns = list(zip(*steps, strict=True))
         for length in lengths:
             before = [fmpz_poly([p]) for p in first]
             for left in range(length - 1, -1, -1):
                 here = [z[s] * before[s] for s in k]
                 yield [here[s] * after[left][s] if here[s] else None for s in k]
-                before = [_dot(columns[s], here) for s in k]
+                before = [dot(columns[s], here) for s in k]
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this chain again, as JSON values."""
@@ -231,8 +223,3 @@ def sequences_of(
         PriorWarning,
     )
     return found
-
-
-def _dot(factors: Sequence[int], polynomials: Sequence[fmpz_poly]) -> fmpz_poly:
-    pairs = zip(factors, polynomials, strict=True)
-    return sum((factor * each for factor, each in pairs if factor), fmpz_poly())

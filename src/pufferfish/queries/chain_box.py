@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 from pufferfish.errors import InputError
 from pufferfish.numbers import Number, parse_number
 from pufferfish.priors.ambiguity import UNIT, clopper_pearson, parse_level
-from pufferfish.queries.chain import MarkovChain, Rows, sequences_of
-from pufferfish.queries.model import Law, read_states, written
+from pufferfish.queries.chain import MarkovChain, sequences_of
+from pufferfish.queries.model import Law, Rows, read_states, written
 
 _GRID = 10**18  # the ends of fitted intervals are rounded outwards to multiples of 1 / this
 

@@ -22,7 +22,8 @@ from pufferfish.errors import PufferfishError
 from pufferfish.loss.balls import log_ends
 from pufferfish.numbers import FloatArray, precision
 from pufferfish.priors.betting import ball
-from pufferfish.queries.chain import MarkovChain, Rows
+from pufferfish.queries.chain import MarkovChain
+from pufferfish.queries.model import Rows
 
 Spread = Sequence[Sequence[int]]
 

@@ -19,7 +19,8 @@ from flint import arb, fmpq
 from pufferfish.loss.balls import exp_minus, log_ends
 from pufferfish.loss.certificate import LossBound
 from pufferfish.numbers import FloatArray, precision
-from pufferfish.queries.chain import MarkovChain, Rows
+from pufferfish.queries.chain import MarkovChain
+from pufferfish.queries.model import Rows
 
 #: Orders of states with equal weights that are tried.
 _MOST_ORDERS = 5040

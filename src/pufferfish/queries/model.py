@@ -16,6 +16,7 @@ from pufferfish.priors.given import TOLERANCE
 #: P(sum of all weights = n, this record has the state); None where the state is impossible there.
 Law = list[fmpz_poly | None]
 Distribution = tuple[Fraction, ...]
+Rows = tuple[Distribution, ...]
 
 
 class Model(Protocol):
@@ -72,6 +73,20 @@ def read_distribution(
     return tuple(p / total for p in found)
 
 
+def read_rows(given: Any, states: Sequence[str], what: str, notes: list[str]) -> Rows:
+    """Return transitions: for each state the probabilities of the next one; of ``what``."""
+    if isinstance(given, Mapping):
+        by_name = {text_of(key): row for key, row in given.items()}
+        given = [by_name.get(name, ()) for name in states]
+    rows = list(given) if isinstance(given, Iterable) else []
+    if len(rows) != len(states):
+        raise InputError(f"{what} of {len(states)} states needs a row of transitions for each")
+    return tuple(
+        read_distribution(row, states, f"the transitions from {name!r}", notes)
+        for name, row in zip(states, rows, strict=True)
+    )
+
+
 def numerators(rows: Iterable[Distribution]) -> list[list[int]]:
     """Return rows of fractions as integers over one denominator."""
     every = list(rows)
@@ -82,6 +97,12 @@ def numerators(rows: Iterable[Distribution]) -> list[list[int]]:
 def monomials(weights: Iterable[int]) -> list[fmpz_poly]:
     """Return z^w for each weight, not negative."""
     return [fmpz_poly([0] * w + [1]) for w in weights]
+
+
+def dot(factors: Sequence[int], polynomials: Sequence[fmpz_poly]) -> fmpz_poly:
+    """Return the sum of polynomials times integers."""
+    pairs = zip(factors, polynomials, strict=True)
+    return sum((factor * each for factor, each in pairs if factor), fmpz_poly())
 
 
 def written(distribution: Distribution) -> list[str]:

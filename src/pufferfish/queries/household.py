@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Household: few records in any joint law, or members of whom only the number counts; exact."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from typing import Any
+
+from flint import fmpz_poly
+
+from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.numbers import text_of
+from pufferfish.queries import model
+from pufferfish.queries.model import Distribution, Law, numerators, written
+
+Joint = tuple[tuple[tuple[str, ...], Fraction], ...]
+
+
+@dataclass(frozen=True, init=False)
+class Household:
+    """Members whose states have a joint law, given by one of two arguments.
+
+    Parameters
+    ----------
+    states : sequence of k names
+    joint : mapping, or sequence of pairs
+        From the states of all members, ``("ill", "well", ...)``, to their probability; what is
+        left out has none.
+    counts : sequence of n + 1 probabilities
+        For two states: of 0, 1, ..., n members in the second one. Which ones these are is as
+        likely as any others.
+    """
+
+    states: tuple[str, ...]
+    joint: Joint | None
+    counts: Distribution | None
+    notes: tuple[str, ...] = field(compare=False, repr=False)
+
+    def __init__(self, states: Iterable[Any], joint: Any = None, counts: Any = None) -> None:
+        names, notes = model.read_states(states), list[str]()
+        if (joint is None) == (counts is None):
+            raise InputError("a household needs either joint or counts")
+        law = None if counts is None else _read_counts(counts, names, notes)
+        every = (names, None if law else _read_joint(joint, names, notes), law, tuple(notes))
+        for own, value in zip(fields(self), every, strict=True):
+            object.__setattr__(self, own.name, value)
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return len(self.counts) - 1 if self.counts else len((self.joint or ())[0][0])
+
+    def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
+        """Return the number of members."""
+        return (self.size,)
+
+    def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
+        """Yield the law of every member; with counts it is that of each."""
+        for member in range(self.size):
+            masses = [Counter[int]() for _ in self.states]
+            for state, total, mass in self._terms(weights, member):
+                masses[state][total] += mass
+            rows = ([each[n] for n in range(max(each, default=0) + 1)] for each in masses)
+            yield [fmpz_poly(row) if any(row) else None for row in rows]
+
+    def _terms(self, weights: Sequence[int], member: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the state of a member, the sum of all weights and what it is proportional to."""
+        if self.counts:
+            for j, p in enumerate(numerators([self.counts])[0]):
+                total = (self.size - j) * weights[0] + j * weights[1]
+                yield from ((0, total, p * (self.size - j)), (1, total, p * j))
+        elif self.joint:
+            every, probabilities = zip(*self.joint, strict=True)
+            for states, p in zip(every, numerators([probabilities])[0], strict=True):
+                at = [self.states.index(state) for state in states]
+                yield at[member], sum(weights[s] for s in at), p
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the arguments that make this household again, as JSON values."""
+        if self.counts:
+            return {"states": list(self.states), "counts": written(self.counts)}
+        joint = [[list(members), *written((p,))] for members, p in self.joint or ()]
+        return {"states": list(self.states), "joint": joint}
+
+
+def _read_counts(given: Any, states: Sequence[str], notes: list[str]) -> Distribution:
+    listed_up = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    found = list(given) if listed_up else []
+    if len(states) != 2 or len(found) < 2:
+        raise InputError(
+            "counts must be a list of the probabilities of 0, 1, ..., n members in the second of "
+            f"two states, but {given!r} was given for {len(states)} states"
+        )
+    numbers = [str(n) for n in range(len(found))]
+    return model.read_distribution(found, numbers, "the number of members", notes)
+
+
+def _read_joint(given: Any, states: Sequence[str], notes: list[str]) -> Joint:
+    pairs = list(given.items()) if isinstance(given, Mapping) else given
+    if not isinstance(pairs, list | tuple) or not pairs or not all(map(_is_pair, pairs)):
+        raise InputError(
+            f"joint must map the states of all members, such as ({states[0]!r}, {states[1]!r}), to "
+            f"their probability, but {given!r} was given"
+        )
+    every = [tuple(map(text_of, members)) for members, _ in pairs]
+    for name in (name for members in every for name in members if name not in states):
+        raise InputError(
+            f"joint names the unknown state {name!r}{did_you_mean(name, states)}; the states are "
+            f"{listed(states)}"
+        )
+    if len({len(members) for members in every}) > 1 or len({*every}) < len(every):
+        raise InputError("joint must name a state for each member, and nothing twice")
+    law = model.read_distribution([p for _, p in pairs], list(map(str, every)), "joint", notes)
+    return tuple(sorted((members, p) for members, p in zip(every, law, strict=True) if p))
+
+
+def _is_pair(given: Any) -> bool:
+    pair = isinstance(given, list | tuple) and len(given) == 2
+    return pair and isinstance(given[0], list | tuple) and len(given[0]) > 0
