@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from pufferfish.queries.calibrate import calibrate
     from pufferfish.queries.chain import MarkovChain
     from pufferfish.queries.chain_box import ChainBox
+    from pufferfish.queries.household import Household
     from pufferfish.queries.plan import QueryPlan
     from pufferfish.queries.query import CountQuery, HistogramQuery, MeanQuery, SumQuery
+    from pufferfish.queries.tree import Tree
     from pufferfish.report.compare import compare
     from pufferfish.report.sweep import sweep
     from pufferfish.tables.rules import Rules
@@ -43,6 +45,7 @@ _HOMES = {
     "CountQuery": "pufferfish.queries.query",
     "DiscreteLaplace": "pufferfish.mechanisms.laplace",
     "HistogramQuery": "pufferfish.queries.query",
+    "Household": "pufferfish.queries.household",
     "Ledger": "pufferfish.ledger.ledger",
     "MarkovChain": "pufferfish.queries.chain",
     "MeanQuery": "pufferfish.queries.query",
@@ -52,6 +55,7 @@ _HOMES = {
     "Rules": "pufferfish.tables.rules",
     "Scenario": "pufferfish.priors.scenario",
     "SumQuery": "pufferfish.queries.query",
+    "Tree": "pufferfish.queries.tree",
     "calibrate": "pufferfish.queries.calibrate",
     "calibrate_together": "pufferfish.calibration.calibrate",
     "certify": "pufferfish.loss.proof",
@@ -65,10 +69,10 @@ _HOMES = {
 
 __all__ = [
     "Certificate", "ChainBox", "Channel", "CheckFailed", "CountQuery", "DiscreteLaplace",
-    "HistogramQuery", "InputError", "Ledger", "MarkovChain", "MeanQuery", "Plan", "Prior",
-    "PufferfishError", "QueryPlan", "Rules", "Scenario", "SumQuery", "__version__", "calibrate",
-    "calibrate_together", "certify", "compare", "joint_loss", "noisy_counts", "open_table",
-    "privacy_loss", "sweep",
+    "HistogramQuery", "Household", "InputError", "Ledger", "MarkovChain",
+    "MeanQuery", "Plan", "Prior", "PufferfishError", "QueryPlan", "Rules", "Scenario", "SumQuery",
+    "Tree", "__version__", "calibrate", "calibrate_together", "certify", "compare", "joint_loss",
+    "noisy_counts", "open_table", "privacy_loss", "sweep",
 ]  # fmt: skip
 
 

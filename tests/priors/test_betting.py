@@ -79,4 +79,4 @@ def test_a_box_that_noise_left_empty_makes_no_plan() -> None:
     product = Product((None,), (Levels(("x", "y", "z")),))
     scenario = scenario_of_noise(rule, product, [("a", "b")])
     with pytest.raises(CheckFailed, match="no distribution fits the noisy counts of 'a'"):
-        scenario.sets
+        _ = scenario.sets

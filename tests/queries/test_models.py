@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees, households and independent groups: laws by brute force; and the referee itself."""
+"""Trees and households: laws by brute force; and the referee itself."""
 
 import math
 import random
@@ -12,7 +12,6 @@ import pytest
 
 from pufferfish import CountQuery, calibrate
 from pufferfish.errors import InputError
-from pufferfish.queries.groups import IndependentGroups
 from pufferfish.queries.household import Household
 from pufferfish.queries.model import Law
 from pufferfish.queries.tree import Tree
@@ -83,23 +82,17 @@ def test_a_number_of_members_is_an_exchangeable_law(counts: list[float]) -> None
         assert laws_of(household.laws(weights, ())) == same
 
 
-def test_groups_are_adversaries_of_their_own() -> None:
-    groups = again(IndependentGroups([BINARY, FLU, again(FLU), BINARY]))
-    assert (groups.models, groups.sizes(())) == ((BINARY, FLU), (7, 4))
-    assert list(groups.laws((0, 1), ())) == [*BINARY.laws((0, 1), ()), *FLU.laws((0, 1), ())]
-    assert IndependentGroups(FLU) == IndependentGroups([FLU])
-
-
 @pytest.mark.parametrize(
     "model, scales",
     [
         (BINARY, [15.0710921767128, 3.02179191030325, 0.502139678501739]),
         (FLU, [5.51453612922379, 1.15452655908564, 0.243596238972671]),
-        (IndependentGroups([FLU, BINARY]), [15.0710921767128, 3.02179191030325]),
+        ([FLU, BINARY], [15.0710921767128, 3.02179191030325]),
     ],
 )
 def test_reference_scales(model: Any, scales: list[float]) -> None:
-    laws = laws_of(model.laws((0, 1), ()))
+    groups = model if isinstance(model, list) else [model]  # independent of one another
+    laws = [law for each in groups for law in laws_of(each.laws((0, 1), ()))]
     for epsilon, scale in zip((0.2, 1, 5), scales, strict=False):
         assert brute.least_scale(laws, epsilon) == pytest.approx(scale, rel=1e-11)
         for scenario in (CountQuery(model, 1), CountQuery(model, 1).scenario()):
@@ -133,14 +126,10 @@ def test_a_renormalised_law_is_noted() -> None:
         ("unknown state 'c'", Household, {"joint": {("a", "c"): 1}}),
         *[("nothing twice", Household, {"joint": [[["a"], 0.5], [x, 0.5]]}) for x in (["a"], AB)],
         ("sum to 0.5", Household, {"joint": {("a", "b"): 0.5}}),
-        ("one or more groups", IndependentGroups, {"models": []}),
-        ("the same states", IndependentGroups, {"models": [FLU, Household(AB, counts=[1, 0])]}),
-        ("a Tree or a Household", IndependentGroups, {"models": [{"kind": "chain"}, FLU]}),
-        ("a Tree or a Household", IndependentGroups, {"models": 3}),
     ],
 )  # fmt: skip
 def test_refused(message: str, kind: Any, options: dict[str, Any]) -> None:
-    given = {} if kind is IndependentGroups else {"states": AB}
+    given: dict[str, Any] = {"states": AB}
     given |= {"parents": [None, 0], "root": [1, 0], "transition": SAME} if kind is Tree else {}
     with pytest.raises(InputError, match=message) as caught:
         kind(**given | options)

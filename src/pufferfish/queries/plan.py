@@ -31,6 +31,7 @@ from pufferfish.plans.plan import Plan
 from pufferfish.queries.answer import QueryAnswer
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
+from pufferfish.queries.household import Household
 from pufferfish.queries.query import Query, query_of
 from pufferfish.queries.routes import UNKNOWN, models_of, prove_model
 from pufferfish.queries.sequences import (
@@ -39,9 +40,12 @@ from pufferfish.queries.sequences import (
     read_sequences,
     sequences_of_lists,
 )
+from pufferfish.queries.tree import Tree
 from pufferfish.tables.source import open_table
 
-MODELS: dict[str, Any] = {"chain": MarkovChain, "box": ChainBox}
+MODELS: dict[str, Any] = {
+    "chain": MarkovChain, "box": ChainBox, "tree": Tree, "household": Household,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,8 @@ class CountQuery(Query):
     Parameters
     ----------
     model : model or sequence of models
-        What adversaries believe of the records; several are several adversaries.
+        What adversaries believe of the records. Several are several adversaries; or groups (such as
+        households) that are independent of each other: noise for each alone will do for all.
     state : str
         The state whose records are counted.
     length : int, sequence of int, or "any"
