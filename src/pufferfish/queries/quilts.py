@@ -8,7 +8,7 @@ sources and the conventions that were chosen.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -52,10 +52,9 @@ def mqm_approx(chain: MarkovChain, lengths: Sequence[int], lipschitz: int, epsil
 
 
 def gk16(chain: MarkovChain, lengths: Sequence[int], lipschitz: int, epsilon: float) -> float:
-    """Return the scale of GK16, for two states and the stationary start.
+    """Return the scale of GK16: inf unless there are two states and the start is stationary.
 
-    It is inf where the spectral norm of the influence matrix is 1 or more, for more than two
-    states and for other starts, for which no published influence matrix is known to us.
+    For others no published influence matrix is known to us. It is inf, too, at a norm of 1 or more.
     """
     if len(chain.states) > 2 or not chain.stationary:
         return math.inf
@@ -135,47 +134,49 @@ def _least_scale(
     """Return the largest scale over sequences and records, for one lattice step.
 
     ``settled``: influences are those of a stationary chain. Then no record needs more than one with
-    all quilts; once that one needs no quilt beyond `size`, longer sequences need as much.
+    all quilts; once the middle one needs none that leaves `size`, longer sequences need as much.
     """
     size = longest = max(lengths)
     if settled:
         size = min(longest, 64)
         while size < longest:
-            scale = _of_length(build(size), size, epsilon, 0.0)
+            scale = _of_records(build(size), [(size + 1) // 2], size, epsilon, 0.0)
             if 2 * scale * epsilon + 1 <= size:
                 return scale
             size = min(2 * size, longest)
-    influences, scale = build(size), 0.0
+    found, scale = build(size), 0.0
     for length in sorted(lengths, reverse=True):
-        scale = _of_length(influences, length, epsilon, scale)
+        scale = _of_records(found, range(1, length + 1), length, epsilon, scale)
     return scale
 
 
-def _of_length(influences: _Influences, length: int, epsilon: float, worst: float) -> float:
-    """Return the larger of ``worst`` and what the worst record of one sequence needs."""
-    a = b = 1
-    for t in range(1, length + 1):
-        if not influences.possible[t - 1].any():
+def _of_records(
+    found: _Influences, records: Sequence[int], length: int, epsilon: float, worst: float
+) -> float:
+    """Return the larger of ``worst`` and what the worst of some records of a sequence needs."""
+    known = [(2**i, 2**i) for i in range(length.bit_length())]  # then the best of other records
+    for t in sorted(records, key=lambda t: abs(2 * t - length - 1)):
+        if not found.possible[t - 1].any():
             continue
-        sides = np.array([a]), np.array([b])  # the quilt of the record before, most often the best
-        scale, a, b = _best_quilt(influences, t, length, epsilon, sides)
+        scale, *_ = _best_quilt(found, t, length, epsilon, np.array(known).T)
         if scale > worst * (1 + 1e-14):
-            # Larger quilts than these have larger scales.
-            useful = np.arange(1, int(scale * epsilon) + 2, dtype=np.int64)
-            scale, a, b = _best_quilt(influences, t, length, epsilon, (useful, useful))
-            worst = max(worst, scale)
+            useful = np.arange(1, int(scale * epsilon) + 2)  # Larger quilts have larger scales.
+            scale, a, b = min(
+                _best_quilt(found, t, length, epsilon, (part, useful[: 1 - part[0] or None]))
+                for part in np.array_split(useful, 1 + len(useful) // 1000)
+            )
+            known, worst = [(a, b), *known[:4]], max(worst, scale)
     return worst
 
 
 def _best_quilt(
-    influences: _Influences, t: int, length: int, epsilon: float, sides: tuple[Ints, Ints]
+    found: _Influences, t: int, length: int, epsilon: float, sides: Iterable[Ints]
 ) -> tuple[float, int, int]:
     """Return the least scale over quilts {t-a, t+b}, each side of which may be left out; a; b."""
-    pairs = influences.possible[t - 1]
+    pairs = found.possible[t - 1]
     a, b = (side[side <= most] for side, most in zip(sides, (t - 1, length - t), strict=True))
-    past = influences.before[influences.kind[t - 1 - a], a - 1][:, pairs]
-    past = past + influences.marginal[t - 1, pairs]
-    future = influences.after[b - 1][:, pairs]
+    past = found.before[found.kind[t - 1 - a], a - 1][:, pairs] + found.marginal[t - 1, pairs]
+    future = found.after[b - 1][:, pairs]
     # Without a record on one side everything there is near: as if it were one beyond the end.
     nothing = np.zeros((1, past.shape[1]))
     past, a = np.concatenate([past, nothing]), np.append(a, t)
