@@ -119,24 +119,22 @@ def test_birkhoff(k: float, u: float) -> None:
     ) == pytest.approx(loss)
 
 
-def certificate(d: str, moved: tuple[int, int] = (59, 69), kept: int = 128) -> bool:
+def certificate(d: str, *rows: tuple[int, int], own: str = "0") -> bool:
     """Whether shares over 128 prove exponents d of the slow chain, whose fixed point is .3264."""
-    one = [[Fraction(n, 128) for n in row] for row in (moved, (0, kept))]
-    other = [row[::-1] for row in one[::-1]]
-    values = Fraction(d) * np.array(TWO, dtype=object)
-    shares = np.array([[one, one], [other, other]])
+    one = [[Fraction(n, 128) for n in row] for row in rows]
+    shares = np.array([[one, one], [[row[::-1] for row in one[::-1]]] * 2])
+    values = np.array([[Fraction(own), Fraction(d)], [Fraction(d), Fraction(own)]])
     return contraction.holds(SLOW.transition, TWO, Fraction(10, 29), values, shares, 128)
 
 
 def test_certificates() -> None:
-    assert certificate("0.34")
-    assert not certificate("0.32")
-    assert not certificate("-1")
-    assert not certificate("0.34", (128, 0))
-    # Shares that lose something, or take it away.
-    assert not certificate("0.1", (20, 30), 60)
-    assert not certificate("0.34", (59, 69), 100)
-    assert not certificate("0.34", (-20, 148))
+    assert certificate("0.34", (59, 69), (0, 128))
+    assert not certificate("0.32", (59, 69), (0, 128))
+    assert not certificate("0.34", (128, 0), (0, 128))
+    # Each would hold but for one rule: no negative exponent, no negative share, nothing lost.
+    assert not certificate("0.2", (62, 66), (0, 128), own="-0.2")
+    assert not certificate("0.1", (128, 0), (-166, 294))
+    assert not certificate("0.1", (40, 40), (0, 100))
 
 
 def test_wrong_programs_cost_noise_only(monkeypatch: pytest.MonkeyPatch) -> None:

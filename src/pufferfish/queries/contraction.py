@@ -147,7 +147,7 @@ def holds(rows: Rows, spread: Spread, rate: Fraction, values: Any, shares: Any, 
     ``shares[a, b, s, t]`` is the fraction of state s that goes to t for the states a and b.
     """
     k = range(len(rows))
-    if (values < 0).any() or values.diagonal().any() or (shares < 0).any():
+    if (values < 0).any() or (shares < 0).any():
         return False
     with precision(bits):
         growth = [[ball(values[s, t] + rate * spread[s][t]).exp() for t in k] for s in k]
