@@ -4,6 +4,7 @@
 import itertools
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -57,13 +58,14 @@ def random_law(draw: random.Random, states: int, zeros: float) -> list[Fraction]
 
 
 def random_chain(
-    draw: random.Random, states: int, zeros: float = 0.0, initial: str = "random"
-) -> MarkovChain:
-    """A chain with rational transitions; ``initial`` is random, or as MarkovChain takes it."""
+    draw: random.Random, states: int, zeros: float = 0.0, initial: str = "random",
+    stay: Fraction = Fraction(0),
+) -> MarkovChain:  # fmt: skip
+    """A chain that at least stays with some probability; ``initial``: random, or as it is taken."""
+    k = range(states)
     while True:
-        rows = [random_law(draw, states, zeros) for _ in range(states)]
+        laws = [random_law(draw, states, zeros) for _ in k]
+        rows = [[stay * (s == t) + (1 - stay) * laws[s][t] for t in k] for s in k]
         start = random_law(draw, states, zeros) if initial == "random" else initial
-        try:
-            return MarkovChain(range(states), rows, start)
-        except InputError:  # not irreducible
-            continue
+        with suppress(InputError):  # it is not irreducible
+            return MarkovChain(k, rows, start)
