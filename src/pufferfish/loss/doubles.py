@@ -8,7 +8,7 @@ no arithmetic, with one exception: losses too small for doubles are searched in 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -199,13 +199,26 @@ class RateLoss:
             # Noise of theta = 1 stands for the further one.
             applied.setdefault(c, []).append(DiscreteLaplace(1.0, step))
         problems, self.unknown = problems_of(scenario, applied)
+        self._take(
+            (problem, [
+                (axis.rate - steps.get(axis.column, 0), Fraction(columns.get(axis.column, 0)))
+                for _, axis in problem.noises
+            ])
+            for problem in problems
+        )  # fmt: skip
+
+    @classmethod
+    def of_problems(cls, problems: Iterable[Problem]) -> "RateLoss":
+        """Return the loss of problems; u is a factor of the rates of all their noise."""
+        made = cls.__new__(cls)
+        made.unknown = 0
+        made._take((own, [(Fraction(0), axis.rate) for _, axis in own.noises]) for own in problems)
+        return made
+
+    def _take(self, given: Iterable[tuple[Problem, Sequence[tuple[Fraction, Fraction]]]]) -> None:
         self._parts: list[_Part] = []
-        for problem in problems:
+        for problem, rates in given:
             if not loses_nothing(problem):
-                rates = [
-                    (axis.rate - steps.get(axis.column, 0), Fraction(columns.get(axis.column, 0)))
-                    for _, axis in problem.noises
-                ]
                 with np.errstate(all="ignore"):
                     self._parts.append(_Part(problem, rates))
         self.bits = _BITS if any(part.small for part in self._parts) else 0

@@ -20,10 +20,17 @@ _TRANSPORT = 1 << 23
 def loses_nothing(problem: Problem) -> bool:
     """Whether the loss is exactly 0: the points of all pairs are the same behind the channels.
 
-    Nothing else matters, for the kernel of Laplace noise is invertible.
+    Nothing else matters, for the kernel of Laplace noise is invertible. Points need not have all of
+    the mass: those of one shape may still differ in how much they have.
     """
-    lowest = [own.masses // np.gcd.reduce(own.masses, axis=None) for own in problem.points]
-    return bool(lowest) and all(np.array_equal(lowest[i], lowest[j]) for i, j in problem.pairs)
+    lowest = []
+    for own in problem.points:
+        divisor = math.gcd(int(np.gcd.reduce(own.masses, axis=None)), own.total)
+        lowest.append((own.total // divisor, own.masses // divisor))
+    return bool(lowest) and all(
+        lowest[i][0] == lowest[j][0] and np.array_equal(lowest[i][1], lowest[j][1])
+        for i, j in problem.pairs
+    )
 
 
 def causes(problem: Problem) -> Any:
@@ -37,7 +44,7 @@ def causes(problem: Problem) -> Any:
 
 def infinite(problem: Problem) -> Where | None:
     """Return an output that one secret of a pair can cause and the other cannot; None: none."""
-    if problem.pure_noise:
+    if problem.pure_noise and all(own.masses.any() for own in problem.points):
         return None
     if problem.points:
         tops = bottoms = causes(problem)
@@ -55,9 +62,10 @@ def farthest(problem: Problem) -> Fraction | None:
 
     On a single axis it is W/theta_eff, W the Wasserstein-infinity distance (theory, section 3),
     exact where balls never decide equality (section 8). For regions, on several axes, or where
-    there are very many pairs it is the sum of diameter/theta_eff.
+    there are very many pairs it is the sum of diameter/theta_eff. None also for points that have
+    a part of the mass only: what is missing may be more of one than of another.
     """
-    if not problem.pure_noise:
+    if not problem.pure_noise or any(own.masses.sum() != own.total for own in problem.points):
         return None
     points, many = problem.points, len(problem.pairs) * problem.cells > _TRANSPORT
     if many or not points or len(problem.axes) > 1:

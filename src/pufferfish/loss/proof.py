@@ -166,6 +166,11 @@ def loss_bound(
     return _largest(found)
 
 
+def bound_of(problems: Iterable[Problem], epsilon: Fraction | None = None) -> LossBound:
+    """Return the proven loss of problems, of which the largest counts, or its side of epsilon."""
+    return _largest(_solve(problem, epsilon) for problem in problems)
+
+
 def _largest(found: Iterable[LossBound]) -> LossBound:
     """Return the largest upper bound, with the largest lower one."""
     bounds = [LossBound(Fraction(0), Fraction(0), method="exact"), *found]

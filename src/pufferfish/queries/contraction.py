@@ -10,6 +10,7 @@ later ones of a reversed stationary chain; else Birkhoff's contraction bounds wh
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from itertools import permutations
 from typing import Any
@@ -26,13 +27,12 @@ from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Rows
 
 Spread = Sequence[Sequence[int]]
-
 #: Larger exponents and smaller probabilities are refused: programs would be ill-conditioned.
 _LARGEST, _TINY, _ROUNDS = 30.0, 1e-100, 40
 #: Newton's method doubles the digits in each round: a last move so small leaves nothing to move.
 _LAST_MOVE = 1e-7
 #: How far above the fixed point of doubles a proof is tried, relative to the largest exponent.
-_SLACKS = tuple(10.0**-k for k in range(13, 5, -1))
+_SLACKS = [10.0**-k for k in range(13, 5, -1)]
 _FRACTIONS: Any = np.frompyfunc(Fraction, 2, 1)
 
 
@@ -63,7 +63,7 @@ def _added(
         earlier = [[[((math.inf if end is None else end) - reach) / 2 for _ in k] for _ in k]]
     elif chain.backwards != chain.transition:
         earlier = find(chain.backwards)
-    if later is None or earlier is None:
+    if not reach or later is None or earlier is None:
         return math.inf if reach else 0
     sums = (earlier[0][a][b] + u * spread[a][b] + later[0][a][b] for a, b in permutations(k, 2))
     return max(sums)
@@ -104,10 +104,9 @@ def cross_ratio(rows: Rows) -> Fraction | None:
 
 
 def fixed_point(rows: Rows, spread: Spread, u: float) -> tuple[FloatArray, FloatArray] | None:
-    """Return the least D that one more record does not raise, and E; None: none is found.
+    """Return the least D that one more record does not raise, and a direction for slack, or None.
 
-    D + x E is above what one more record makes of it, for small x > 0. Newton's method from 0
-    where it leads upwards, steps by one record where it does not.
+    By Newton's method from 0 where it leads upwards, else by one more record.
     """
     chances, reach = np.array(rows, dtype=np.float64), u * np.array(spread, dtype=np.float64)
     values, identity = np.zeros_like(reach), np.eye(reach.size)
@@ -151,7 +150,7 @@ def holds(rows: Rows, spread: Spread, rate: Fraction, values: Any, shares: Any, 
     ``shares[a, b, s, t]`` is the fraction of state s that goes to t for the states a and b.
     """
     k = range(len(rows))
-    if (values < 0).any() or values.diagonal().any() or (shares < 0).any():
+    if (values < 0).any() or (shares < 0).any():
         return False
     with precision(bits):
         growth = [[ball(values[s, t] + rate * spread[s][t]).exp() for t in k] for s in k]
@@ -196,8 +195,9 @@ def _transport(cost: FloatArray, even: FloatArray) -> tuple[FloatArray, FloatArr
         np.append(np.zeros(last), 1.0), np.zeros(last + 1), starts, np.concatenate(entries),
         np.concatenate(values), end=sums.astype(np.float64), equal=sums,
     )  # fmt: skip
-    try:
+    with suppress(PufferfishError):
         found, multipliers = solve(program)
-    except PufferfishError:
-        return even * np.ones((m, 1)), even
-    return np.maximum(found[:last].reshape(m, n) * scale, 0.0), np.abs(multipliers[m:]) + _TINY
+        shares = np.maximum(found[:last].reshape(m, n) * scale, 0.0)
+        if np.abs(shares.sum(axis=1) - 1).max() < 1e-6:
+            return shares, np.abs(multipliers[m:]) + _TINY
+    return np.repeat(even, m, axis=0), even[0]
