@@ -91,7 +91,7 @@ def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     return max(found) * float(query.step) * (1 - _MARGIN)
 
 
-def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction) -> LossBound:
+def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction | None) -> LossBound:
     """Return the loss under one model by the first route that proves it within epsilon.
 
     Where none does it is that of the route with the least upper bound.
@@ -100,7 +100,7 @@ def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction) -> 
     for route in _routes(own, model) if scale else ["scenario"] * (0 < own.cells <= MOST_CELLS):
         with suppress(GridTooLarge):
             found.append(_PROOFS[route](own, model, scale, epsilon))
-            if found[-1].at_most(epsilon):
+            if epsilon is not None and found[-1].at_most(epsilon):
                 break
     return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
 
