@@ -34,6 +34,8 @@ from pufferfish.queries.window import prove_window, window_loss
 
 #: Records up to which the ends of all are enclosed at once; beyond, and up to which at all.
 _MANY, _MOST_RECORDS = 100_000, 2_000_000
+#: Cells of a scenario up to which it is quicker than a contraction.
+_FEW = 20_000
 #: Records that stand for any number where a lower bound is looked for.
 _LONG = 5000
 #: Widths of windows: each next one is tried where the last one gave more than that less noise.
@@ -109,13 +111,13 @@ def _routes(query: Query, model: Model) -> Iterator[str]:
     """Yield the routes that may prove a loss, the exact and quick ones first."""
     own = exact_route(query, model)
     chain = isinstance(model, MarkovChain | ChainBox)
-    many = query.lengths is not None and max(query.lengths, default=0) > _MANY
-    if chain and many:
-        yield "contraction"
-    if own is not None:
+    slow = max(query.lengths or [0]) > _MANY or (own == "scenario" and query.cells > _FEW)
+    if own is not None and not (chain and slow):
         yield own
-    if chain and not many and own != "contraction":
+    if chain and own != "contraction":
         yield "contraction"
+    if own is not None and chain and slow:
+        yield own
     started = isinstance(model, MarkovChain) and model.start is not None
     if own is None and started and query.lengths and not query.vector:
         yield "window"
