@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from functools import wraps
 from typing import Any, overload
@@ -62,15 +63,8 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     ``contraction`` and ``window``; ``group`` where whole sequences are the secrets.
     """
     exact_epsilon, name = parse_epsilon(epsilon), mechanism
-    if query.protect == "sequence":
-        name = name or "group"
     if name is None:
-        found = {
-            n: s
-            for n in ("exact", *_BOUNDS)
-            if isinstance(s := _try(query, n, exact_epsilon), float)
-        }
-        name = min(found, key=lambda n: found[n]) if found else "group"
+        name = "group" if query.protect == "sequence" else _best(query, exact_epsilon)
     name = str(name).strip().casefold().replace("_", "-")
     if name not in MECHANISMS:
         raise InputError(
@@ -95,11 +89,15 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     )  # fmt: skip
 
 
-def _try(query: Query, name: str, epsilon: Fraction) -> float | InputError:
-    try:
-        return scale_of(query, name, epsilon)
-    except InputError as error:
-        return error
+def _best(query: Query, epsilon: Fraction) -> str:
+    """Return the mechanism of the least noise that is known: an exact one, or the better bound."""
+    found: dict[str, float] = {}
+    for name in ("exact", *_BOUNDS):
+        with suppress(InputError):
+            found[name] = scale_of(query, name, epsilon)
+            if name == "exact":
+                return name
+    return min(found, key=lambda name: found[name], default="group")
 
 
 def scale_of(query: Query, name: str, epsilon: Fraction) -> float:

@@ -306,7 +306,7 @@ def load_plan(path: str | Path) -> Plan | QueryPlan:
     return QueryPlan.of_values(data, path) if of_query else Plan.of_values(data, path)
 
 
-def certify_query(query: Query, scale: float, epsilon: Fraction) -> Certificate:
+def certify_query(query: Query, scale: float, epsilon: Fraction | None) -> Certificate:
     """Prove the loss of noise for a query under all of its models, and compare it with epsilon.
 
     Whatever the model is, the range of all dependent records over the scale bounds it.
@@ -315,7 +315,7 @@ def certify_query(query: Query, scale: float, epsilon: Fraction) -> Certificate:
     if query.protect == "record":
         every = [prove_model(query, model, scale, epsilon) for model in models_of(query)]
         found = max(every, key=lambda bound: rank(bound.upper))
-    if scale and query.sizes and not found.at_most(epsilon):
+    if scale and query.sizes and not (epsilon and found.at_most(epsilon)):
         group = query.range * max(query.sizes) * query.step / Fraction(scale)
         if rank(group) < rank(found.upper):
             found = LossBound(group, found.lower, method="group+rational")

@@ -34,6 +34,8 @@ from pufferfish.queries.window import prove_window, window_loss
 
 #: Records up to which the ends of all are enclosed at once; beyond, and up to which at all.
 _MANY, _MOST_RECORDS = 100_000, 2_000_000
+#: Cells of a scenario up to which it is quicker than a contraction.
+_FEW = 20_000
 #: Records that stand for any number where a lower bound is looked for.
 _LONG = 5000
 #: Widths of windows: each next one is tried where the last one gave more than that less noise.
@@ -95,7 +97,7 @@ def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     return bound * float(query.step) * (1 - _MARGIN)
 
 
-def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction) -> LossBound:
+def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction | None) -> LossBound:
     """Return the loss under one model by the first route that proves it within epsilon.
 
     Where none does it is that of the route with the least upper bound.
@@ -104,7 +106,7 @@ def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction) -> 
     for route in _routes(own, model) if scale else ["scenario"] * (0 < own.cells <= MOST_CELLS):
         with suppress(GridTooLarge):
             found.append(_PROOFS[route](own, model, scale, epsilon))
-            if found[-1].at_most(epsilon):
+            if epsilon is not None and found[-1].at_most(epsilon):
                 break
     return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
 
@@ -113,13 +115,13 @@ def _routes(query: Query, model: Model) -> Iterator[str]:
     """Yield the routes that may prove a loss, the exact and quick ones first."""
     own = exact_route(query, model)
     chain = isinstance(model, MarkovChain | ChainBox)
-    many = query.lengths is not None and max(query.lengths, default=0) > _MANY
-    if chain and many:
-        yield "contraction"
-    if own is not None:
+    slow = max(query.lengths or [0]) > _MANY or (own == "scenario" and query.cells > _FEW)
+    if own is not None and not (chain and slow):
         yield own
-    if chain and not many and own != "contraction":
+    if chain and own != "contraction":
         yield "contraction"
+    if own is not None and chain and slow:
+        yield own
     started = isinstance(model, MarkovChain) and model.start is not None
     if own is None and started and query.lengths and not query.vector:
         yield "window"
