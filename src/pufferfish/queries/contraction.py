@@ -58,9 +58,11 @@ def _added(
     k, reach = range(len(spread)), max(map(max, spread)) * u
     if len(k) == 2 and chain.transition[0][1] + chain.transition[1][0] >= 1:
         return reach  # theory, section 8.7: what surrounds a record takes back what it adds
+    if not chain.stationary and end in (None, math.inf):
+        return math.inf if reach else 0  # nothing bounds what earlier records tell
     later = earlier = find(chain.transition)
     if not chain.stationary:
-        earlier = [[[((math.inf if end is None else end) - reach) / 2 for _ in k] for _ in k]]
+        earlier = [[[(end - reach) / 2 for _ in k] for _ in k]]
     elif chain.backwards != chain.transition:
         earlier = find(chain.backwards)
     if not reach or later is None or earlier is None:

@@ -45,6 +45,8 @@ _BITS = 128
 _SAME = 1e-9
 #: How far a scale that was found in doubles is lifted, relative to itself.
 _MARGIN = 1e-12
+#: A rate of the noise, times the range, at which there is hardly any noise.
+_HARDLY_ANY = 500
 #: Nothing is known of a loss.
 UNKNOWN = LossBound(None, Fraction(0))
 
@@ -89,8 +91,10 @@ def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     corners = [query.weights]
     if query.vector:  # each number of the answer goes to minus or to plus infinity
         corners = [tuple(2 * (c >> s & 1) for s in range(k)) for c in range(1, 1 << min(k, 8) - 1)]
-    found = (_ends_scale(query, model, epsilon, corner) for corner in corners)
-    return max(found) * float(query.step) * (1 - _MARGIN)
+    found = max(_ends_scale(query, model, epsilon, corner) for corner in corners)
+    # Where hardly any noise will do, none at all may.
+    bound = found if found * _HARDLY_ANY >= query.range else 0.0
+    return bound * float(query.step) * (1 - _MARGIN)
 
 
 def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction | None) -> LossBound:
@@ -228,7 +232,7 @@ def _scale(loss: Callable[[float], float], query: Query, epsilon: Fraction) -> f
         return math.inf
     at_low = value - goal
     while not high:
-        if low * query.range > 500:  # there is hardly any noise
+        if low * query.range > _HARDLY_ANY:
             return 1 / low
         value = loss(2 * low)
         if value <= goal:
