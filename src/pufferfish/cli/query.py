@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pufferfish.errors import InputError, listed
 from pufferfish.files import checked_target, read_strict
 from pufferfish.numbers import parse_number, rounded_up
 from pufferfish.queries.calibrate import MECHANISMS, calibrate_query
+from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Model
 from pufferfish.queries.plan import Fit, QueryPlan, model_of
 from pufferfish.queries.query import CountQuery, HistogramQuery, MeanQuery, Query, SumQuery
@@ -129,7 +131,10 @@ def _asked(
         length = found.lengths
     elif not models:
         raise InputError("give a TABLE with --state COL, or --chain FILE with --length N")
-    if not models and found and rules:
+    if found and not models and given["user_level"]:  # whatever the model is
+        even = [[Fraction(1, len(found.states))] * len(found.states)] * len(found.states)
+        models = [MarkovChain(found.states, even, "any")]
+    elif found and rules and not models:
         smoothing, level = given["smoothing"], given["confidence"]
         fit = Fit(
             given["initial"], parse_number(smoothing or 0, "--smoothing"),

@@ -84,7 +84,8 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     return QueryPlan(
         query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),
         epsilon_exact=exact_epsilon, certificate=certificate, least=least,
-        from_rows=any(getattr(m, "from_rows", False) for m in query.models),
+        from_rows=query.protect == "record"
+        and any(getattr(m, "from_rows", False) for m in query.models),
         notes=tuple(dict.fromkeys(n for m in query.models for n in getattr(m, "notes", ()))),
     )  # fmt: skip
 
