@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """QueryPlan: the noise for the answer to a query; what verifies, releases and estimates it."""
 
+import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -164,7 +165,7 @@ class QueryPlan:
             own |= {"query": query, "epsilon_exact": parse_epsilon(file.epsilon_exact),
                     "noise": DiscreteLaplace(file.scale, query.step)}  # fmt: skip
             return cls(loaded=True, **own)
-        except (InputError, TypeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{path} is no usable plan of a query: {error}") from None
 
     def verify(self, query: Query | None = None, *, other_prior: bool = False) -> Certificate:
@@ -322,12 +323,21 @@ def certify_query(query: Query, scale: float, epsilon: Fraction | None) -> Certi
     return certificate_of(found, epsilon)
 
 
-def model_of(data: Mapping[str, Any]) -> Any:
+def model_of(data: Any) -> Any:
     """Return the model that JSON values stand for, by their ``kind``."""
-    kind = data.get("kind")
-    if kind not in MODELS:
-        raise InputError(f"there is no kind of model {kind!r}{did_you_mean(kind, MODELS)}")
-    return MODELS[kind](**{name: value for name, value in data.items() if name != "kind"})
+    if not isinstance(data, dict) or data.get("kind") not in [*MODELS]:
+        raise InputError(f"a model is a JSON object with a kind, one of {listed(MODELS)}")
+    kind, given = data["kind"], {name: value for name, value in data.items() if name != "kind"}
+    known = [*inspect.signature(MODELS[kind].__init__).parameters]
+    wrong = [name for name in given if name not in known[1:]]
+    if wrong:
+        raise InputError(f"a {kind} has no {wrong[0]!r}{did_you_mean(wrong[0], known[1:])}")
+    try:
+        return MODELS[kind](**given)
+    except TypeError:
+        raise InputError(
+            f"a {kind} needs more than {listed(given) or 'nothing'}, or other values"
+        ) from None
 
 
 def _same(one: Query, other: Query) -> bool:

@@ -270,8 +270,9 @@ def query_of(data: Mapping[str, Any], models: Sequence[Model]) -> Query:
         raise InputError("it must have the entries kind, numbers, lengths and protect")
     made = object.__new__(KINDS[data["kind"]])
     numbers = [parse_number(n, "a number of a state") for n in data["numbers"]]
-    if len(numbers) != len(models[0].states):
-        raise InputError("it must have one number for each state")
+    plain = {"count": {0, 1}, "histogram": {0}}.get(made.kind)
+    if len(numbers) != len(models[0].states) or (plain and not plain.issuperset(numbers)):
+        raise InputError("it must have one number for each state, of a count 0 or 1")
     made._set(models, data["lengths"] or None, numbers, data["protect"])
     return made
 

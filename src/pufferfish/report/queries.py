@@ -60,7 +60,7 @@ def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
             "sequences are independent."
         ]
     for plan in plans if len(plans) == 1 else ():
-        if plan.mechanism == "exact":
+        if plan.least * (1 + 1e-9) >= plan.scale:
             lines.append("It is the least Laplace noise.")
         elif plan.least:
             over = plan.scale / plan.least - 1
