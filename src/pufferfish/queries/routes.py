@@ -199,7 +199,9 @@ def _window_scale(query: Query, chain: Model, epsilon: Fraction) -> float:
         low, goal = float(epsilon) / (query.range * max(query.lengths)), float(epsilon)
         if loss.worst(low)[0] > goal:
             continue
-        u, _ = find_root(loss, goal, low, low, 1e-12, 1e-12)
+        u = max(low, _HARDLY_ANY / query.range)
+        if loss.worst(u)[0] > goal:
+            u, _ = find_root(loss, goal, low, low, 1e-12, 1e-12)
         before, best = best, min(best, (1 + _MARGIN) / u)
         if before <= best * (1 + _GAIN) or width >= max(query.lengths):
             break
