@@ -196,7 +196,8 @@ def _window_scale(query: Query, chain: Model, epsilon: Fraction) -> float:
             loss = window_loss(chain, query.weights, query.lengths, width)
         except GridTooLarge:
             return best
-        low, goal = float(epsilon) / (query.range * max(query.lengths)), float(epsilon)
+        goal = float(epsilon)
+        low = (1 - _SAME) * goal / (query.range * max(query.lengths))
         if loss.worst(low)[0] > goal:
             continue
         u = max(low, _HARDLY_ANY / query.range)
