@@ -80,7 +80,8 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     proved, certificate = raised(scale, exact_epsilon, judge)
     least = proved if name == "exact" else 0.0
     if query.protect == "record" and name != "exact":
-        least = max(lower_bound(query, model, exact_epsilon) for model in models_of(query))
+        attained = (model for model in models_of(query) if is_attained(query, model))
+        least = max((lower_bound(query, model, exact_epsilon) for model in attained), default=0.0)
     return QueryPlan(
         query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),
         epsilon_exact=exact_epsilon, certificate=certificate, least=least,
