@@ -154,6 +154,9 @@ class QueryPlan:
         """Return the plan that JSON values stand for, which were read from a file."""
         try:
             file: _PlanFile = schema.converted(data, _PlanFile)
+            for name, part in (("source", file.source), ("fit", file.fit)):
+                if part and (unknown := data[name].keys() - vars(part).keys()):
+                    raise InputError(f"{name} has the unknown entry {min(unknown)!r}")
             query = query_of(file.query, [model_of(each) for each in file.models])
             own = msgspec.structs.asdict(file)
             own["certificate"] = schema.claim(file.certificate, Certificate) or Certificate(
