@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of queries: saved, loaded, edited, verified, released by, and what is known of errors."""
+"""Plans of queries: saved, loaded, edited and verified."""
 
 import copy
 import json
 import math
-import random
-import tracemalloc
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
-import noise_checks
 import pufferfish as pf
-from pufferfish.errors import CheckFailed, InputError, PriorWarning, SeededWarning
-from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.errors import CheckFailed, InputError
 from pufferfish.plans.plan import Plan
-from pufferfish.queries.answer import read_answer
-from pufferfish.queries.plan import Fit, QueryPlan, load_plan
-from pufferfish.queries.sequences import SequenceRules
+from pufferfish.queries.plan import QueryPlan, load_plan
 
 CHAIN = pf.MarkovChain(["ill", "well"], [["3/4", "1/4"], ["1/4", "3/4"]])
 QUERY = pf.CountQuery(CHAIN, "ill", [4, 8])
@@ -59,7 +53,7 @@ MODELS = [
     pf.MeanQuery([CHAIN, pf.MarkovChain(["ill", "well"], [[".6", ".4"], [".4", ".6"]])],
                  {"ill": 3, "well": 0}, 5),
     pf.HistogramQuery(CHAIN, 4, "sequence"),
-    pf.CountQuery(pf.ChainBox(["a", "b"], [[".6", ".1"], [".2", ".5"]], [[1, 1], [1, 1]]), "a", "any"),
+    pf.CountQuery(pf.ChainBox(["a", "b"], [[0, ".1"], [".2", 0]], [[1, 1]] * 2), "a", "any"),
     pf.CountQuery(pf.Tree(["a", "b"], [None, 0, 0], [".2", ".8"], CHAIN.transition), "a"),
     pf.CountQuery(pf.Household(["a", "b"], counts=[".1", ".2", ".7"]), "b"),
     pf.CountQuery(pf.Household(["a", "b"], joint={("a", "b"): ".3", ("b", "b"): ".7"}), "b"),
@@ -87,14 +81,16 @@ def test_edited_plans_are_judged_on_their_merits(data: Any) -> None:
         ("scale", scale * 0.9999), ("scale", 0), ("epsilon", "0.999"),
         ("query", "lengths", [4, 9]), ("query", "lengths", "any"), ("query", "numbers", 0, "2"),
         ("query", "protect", "sequence"), ("query", "kind", "histogram"),
-        ("models", 0, "transition", [["0.8", "0.2"], ["0.2", "0.8"]]), ("models", 0, "initial", "any"),
+        ("models", 0, "transition", [["0.8", "0.2"], ["0.2", "0.8"]]),
+        ("models", 0, "initial", "any"),
     ):  # fmt: skip
         with pytest.raises(CheckFailed, match=r"loss at scale|scale 0"):
             load(edited(data, *change[:-1], to=change[-1])).verify()
     for change in (
         ("scale", scale * 1.001), ("epsilon", "1.001"), ("query", "lengths", [3]), ("loss", 0.1),
-        ("certificate", None), ("query", "numbers", 0, "-1"), ("models", 0, "initial", ["1/2", "1/2"]),
-        ("models", 0, "transition", [["0.7", "0.3"], ["0.3", "0.7"]]), ("notes", ["n"]),
+        ("certificate", None), ("query", "numbers", 0, "-1"),
+        ("models", 0, "initial", ["1/2", "1/2"]), ("notes", ["n"]),
+        ("models", 0, "transition", [["0.7", "0.3"], ["0.3", "0.7"]]),
     ):  # fmt: skip
         assert load(edited(data, *change[:-1], to=change[-1])).verify().holds
 
@@ -107,25 +103,21 @@ def test_nonsense_is_refused_in_one_line(data: Any) -> None:
             if isinstance(inner, dict | list):
                 yield from places(inner, *before, key)
 
-    claims, refused = ("notice", "loss", "certificate"), 0
+    claims, said = ("notice", "loss", "certificate"), []
     for place in places({k: v for k, v in data.items() if k not in claims}):
         for wrong in (math.nan, math.inf, True, "x", "", [], {"a": 1}, [[1]], -1, None, 1e308):
             try:
                 found = QueryPlan.of_values(edited(data, *place, to=wrong), "plan.json")
             except InputError as error:
-                refused += 1
-                assert "\n" not in str(error)
-                assert str(error).startswith("plan.json is no usable plan of a query: ")
+                said.append(str(error))
                 continue
-            assert place[0] != "scale" or (wrong == 1e308 and wrong is not True)
-            with pytest.MonkeyPatch.context() as patch:  # it may be refused, but not crash
-                patch.setattr(DiscreteLaplace, "noise", lambda *_: np.zeros(1, dtype=np.int64))
-                for use in (found.verify, lambda own=found: own.release(RECORDS)):
-                    try:
-                        use()
-                    except (InputError, CheckFailed) as error:
-                        assert "\n" not in str(error)
-    assert refused > 200
+            assert place[0] != "scale" or wrong == 1e308
+            for use in (found.verify, lambda own=found: own.release(RECORDS)):
+                with suppress(InputError, CheckFailed):  # but it does not crash
+                    use()
+    assert len(said) > 200
+    assert all(line.startswith("plan.json is no usable plan of a query: ") for line in said)
+    assert not any("\n" in line for line in said)
     for changed in (
         edited(data, "more", to=1), edited(data, "query", "more", to=1),
         edited(data, "models", 0, "more", to=1), edited(data, "source", to={"state": "s", "x": 1}),
