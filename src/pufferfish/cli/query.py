@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, options
+from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, option_name, options
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, listed
@@ -53,6 +53,8 @@ _OPTIONS = f"""
 --format table|json|csv  Form of what is printed on standard output.
 --save FILE  Save the plan, for release. Takes one epsilon and one mechanism.
 {READING}{FORCE}"""
+
+_OF_TABLES = ("state", "time", "sequence", "states", "missing", "gaps")
 
 
 class _WithMechanisms(click.Command):
@@ -112,13 +114,15 @@ def _asked(
     states = given["states"] and name_list(given["states"], "--states")
     if given["chain"] is not None:
         data = read_strict(given["chain"], "the model")
-        models = [model_of({"kind": "chain"} | dict(data))]
+        if not isinstance(data, dict):
+            raise InputError(f"{given['chain']} must hold a model, such as the --help shows")
+        models = [model_of({"kind": "chain"} | data)]
         states = states or models[0].states
-        fitted = [n for n in ("smoothing", "confidence") if given[n] is not None]
-        if fitted or given["initial"] != "stationary":
-            raise InputError(
-                f"{listed([*fitted, 'initial'])}: for a chain that is fitted, not given"
-            )
+        by_default = (None, "stationary")
+        fitted = [n for n in ("smoothing", "confidence", "initial") if given[n] not in by_default]
+        if fitted:
+            names = listed(map(option_name, fitted))
+            raise InputError(f"{names}: for a chain that is fitted, not given")
     if source is not None:
         if given["state"] is None or length is not None:
             raise InputError("--state COL must be given with a TABLE, and --length N without one")
@@ -129,8 +133,12 @@ def _asked(
         length = found.lengths
     elif not models:
         raise InputError("give a TABLE with --state COL, or --chain FILE with --length N")
+    elif unread := [n for n in _OF_TABLES if given[n] not in (None, (), "refuse")]:
+        raise InputError(f"{listed(map(option_name, unread))}: for a TABLE, but none was given")
     if not models and found and rules:
         smoothing, level = given["smoothing"], given["confidence"]
+        if smoothing is not None and level is not None:
+            raise InputError("--smoothing: not with --confidence, whose intervals need none")
         fit = Fit(
             given["initial"], parse_number(smoothing or 0, "--smoothing"),
             None if level is None else parse_number(level, "--confidence"),

@@ -180,7 +180,7 @@ class QueryPlan:
             ``other_prior`` is not given.
         """
         asked = query or self.query
-        if not checked_flag(other_prior, "other_prior") and not _same(asked, self.query):
+        if not checked_flag(other_prior, "other_prior") and not self.is_for(asked):
             raise CheckFailed(
                 "this is another query or model than the plan's; to judge the plan under it all "
                 "the same use --other-prior (other_prior=True)"
@@ -195,6 +195,11 @@ class QueryPlan:
                 raise CheckFailed(f"{what} is above epsilon {limit}")
             raise CheckFailed(f"{what} could not be proved to be at most epsilon {limit}")
         return proof
+
+    def is_for(self, query: Query) -> bool:
+        """Return whether a query and its models are the plan's."""
+        same = query.to_json() == self.query.to_json()
+        return same and set(query.models) == set(self.query.models)
 
     def query_of_table(self, table: Any) -> Query:
         """Return the plan's query for a table: its model fitted again, if it was fitted."""
@@ -327,11 +332,10 @@ def certify_query(query: Query, scale: float, epsilon: Fraction | None) -> Certi
 
 def model_of(data: Mapping[str, Any]) -> Any:
     """Return the model that JSON values stand for, by their ``kind``."""
-    kind = data.get("kind")
+    kind = str(data.get("kind"))
     if kind not in MODELS:
         raise InputError(f"there is no kind of model {kind!r}{did_you_mean(kind, MODELS)}")
-    return MODELS[kind](**{name: value for name, value in data.items() if name != "kind"})
-
-
-def _same(one: Query, other: Query) -> bool:
-    return one.to_json() == other.to_json() and set(one.models) == set(other.models)
+    try:
+        return MODELS[kind](**{name: value for name, value in data.items() if name != "kind"})
+    except TypeError as error:  # of wrong names
+        raise InputError(f"this is no model of the kind {kind!r}: {error}") from None

@@ -82,9 +82,14 @@ def answer_lines(plan: QueryPlan, output: str, answer: QueryAnswer, path: str) -
     return [*lines, *assumptions(plan)]
 
 
-def verified_query_lines(path: str, plan: QueryPlan, proof: Certificate, table: bool) -> list[str]:
-    """Return what was proved of a plan; ``table``: under the model of a table that was read."""
-    under = "the table, whose model is the plan's" if table else "the model in it"
+def verified_query_lines(
+    path: str, plan: QueryPlan, proof: Certificate, asked: Query | None
+) -> list[str]:
+    """Return what was proved of a plan; ``asked``: for the query of a table that was read."""
+    under = "the model in it"
+    if asked is not None:
+        what = "the plan's" if plan.is_for(asked) else "ANOTHER than the plan's"
+        under = f"the table, whose model is {what}"
     loss = at_most(proof.loss, plan.epsilon_exact)
     return [
         f"{path}: verified under {under}",
