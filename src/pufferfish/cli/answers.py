@@ -22,16 +22,20 @@ from pufferfish.tables.table import Table, raw_texts
 _COLUMNS = ("query", "value", "records")
 
 
+def refuse_others(others: Mapping[str, Any]) -> None:
+    """Refuse options that are of no use for the plan of a query."""
+    wrong = [n for n, value in others.items() if value not in (None, False, (), "refuse")]
+    if wrong:
+        raise InputError(f"{listed(map(option_name, wrong))}: not for the plan of a query")
+
+
 def release_answer(
     messages: Messages, plan: QueryPlan, source: Table, plan_file: str, output: str,
     record: str | None, publish: bool, force: bool, seed: int | None, others: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Write the noisy answer to the query of a plan, as CSV, and its public record."""
     taken = ("bounds", "allow_unchanged")
-    by_default = (None, False, (), "refuse")
-    wrong = [n for n, value in others.items() if n not in taken and value not in by_default]
-    if wrong:
-        raise InputError(f"{listed(map(option_name, wrong))}: not for the plan of a query")
+    refuse_others({n: value for n, value in others.items() if n not in taken})
     name = os.path.basename(output).lower()
     if not name.endswith(".csv"):
         raise InputError(f"cannot write {output}: an answer is CSV, and the name ends in .csv")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, options
+from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, option_name, options
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, listed
@@ -56,6 +56,8 @@ _OPTIONS = f"""
 --format table|json|csv  Form of what is printed on standard output.
 --save FILE  Save the plan, for release. Takes one epsilon and one mechanism.
 {READING}{FORCE}"""
+
+_OF_TABLES = ("state", "time", "sequence", "states", "missing", "gaps")
 
 
 class _WithMechanisms(click.Command):
@@ -117,11 +119,11 @@ def _asked(
         data = read_strict(given["model"], "the model")
         models = [model_of({"kind": "chain"} | data if isinstance(data, dict) else data)]
         states = states or models[0].states
-        fitted = [n for n in ("smoothing", "confidence") if given[n] is not None]
-        if fitted or given["initial"] != "stationary":
-            raise InputError(
-                f"{listed([*fitted, 'initial'])}: for a chain that is fitted, not given"
-            )
+        by_default = (None, "stationary")
+        fitted = [n for n in ("smoothing", "confidence", "initial") if given[n] not in by_default]
+        if fitted:
+            names = listed(map(option_name, fitted))
+            raise InputError(f"{names}: for a chain that is fitted, not given")
     if source is not None:
         if given["state"] is None or length is not None:
             raise InputError("--state COL must be given with a TABLE, and --length N without one")
@@ -132,11 +134,15 @@ def _asked(
         length = found.lengths
     elif not models:
         raise InputError("give a TABLE with --state COL, or --model FILE with --length N")
+    elif unread := [n for n in _OF_TABLES if given[n] not in (None, (), "refuse")]:
+        raise InputError(f"{listed(map(option_name, unread))}: for a TABLE, but none was given")
     if found and not models and given["user_level"]:  # whatever the model is
         even = [[Fraction(1, len(found.states))] * len(found.states)] * len(found.states)
         models = [MarkovChain(found.states, even, "any")]
     elif found and rules and not models:
         smoothing, level = given["smoothing"], given["confidence"]
+        if smoothing is not None and level is not None:
+            raise InputError("--smoothing: not with --confidence, whose intervals need none")
         fit = Fit(
             given["initial"], parse_number(smoothing or 0, "--smoothing"),
             None if level is None else parse_number(level, "--confidence"),

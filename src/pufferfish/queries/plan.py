@@ -155,6 +155,9 @@ class QueryPlan:
         """Return the plan that JSON values stand for, which were read from a file."""
         try:
             file: _PlanFile = schema.converted(data, _PlanFile)
+            for name, part in (("source", file.source), ("fit", file.fit)):
+                if part and (unknown := data[name].keys() - vars(part).keys()):
+                    raise InputError(f"{name} has the unknown entry {min(unknown)!r}")
             query = query_of(file.query, [model_of(each) for each in file.models])
             own = msgspec.structs.asdict(file)
             own["certificate"] = schema.claim(file.certificate, Certificate) or Certificate(
@@ -178,7 +181,7 @@ class QueryPlan:
             ``other_prior`` is not given.
         """
         asked = query or self.query
-        if not checked_flag(other_prior, "other_prior") and not _same(asked, self.query):
+        if not checked_flag(other_prior, "other_prior") and not self.is_for(asked):
             raise CheckFailed(
                 "this is another query or model than the plan's; to judge the plan under it all "
                 "the same use --other-prior (other_prior=True)"
@@ -193,6 +196,11 @@ class QueryPlan:
                 raise CheckFailed(f"{what} is above epsilon {limit}")
             raise CheckFailed(f"{what} could not be proved to be at most epsilon {limit}")
         return proof
+
+    def is_for(self, query: Query) -> bool:
+        """Return whether a query and its models are the plan's."""
+        same = query.to_json() == self.query.to_json()
+        return same and set(query.models) == set(self.query.models)
 
     def query_of_table(self, table: Any) -> Query:
         """Return the plan's query for a table: its model fitted again, if it was fitted."""

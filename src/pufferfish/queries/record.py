@@ -65,7 +65,10 @@ class _Published(msgspec.Struct, frozen=True):
 
 def noise_of_record(data: Any, path: str | Path) -> tuple[tuple[str, ...], DiscreteLaplace]:
     """Return the names of an answer's numbers, and their noise, from the values of a record."""
-    file: _Published = schema.converted(data, _Published)
+    try:
+        file: _Published = schema.converted(data, _Published)
+    except InputError as error:
+        raise InputError(f"{path} is no usable record of a query: {error}") from None
     if file.scale is None or file.step is None:
         raise InputError(
             f"{path} is a record that does not tell the scale; whoever released the answer can "

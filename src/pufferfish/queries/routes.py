@@ -196,10 +196,13 @@ def _window_scale(query: Query, chain: Model, epsilon: Fraction) -> float:
             loss = window_loss(chain, query.weights, query.lengths, width)
         except GridTooLarge:
             return best
-        low, goal = float(epsilon) / (query.range * max(query.lengths)), float(epsilon)
+        goal = float(epsilon)
+        low = (1 - _SAME) * goal / (query.range * max(query.lengths))
         if loss.worst(low)[0] > goal:
             continue
-        u, _ = find_root(loss, goal, low, low, 1e-12, 1e-12)
+        u = max(low, _HARDLY_ANY / query.range)
+        if loss.worst(u)[0] > goal:
+            u, _ = find_root(loss, goal, low, low, 1e-12, 1e-12)
         before, best = best, min(best, (1 + _MARGIN) / u)
         if before <= best * (1 + _GAIN) or width >= max(query.lengths):
             break

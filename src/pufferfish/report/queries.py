@@ -86,10 +86,14 @@ def answer_lines(plan: QueryPlan, output: str, answer: QueryAnswer, path: str) -
     return [*lines, *assumptions(plan)]
 
 
-def verified_query_lines(path: str, plan: QueryPlan, proof: Certificate, table: bool) -> list[str]:
-    """Return what was proved of a plan; ``table``: under the model of a table that was read."""
+def verified_query_lines(
+    path: str, plan: QueryPlan, proof: Certificate, asked: Query | None
+) -> list[str]:
+    """Return what was proved of a plan; ``asked``: for the query of a table that was read."""
     under = "the model in it"
-    if table:  # its lengths are the plan's, and its model if that was fitted
+    if asked is not None and not plan.is_for(asked):
+        under = "the table, whose model or lengths are OTHERS than the plan's"
+    elif asked is not None:
         under = "the table it was fitted to" if plan.fit else "the model in it, for this table"
     loss = at_most(proof.loss, plan.epsilon_exact)
     return [
