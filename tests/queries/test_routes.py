@@ -181,6 +181,24 @@ def test_several_lengths_and_numbers_that_are_no_integers() -> None:
         assert plan.query.step == Fraction(1, 4)
         assert plan.scale == pytest.approx(least / 4, rel=NEAR)
         assert certify_query(query, plan.scale, plan.epsilon_exact).holds
-        assert pf.calibrate(
-            pf.SumQuery(chain, {"no": "5/2", "yes": "-1/4"}, [6]), 1
-        ).certificate.holds
+
+
+def test_the_worst_model_and_the_longest_sequence_decide() -> None:
+    stays = (Fraction(3, 4), Fraction(9, 10))
+    chains = [pf.MarkovChain(range(2), [[p, 1 - p], [1 - p, p]]) for p in stays]
+    for models in (chains, chains[::-1]):
+        query = pf.CountQuery(models, 1, [2, 8])
+        plan = pf.calibrate(query, 1)
+        assert plan.scale == pf.calibrate(pf.CountQuery(chains[1], 1, 8), 1).scale
+        assert not certify_query(query, plan.scale * 0.999, plan.epsilon_exact).holds
+    people = pf.CountQuery(chains, 1, [2, 8], protect="sequence")
+    assert pf.calibrate(people, 1).scale == 8
+    assert not certify_query(people, 7.99, Fraction(1)).holds
+
+
+def test_a_lower_bound_is_that_of_a_member() -> None:
+    """A box of negative correlation is bounded by independent records, which are none of it."""
+    rows = [[0, Fraction(4, 5)], [Fraction(4, 5), 0]]
+    plan = pf.calibrate(pf.CountQuery(pf.ChainBox(range(2), rows, [[1, 1], [1, 1]]), 1, 10), 1)
+    assert plan.scale == pytest.approx(1)
+    assert plan.least == 0
