@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path, "t.csv", rows(*CELLS, header="who,week,state"))
     write(tmp_path, "chain.json", json.dumps(CHAIN))
     write(tmp_path, "w.json", json.dumps({"ill": "1/2", "well": -2}))
-    given = run("query", "t.csv", *WHERE, *COUNT, "--chain", "chain.json", "--save", "given.json")
+    given = run("query", "t.csv", *WHERE, *COUNT, "--model", "chain.json", "--save", "given.json")
     fitted = run("query", "t.csv", *WHERE, *COUNT, "--any-length", "--save", "fitted.json")
     assert (given.status, fitted.status) == (0, 0), given.err + fitted.err
     assert "private" in fitted.err
@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_all_mechanisms_for_people_and_programs() -> None:
     asked = (
         "query",
-        "--chain",
+        "--model",
         "chain.json",
         "--length",
         8,
@@ -106,7 +106,7 @@ def test_from_a_table_to_an_estimate(options: tuple[str, ...], numbers: int) -> 
 def test_tables_that_are_refused() -> None:
     def fails(lines: list[str], *parts: str) -> None:
         name = write(Path(), "bad.csv", rows(*lines, header="who,week,state"))
-        check_refused(run("query", name, *WHERE, *COUNT, "--chain", "chain.json"), *parts)
+        check_refused(run("query", name, *WHERE, *COUNT, "--model", "chain.json"), *parts)
         check_refused(run("release", name, "--plan", "given.json", "-o", "o.csv"), *parts)
         assert not Path("o.csv").exists()
 
@@ -129,7 +129,7 @@ def test_tables_that_are_refused() -> None:
 @pytest.mark.usefixtures("folder")
 def test_options_that_are_refused() -> None:
     query, release = ("query", "t.csv", *WHERE), ("release", "t.csv", "--plan", "given.json", "-o")
-    free = ("query", "--chain", "chain.json", "--count", "ill", "--epsilon", 1)
+    free = ("query", "--model", "chain.json", "--count", "ill", "--epsilon", 1)
     for arguments, *parts in (
         ((*query, "--count", "il", "--epsilon", 1), "did you mean 'ill'"),
         ((*query, "--epsilon", 1), "one of"), ((*query, *COUNT, "--mean"), "one of --count"),
@@ -139,10 +139,10 @@ def test_options_that_are_refused() -> None:
         ((*query, *COUNT, "--save", "given.json"), "exists already"), (free, "length must be"),
         ((*query, *COUNT, "--save", "t.csv", "--force"), "the input itself"),
         ((*query, *COUNT, "--length", 6), "--length"), ((*free, "--length", 0), "length must be"),
-        ((*query, *COUNT, "--chain", "chain.json", "--smoothing", 1), "--smoothing"),
+        ((*query, *COUNT, "--model", "chain.json", "--smoothing", 1), "--smoothing"),
         ((*query, *COUNT, "--confidence", ".9", "--smoothing", 1), "--smoothing"),
         ((*free, "--length", 3, "--time", "week"), "--time: for a TABLE"),
-        (("query", *COUNT, "--chain", "w.json", "--length", 3), "no model"),
+        (("query", *COUNT, "--model", "w.json", "--length", 3), "no model"),
         ((*query, *COUNT, "--user-level", "--any-length"), "group"),
         ((*release, "o.csv", "--keep", "who"), "--keep"), ((*release, "o.parquet"), "ends in .csv"),
         ((*release, "o.csv", "--ledger", "l"), "--l"), ((*release, "o.csv", "--round"), "--round"),
