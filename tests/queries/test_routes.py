@@ -14,7 +14,7 @@ from pufferfish.errors import InputError
 from pufferfish.queries.ends import is_tp2
 from pufferfish.queries.plan import certify_query
 from pufferfish.queries.query import Query
-from pufferfish.queries.routes import exact_route, lower_bound, prove_model
+from pufferfish.queries.routes import lower_bound
 from queries import brute
 
 #: Each law, in the fast suite and in the slow run.
@@ -88,11 +88,9 @@ def test_scales_of_random_laws(seeds: range) -> None:
 
 @pytest.mark.parametrize("seeds", SEEDS)
 def test_proofs_enclose_the_loss(seeds: range) -> None:
-    tp2 = 0
+    ends = 0
     for seed in seeds:
         laws, query, epsilon = random_case(seed)
-        [chain] = query.models
-        assert isinstance(chain, pf.MarkovChain)
         scale = random.Random(-seed).uniform(0.2, 8)
         loss = brute.loss(laws, scale)
         for goal in (
@@ -104,12 +102,8 @@ def test_proofs_enclose_the_loss(seeds: range) -> None:
             assert found.loss_at_least <= loss * (1 + 1e-9) + 1e-12, seed
             assert found.loss >= loss * (1 - 1e-9) - 1e-12, seed
             assert found.holds is (loss <= goal) or abs(loss - goal) < 1e-9, seed
-        if exact_route(query, chain) == "ends":
-            tp2 += 1
-            bound = prove_model(query, chain, scale, Fraction(1))
-            if bound.method.startswith("ends"):
-                assert float(bound.lower or 0) == pytest.approx(loss, rel=1e-9, abs=1e-12)
-    assert tp2
+        ends += found.method == "ends+ball"
+    assert ends
 
 
 def test_tp2_is_that_the_law_is_mtp2() -> None:
@@ -124,7 +118,7 @@ def test_tp2_is_that_the_law_is_mtp2() -> None:
         found.add(mtp2)
         # Every state is possible at the first record, so minors that are negative are met.
         assert is_tp2(rows, list(range(k))) == mtp2
-        if mtp2 and len({*range(k)}) == k:
+        if mtp2:
             assert is_tp2(rows, [0] * k)
     assert found == {False, True}
 
