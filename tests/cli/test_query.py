@@ -145,7 +145,7 @@ def test_options_that_are_refused() -> None:
         (("query", *COUNT, "--model", "w.json", "--length", 3), "no model"),
         ((*query, *COUNT, "--user-level", "--any-length"), "group"),
         ((*release, "o.csv", "--keep", "who"), "--keep"), ((*release, "o.parquet"), "ends in .csv"),
-        ((*release, "o.csv", "--ledger", "l"), "--led"), ((*release, "o.csv", "--round"), "--round"),
+        ((*release, "o.csv", "--ledger", "l"), "--l"), ((*release, "o.csv", "--round"), "--round"),
         ((*release, "o.csv", "--min-scale", 3), "--min-scale"),
         ((*release, "o.csv", "--seed", 1), "'test'"), ((*release, "t.csv", "--force"), "input"),
         ((*release, "o.csv", "--publish-scale"), "--rec"),
