@@ -98,7 +98,7 @@ def test_input_is_exact_and_may_be_named() -> None:
     [
         ((["a"], [[1]]), "two or more different names"),
         (("ab", STAY), "two or more different names"),
-        ((["a", "b"], STAY[:1]), "a row of transitions for each"),
+        ((["a", "b"], STAY[:1]), "needs a row for each"),
         ((["a", "b"], [[1, 0], [0.5, 0.4]]), "sum to 0.9"),
         ((["a", "b"], [[2, -1], [0, 1]]), "negative"),
         ((["a", "b"], [[1], [0, 1]]), "needs 2 probabilities"),

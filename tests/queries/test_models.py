@@ -112,8 +112,8 @@ def test_a_renormalised_law_is_noted() -> None:
     [
         *[("one root", Tree, {"parents": p}) for p in ([0], [None, None], [None, 2, 1], [None, 2])],
         *[("one root", Tree, {"parents": p}) for p in ([None, -1], [None, False], [None, "0"], 3)],
-        *[("needs a row", Tree, {"transition": m}) for m in (None, SAME[:1], [None, []])],
-        *[("for the root", Tree, {"transition": m}) for m in ([SAME, None], [None, SAME, SAME])],
+        *[("needs a row", Tree, {"transition": m}) for m in (SAME[:1], [None, []])],
+        *[("for the root", Tree, {"transition": m}) for m in (None, [SAME, None], [None] * 3)],
         ("must be a list of probabilities", Tree, {"transition": "ab"}),
         ("the law of the root sum to 2", Tree, {"root": [1, 1]}),
         ("two or more different names", Tree, {"states": "a"}),

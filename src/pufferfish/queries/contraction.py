@@ -24,7 +24,7 @@ from pufferfish.loss.balls import log_ends
 from pufferfish.numbers import FloatArray, precision
 from pufferfish.priors.betting import ball
 from pufferfish.queries.chain import MarkovChain
-from pufferfish.queries.model import Rows
+from pufferfish.queries.model import Rows, cross_ratio
 
 Spread = Sequence[Sequence[int]]
 #: Larger exponents and smaller probabilities are refused: programs would be ill-conditioned.
@@ -38,7 +38,7 @@ _FRACTIONS: Any = np.frompyfunc(Fraction, 2, 1)
 
 def contraction_loss(chain: MarkovChain, spread: Spread, u: float) -> float:
     """Return an upper bound of the loss at u for every number of records, unproved; inf: none."""
-    end = birkhoff_loss(cross_ratio(chain.transition), max(map(max, spread)), u)
+    end = birkhoff_loss(cross_ratio(chain.transition, chain.transition), max(map(max, spread)), u)
     return float(_added(chain, spread, u, lambda rows: fixed_point(rows, spread, u), end))
 
 
@@ -46,7 +46,9 @@ def prove_contraction(
     chain: MarkovChain, spread: Spread, rate: Fraction, bits: int = 128
 ) -> Fraction | None:
     """Return a proven upper bound of the loss for every number of records; None: none is proved."""
-    end = prove_birkhoff(cross_ratio(chain.transition), max(map(max, spread)), rate, bits)
+    end = prove_birkhoff(
+        cross_ratio(chain.transition, chain.transition), max(map(max, spread)), rate, bits
+    )
     found = _added(chain, spread, rate, lambda rows: _prove(rows, spread, rate, bits), end)
     return None if found == math.inf else Fraction(found)
 
@@ -88,19 +90,6 @@ def prove_birkhoff(
         x = ball(k_squared or Fraction(0)).sqrt() * (ball(range_ * rate) / 4).sinh()
         upper = log_ends((x + (x * x + 1).sqrt()) ** 4)[1]
     return None if upper is None or k_squared is None else max(upper, range_ * rate)
-
-
-def cross_ratio(rows: Rows) -> Fraction | None:
-    """Return k^2, the largest P(r,a) P(s,b) / (P(r,b) P(s,a)); None: infinite."""
-    largest = Fraction(1)
-    for one, other in permutations(rows, 2):
-        for a, b in permutations(range(len(rows)), 2):
-            top, bottom = one[a] * other[b], one[b] * other[a]
-            if top > largest * bottom:
-                if not bottom:
-                    return None
-                largest = top / bottom
-    return largest
 
 
 def fixed_point(rows: Rows, spread: Spread, u: float) -> tuple[FloatArray, FloatArray] | None:
