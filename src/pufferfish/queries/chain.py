@@ -54,14 +54,13 @@ class MarkovChain:
     ) -> None:  # fmt: skip
         names, said = model.read_states(states), list(notes)
         rows = model.read_rows(transition, names, said)
+        model.set_fields(self, states=names, transition=rows, from_rows=from_rows)
         start: Distribution | None = None
         if isinstance(initial, str) and initial == "stationary":
-            start = _stationary(rows)
+            start = self._stationary()
         elif not isinstance(initial, str) or initial != "any":
             start = model.read_distribution(initial, names, "the initial law", said)
-        model.set_fields(
-            self, states=names, transition=rows, start=start, notes=tuple(said), from_rows=from_rows
-        )
+        model.set_fields(self, start=start, notes=tuple(said))
 
     @classmethod
     def from_sequences(
@@ -84,7 +83,7 @@ class MarkovChain:
         smoothing : number
             Added to how often each transition and first state occurs, so that none is impossible.
         initial : "stationary", "any" or "counted"
-            The law of the first record; ``counted``: the shares of the sequences' first states.
+            As of a chain; ``counted``: the shares of the sequences' first states.
         gaps : "refuse" or "order"
             Whether irregular times are refused, or records follow each other whatever the times.
         missing : iterable of str
@@ -128,12 +127,16 @@ class MarkovChain:
     @cached_property
     def irreducible(self) -> bool:
         """Whether the transitions lead from every state to every other."""
-        return is_irreducible(self.transition)
+        steps = np.array([[p > 0 for p in row] for row in self.transition])
+        reached = np.eye(len(steps), dtype=bool)
+        for _ in self.states:
+            reached |= reached @ steps
+        return bool(reached.all())
 
     @cached_property
     def stationary(self) -> bool:
         """Whether an irreducible chain starts exactly in its stationary law."""
-        return self.irreducible and self.start == _stationary(self.transition)
+        return self.irreducible and self.start == self._stationary()
 
     @property
     def any_length(self) -> bool:
@@ -176,28 +179,19 @@ class MarkovChain:
             "initial": "stationary" if self.stationary else initial,
         }  # fmt: skip
 
-
-def is_irreducible(rows: Rows) -> bool:
-    """Return whether transitions lead from every state to every other."""
-    steps = np.array([[p > 0 for p in row] for row in rows])
-    reached = np.eye(len(steps), dtype=bool)
-    for _ in rows:
-        reached |= reached @ steps
-    return bool(reached.all())
-
-
-def _stationary(rows: Rows) -> Distribution:
-    """Return the only law that transitions keep, by linear equations in rationals."""
-    if not is_irreducible(rows):
-        raise InputError(
-            "a chain whose transitions do not lead from every state to every other has no "
-            "stationary law of its own: state the initial law (initial=[...])"
-        )
-    k = range(len(rows))
-    kept = [[fmpq(rows[r][s].numerator, rows[r][s].denominator) - (r == s) for r in k] for s in k]
-    kept[-1] = [fmpq(1) for _ in k]
-    found = fmpq_mat(kept).solve(fmpq_mat(len(k), 1, [0] * (len(k) - 1) + [1]))
-    return tuple(Fraction(int(p.p), int(p.q)) for p in found.entries())
+    def _stationary(self) -> Distribution:
+        """Return the law that an irreducible chain keeps, by linear equations in rationals."""
+        if not self.irreducible:
+            raise InputError(
+                "a chain whose transitions do not lead from every state to every other has no "
+                "stationary law of its own: state the initial law (initial=[...])"
+            )
+        k = range(len(self.states))
+        rows = [[fmpq(p.numerator, p.denominator) for p in row] for row in self.transition]
+        kept = [[rows[r][s] - (r == s) for r in k] for s in k[:-1]] + [[1 for _ in k]]
+        sums = [[0]] * (len(k) - 1) + [[1]]
+        found = fmpq_mat(kept).solve(fmpq_mat(sums))
+        return tuple(Fraction(int(p.p), int(p.q)) for p in found.entries())
 
 
 def _shares(counts: Sequence[Any]) -> list[Fraction]:

@@ -89,10 +89,8 @@ class ChainBox:
         """Return stationary chains whose largest loss bounds that of all members; None: unknown.
 
         Two states, alpha = P(0 -> 1), beta = P(1 -> 0): while alpha + beta <= 1 the loss falls in
-        both (theory, section 8.7), at 1 to that of independent records. Beyond it is no more than
-        theirs, whatever the initial law: of two chains from 0 and 1, coupled to be in 1 together as
-        far as can be, the next states are equal, or 1 and 0. So what follows adds nothing to the
-        difference of the sums, or the opposite of the record's own part; so does what went before.
+        both (theory, section 8.7), at 1 to that of independent records; beyond it is no more than
+        theirs for any initial law, as what surrounds a record takes back what the record adds.
         """
         alpha, beta = self.lower[0][1], self.lower[1][0]
         if len(self.states) == 2 and alpha + beta >= 1:
