@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from flint import fmpq, fmpq_mat, fmpz_poly
+from flint import fmpq, fmpq_mat
 
 from pufferfish.errors import InputError, PriorWarning, listed, warn_user
 from pufferfish.numbers import Number, parse_number
@@ -157,19 +157,9 @@ class MarkovChain:
         """Yield the law of every record of sequences of each length; theory, section 8.1."""
         if self.start is None:
             raise InputError("a chain that may start in any law has no scenario: state its law")
-        z, k = model.monomials(weights), range(len(self.states))
-        steps, [first] = model.numerators(self.transition), model.numerators([self.start])
-        columns = list(zip(*steps, strict=True))
-        after = [[fmpz_poly([1]) for _ in k]]
-        for _ in range(max(lengths) - 1):
-            later = [z[r] * after[-1][r] for r in k]
-            after.append([model.dot(row, later) for row in steps])
-        for length in lengths:
-            before = [fmpz_poly([p]) for p in first]
-            for left in reversed(range(length)):
-                here = [z[s] * before[s] for s in k]
-                yield [here[s] * after[left][s] if here[s] else None for s in k]
-                before = [model.dot(column, here) for column in columns]
+        for n in lengths:
+            parents, steps = [None, *range(n - 1)], [None, *[self.transition] * (n - 1)]
+            yield from model.tree_laws(parents, self.start, steps, weights)
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this chain again, as JSON values."""

@@ -4,7 +4,9 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import permutations
+from functools import reduce
+from itertools import accumulate, permutations
+from operator import mul
 from typing import Any, Protocol
 
 from flint import fmpz_poly
@@ -138,3 +140,44 @@ def dot(factors: Sequence[int], polynomials: Sequence[fmpz_poly]) -> fmpz_poly:
 def written(distribution: Sequence[Fraction]) -> list[str]:
     """Return a distribution as texts that are read back exactly."""
     return [show(p) for p in distribution]
+
+
+def tree_laws(
+    parents: Sequence[int | None], root: Distribution, transition: Sequence[Rows | None],
+    weights: Sequence[int],
+) -> Iterator[Law]:  # fmt: skip
+    """Yield the law of every node of a tree, by messages up and down; theory, section 8.9."""
+    z, one = monomials(weights), [fmpz_poly([1]) for _ in weights]
+    order, children = downwards(parents)
+    steps = [numerators(rows or ()) for rows in transition]
+    below, message, outside = ([one] * len(order) for _ in range(3))
+    outside[order[0]] = [fmpz_poly([p]) for p in numerators([root])[0]]
+    for v in reversed(order):  # a node and all below it, given its state; given its parent's
+        below[v] = reduce(_product, (message[c] for c in children[v]), z)
+        message[v] = [dot(row, below[v]) for row in steps[v]]
+    for v in order:  # all other nodes, with its state
+        later = [*accumulate((message[c] for c in children[v][:0:-1]), _product, initial=one)]
+        rest = _product(outside[v], z)
+        for c in children[v]:
+            here = _product(rest, later.pop())
+            outside[c] = [dot(column, here) for column in zip(*steps[c], strict=True)]
+            if later:  # there are more children
+                rest = _product(rest, message[c])
+    for before, own in zip(outside, below, strict=True):
+        yield [a * b if a else None for a, b in zip(before, own, strict=True)]
+
+
+def _product(some: Sequence[fmpz_poly], others: Sequence[fmpz_poly]) -> list[fmpz_poly]:
+    return list(map(mul, some, others))
+
+
+def downwards(parents: Sequence[int | None]) -> tuple[list[int], list[list[int]]]:
+    """Return the nodes that the root leads to, each after its parent, and the children of all."""
+    children: list[list[int]] = [[] for _ in parents]
+    for v, parent in enumerate(parents):
+        if parent is not None:
+            children[parent].append(v)
+    order = [parents.index(None)]
+    for v in order:
+        order += children[v]
+    return order, children
