@@ -31,22 +31,13 @@ class MarkovChain:
         The law of the first record. ``stationary``: the only one that the transitions keep; they
         must lead from every state to every other. ``any``: nothing is known of it, and whatever
         holds, holds for all of them.
-
-    Attributes
-    ----------
-    start : tuple of Fraction or None
-        The law of the first record; None: any.
-    notes : tuple of str
-        What was done to the input.
-    from_rows : bool
-        Whether it was fitted to a table (:meth:`from_sequences`), of which a plan then tells.
     """
 
     states: tuple[str, ...]
     transition: Rows
-    start: Distribution | None
-    notes: tuple[str, ...] = field(compare=False, repr=False)
-    from_rows: bool = field(compare=False, repr=False)
+    start: Distribution | None  # the law of the first record; None: any
+    notes: tuple[str, ...] = field(compare=False, repr=False)  # what was done to the input
+    from_rows: bool = field(compare=False, repr=False)  # fitted to a table, of which a plan tells
 
     def __init__(
         self, states: Iterable[Any], transition: Any, initial: Any = "stationary",
@@ -71,6 +62,8 @@ class MarkovChain:
     ) -> "MarkovChain":  # fmt: skip
         """Fit a chain to the sequences of a table: shares of the transitions that occur, exact.
 
+        The sampling error is not counted: :meth:`ChainBox.from_sequences` does.
+
         Parameters
         ----------
         table : path, dataframe or Table
@@ -88,12 +81,6 @@ class MarkovChain:
             Whether irregular times are refused, or records follow each other whatever the times.
         missing : iterable of str
             Texts that mean a missing value, which is refused.
-
-        Notes
-        -----
-        A plan for a chain that was fitted to the sequences to be released is itself an output of
-        them (theory, section 7.1): fit it to others. Its sampling error is not counted here:
-        :meth:`ChainBox.from_sequences`.
         """
         added = parse_number(smoothing, "the smoothing")
         if added < 0:

@@ -44,14 +44,9 @@ class ChainBox:
         names = model.read_states(states)
         if initial not in ("stationary", "any"):
             raise InputError(f"initial must be 'stationary' or 'any', but {initial!r} was given")
-        ends = (
-            [
-                model.read_numbers(row, len(names), what)
-                for row in model.read_matrix(bound, names, what)
-            ]
-            for bound, what in ((lower, "lower"), (upper, "upper"))
+        least, most = zip(
+            *map(_tight, names, _matrix(lower, names), _matrix(upper, names)), strict=True
         )
-        least, most = zip(*map(_tight, names, *ends), strict=True)
         model.set_fields(
             self, states=names, lower=least, upper=most, initial=initial, notes=tuple(notes),
             from_rows=from_rows,
@@ -119,6 +114,11 @@ class ChainBox:
             "upper": list(map(model.written, self.upper)),
         }
         return {"states": list(self.states), **ends, "initial": self.initial}
+
+
+def _matrix(given: Any, states: Sequence[str]) -> list[list[Fraction]]:
+    rows = model.read_matrix(given, states, "a matrix of bounds")
+    return [model.read_numbers(row, len(states), "a row of bounds") for row in rows]
 
 
 def _tight(

@@ -98,20 +98,16 @@ def _read_counts(given: Any, states: Sequence[str], notes: list[str]) -> Distrib
 
 
 def _read_joint(given: Any, states: Sequence[str], notes: list[str]) -> Joint:
-    pairs = list(given.items()) if isinstance(given, Mapping) else given
-    if not isinstance(pairs, list | tuple) or not pairs or not all(map(_is_pair, pairs)):
+    try:
+        pairs = list(given.items() if isinstance(given, Mapping) else given)
+        every = [tuple(map(text_of, members)) for members, _ in pairs]
+    except (TypeError, ValueError):  # no pairs, or no members
+        pairs = every = []
+    if not every or not every[0] or len(set(map(len, every))) > 1 or len(set(every)) < len(every):
         raise InputError(
-            f"joint must map the states of all members, such as ({states[0]!r}, {states[1]!r}), to "
-            f"their probability, but {given!r} was given"
+            f"joint must map a state for each member, such as ({states[0]!r}, {states[1]!r}), to "
+            f"their probability, and nothing twice, but {given!r} was given"
         )
-    every = [tuple(map(text_of, members)) for members, _ in pairs]
     check_known((name for members in every for name in members), states, "joint")
-    if len(set(map(len, every))) > 1 or len(set(every)) < len(every):
-        raise InputError("joint must name a state for each member, and nothing twice")
     law = model.read_distribution([p for _, p in pairs], list(map(str, every)), "joint", notes)
     return tuple(sorted((members, p) for members, p in zip(every, law, strict=True) if p))
-
-
-def _is_pair(given: Any) -> bool:
-    pair = isinstance(given, list | tuple) and len(given) == 2
-    return pair and isinstance(given[0], list | tuple) and len(given[0]) > 0

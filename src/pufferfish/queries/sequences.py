@@ -93,10 +93,8 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
     what = [f"column {name!r} of {table.name}" for name in columns]
     texts, codes = _read(table, columns, rules.missing)
     for name, column in zip(what, codes, strict=True):
-        _refuse(
-            np.flatnonzero(column < 0),
-            f"{name} is missing: leave those sequences out, or fill it in",
-        )
+        lost = np.flatnonzero(column < 0)
+        _refuse(lost, f"{name} is missing: leave those sequences out, or fill it in")
     names, place = _states(texts[0], states, what[0], codes[0])
     notes = [
         f"{text!r} is a state; if it means a missing value say so (--missing {text!r})"
@@ -168,15 +166,14 @@ def _states(
     known: Sequence[str], given: Any, what: str, codes: IntArray
 ) -> tuple[tuple[str, ...], IntArray]:
     """Return the names of the states, and the place among them of each text."""
-    if given is None:
-        if len(known) > MOST_STATES:
-            raise InputError(f"{what} holds {len(known)} states; at most {MOST_STATES} are read")
+    if given is not None:
+        names = [text_of(name) for name in given]
+    elif len(known) > MOST_STATES:
+        raise InputError(f"{what} holds {len(known)} states; at most {MOST_STATES} are read")
+    else:
         numbers = {text: parse(text) for text in known}
         order = {text: Fraction(*n) for text, n in numbers.items() if isinstance(n, tuple)}
         names = sorted(known, key=order.__getitem__ if len(order) == len(known) else None)
-    else:
-        several = isinstance(given, Iterable) and not isinstance(given, str)
-        names = [text_of(name) for name in (given if several else [given])]
     index = {canonical(name): k for k, name in enumerate(names)}
     if len(index) < len(names):
         raise InputError(f"two of the states {listed(names)} are one, as cells are read")
@@ -222,10 +219,7 @@ def _check_steps(steps: IntArray, rows: IntArray, gaps: str, what: str) -> None:
 
     ``steps`` lead to the records of some ``rows`` from those before them.
     """
-    _refuse(
-        rows[steps == 0],
-        f"{what} holds one time twice in a sequence, but each record needs its own",
-    )
+    _refuse(rows[steps == 0], f"{what} holds one time twice in a sequence")
     sizes, how_often = np.unique(steps, return_counts=True)
     if gaps == "refuse" and len(sizes) > 1:
         _refuse(
