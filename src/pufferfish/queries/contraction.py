@@ -65,12 +65,15 @@ def _bound(
         return reach  # theory, section 8.7: what surrounds a record takes back what it adds
     if not reach:
         return 0
-    later = find(rows, spread, u)
     if chain.stationary:
+        later = find(rows, spread, u)
         earlier = later if chain.backwards == rows else find(chain.backwards, spread, u)
     else:
         both = birkhoff(cross_ratio(rows, rows), max(map(max, spread)), u)
-        earlier = None if both is None else [[[(both - reach) / 2 for _ in k] for _ in k]]
+        if both is None or both == math.inf:
+            return math.inf  # nothing bounds what earlier records tell
+        later = find(rows, spread, u)
+        earlier = [[[(both - reach) / 2 for _ in k] for _ in k]]
     if later is None or earlier is None:
         return math.inf
     return max(earlier[0][a][b] + u * spread[a][b] + later[0][a][b] for a, b in permutations(k, 2))

@@ -94,7 +94,7 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
     texts, codes = _read(table, columns, rules.missing)
     for name, column in zip(what, codes, strict=True):
         lost = np.flatnonzero(column < 0)
-        _refuse(lost, f"{name} is missing: leave those sequences out, or fill it in")
+        _refuse(lost, f"{name} is missing", "leave those sequences out, or fill it in")
     names, place = _states(texts[0], states, what[0], codes[0])
     notes = [
         f"{text!r} is a state; if it means a missing value say so (--missing {text!r})"
@@ -139,11 +139,11 @@ def check_known(names: Iterable[str], states: Sequence[str], what: str) -> None:
             )
 
 
-def _refuse(rows: IntArray, message: str) -> None:
-    """Refuse some rows of a table; the message says how many, and which one is the first."""
+def _refuse(rows: IntArray, fault: str, hint: str) -> None:
+    """Refuse some rows of a table, if there are any."""
     if len(rows):
-        first = f"first: data row {rows.min() + 1}"
-        raise InputError(f"{message} ({counted(len(rows), 'row')}, {first})")
+        where = f"in {counted(len(rows), 'row')} (first: data row {rows.min() + 1})"
+        raise InputError(f"{fault} {where}; {hint}")
 
 
 def _read(
@@ -179,10 +179,8 @@ def _states(
         raise InputError(f"two of the states {listed(names)} are one, as cells are read")
     for k, text in enumerate(known):
         if text not in index:
-            near = did_you_mean(text, names)
-            _refuse(
-                np.flatnonzero(codes == k), f"{what} holds none of the states {listed(names)}{near}"
-            )
+            allowed = f"the states are {listed(names)}{did_you_mean(text, names)}"
+            _refuse(np.flatnonzero(codes == k), f"{what} holds an unknown state", allowed)
     return tuple(names), np.array([index[text] for text in known], dtype=np.int64)
 
 
@@ -205,8 +203,9 @@ def _times(texts: Sequence[str], what: str, codes: IntArray) -> IntArray:
     wrong = [k for k, kind in enumerate(kinds) if not kind or kind != kinds[0]]
     _refuse(
         np.flatnonzero(np.isin(codes, wrong)),
-        f"{what} holds what is no time, or another kind than the first row: times are numbers, ISO "
-        "dates (2024-01-31), or ISO dates and times, all with a zone or all without",
+        f"{what} holds no time, or another kind than the first row,",
+        "times are numbers, ISO dates (2024-01-31), or ISO dates and times, all with a zone or all "
+        "without",
     )
     unit, least = math.lcm(*(value.denominator for value in values)), min(values)
     if (max(values) - least) * unit > INT64_SAFE:
@@ -219,11 +218,11 @@ def _check_steps(steps: IntArray, rows: IntArray, gaps: str, what: str) -> None:
 
     ``steps`` lead to the records of some ``rows`` from those before them.
     """
-    _refuse(rows[steps == 0], f"{what} holds one time twice in a sequence")
+    _refuse(rows[steps == 0], f"{what} holds one time twice in a sequence,", "each needs its own")
     sizes, how_often = np.unique(steps, return_counts=True)
     if gaps == "refuse" and len(sizes) > 1:
         _refuse(
             rows[steps != sizes[how_often.argmax()]],
-            f"{what} has irregular times, other steps than the most common one: gaps='order' "
-            "(--gaps order) takes records in their order, whatever the times (such as months)",
+            f"{what} has irregular times, other steps than the most common one,",
+            "gaps='order' (--gaps order) takes records in their order, such as months",
         )
