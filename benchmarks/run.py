@@ -31,6 +31,7 @@ ALL = {
     "memory": ("bench_calibration", ""),
     "draws": ("bench_sampling", "levels"),
     "best_for_estimates": ("bench_channel", ""),
+    "queries": ("bench_queries", "records"),
     "explorer_pages": ("bench_explorer", ""),
 }
 

@@ -27,7 +27,7 @@ PLOTS = {
     "secrets": ["calibrate for all pairs"],
     "releases": ["joint loss of releases", "price in a ledger"], "large_supports": [],
     "memory": [], "draws": ["draw from a channel"], "best_for_estimates": [],
-    "explorer_pages": [],
+    "queries": ["calibrate a count of a chain of two states"], "explorer_pages": [],
 }  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def test_examples_with_a_confidence_declare_the_levels() -> None:
     shown += re.findall(r"^run (?:.*\\\n)*.*$", demo, flags=re.M)
     promising = [text for text in shown if "--confidence" in text]
     assert len(promising) >= 3
-    assert [text for text in promising if "--levels" not in text] == []
+    assert [text for text in promising if not re.search("--(levels|states) ", text)] == []
 
 
 #: The last columns but one of the second table depend on which rows are held out.

@@ -56,7 +56,7 @@ def calibrate(
 
     What a calibrator finds is only a proposal. Its loss is recomputed by code that shares no
     arithmetic with the search, and the scale of noise is raised until that proves it. Theory,
-    sections 2 to 6 and 8.
+    sections 2 to 6 and 9.
 
     Parameters
     ----------

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from flint import fmpz
 
 from pufferfish.numbers import INT64_SAFE, CountArray, IntArray
 from pufferfish.priors.scenario import PairView
 
 #: Quotients of products of totals below this are found in doubles and mended in 64 bits.
 _PRODUCT_SAFE = 2**112
-_DIVMOD = np.frompyfunc(divmod, 2, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,10 @@ def comonotone(view: PairView) -> Coupling:
 def _quotients(ends: CountArray, factor: int, divisor: int) -> tuple[CountArray, CountArray]:
     """Return quotient and remainder of ``ends * factor`` by a divisor, exactly; ends <= divisor."""
     if ends.dtype == object or factor * divisor >= _PRODUCT_SAFE:
-        return _DIVMOD(ends.astype(object) * factor, divisor)  # type: ignore[no-any-return]  # NumPy does not say of what
+        times, by = fmpz(factor), fmpz(divisor)  # quicker than Python's own where these are long
+        pairs = [divmod(fmpz(end) * times, by) for end in ends.tolist()]
+        whole, rest = np.array([[*map(int, pair)] for pair in pairs], dtype=object).T
+        return whole, rest
     # The product may wrap in 64 bits. What is left of it after the estimate does not, for the
     # estimate is off by less than factor * 2**-50 + 1, and so what is left is below 2**62 + 2**62.
     quotient = (ends * (factor / divisor)).astype(np.int64)

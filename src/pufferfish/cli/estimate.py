@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.answers import estimate_answer
+from pufferfish.cli.answers import estimate_answer, refuse_others
 from pufferfish.cli.options import FORCE, options
 from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
@@ -69,8 +69,12 @@ def estimate(
     if by is None or (plan and record):
         raise InputError("give what it was released by with --plan FILE or --record FILE")
     data = read_strict(by, "the plan" if plan else "the record")
-    if isinstance(data, dict) and "query" in data:
-        estimate_answer(released, data, by, plan is not None, format)
+    if isinstance(data, dict) and "query" in data:  # the plan or the record of an answer
+        bounds = stated.pop("bounds")
+        others = stated | {"column": column, "labels_only": labels_only, "bins": bins,
+                           "simplex": simplex, "output": output}  # fmt: skip
+        refuse_others(others)
+        estimate_answer(released, data, by, plan is not None, bounds, format)
         return
     loaded = Plan.of_values(data, by) if plan else None
     if loaded:

@@ -3,19 +3,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, options
+from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, option_name, options
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, listed
 from pufferfish.files import checked_target, read_strict
 from pufferfish.numbers import parse_number, rounded_up
 from pufferfish.queries.calibrate import MECHANISMS, calibrate_query
+from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Model
 from pufferfish.queries.plan import Fit, QueryPlan, model_of
 from pufferfish.queries.query import CountQuery, HistogramQuery, MeanQuery, Query, SumQuery
@@ -42,8 +44,9 @@ _OPTIONS = f"""
 --user-level  Hide all of a sequence, not single records.
 --any-length  Make a plan for sequences of every length.
 --length N  Number of records of a sequence, where no TABLE is given.
---chain FILE  Model to take as it is, in JSON: {{"states": [...], "transition": [[...]], "initial":
-    "stationary"}}. By default a Markov chain is fitted to TABLE.
+--model FILE  Model to take as it is, in JSON: {{"states": [...], "transition": [[...]], "initial":
+    "stationary"}}, or with "kind" a box, tree or household. By default a Markov chain is fitted to
+    TABLE.
 --initial stationary|any|counted  What the first record of a fitted chain has: the stationary law,
     any law, or the shares of the sequences' first states.
 --smoothing A  Number that is added to each number of transitions that were counted, such as 1/2.
@@ -53,6 +56,8 @@ _OPTIONS = f"""
 --format table|json|csv  Form of what is printed on standard output.
 --save FILE  Save the plan, for release. Takes one epsilon and one mechanism.
 {READING}{FORCE}"""
+
+_OF_TABLES = ("state", "time", "sequence", "states", "missing", "gaps")
 
 
 class _WithMechanisms(click.Command):
@@ -81,7 +86,7 @@ def query(
           --count ill --epsilon 0.1,1 --mechanism all
       pufferfish query visits.csv --sequence patient --time week --state status \\
           --histogram --any-length --epsilon 1 --save plan.json
-      pufferfish query --chain chain.json --length 100 --count ill --epsilon 1
+      pufferfish query --model chain.json --length 100 --count ill --epsilon 1
     """  # noqa: D301  # \b keeps click from wrapping the examples
     texts = epsilons(given["epsilon"])
     names = [name.strip() for text in given["mechanism"] for name in text.split(",")] or [None]
@@ -89,7 +94,7 @@ def query(
         raise InputError("--save takes exactly one epsilon and one mechanism")
     source = opened(table, given | {"format": format})
     if save is not None:
-        checked_target(save, force, [*(source.inputs if source else ()), given["chain"]])
+        checked_target(save, force, [*(source.inputs if source else ()), given["model"]])
     asked, rules, fit, found = _asked(source, given)
     plans, left_out = _plans(asked, texts, names)
     plans = [replace(plan, source=rules, fit=fit) for plan in plans]
@@ -101,7 +106,7 @@ def query(
     for line in left_out_lines(left_out):
         messages.note(line)
     with after(save):
-        _print(asked, plans, found, str(source.name if source else given["chain"]), format)
+        _print(asked, plans, found, str(source.name if source else given["model"]), format)
 
 
 def _asked(
@@ -110,15 +115,15 @@ def _asked(
     """Return the query, how a table is read and its model fitted, and its sequences."""
     rules, fit, found, models, length = None, None, None, [], given["length"]
     states = given["states"] and name_list(given["states"], "--states")
-    if given["chain"] is not None:
-        data = read_strict(given["chain"], "the model")
-        models = [model_of({"kind": "chain"} | dict(data))]
+    if given["model"] is not None:
+        data = read_strict(given["model"], "the model")
+        models = [model_of({"kind": "chain"} | data if isinstance(data, dict) else data)]
         states = states or models[0].states
-        fitted = [n for n in ("smoothing", "confidence") if given[n] is not None]
-        if fitted or given["initial"] != "stationary":
-            raise InputError(
-                f"{listed([*fitted, 'initial'])}: for a chain that is fitted, not given"
-            )
+        by_default = (None, "stationary")
+        fitted = [n for n in ("smoothing", "confidence", "initial") if given[n] not in by_default]
+        if fitted:
+            names = listed(map(option_name, fitted))
+            raise InputError(f"{names}: for a chain that is fitted, not given")
     if source is not None:
         if given["state"] is None or length is not None:
             raise InputError("--state COL must be given with a TABLE, and --length N without one")
@@ -128,9 +133,16 @@ def _asked(
         found = read_sequences(source, rules, states)
         length = found.lengths
     elif not models:
-        raise InputError("give a TABLE with --state COL, or --chain FILE with --length N")
-    if not models and found and rules:
+        raise InputError("give a TABLE with --state COL, or --model FILE with --length N")
+    elif unread := [n for n in _OF_TABLES if given[n] not in (None, (), "refuse")]:
+        raise InputError(f"{listed(map(option_name, unread))}: for a TABLE, but none was given")
+    if found and not models and given["user_level"]:  # whatever the model is
+        even = [[Fraction(1, len(found.states))] * len(found.states)] * len(found.states)
+        models = [MarkovChain(found.states, even, "any")]
+    elif found and rules and not models:
         smoothing, level = given["smoothing"], given["confidence"]
+        if smoothing is not None and level is not None:
+            raise InputError("--smoothing: not with --confidence, whose intervals need none")
         fit = Fit(
             given["initial"], parse_number(smoothing or 0, "--smoothing"),
             None if level is None else parse_number(level, "--confidence"),

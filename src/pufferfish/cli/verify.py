@@ -43,7 +43,7 @@ def verify(
             raise InputError("--prior: for plans of columns; a plan of a query holds its model")
         asked = source and loaded.query_of_table(source)
         proof = loaded.verify(asked, other_prior=other_prior)
-        print_lines(verified_query_lines(plan, loaded, proof, source is not None))
+        print_lines(verified_query_lines(plan, loaded, proof, asked))
         return
     scenario = scenario_known(loaded, loaded.noisy is not None, source, prior)
     process.check()

@@ -61,7 +61,7 @@ def farthest(problem: Problem) -> Fraction | None:
     """Return a rational bound of the loss where all axes are noise alone, None for others.
 
     On a single axis it is W/theta_eff, W the Wasserstein-infinity distance (theory, section 3),
-    exact where balls never decide equality (section 8). For regions, on several axes, or where
+    exact where balls never decide equality (section 9). For regions, on several axes, or where
     there are very many pairs it is the sum of diameter/theta_eff. None also for points that have
     a part of the mass only: what is missing may be more of one than of another.
     """

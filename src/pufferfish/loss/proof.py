@@ -4,7 +4,7 @@
 Whole numbers decide losses that are infinite or 0, and ratios without noise; balls prove the rest
 on small grids, a floating-point bound on large ones, and balls again where that cannot decide. A
 ball never decides equality: where the loss may be epsilon itself, exact rationals compare how far
-mass travels over theta with epsilon (theory, section 8).
+mass travels over theta with epsilon (theory, section 9).
 """
 
 import math
@@ -47,7 +47,7 @@ def certify(
 
     Where a prior carries a region, the loss is the largest over all priors of the region; where
     the rows of one person are known, all rows of a person are released. Theory, sections 2, 4, 5
-    and 8.
+    and 9.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 """What happens to a value: discrete Laplace noise, or a channel; both are drawn exactly.
 
 ``laplace`` and ``channel`` are the mechanisms (theory, sections 1 and 4); ``entropy``,
-``thresholds`` and ``sampler`` draw from exactly what was proved (section 9).
+``thresholds`` and ``sampler`` draw from exactly what was proved (section 10).
 """
 
 from pufferfish.mechanisms.channel import Channel

@@ -144,7 +144,7 @@ def facts_of(data: Any) -> dict[str, Any]:
         raise InputError(f"its format is {form!r}, but this version reads format {FORMAT}")
     if "query" in data:
         raise InputError(
-            "it is for a query: QueryPlan.load, or pufferfish release, verify, estimate"
+            "it is of a query: take QueryPlan.load, or pufferfish release, verify or estimate"
         )
     file = converted(data, PlanFile)
     if (file.scale is None) == (file.channel is None):

@@ -1,39 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QueryAnswer: the released answer to a query, with its errors."""
+"""QueryAnswer: the released answer to a query, with its errors, and its file."""
 
+import csv
+import io
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from pufferfish.errors import InputError, listed
+from pufferfish.files import write_whole
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_number, show
+from pufferfish.tables.source import open_table
+from pufferfish.tables.table import raw_texts
 
 #: The confidence of intervals.
 LEVEL = 0.95
+_COLUMNS = ("query", "value", "records")
+Bounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """The noisy answer to a query: unbiased, one number or, of a histogram, one for each state.
+    """The noisy answer to a query: one number or, of a histogram, one for each state.
 
     Attributes
     ----------
+    kind : str
+        ``count``, ``sum``, ``mean`` or ``histogram``.
     names : tuple of str
-        ``count``, ``sum`` or ``mean``, or the states of a histogram.
+        The states that were counted, or ``sum`` or ``mean``.
     values : tuple of Fraction
-        The numbers, exact.
+        The numbers, exact; unbiased unless they were moved into bounds.
     records : int
         How many records there are, which is public.
     noise : DiscreteLaplace
         The noise of each number; of a mean that of the sum.
+    bounds : (Fraction, Fraction) or None
+        The range that the numbers were moved into.
     """
 
+    kind: str
     names: tuple[str, ...]
     values: tuple[Fraction, ...]
     records: int
     noise: DiscreteLaplace
+    bounds: Bounds | None = None
 
     @property
     def value(self) -> float | int:
@@ -48,7 +64,7 @@ class QueryAnswer:
 
     @property
     def _divisor(self) -> int:
-        return self.records if self.names == ("mean",) else 1
+        return self.records if self.kind == "mean" else 1
 
     @property
     def standard_error(self) -> float:
@@ -58,7 +74,9 @@ class QueryAnswer:
     @property
     def margin(self) -> float:
         """Half the width of a 95 % interval around each number."""
-        rate = float(self.noise.step / Fraction(self.noise.scale)) if self.noise.scale else math.inf
+        if not self.noise.scale:
+            return 0.0
+        rate = float(self.noise.step / Fraction(self.noise.scale))
         # P(|Z| > m) = 2 a^(m + 1) / (1 + a) in steps, a = e^-rate.
         tail = math.log((1 - LEVEL) * (1 + math.exp(-rate)) / 2)
         steps = max(0, math.ceil(-tail / rate) - 1)
@@ -67,32 +85,50 @@ class QueryAnswer:
     def clamped(self, least: Fraction, greatest: Fraction) -> "QueryAnswer":
         """Return the answer moved into a range: nearer to the truth, and no longer unbiased."""
         values = tuple(min(max(value, least), greatest) for value in self.values)
-        return QueryAnswer(self.names, values, self.records, self.noise)
+        return replace(self, values=values, bounds=(least, greatest))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return what may be published: a name, a number and the records, for each number."""
-        pairs = zip(self.names, self.values, strict=True)
-        return [{"query": n, "value": show(v), "records": self.records} for n, v in pairs]
+        # A mean that no decimal equals is a double.
+        texts = [show(v) if "/" not in show(v) else repr(float(v)) for v in self.values]
+        pairs = zip(self.names, texts, strict=True)
+        return [dict(zip(_COLUMNS, (n, v, self.records), strict=True)) for n, v in pairs]
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write :meth:`rows` as CSV; names that spreadsheets take for formulas are guarded."""
+        from pufferfish.release.sinks import guarded, texts  # slow to import
+
+        if not str(path).lower().endswith(".csv"):
+            raise InputError(f"cannot write {path}: an answer is CSV, and the name ends in .csv")
+        file, rows = io.StringIO(), self.rows()
+        safe = guarded(texts([row["query"] for row in rows])).to_pylist()
+        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(row | {"query": name} for row, name in zip(rows, safe, strict=True))
+        write_whole(path, file.getvalue().encode(), force=force)
 
     def __repr__(self) -> str:
-        named = ", ".join(
-            f"{n} {float(v):.10g}" for n, v in zip(self.names, self.values, strict=True)
-        )
+        pairs = zip(self.names, self.values, strict=True)
+        named = ", ".join(f"{n} {float(v):.10g}" for n, v in pairs)
         return (
-            f"<QueryAnswer of {self.records} records: {named}\n"
+            f"<QueryAnswer of {self.records} records, {self.kind}: {named}\n"
             f"  standard error {self.standard_error:.4g}, 95 % within {self.margin:.6g}>"
         )
 
 
-def read_answer(rows: Any, names: tuple[str, ...], noise: DiscreteLaplace) -> QueryAnswer:
-    """Return the answer of rows that :meth:`QueryAnswer.rows` wrote."""
-    if [str(row["query"]) for row in rows] != list(names):
+def read_answer(path: str | Path, like: QueryAnswer) -> QueryAnswer:
+    """Return the answer that :meth:`QueryAnswer.save` wrote; all but its numbers is ``like``."""
+    table = open_table(path)
+    columns = [table.column(name) for name in _COLUMNS]
+    cells = pa.Table.from_batches(table.batches(columns)).combine_chunks().to_batches()
+    names, values, records = map(raw_texts, cells[0].columns) if cells else ([], [], [])
+    if [name.removeprefix("'") for name in names] != [n.removeprefix("'") for n in like.names]:
         raise InputError(
-            f"the released answer must have the rows {listed(names)}, but it has "
-            f"{listed(str(row['query']) for row in rows)}"
+            f"{path} must have the rows {listed(like.names)}, in this order, but it has "
+            f"{listed(names)}"
         )
-    values = tuple(parse_number(row["value"], "a value of the answer") for row in rows)
-    records = {parse_number(row["records"], "the number of records") for row in rows}
-    if len(records) != 1 or min(records).denominator != 1 or min(records) < 1:
-        raise InputError("the released answer must have one whole number of records")
-    return QueryAnswer(names, values, int(records.pop()), noise)
+    numbers = tuple(parse_number(value, f"a value in {path}") for value in values)
+    sizes = {parse_number(size, f"the number of records in {path}") for size in records}
+    if len(sizes) != 1 or min(sizes).denominator != 1 or min(sizes) < 1:
+        raise InputError(f"{path} must have one whole number of records")
+    return replace(like, values=numbers, records=int(sizes.pop()))

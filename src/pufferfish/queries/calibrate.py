@@ -26,6 +26,8 @@ from pufferfish.queries.routes import exact_route, is_attained, lower_bound, mod
 
 _QUILTS = {"gk16": gk16, "mqm-approx": mqm_approx, "mqm-exact": mqm_exact}
 _BOUNDS = ("contraction", "window")
+#: A loss as near to epsilon as this, relative to it, has reached it.
+_SAME = 1e-9
 #: All mechanisms for queries, roughly from the most noise to the least.
 MECHANISMS = {
     "group": "all dependent records count as one",
@@ -78,13 +80,17 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
         return proof, proof.holds, proof.loss
 
     proved, certificate = raised(scale, exact_epsilon, judge)
-    least = proved if name == "exact" else 0.0
-    if query.protect == "record" and name != "exact":
-        least = max(lower_bound(query, model, exact_epsilon) for model in models_of(query))
+    least = 0.0
+    if name == "exact" and certificate.loss_at_least >= float(exact_epsilon) * (1 - _SAME):
+        least = proved
+    elif query.protect == "record":
+        models = [m for m in models_of(query) if is_attained(query, m)]
+        least = max((lower_bound(query, m, exact_epsilon) for m in models), default=0.0)
     return QueryPlan(
         query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),
-        epsilon_exact=exact_epsilon, certificate=certificate, least=least,
-        from_rows=any(getattr(m, "from_rows", False) for m in query.models),
+        epsilon_exact=exact_epsilon, certificate=certificate, least=min(least, proved),
+        from_rows=query.protect == "record"
+        and any(getattr(m, "from_rows", False) for m in query.models),
         notes=tuple(dict.fromkeys(n for m in query.models for n in getattr(m, "notes", ()))),
     )  # fmt: skip
 
@@ -139,5 +145,5 @@ def scale_of(query: Query, name: str, epsilon: Fraction) -> float:
 def _of_quilts(query: Query, model: Any, name: str, epsilon: Fraction) -> float:
     scale: Callable[..., float] = _QUILTS[name]
     if not isinstance(model, MarkovChain) or model.start is None or not query.lengths:
-        raise InputError(f"{name}: for chains with an initial law and a number of records")
+        raise InputError(f"{name}: for a chain with an initial law and a stated number of records")
     return scale(model, query.lengths, query.range, float(epsilon)) * float(query.step)

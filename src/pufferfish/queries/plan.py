@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """QueryPlan: the noise for the answer to a query; what verifies, releases and estimates it."""
 
+import inspect
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +16,9 @@ import numpy as np
 from pufferfish.errors import (
     CheckFailed,
     InputError,
+    OutsidePromiseWarning,
     SeededWarning,
+    counted,
     did_you_mean,
     listed,
     warn_user,
@@ -154,6 +158,9 @@ class QueryPlan:
         """Return the plan that JSON values stand for, which were read from a file."""
         try:
             file: _PlanFile = schema.converted(data, _PlanFile)
+            for name, part in (("source", file.source), ("fit", file.fit)):
+                if part and (unknown := data[name].keys() - vars(part).keys()):
+                    raise InputError(f"{name} has the unknown entry {min(unknown)!r}")
             query = query_of(file.query, [model_of(each) for each in file.models])
             own = msgspec.structs.asdict(file)
             own["certificate"] = schema.claim(file.certificate, Certificate) or Certificate(
@@ -164,7 +171,7 @@ class QueryPlan:
             own |= {"query": query, "epsilon_exact": parse_epsilon(file.epsilon_exact),
                     "noise": DiscreteLaplace(file.scale, query.step)}  # fmt: skip
             return cls(loaded=True, **own)
-        except (InputError, TypeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{path} is no usable plan of a query: {error}") from None
 
     def verify(self, query: Query | None = None, *, other_prior: bool = False) -> Certificate:
@@ -176,8 +183,13 @@ class QueryPlan:
             If the loss exceeds epsilon, or the query is another one than the plan's and
             ``other_prior`` is not given.
         """
-        asked = query or self.query
-        if not checked_flag(other_prior, "other_prior") and not _same(asked, self.query):
+        asked = self.query if query is None else query
+        if not isinstance(asked, Query):
+            raise InputError(
+                "verify takes a query; that of a table is plan.query_of_table(table), but a "
+                f"{type(asked).__name__} was given"
+            )
+        if not checked_flag(other_prior, "other_prior") and not self.is_for(asked):
             raise CheckFailed(
                 "this is another query or model than the plan's; to judge the plan under it all "
                 "the same use --other-prior (other_prior=True)"
@@ -192,6 +204,11 @@ class QueryPlan:
                 raise CheckFailed(f"{what} is above epsilon {limit}")
             raise CheckFailed(f"{what} could not be proved to be at most epsilon {limit}")
         return proof
+
+    def is_for(self, query: Query) -> bool:
+        """Return whether a query and its models are the plan's."""
+        same = query.to_json() == self.query.to_json()
+        return same and set(query.models) == set(self.query.models)
 
     def query_of_table(self, table: Any) -> Query:
         """Return the plan's query for a table: its model fitted again, if it was fitted."""
@@ -226,33 +243,45 @@ class QueryPlan:
                 "the scale is 0: the answer is published as it is; allow it with "
                 "--allow-unchanged (allow_unchanged=True)"
             )
-        found = self._sequences(records)
-        self._check_sizes(found)
+        found, like = self._sequences(records), self.empty_answer(bounds)
+        self._check(found)
         entropy = None
         if seed is not None:
-            warn_user(
-                "the release was drawn from a seed: for tests only, it protects nobody",
-                SeededWarning,
-            )
+            text = "the release was drawn from a seed: for tests only, it protects nobody"
+            warn_user(text, SeededWarning)
             entropy = seeded_entropy(seed)
         exact, size = self.query.answer(found.codes)
         drawn = self.noise.noise(len(exact), entropy).tolist()
         divisor = size if self.query.kind == "mean" else 1
-        values = tuple(
-            (value + z * self.noise.step) / divisor for value, z in zip(exact, drawn, strict=True)
-        )
-        answer = QueryAnswer(self.query.names, values, size, self.noise)
-        if bounds is None:
-            return answer
-        if isinstance(bounds, str):
-            if bounds != "range":
-                raise InputError(f"bounds must be 'range' or two numbers, but {bounds!r} was given")
-            low, high = (end / divisor for end in self.query.ends(size))
-        else:
-            low, high = (parse_number(bound, "a bound") for bound in bounds)
-        if low > high:
-            raise InputError("the first bound must not be above the second")
-        return answer.clamped(low, high)
+        pairs = zip(exact, drawn, strict=True)
+        values = tuple((value + z * self.noise.step) / divisor for value, z in pairs)
+        answer = replace(like, values=values, records=size)
+        if bounds == "range":
+            return answer.clamped(*(end / divisor for end in self.query.ends(size)))
+        return answer if like.bounds is None else answer.clamped(*like.bounds)
+
+    def empty_answer(self, bounds: Any = None) -> QueryAnswer:
+        """Return an answer without its numbers, as a release with these bounds gives."""
+        ends: Any = None
+        if bounds is not None and not (isinstance(bounds, str) and bounds == "range"):
+            given = [] if isinstance(bounds, str) or not isinstance(bounds, Sequence) else bounds
+            ends = tuple(parse_number(bound, "a bound") for bound in given)
+            if len(ends) != 2 or ends[0] > ends[1]:
+                raise InputError(
+                    "bounds must be 'range' or two numbers, the lesser one first, but "
+                    f"{bounds!r} was given"
+                )
+        return QueryAnswer(self.query.kind, self.query.names, (), 1, self.noise, ends)
+
+    def with_columns(
+        self, *, state: str, time: str | None = None, sequence: str | None = None,
+        gaps: Literal["refuse", "order"] = "refuse", missing: Sequence[str] = (),
+    ) -> "QueryPlan":  # fmt: skip
+        """Return a plan that knows the columns of tables, as of :meth:`MarkovChain.from_sequences`.
+
+        It can be released from a table, by the command line too.
+        """
+        return replace(self, source=SequenceRules(state, time, sequence, gaps, tuple(missing)))
 
     def _sequences(self, records: Any) -> Sequences:
         """Return given sequences, or those of a table."""
@@ -266,18 +295,34 @@ class QueryPlan:
         several = bool(every) and isinstance(every[0], list | tuple | np.ndarray)
         return sequences_of_lists(every if several else [every], self.query.states)
 
-    def _check_sizes(self, found: Sequences) -> None:
-        """Refuse sequences of lengths that the plan knows nothing of."""
-        sizes = self.query.sizes
-        # Fewer records than group noise is for need less of it.
-        enough = self.query.protect == "sequence"
-        wrong = [n for n in found.lengths if n not in sizes and not (enough and n <= max(sizes))]
-        if self.query.lengths is not None and wrong:
+    def _check(self, found: Sequences) -> None:
+        """Refuse sequences of lengths that the plan is not for; warn where the model has none."""
+        sizes, query = self.query.sizes, self.query
+        whole = query.protect == "sequence"  # fewer records than group noise is for need less of it
+        wrong = [n for n in found.lengths if n not in sizes and not (whole and n <= max(sizes))]
+        if query.lengths is not None and wrong:
+            other = (
+                "" if whole else "; a plan for any length (--any-length, length='any') takes all"
+            )
             raise InputError(
                 f"there are sequences of {listed(map(str, wrong))} records, but the plan is for "
-                f"{listed(map(str, sizes))}; a plan for any length (--any-length, length='any') "
-                "takes all"
+                f"{listed(map(str, sizes))}{other}"
             )
+        lost = [n for n in map(partial(_impossible, found), query.models) if n]
+        if lost and not whole:
+            warn_user(
+                f"{counted(max(lost), 'record')} that cannot follow the one before in the model: "
+                "its promise does not hold for their sequences",
+                OutsidePromiseWarning,
+            )
+
+
+def _impossible(found: Sequences, model: Any) -> int:
+    """Return how many records follow one that they cannot follow in a chain."""
+    if not isinstance(model, MarkovChain):
+        return 0
+    never = np.array([[p == 0 for p in row] for row in model.transition])
+    return int(found.transitions()[never].sum())
 
 
 class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -302,7 +347,7 @@ class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 def load_plan(path: str | Path) -> Plan | QueryPlan:
     """Return the plan of a file, for a column or for a query."""
     data = read_strict(path, "the plan")
-    of_query = isinstance(data, dict) and "query" in data
+    of_query = isinstance(data, dict) and isinstance(data.get("query"), dict)
     return QueryPlan.of_values(data, path) if of_query else Plan.of_values(data, path)
 
 
@@ -322,12 +367,21 @@ def certify_query(query: Query, scale: float, epsilon: Fraction | None) -> Certi
     return certificate_of(found, epsilon)
 
 
-def model_of(data: Mapping[str, Any]) -> Any:
+def model_of(data: Any) -> Any:
     """Return the model that JSON values stand for, by their ``kind``."""
-    kind = data.get("kind")
-    if kind not in MODELS:
-        raise InputError(f"there is no kind of model {kind!r}{did_you_mean(kind, MODELS)}")
-    return MODELS[kind](**{name: value for name, value in data.items() if name != "kind"})
+    if not isinstance(data, dict) or data.get("kind") not in [*MODELS]:
+        raise InputError(f"a model is a JSON object with a kind, one of {listed(MODELS)}")
+    kind, given = data["kind"], {name: value for name, value in data.items() if name != "kind"}
+    known = [*inspect.signature(MODELS[kind].__init__).parameters]
+    wrong = [name for name in given if name not in known[1:]]
+    if wrong:
+        raise InputError(f"a {kind} has no {wrong[0]!r}{did_you_mean(wrong[0], known[1:])}")
+    try:
+        return MODELS[kind](**given)
+    except TypeError:
+        raise InputError(
+            f"a {kind} needs more than {listed(given) or 'nothing'}, or other values"
+        ) from None
 
 
 def _same(one: Query, other: Query) -> bool:

@@ -57,6 +57,11 @@ class Query:
         object.__setattr__(self, "lengths", _read_length(length, models))
         object.__setattr__(self, "numbers", tuple(numbers))
         object.__setattr__(self, "protect", protect)
+        if self.lengths is None and protect == "sequence":
+            raise InputError(
+                "to hide a whole sequence (--user-level) takes noise for the longest one: state "
+                "its number of records as the length, not 'any' (--any-length)"
+            )
         if not self.vector and not self.range:
             raise InputError("all states add the same to the query: there is nothing to hide")
 
@@ -72,8 +77,11 @@ class Query:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of each number of the answer."""
-        return self.states if self.vector else (self.kind,)
+        """The name of each number of the answer: the states counted, or ``sum`` or ``mean``."""
+        if self.kind in ("sum", "mean"):
+            return (self.kind,)
+        pairs = zip(self.states, self.numbers, strict=True)
+        return tuple(state for state, number in pairs if number or self.vector)
 
     @cached_property
     def step(self) -> Fraction:
@@ -163,7 +171,7 @@ class Query:
         # With sequences of several lengths each sum is counted from its own least value.
         least = size * min(self.numbers) / self.step if len(self.sizes) == 1 else Fraction(0)
         lattice = Lattice(self.step, int(least), np.arange(most + 1, dtype=np.int64))
-        names = self.names if self.vector else (None,)
+        names = self.states if self.vector else (None,)
         return Product(names, (lattice,) * len(names))
 
     def answer(self, codes: Any) -> tuple[list[Fraction], int]:
@@ -270,8 +278,9 @@ def query_of(data: Mapping[str, Any], models: Sequence[Model]) -> Query:
         raise InputError("it must have the entries kind, numbers, lengths and protect")
     made = object.__new__(KINDS[data["kind"]])
     numbers = [parse_number(n, "a number of a state") for n in data["numbers"]]
-    if len(numbers) != len(models[0].states):
-        raise InputError("it must have one number for each state")
+    plain = {"count": {0, 1}, "histogram": {0}}.get(made.kind)
+    if len(numbers) != len(models[0].states) or (plain and not plain.issuperset(numbers)):
+        raise InputError("it must have one number for each state, of a count 0 or 1")
     made._set(models, data["lengths"] or None, numbers, data["protect"])
     return made
 
@@ -322,7 +331,11 @@ def _read_numbers(weights: Any, states: Sequence[str]) -> list[Fraction]:
         if None in read:
             raise InputError(f"the states {listed(states)} are no numbers: give weights for them")
         return [number for number in read if number is not None]
-    named = {text_of(key): value for key, value in dict(weights).items()}
+    if not isinstance(weights, Mapping):
+        raise InputError(
+            f"weights must be a mapping from every state to its number, but {weights!r} was given"
+        )
+    named = {text_of(key): value for key, value in weights.items()}
     if named.keys() != set(states):
         wrong = sorted(named.keys() ^ set(states))
         raise InputError(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The public record of a query's release: what those who receive the answer may see of the plan."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,8 +10,9 @@ import msgspec
 from pufferfish.errors import InputError
 from pufferfish.files import write_json
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import checked_flag, parse_number, show
+from pufferfish.numbers import checked_flag, show
 from pufferfish.plans import schema
+from pufferfish.queries.answer import Bounds, QueryAnswer
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
 from pufferfish.queries.plan import QueryPlan
@@ -22,26 +24,31 @@ _NOTICE = (
 )
 _PROMISE = (
     "Whatever is released, its chance is the same for any two {0} up to a factor of e**epsilon: "
-    "nobody learns more than that about which of them holds."
+    "nobody learns more than that about which of them is the true one."
 )
-_SECRETS = {"record": "states of a record", "sequence": "sequences of states of one and the same"}
+_SECRETS = {"record": "states of a record", "sequence": "courses of all states of a sequence"}
 
 
 def write_query_record(
-    path: str | Path, plan: QueryPlan, *, seeded: bool = False, publish: bool = False,
-    force: bool = False,
+    path: str | Path, plan: QueryPlan, *, bounds: Bounds | None = None, seeded: bool = False,
+    publish: bool = False, force: bool = False,
 ) -> None:  # fmt: skip
     """Write the public record of the release of an answer, whole or not at all.
 
     With ``publish`` it also tells the scale, from which errors follow; one that was computed from
-    rows depends on every one of them.
+    rows depends on every one of them. ``bounds``: what the answer was moved into.
     """
-    query = plan.query
+    query, source = plan.query, plan.source
+    numbers = dict(zip(query.states, map(show, query.numbers), strict=True))
     record: dict[str, Any] = {
         "notice": _NOTICE,
         "format": schema.FORMAT,
         "query": query.kind,
+        "column": source and source.state,
         "names": query.names,
+        "numbers": None if query.vector else numbers,
+        "gaps": source and source.gaps,
+        "bounds": bounds and list(map(show, bounds)),
         "protected": query.protect,
         "epsilon": show(plan.epsilon_exact),
         "mechanism": "discrete Laplace noise",
@@ -58,37 +65,52 @@ class _Published(msgspec.Struct, frozen=True):
     """What of a record is read back."""
 
     format: Literal[2]
+    query: str
     names: tuple[str, ...]
+    bounds: tuple[Fraction, Fraction] | None = None
     scale: schema.Scale | None = None
-    step: str | None = None
+    step: Fraction | None = None
 
 
-def noise_of_record(data: Any, path: str | Path) -> tuple[tuple[str, ...], DiscreteLaplace]:
-    """Return the names of an answer's numbers, and their noise, from the values of a record."""
-    file: _Published = schema.converted(data, _Published)
+def answer_of_record(data: Any, path: str | Path) -> QueryAnswer:
+    """Return an answer without its numbers, from the values of a record that tells the scale."""
+    try:
+        file: _Published = schema.converted(data, _Published)
+    except InputError as error:
+        raise InputError(f"{path} is no usable record of an answer: {error}") from None
     if file.scale is None or file.step is None:
         raise InputError(
             f"{path} is a record that does not tell the scale; whoever released the answer can "
             "tell it with --publish-scale"
         )
-    return file.names, DiscreteLaplace(file.scale, parse_number(file.step, "the step"))
+    noise = DiscreteLaplace(file.scale, file.step)
+    return QueryAnswer(file.query, file.names, (), 1, noise, file.bounds)
 
 
 def assumptions(plan: QueryPlan) -> list[str]:
     """Return under which assumptions the promise holds (theory, section 8.11)."""
-    chains = all(isinstance(m, MarkovChain | ChainBox) for m in plan.query.models)
-    what = "records of a sequence are a Markov chain, each depending on the one before alone"
+    models = plan.query.models
+    chains = all(isinstance(m, MarkovChain | ChainBox) for m in models)
     found = [
-        "How many records there are is public; all that is released of them, this answer included, "
-        "counts together.",
+        "How many records each sequence has is public. All that is released of these records "
+        "counts together: a second answer is a second release, and losses do not add up.",
+        "Different sequences (or groups) are independent of one another.",
     ]
     if plan.query.protect == "record":
-        group = what if chains else "records depend on each other as the model says"
+        law = "records depend on each other as the model says"
+        if chains:
+            law = "a record depends on the one before it alone (a Markov chain)"
+        which = "one of the classes" if any(isinstance(m, ChainBox) for m in models) else "those"
+        found += [
+            f"The promise is against those who believe that {law}, with {which} of probabilities "
+            "that were taken into account.",
+            "It is for each single record, not for all records of a sequence together.",
+        ]
+    if plan.fit is not None and plan.fit.confidence is not None:
         found.append(
-            f"The promise is against those who believe that {group}, with the probabilities that "
-            "were taken into account, and that different sequences or groups are independent."
+            f"The class is that of {show(plan.fit.confidence * 100)} % intervals around what was "
+            "counted, which hold together for long tables only (asymptotically)."
         )
-        found.append("It is for each single record, not for all records of a sequence together.")
     if plan.from_rows:
         found.append(
             "The model was fitted to rows of a table, and the scale of the noise was computed from "

@@ -34,6 +34,8 @@ from pufferfish.queries.window import prove_window, window_loss
 
 #: Records up to which the ends of all are enclosed at once; beyond, and up to which at all.
 _MANY, _MOST_RECORDS = 100_000, 2_000_000
+#: Cells of a scenario up to which it is quicker than a contraction.
+_FEW = 20_000
 #: Records that stand for any number where a lower bound is looked for.
 _LONG = 5000
 #: Widths of windows: each next one is tried where the last one gave more than that less noise.
@@ -43,6 +45,8 @@ _BITS = 128
 _SAME = 1e-9
 #: How far a scale that was found in doubles is lifted, relative to itself.
 _MARGIN = 1e-12
+#: A rate of the noise, times the range, at which there is hardly any noise.
+_HARDLY_ANY = 500
 #: Nothing is known of a loss.
 UNKNOWN = LossBound(None, Fraction(0))
 
@@ -87,8 +91,10 @@ def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     corners = [query.weights]
     if query.vector:  # each number of the answer goes to minus or to plus infinity
         corners = [tuple(2 * (c >> s & 1) for s in range(k)) for c in range(1, 1 << min(k, 8) - 1)]
-    found = (_ends_scale(query, model, epsilon, corner) for corner in corners)
-    return max(found) * float(query.step) * (1 - _MARGIN)
+    found = max(_ends_scale(query, model, epsilon, corner) for corner in corners)
+    # Where hardly any noise will do, none at all may.
+    bound = found if found * _HARDLY_ANY >= query.range else 0.0
+    return bound * float(query.step) * (1 - _MARGIN)
 
 
 def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction | None) -> LossBound:
@@ -109,13 +115,13 @@ def _routes(query: Query, model: Model) -> Iterator[str]:
     """Yield the routes that may prove a loss, the exact and quick ones first."""
     own = exact_route(query, model)
     chain = isinstance(model, MarkovChain | ChainBox)
-    many = query.lengths is not None and max(query.lengths, default=0) > _MANY
-    if chain and many:
-        yield "contraction"
-    if own is not None:
+    slow = max(query.lengths or [0]) > _MANY or (own == "scenario" and query.cells > _FEW)
+    if own is not None and not (chain and slow):
         yield own
-    if chain and not many and own != "contraction":
+    if chain and own != "contraction":
         yield "contraction"
+    if own is not None and chain and slow:
+        yield own
     started = isinstance(model, MarkovChain) and model.start is not None
     if own is None and started and query.lengths and not query.vector:
         yield "window"
@@ -190,10 +196,13 @@ def _window_scale(query: Query, chain: Model, epsilon: Fraction) -> float:
             loss = window_loss(chain, query.weights, query.lengths, width)
         except GridTooLarge:
             return best
-        low, goal = float(epsilon) / (query.range * max(query.lengths)), float(epsilon)
+        goal = float(epsilon)
+        low = (1 - _SAME) * goal / (query.range * max(query.lengths))
         if loss.worst(low)[0] > goal:
             continue
-        u, _ = find_root(loss, goal, low, low, 1e-12, 1e-12)
+        u = max(low, _HARDLY_ANY / query.range)
+        if loss.worst(u)[0] > goal:
+            u, _ = find_root(loss, goal, low, low, 1e-12, 1e-12)
         before, best = best, min(best, (1 + _MARGIN) / u)
         if before <= best * (1 + _GAIN) or width >= max(query.lengths):
             break
@@ -226,7 +235,7 @@ def _scale(loss: Callable[[float], float], query: Query, epsilon: Fraction) -> f
         return math.inf
     at_low = value - goal
     while not high:
-        if low * query.range > 500:  # there is hardly any noise
+        if low * query.range > _HARDLY_ANY:
             return 1 / low
         value = loss(2 * low)
         if value <= goal:

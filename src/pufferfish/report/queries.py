@@ -52,9 +52,15 @@ def query_lines(query: Query, source: str, found: Sequences | None) -> list[str]
 
 def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
     """Return what was proved, and how far each plan may be from the least noise."""
-    lines = ["Proved: each loss is within its epsilon, for those who believe in the model."]
+    record = plans[0].query.protect == "record"
+    lines = ["Proved: each loss is within its epsilon, whatever is believed of the records."]
+    if record:
+        lines = [
+            "Proved: each loss is within its epsilon, for those who believe in the model, and that "
+            "sequences are independent."
+        ]
     for plan in plans if len(plans) == 1 else ():
-        if plan.mechanism == "exact":
+        if plan.least * (1 + 1e-9) >= plan.scale:
             lines.append("It is the least Laplace noise.")
         elif plan.least:
             over = plan.scale / plan.least - 1
@@ -62,9 +68,7 @@ def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
                 f"No Laplace noise of a scale below {plan.least:.8g} would do: this one is at most "
                 f"{rounded_up(100 * over, 3)} % above the least."
             )
-    if any(plan.query.protect == "sequence" for plan in plans):
-        lines.append("Group noise hides all of a sequence, whatever its records' law is.")
-    else:
+    if record:
         lines.append("Whole sequences are not hidden (see --user-level).")
     if any(plan.from_rows for plan in plans):
         lines.append("The plan is private: its model was fitted to these records.")
@@ -82,9 +86,15 @@ def answer_lines(plan: QueryPlan, output: str, answer: QueryAnswer, path: str) -
     return [*lines, *assumptions(plan)]
 
 
-def verified_query_lines(path: str, plan: QueryPlan, proof: Certificate, table: bool) -> list[str]:
-    """Return what was proved of a plan; ``table``: under the model of a table that was read."""
-    under = "the table, whose model is the plan's" if table else "the model in it"
+def verified_query_lines(
+    path: str, plan: QueryPlan, proof: Certificate, asked: Query | None
+) -> list[str]:
+    """Return what was proved of a plan; ``asked``: for the query of a table that was read."""
+    under = "the model in it"
+    if asked is not None and not plan.is_for(asked):
+        under = "the table, whose model or lengths are OTHERS than the plan's"
+    elif asked is not None:
+        under = "the table it was fitted to" if plan.fit else "the model in it, for this table"
     loss = at_most(proof.loss, plan.epsilon_exact)
     return [
         f"{path}: verified under {under}",
