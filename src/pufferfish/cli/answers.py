@@ -11,7 +11,7 @@ from pufferfish.cli.process import Messages, check
 from pufferfish.errors import InputError, listed
 from pufferfish.files import checked_target
 from pufferfish.numbers import show
-from pufferfish.queries.answer import LEVEL, read_answer
+from pufferfish.queries.answer import LEVEL, QueryAnswer, read_answer, read_bounds
 from pufferfish.queries.plan import QueryPlan
 from pufferfish.queries.record import answer_of_record, write_query_record
 from pufferfish.report.digits import brief
@@ -59,8 +59,13 @@ def estimate_answer(
     released: str, data: Any, path: str, by_plan: bool, bounds: Any, form: str
 ) -> None:
     """Print the numbers of a released answer with their errors, by its plan or record."""
-    like = QueryPlan.of_values(data, path).empty_answer(bounds) if by_plan else None
-    answer = read_answer(released, like or answer_of_record(data, path))
+    if by_plan:
+        plan = QueryPlan.of_values(data, path)
+        asked, ends = plan.query, read_bounds(bounds)
+        like = QueryAnswer(asked.kind, asked.names, (), 1, plan.noise, ends)
+    else:
+        like = answer_of_record(data, path)
+    answer = read_answer(released, like)
     error, margin, bounds = answer.standard_error, answer.margin, answer.bounds
     figures = [
         {"query": n, "estimate": float(v), "standard_error": error, "low": float(v) - margin,

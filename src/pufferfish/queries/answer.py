@@ -92,7 +92,7 @@ class QueryAnswer:
         # A mean that no decimal equals is a double.
         texts = [show(v) if "/" not in show(v) else repr(float(v)) for v in self.values]
         pairs = zip(self.names, texts, strict=True)
-        return [dict(zip(_COLUMNS, (n, v, self.records), strict=True)) for n, v in pairs]
+        return [{"query": name, "value": text, "records": self.records} for name, text in pairs]
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write :meth:`rows` as CSV; names that spreadsheets take for formulas are guarded."""
@@ -114,6 +114,18 @@ class QueryAnswer:
             f"<QueryAnswer of {self.records} records, {self.kind}: {named}\n"
             f"  standard error {self.standard_error:.4g}, 95 % within {self.margin:.6g}>"
         )
+
+
+def read_bounds(given: Any) -> Any:
+    """Return two bounds as exact numbers, or what is none: ``range`` or None."""
+    if isinstance(given, str | None) and given in ("range", None):
+        return given
+    ends = [parse_number(b, "a bound") for b in given] if isinstance(given, list | tuple) else []
+    if len(ends) != 2 or ends[0] > ends[1]:
+        raise InputError(
+            f"bounds must be 'range' or two numbers, the lesser one first, but {given!r} was given"
+        )
+    return tuple(ends)
 
 
 def read_answer(path: str | Path, like: QueryAnswer) -> QueryAnswer:

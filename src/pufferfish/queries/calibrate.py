@@ -154,7 +154,7 @@ def scale_of(query: Query, name: str, epsilon: Fraction) -> float:
         else:
             if query.vector:
                 raise InputError(f"{name}: for one number, not for histograms")
-            scales.append(REGISTRY[name].calibrate(query.of(model).own_scenario, epsilon).scale)
+            scales.append(REGISTRY[name].calibrate(query.of(model).scenario(), epsilon).scale)
     if math.isinf(max(scales)):
         raise InputError(f"{name}: there is no finite scale for this model at this epsilon")
     return max(scales)

@@ -29,10 +29,10 @@ from pufferfish.loss.proof import certificate_of
 from pufferfish.loss.worst_case import rank
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, checked_flag, parse_epsilon, parse_number, show
+from pufferfish.numbers import Number, checked_flag, parse_epsilon, show
 from pufferfish.plans import schema
 from pufferfish.plans.plan import Plan
-from pufferfish.queries.answer import QueryAnswer
+from pufferfish.queries.answer import QueryAnswer, read_bounds
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
 from pufferfish.queries.household import Household
@@ -82,8 +82,7 @@ class QueryPlan:
         What is added to each number; of a mean to the sum.
     epsilon_exact : Fraction
     certificate : Certificate
-        The proof that the loss is at most epsilon, and by which route; in a loaded plan only a
-        claim of its file.
+        The proof that the loss is at most epsilon; in a loaded plan only a claim of its file.
     least : float
         No noise of a smaller scale than this would do; 0: not known.
     from_rows : bool
@@ -138,15 +137,15 @@ class QueryPlan:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the plan as JSON, readable by its owner only (mode 0600)."""
         kinds = {kind: name for name, kind in MODELS.items()}
-        models = [{"kind": kinds[type(m)], **m.to_json()} for m in self.query.models]
-        own: dict[str, Any] = {
-            name: getattr(self, name, None) for name in _PlanFile.__struct_fields__
-        }
-        notice = schema.FROM_ROWS if self.from_rows else schema.FROM_GIVEN_PRIOR
-        own |= {"notice": notice, "format": schema.FORMAT, "query": self.query.to_json(),
-                "models": models}  # fmt: skip
-        written = schema.to_json_values(_PlanFile(**own))
-        write_json(path, written, force=force, mode=PRIVATE)
+        file = _PlanFile(
+            notice=schema.FROM_ROWS if self.from_rows else schema.FROM_GIVEN_PRIOR,
+            format=2, mechanism=self.mechanism, epsilon=self.epsilon_exact,
+            scale=self.scale, loss=self.loss, from_rows=self.from_rows, query=self.query.to_json(),
+            models=tuple({"kind": kinds[type(m)], **m.to_json()} for m in self.query.models),
+            source=self.source, fit=self.fit, least=self.least, certificate=self.certificate,
+            notes=self.notes,
+        )  # fmt: skip
+        write_json(path, schema.to_json_values(file), force=force, mode=PRIVATE)
 
     @classmethod
     def load(cls, path: str | Path) -> "QueryPlan":
@@ -162,15 +161,13 @@ class QueryPlan:
                 if part and (unknown := data[name].keys() - vars(part).keys()):
                     raise InputError(f"{name} has the unknown entry {min(unknown)!r}")
             query = query_of(file.query, [model_of(each) for each in file.models])
-            own = msgspec.structs.asdict(file)
-            own["certificate"] = schema.claim(file.certificate, Certificate) or Certificate(
-                "none", math.inf, 0.0
-            )
-            for name in ("notice", "format", "scale", "loss", "models"):
-                del own[name]
-            own |= {"query": query, "epsilon_exact": parse_epsilon(file.epsilon_exact),
-                    "noise": DiscreteLaplace(file.scale, query.step)}  # fmt: skip
-            return cls(loaded=True, **own)
+            claimed = schema.claim(file.certificate, Certificate)
+            return cls(
+                query=query, mechanism=file.mechanism, epsilon_exact=parse_epsilon(file.epsilon),
+                noise=DiscreteLaplace(file.scale, query.step), from_rows=file.from_rows,
+                certificate=claimed or Certificate("none", math.inf, 0.0), least=file.least,
+                source=file.source, fit=file.fit, notes=file.notes, loaded=True,
+            )  # fmt: skip
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{path} is no usable plan of a query: {error}") from None
 
@@ -198,17 +195,15 @@ class QueryPlan:
             raise CheckFailed("the answers of this query lie on another lattice than the plan's")
         proof = certify_query(asked, self.scale, self.epsilon_exact)
         if not proof.holds:
-            limit = show(self.epsilon_exact)
-            what = f"the loss at scale {self.scale!r}"
-            if proof.decided:
-                raise CheckFailed(f"{what} is above epsilon {limit}")
-            raise CheckFailed(f"{what} could not be proved to be at most epsilon {limit}")
+            said = "is above" if proof.decided else "could not be proved to be at most"
+            limit = f"epsilon {show(self.epsilon_exact)}"
+            raise CheckFailed(f"the loss at scale {self.scale!r} {said} {limit}")
         return proof
 
     def is_for(self, query: Query) -> bool:
         """Return whether a query and its models are the plan's."""
-        same = query.to_json() == self.query.to_json()
-        return same and set(query.models) == set(self.query.models)
+        own = self.query
+        return query.to_json() == own.to_json() and set(query.models) == set(own.models)
 
     def query_of_table(self, table: Any) -> Query:
         """Return the plan's query for a table: its model fitted again, if it was fitted."""
@@ -243,44 +238,29 @@ class QueryPlan:
                 "the scale is 0: the answer is published as it is; allow it with "
                 "--allow-unchanged (allow_unchanged=True)"
             )
-        found, like = self._sequences(records), self.empty_answer(bounds)
+        found, ends = self._sequences(records), read_bounds(bounds)
         self._check(found)
         entropy = None
         if seed is not None:
             text = "the release was drawn from a seed: for tests only, it protects nobody"
             warn_user(text, SeededWarning)
             entropy = seeded_entropy(seed)
-        exact, size = self.query.answer(found.codes)
+        query = self.query
+        exact, size = query.answer(found.codes)
         drawn = self.noise.noise(len(exact), entropy).tolist()
-        divisor = size if self.query.kind == "mean" else 1
+        divisor = size if query.kind == "mean" else 1
         pairs = zip(exact, drawn, strict=True)
         values = tuple((value + z * self.noise.step) / divisor for value, z in pairs)
-        answer = replace(like, values=values, records=size)
-        if bounds == "range":
-            return answer.clamped(*(end / divisor for end in self.query.ends(size)))
-        return answer if like.bounds is None else answer.clamped(*like.bounds)
-
-    def empty_answer(self, bounds: Any = None) -> QueryAnswer:
-        """Return an answer without its numbers, as a release with these bounds gives."""
-        ends: Any = None
-        if bounds is not None and not (isinstance(bounds, str) and bounds == "range"):
-            given = [] if isinstance(bounds, str) or not isinstance(bounds, Sequence) else bounds
-            ends = tuple(parse_number(bound, "a bound") for bound in given)
-            if len(ends) != 2 or ends[0] > ends[1]:
-                raise InputError(
-                    "bounds must be 'range' or two numbers, the lesser one first, but "
-                    f"{bounds!r} was given"
-                )
-        return QueryAnswer(self.query.kind, self.query.names, (), 1, self.noise, ends)
+        answer = QueryAnswer(query.kind, query.names, values, size, self.noise)
+        if ends == "range":
+            ends = [end / divisor for end in query.ends(size)]
+        return answer if ends is None else answer.clamped(*ends)
 
     def with_columns(
         self, *, state: str, time: str | None = None, sequence: str | None = None,
         gaps: Literal["refuse", "order"] = "refuse", missing: Sequence[str] = (),
     ) -> "QueryPlan":  # fmt: skip
-        """Return a plan that knows the columns of tables, as of :meth:`MarkovChain.from_sequences`.
-
-        It can be released from a table, by the command line too.
-        """
+        """Return a plan that can be released from tables (:meth:`MarkovChain.from_sequences`)."""
         return replace(self, source=SequenceRules(state, time, sequence, gaps, tuple(missing)))
 
     def _sequences(self, records: Any) -> Sequences:
@@ -297,16 +277,14 @@ class QueryPlan:
 
     def _check(self, found: Sequences) -> None:
         """Refuse sequences of lengths that the plan is not for; warn where the model has none."""
-        sizes, query = self.query.sizes, self.query
-        whole = query.protect == "sequence"  # fewer records than group noise is for need less of it
+        query, sizes = self.query, self.query.sizes
+        whole = query.protect == "sequence"  # group noise is enough for fewer records, too
         wrong = [n for n in found.lengths if n not in sizes and not (whole and n <= max(sizes))]
         if query.lengths is not None and wrong:
-            other = (
-                "" if whole else "; a plan for any length (--any-length, length='any') takes all"
-            )
+            other = "; a plan for any length (--any-length, length='any') takes all"
             raise InputError(
                 f"there are sequences of {listed(map(str, wrong))} records, but the plan is for "
-                f"{listed(map(str, sizes))}{other}"
+                f"{listed(map(str, sizes))}{'' if whole else other}"
             )
         lost = [n for n in map(partial(_impossible, found), query.models) if n]
         if lost and not whole:
@@ -331,7 +309,7 @@ class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     notice: Any = None
     format: Literal[2]
     mechanism: schema.Name
-    epsilon_exact: Fraction = msgspec.field(name="epsilon")
+    epsilon: Fraction
     scale: schema.Scale
     loss: Any = None
     from_rows: bool
@@ -382,7 +360,3 @@ def model_of(data: Any) -> Any:
         raise InputError(
             f"a {kind} needs more than {listed(given) or 'nothing'}, or other values"
         ) from None
-
-
-def _same(one: Query, other: Query) -> bool:
-    return one.to_json() == other.to_json() and set(one.models) == set(other.models)

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, listed
 from pufferfish.numbers import Number, parse_number, parse_text, show, text_of
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.queries.model import Law, Model
+from pufferfish.queries.sequences import check_known
 from pufferfish.support import Lattice, Product, make_lattice
 
 #: Records, times states, times values of the sum, up to which there is a scenario.
@@ -24,45 +25,32 @@ MOST_RECORDS = 10_000_000
 Protect = Literal["record", "sequence"]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Query:
     """What is asked of records, and what an adversary believes of them (theory, section 8).
 
     Made as :class:`CountQuery`, :class:`SumQuery`, :class:`MeanQuery` or :class:`HistogramQuery`.
-
-    Attributes
-    ----------
-    models : tuple of models
-        The joint laws that adversaries believe in, each on the same states.
-    lengths : tuple of int or None
-        How many records a sequence of a chain has; None: any number. Empty for models of a fixed
-        number of records.
-    numbers : tuple of Fraction
-        What a record of each state adds to a sum; 0 for histograms.
-    protect : "record" or "sequence"
-        Whether the state of each single record is the secret, or all of a sequence.
     """
 
-    models: tuple[Model, ...]
-    lengths: tuple[int, ...] | None
-    numbers: tuple[Fraction, ...]
+    models: tuple[Model, ...]  # joint laws that adversaries believe in, on the same states
+    lengths: (
+        tuple[int, ...] | None
+    )  # of sequences of a chain; None: any; (): the models have theirs
+    numbers: tuple[Fraction, ...]  # what a record of each state adds to a sum; 0 for histograms
     protect: Protect
     kind: ClassVar[str]
 
-    def _set(self, model: Any, length: Any, numbers: Iterable[Fraction], protect: Any) -> None:
-        models = read_models(model)
-        if protect not in ("record", "sequence"):
-            raise InputError(f"protect must be 'record' or 'sequence', but {protect!r} was given")
-        object.__setattr__(self, "models", models)
-        object.__setattr__(self, "lengths", _read_length(length, models))
-        object.__setattr__(self, "numbers", tuple(numbers))
-        object.__setattr__(self, "protect", protect)
-        if self.lengths is None and protect == "sequence":
+    def __post_init__(self) -> None:
+        if self.protect not in ("record", "sequence"):
+            given = repr(self.protect)
+            raise InputError(f"protect must be 'record' or 'sequence', but {given} was given")
+        object.__setattr__(self, "lengths", _read_length(self.lengths, self.models))
+        if self.lengths is None and self.protect == "sequence":
             raise InputError(
                 "to hide a whole sequence (--user-level) takes noise for the longest one: state "
                 "its number of records as the length, not 'any' (--any-length)"
             )
-        if not self.vector and not self.range:
+        if not self.range:
             raise InputError("all states add the same to the query: there is nothing to hide")
 
     @property
@@ -107,32 +95,19 @@ class Query:
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many dependent records there may be; empty where there is no limit."""
-        found = (model.sizes(self.lengths or ()) for model in self.models)
-        return tuple(sorted({size for sizes in found for size in sizes}))
+        return tuple(sorted({n for model in self.models for n in model.sizes(self.lengths or ())}))
 
     def of(self, model: Model) -> "Query":
         """Return the same query for one of the models."""
-        if self.models == (model,):
-            return self
-        made = object.__new__(type(self))
-        object.__setattr__(made, "__dict__", {**vars(self), "models": (model,)})
-        return made
+        return self if self.models == (model,) else query_of(self.to_json(), [model])
 
     @property
     def cells(self) -> int:
         """Records, times states, times values of the answer; 0 where there is no scenario."""
-        each = (size * self.values(size) for size in self.sizes)
-        return sum(each) * len(self.states) * len(self.models)
-
-    def values(self, size: int) -> int:
-        """Return how many values the answer to so many records has on the lattice."""
-        most: int = (size + 1) ** len(self.states) if self.vector else size * self.range + 1
-        return most
-
-    @cached_property
-    def own_scenario(self) -> Scenario:
-        """The :meth:`scenario`, made once."""
-        return self.scenario()
+        k = len(self.states)
+        values = ((n + 1) ** k if self.vector else n * self.range + 1 for n in self.sizes)
+        each = (n * most for n, most in zip(self.sizes, values, strict=True))
+        return sum(each) * k * len(self.models)
 
     def scenario(self) -> Scenario:
         """Return what this query is, as a scenario: one prior for each record.
@@ -156,16 +131,13 @@ class Query:
         weights = self.weights
         if self.vector:  # of each state its place among the digits of a number in C order
             weights = tuple((size + 1) ** k for k in reversed(range(len(self.states))))
-        priors = []
-        for model in self.models:
-            for law in model.laws(weights, self.lengths or ()):
-                rows = _rows(law, product.size)
-                priors.append(
-                    Prior.from_numerators(product, dict(zip(self.states, rows, strict=True)))
-                )
-        return Scenario(priors)
+        laws = [law for model in self.models for law in model.laws(weights, self.lengths or ())]
+        rows = ([*_rows(law, product.size)] for law in laws)
+        named = (dict(zip(self.states, own, strict=True)) for own in rows)
+        return Scenario([Prior.from_numerators(product, own) for own in named])
 
     def _product(self) -> Product:
+        """Return the lattices of the answer's numbers, in the largest group of records."""
         size = max(self.sizes)
         most = size if self.vector else size * self.range
         # With sequences of several lengths each sum is counted from its own least value.
@@ -181,11 +153,9 @@ class Query:
         """
         counts = np.bincount(codes, minlength=len(self.states)).tolist()
         if self.vector:
-            return list(map(Fraction, counts)), sum(counts)
-        total = sum(
-            (n * number for n, number in zip(counts, self.numbers, strict=True)), Fraction()
-        )
-        return [total], sum(counts)
+            return list(map(Fraction, counts)), len(codes)
+        pairs = zip(counts, self.numbers, strict=True)
+        return [sum((n * number for n, number in pairs), Fraction())], len(codes)
 
     def ends(self, records: int) -> tuple[Fraction, Fraction]:
         """Return the least and the largest answer to so many records; of a mean the sums."""
@@ -225,13 +195,11 @@ class CountQuery(Query):
     def __init__(
         self, model: Any, state: Any, length: Any = None, protect: Protect = "record"
     ) -> None:
-        states, wanted = read_models(model)[0].states, text_of(state)
-        if wanted not in states:
-            raise InputError(
-                f"there is no state {wanted!r}{did_you_mean(wanted, states)}; the states are "
-                f"{listed(states)}"
-            )
-        self._set(model, length, (Fraction(s == wanted) for s in states), protect)
+        models, wanted = read_models(model), text_of(state)
+        check_known([wanted], models[0].states, "the count")
+        super().__init__(
+            models, length, tuple(Fraction(s == wanted) for s in models[0].states), protect
+        )
 
 
 class SumQuery(Query):
@@ -246,13 +214,14 @@ class SumQuery(Query):
         self, model: Any, weights: Mapping[Any, Number] | None = None, length: Any = None,
         protect: Protect = "record",
     ) -> None:  # fmt: skip
-        self._set(model, length, _read_numbers(weights, read_models(model)[0].states), protect)
+        models = read_models(model)
+        super().__init__(models, length, _read_numbers(weights, models[0].states), protect)
 
 
 class MeanQuery(SumQuery):
-    """The mean over all records of a number for each state, as for :class:`SumQuery`.
+    """The mean over all records, that is the sum over their number, which is public.
 
-    It is the sum over their number, which is public; so is the noise.
+    Parameters as for :class:`SumQuery`.
     """
 
     kind = "mean"
@@ -264,7 +233,8 @@ class HistogramQuery(Query):
     kind = "histogram"
 
     def __init__(self, model: Any, length: Any = None, protect: Protect = "record") -> None:
-        self._set(model, length, (Fraction(0) for _ in read_models(model)[0].states), protect)
+        models = read_models(model)
+        super().__init__(models, length, (Fraction(0),) * len(models[0].states), protect)
 
 
 KINDS: dict[str, type[Query]] = {
@@ -276,12 +246,13 @@ def query_of(data: Mapping[str, Any], models: Sequence[Model]) -> Query:
     """Return the query that :meth:`Query.to_json` wrote, for these models."""
     if data.keys() != {"kind", "numbers", "lengths", "protect"} or data["kind"] not in KINDS:
         raise InputError("it must have the entries kind, numbers, lengths and protect")
-    made = object.__new__(KINDS[data["kind"]])
-    numbers = [parse_number(n, "a number of a state") for n in data["numbers"]]
-    plain = {"count": {0, 1}, "histogram": {0}}.get(made.kind)
+    kind, models = KINDS[data["kind"]], read_models(list(models))
+    numbers = tuple(parse_number(n, "a number of a state") for n in data["numbers"])
+    plain = {"count": {0, 1}, "histogram": {0}}.get(kind.kind)
     if len(numbers) != len(models[0].states) or (plain and not plain.issuperset(numbers)):
         raise InputError("it must have one number for each state, of a count 0 or 1")
-    made._set(models, data["lengths"] or None, numbers, data["protect"])
+    made = object.__new__(kind)
+    Query.__init__(made, models, data["lengths"] or None, numbers, data["protect"])
     return made
 
 
@@ -300,22 +271,20 @@ def read_models(given: Any) -> tuple[Model, ...]:
 
 
 def _read_length(length: Any, models: Sequence[Model]) -> tuple[int, ...] | None:
-    fixed = [bool(model.sizes(())) for model in models]
-    if any(fixed):
-        if length is not None or not all(fixed):
+    fixed = {bool(model.sizes(())) for model in models}
+    if True in fixed:
+        if length is not None or False in fixed:
             raise InputError("a length is for chains; this model has its number of records")
         return ()
     if isinstance(length, str) and length == "any":
-        for model in models:
-            if not getattr(model, "any_length", False):
-                raise InputError(
-                    "length='any' needs a chain whose transitions lead from every state to every "
-                    "other and that starts exactly in its stationary law, or in any law"
-                )
+        if not all(getattr(model, "any_length", False) for model in models):
+            raise InputError(
+                "length='any' needs a chain whose transitions lead from every state to every "
+                "other and that starts exactly in its stationary law, or in any law"
+            )
         return None
-    given = (
-        list(length) if isinstance(length, Iterable) and not isinstance(length, str) else [length]
-    )
+    several = isinstance(length, Iterable) and not isinstance(length, str)
+    given = list(length) if several else [length]
     whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given)
     if not given or not whole or not 1 <= min(given) <= max(given) <= MOST_RECORDS:
         raise InputError(
@@ -325,24 +294,21 @@ def _read_length(length: Any, models: Sequence[Model]) -> tuple[int, ...] | None
     return tuple(sorted({int(n) for n in given}))
 
 
-def _read_numbers(weights: Any, states: Sequence[str]) -> list[Fraction]:
+def _read_numbers(weights: Any, states: Sequence[str]) -> tuple[Fraction, ...]:
+    """Return the number of each state: that of a mapping, or its name."""
     if weights is None:
-        read = [parse_text(state) for state in states]
-        if None in read:
+        read = [number for state in states if (number := parse_text(state)) is not None]
+        if len(read) < len(states):
             raise InputError(f"the states {listed(states)} are no numbers: give weights for them")
-        return [number for number in read if number is not None]
-    if not isinstance(weights, Mapping):
-        raise InputError(
-            f"weights must be a mapping from every state to its number, but {weights!r} was given"
-        )
-    named = {text_of(key): value for key, value in weights.items()}
+        return tuple(read)
+    named = {text_of(s): n for s, n in weights.items()} if isinstance(weights, Mapping) else {}
     if named.keys() != set(states):
-        wrong = sorted(named.keys() ^ set(states))
+        wrong = listed(sorted(named.keys() ^ set(states)))
         raise InputError(
-            f"weights must have a number for every state ({listed(states)}) and nothing else; "
-            f"wrong: {listed(wrong)}"
+            f"weights must map every state ({listed(states)}) to its number, and nothing else; "
+            f"wrong: {wrong}"
         )
-    return [parse_number(named[state], f"the weight of {state!r}") for state in states]
+    return tuple(parse_number(named[state], f"the weight of {state!r}") for state in states)
 
 
 def _rows(law: Law, size: int) -> Iterator[list[int]]:

@@ -7,10 +7,12 @@ chains in their stationary law; a ``window`` is as near as it is wide (theory, s
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
+from typing import Any
 
 from pufferfish.calibration.exact import exact, least_factor
 from pufferfish.calibration.root import find_root
@@ -54,11 +56,8 @@ UNKNOWN = LossBound(None, Fraction(0))
 
 def models_of(query: Query) -> list[Model]:
     """Return the models whose losses bound that of a query: of a class of chains its worst."""
-    found: list[Model] = []
-    for model in query.models:
-        worst = model.chains() if isinstance(model, ChainBox) else None
-        found += worst or [model]
-    return found
+    worst = ((m.chains() if isinstance(m, ChainBox) else None) or [m] for m in query.models)
+    return [model for models in worst for model in models]
 
 
 def is_attained(query: Query, model: Model) -> bool:
@@ -117,10 +116,35 @@ def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction | No
     own, found = query.of(model), list[LossBound]()
     for route in _routes(own, model) if scale else ["scenario"] * (0 < own.cells <= MOST_CELLS):
         with suppress(GridTooLarge):
-            found.append(_PROOFS[route](own, model, scale, epsilon))
+            found.append(_proof(route, own, model, scale, epsilon))
             if epsilon is not None and found[-1].at_most(epsilon):
                 break
     return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
+
+
+def _proof(
+    route: str, query: Query, model: Any, scale: float, epsilon: Fraction | None
+) -> LossBound:
+    """Return what a route proves of a scale, which is above 0 but for a scenario."""
+    if route == "scenario":
+        noise = DiscreteLaplace(scale, query.step)
+        releases = dict.fromkeys(range(len(query.names)), (noise,))
+        return loss_bound(query.scenario(), releases, epsilon=epsilon)
+    rate, lengths = query.step / Fraction(scale), query.lengths or ()
+    if route == "ends":
+        return prove_ends(model, query.weights, lengths, rate, _BITS)
+    if route == "window":
+        found = UNKNOWN
+        for width in _widths(lengths):
+            found = prove_window(model, query.weights, lengths, width, rate, epsilon)
+            if epsilon is None or found.at_most(epsilon):
+                break
+        return found
+    if isinstance(model, ChainBox):
+        upper = prove_birkhoff(model.k_squared, query.range, rate, _BITS)
+    else:
+        upper = prove_contraction(model, query.spread, rate, _BITS)
+    return LossBound(upper, Fraction(0), method="contraction+ball", precision=_BITS)
 
 
 def _routes(query: Query, model: Model) -> Iterator[str]:
@@ -128,61 +152,47 @@ def _routes(query: Query, model: Model) -> Iterator[str]:
     own = exact_route(query, model)
     chain = isinstance(model, MarkovChain | ChainBox)
     slow = max(query.lengths or [0]) > _MANY or (own == "scenario" and query.cells > _FEW)
-    if own is not None and not (chain and slow):
-        yield own
-    if chain and own != "contraction":
-        yield "contraction"
-    if own is not None and chain and slow:
-        yield own
-    started = isinstance(model, MarkovChain) and model.start is not None
-    if own is None and started and query.lengths and not query.vector:
+    bounds = ["contraction"] if chain and own != "contraction" else []
+    exact_ones = [] if own is None else [own]
+    yield from bounds + exact_ones if chain and slow else exact_ones + bounds
+    if own is None and _has_windows(query, model):
         yield "window"
+
+
+def _has_windows(query: Query, model: Model) -> bool:
+    started = isinstance(model, MarkovChain) and model.start is not None
+    return started and bool(query.lengths) and not query.vector
+
+
+def _widths(lengths: Sequence[int]) -> list[int]:
+    """Return the widths of windows that are tried, to the first that covers all sequences."""
+    return [w for before, w in pairwise((0, *_WIDTHS)) if before < max(lengths)]
 
 
 def _ends_scale(query: Query, chain: MarkovChain, epsilon: Fraction) -> float:
     lengths = query.lengths or ()
     if max(lengths) > _MANY and chain.stationary:
         # The loss rises with the number of records, to that of any number of them.
-        limit, part = (_contraction_scale(query, chain, epsilon),
-                       _scale(Ends(chain, query.weights, (_MANY,)), query, epsilon))  # fmt: skip
+        limit = _contraction_scale(query, chain, epsilon)
+        part = _scale(Ends(chain, query.weights, (_MANY,)), query, epsilon)
         if limit <= part * (1 + _SAME):
             return limit
     return _scale(Ends(chain, query.weights, lengths), query, epsilon)
 
 
-def _prove_ends(
-    query: Query, chain: MarkovChain, scale: float, epsilon: Fraction | None
-) -> LossBound:
-    return prove_ends(
-        chain, query.weights, query.lengths or (), query.step / Fraction(scale), _BITS
-    )
-
-
 def _scenario_scale(query: Query, model: Model, epsilon: Fraction) -> float:
-    scenario = query.own_scenario
-    if query.vector:
-        nothing = dict.fromkeys(range(len(query.states)), (DiscreteLaplace(0.0, query.step),))
-        if loss_bound(scenario, nothing, epsilon=epsilon).at_most(epsilon):
-            return 0.0
-        rates = dict.fromkeys(range(len(query.states)), Fraction(1))
-        return float_up(least_factor(scenario, rates, {}, epsilon, epsilon))
-    return float_up(Fraction(exact(scenario, epsilon).scale) / query.step)
-
-
-def _prove_scenario(
-    query: Query, model: Model, scale: float, epsilon: Fraction | None
-) -> LossBound:
-    noise = DiscreteLaplace(scale, query.step)
-    return loss_bound(
-        query.own_scenario, dict.fromkeys(range(len(query.names)), (noise,)), epsilon=epsilon
-    )
+    scenario, each = query.scenario(), range(len(query.names))
+    if not query.vector:
+        return float_up(Fraction(exact(scenario, epsilon).scale) / query.step)
+    nothing = dict.fromkeys(each, (DiscreteLaplace(0.0, query.step),))
+    if loss_bound(scenario, nothing, epsilon=epsilon).at_most(epsilon):
+        return 0.0
+    return float_up(least_factor(scenario, dict.fromkeys(each, Fraction(1)), {}, epsilon, epsilon))
 
 
 def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
     if isinstance(model, ChainBox):
         squared = model.k_squared
-        if squared is None:
-            return math.inf
         return _scale(lambda u: birkhoff_loss(squared, query.range, u), query, epsilon)
     if not isinstance(model, MarkovChain):
         return math.inf
@@ -192,96 +202,75 @@ def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
     return _scale(lambda u: contraction_loss(model, query.spread, u), query, epsilon, start)
 
 
-def _prove_contraction(
-    query: Query, model: Model, scale: float, epsilon: Fraction | None
-) -> LossBound:
-    upper, rate = None, query.step / Fraction(scale)
-    if isinstance(model, MarkovChain):
-        upper = prove_contraction(model, query.spread, rate, _BITS)
-    elif isinstance(model, ChainBox) and model.k_squared is not None:
-        upper = prove_birkhoff(model.k_squared, query.range, rate, _BITS)
-    return LossBound(upper, Fraction(0), method="contraction+ball", precision=_BITS)
-
-
-def _window_scale(query: Query, chain: Model, epsilon: Fraction) -> float:
-    best = math.inf
-    if not isinstance(chain, MarkovChain) or chain.start is None or not query.lengths:
+def _window_scale(query: Query, chain: Any, epsilon: Fraction) -> float:
+    best, goal = math.inf, float(epsilon)
+    if not _has_windows(query, chain) or not query.lengths:
         return best
-    for width in _WIDTHS:
+    low = (1 - _SAME) * goal / (query.range * max(query.lengths))
+    for width in _widths(query.lengths):
         try:
             loss = window_loss(chain, query.weights, query.lengths, width)
         except GridTooLarge:
             return best
-        goal = float(epsilon)
-        low = (1 - _SAME) * goal / (query.range * max(query.lengths))
         if loss.worst(low)[0] > goal:
             continue
         u = max(low, _HARDLY_ANY / query.range)
         if loss.worst(u)[0] > goal:
             u, _ = find_root(loss, goal, low, low, 1e-12, 1e-12)
         before, best = best, min(best, (1 + _MARGIN) / u)
-        if before <= best * (1 + _GAIN) or width >= max(query.lengths):
+        if before <= best * (1 + _GAIN):
             break
     return best
-
-
-def _prove_window(query: Query, model: Model, scale: float, epsilon: Fraction | None) -> LossBound:
-    found, rate = UNKNOWN, query.step / Fraction(scale)
-    if isinstance(model, MarkovChain) and query.lengths:
-        for width in _WIDTHS:
-            found = prove_window(model, query.weights, query.lengths, width, rate, epsilon)
-            if epsilon is None or found.at_most(epsilon) or width >= max(query.lengths):
-                break
-    return found
 
 
 def _scale(
     loss: Callable[[float], float], query: Query, epsilon: Fraction, start: float = 0.0
 ) -> float:
-    """Return 1 / u for the largest u at which a loss that rises with u is within epsilon.
-
-    The secant of a bracket, the older end of which counts half after each step on one side.
-    """
+    """Return 1 / u for the largest u at which a loss that rises with u is within epsilon."""
     goal = float(epsilon)
-    low, high = start or goal / query.range, 0.0
+    low, high = start or goal / query.range, math.inf
+    at_low = loss(low) - goal
     for _ in range(30):
-        value = loss(low)
-        if value <= goal:
+        if at_low <= 0:
             break
         low, high = low / 2, low
+        at_low = loss(low) - goal
     else:
         return math.inf
-    at_low = value - goal
-    while not high:
+    while high == math.inf:
         if low * query.range > _HARDLY_ANY:
             return 1 / low
-        value = loss(2 * low)
-        if value <= goal:
-            low, at_low = 2 * low, value - goal
+        value = loss(2 * low) - goal
+        if value <= 0:
+            low, at_low = 2 * low, value
         else:
             high = 2 * low
-    at_high, side = loss(high) - goal, 0
+    return (1 + _MARGIN) / _root(lambda u: loss(u) - goal, low, high, at_low)
+
+
+def _root(excess: Callable[[float], float], low: float, high: float, at_low: float) -> float:
+    """Return the lower end of a bracket of a root, 1e-13 wide.
+
+    By secants, where the older end counts half after each step on one side.
+    """
+    at_high, side = excess(high), 0
     for _ in range(100):
         if high - low <= 1e-13 * high or at_low == 0:
             break
         u = (low * at_high - high * at_low) / (at_high - at_low) if math.isfinite(at_high) else 0.0
         if not low < u < high:
             u = low + (high - low) / 2
-        value = loss(u) - goal
+        value = excess(u)
         if value <= 0:
             low, at_low, at_high = u, value, at_high / (2 if side < 0 else 1)
             side = -1
         else:
             high, at_high, at_low = u, value, at_low / (2 if side > 0 else 1)
             side = 1
-    return (1 + _MARGIN) / low
+    return low
 
 
 _SCALES: dict[str, Callable[..., float]] = {
     "ends": _ends_scale, "scenario": _scenario_scale, "contraction": _contraction_scale,
     "window": _window_scale,
-}  # fmt: skip
-_PROOFS: dict[str, Callable[..., LossBound]] = {
-    "ends": _prove_ends, "scenario": _prove_scenario, "contraction": _prove_contraction,
-    "window": _prove_window,
 }  # fmt: skip
