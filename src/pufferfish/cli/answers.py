@@ -19,11 +19,11 @@ from pufferfish.report.queries import answer_lines
 from pufferfish.tables.table import Table
 
 
-def refuse_others(others: Mapping[str, Any]) -> None:
-    """Refuse options that are of no use for the plan of a query."""
-    wrong = [n for n, value in others.items() if value not in (None, False, (), "refuse")]
-    if wrong:
-        raise InputError(f"{listed(map(option_name, wrong))}: not for the plan of a query")
+def refuse_others(others: Mapping[str, Any], why: str = "not for the plan of a query") -> None:
+    """Refuse options that are not left at what they are by default."""
+    by_default = (None, False, (), "refuse", "stationary")
+    if wrong := [name for name, value in others.items() if value not in by_default]:
+        raise InputError(f"{listed(map(option_name, wrong))}: {why}")
 
 
 def release_answer(

@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, option_name, options
+from pufferfish.cli.answers import refuse_others
+from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, options
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError
 from pufferfish.files import checked_target, read_strict
 from pufferfish.numbers import parse_number, rounded_up
 from pufferfish.queries.calibrate import MECHANISMS, calibrate_query
@@ -99,10 +100,9 @@ def query(
         checked_target(save, force, [*(source.inputs if source else ()), given["model"]])
     asked, rules, fit, found = _asked(source, given)
     plans, left_out = _plans(asked, texts, names)
-    plans = [replace(plan, source=rules, fit=fit) for plan in plans]
     if save is not None:
         process.check()
-        plans[0].save(save, force=force)
+        replace(plans[0], source=rules, fit=fit).save(save, force=force)
         private = "; it is private" if plans[0].from_rows else ""
         messages.note(f"the plan is saved as {save}{private}")
     for line in left_out_lines(left_out):
@@ -121,11 +121,8 @@ def _asked(
         data = read_strict(given["model"], "the model")
         models = [model_of({"kind": "chain"} | data if isinstance(data, dict) else data)]
         states = states or models[0].states
-        by_default = (None, "stationary")
-        fitted = [n for n in ("smoothing", "confidence", "initial") if given[n] not in by_default]
-        if fitted:
-            names = listed(map(option_name, fitted))
-            raise InputError(f"{names}: for a chain that is fitted, not given")
+        fitted = {name: given[name] for name in ("smoothing", "confidence", "initial")}
+        refuse_others(fitted, "for a chain that is fitted, not given")
     if source is not None:
         if given["state"] is None or length is not None:
             raise InputError("--state COL must be given with a TABLE, and --length N without one")
@@ -136,20 +133,20 @@ def _asked(
         length = found.lengths
     elif not models:
         raise InputError("give a TABLE with --state COL, or --model FILE with --length N")
-    elif unread := [n for n in _OF_TABLES if given[n] not in (None, (), "refuse")]:
-        raise InputError(f"{listed(map(option_name, unread))}: for a TABLE, but none was given")
-    if found and not models and given["user_level"]:  # whatever the model is
-        even = [[Fraction(1, len(found.states))] * len(found.states)] * len(found.states)
-        models = [MarkovChain(found.states, even, "any")]
-    elif found and rules and not models:
-        smoothing, level = given["smoothing"], given["confidence"]
-        if smoothing is not None and level is not None:
-            raise InputError("--smoothing: not with --confidence, whose intervals need none")
-        fit = Fit(
-            given["initial"], parse_number(smoothing or 0, "--smoothing"),
-            None if level is None else parse_number(level, "--confidence"),
-        )  # fmt: skip
-        models = [fit.model(found, rules)]
+    else:
+        of_tables = {name: given[name] for name in _OF_TABLES}
+        refuse_others(of_tables, "for a TABLE, but none was given")
+    if found and rules and not models:
+        if given["user_level"]:  # whatever the model is
+            even = [[Fraction(1, len(found.states))] * len(found.states)] * len(found.states)
+            models = [MarkovChain(found.states, even, "any")]
+        else:
+            smoothing, level = given["smoothing"], given["confidence"]
+            if smoothing is not None and level is not None:
+                raise InputError("--smoothing: not with --confidence, whose intervals need none")
+            confidence = None if level is None else parse_number(level, "--confidence")
+            fit = Fit(given["initial"], parse_number(smoothing or 0, "--smoothing"), confidence)
+            models = [fit.model(found, rules)]
     length = "any" if given["any_length"] else length
     how = {"length": length, "protect": "sequence" if given["user_level"] else "record"}
     return _query(models, given, how), rules, fit, found
@@ -157,15 +154,15 @@ def _asked(
 
 def _query(models: Sequence[Model], given: dict[str, Any], how: dict[str, Any]) -> Query:
     kinds = [n for n in ("count", "sum", "mean", "histogram") if given[n] not in (None, False)]
-    if len(kinds) != 1:
-        raise InputError(
-            "say what to release: one of --count STATE, --sum FILE, --mean, --histogram"
-        )
     if kinds == ["count"]:
         return CountQuery(models, given["count"], **how)
     if kinds == ["sum"]:
         return SumQuery(models, read_strict(Path(given["sum"]), "the weights"), **how)
-    return MeanQuery(models, **how) if kinds == ["mean"] else HistogramQuery(models, **how)
+    if kinds == ["mean"]:
+        return MeanQuery(models, **how)
+    if kinds == ["histogram"]:
+        return HistogramQuery(models, **how)
+    raise InputError("say what to release: one of --count STATE, --sum FILE, --mean, --histogram")
 
 
 def _plans(
@@ -192,11 +189,11 @@ def _print(
     asked: Query, plans: Sequence[QueryPlan], found: Sequences | None, source: str, form: str
 ) -> None:
     records = found.records if found else max(asked.sizes, default=0)
-    divisor = records if asked.kind == "mean" else 1
+    divisor = records if asked.kind == "mean" and records else 1
     rows: list[dict[str, Any]] = [
         {
             "epsilon": plan.epsilon, "mechanism": plan.mechanism, "scale": plan.scale,
-            "loss": plan.loss, "mse": plan.mse, "error": plan.noise.std / (divisor or 1),
+            "loss": plan.loss, "mse": plan.mse, "error": plan.noise.std / divisor,
             "least_scale": plan.least, "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
         }

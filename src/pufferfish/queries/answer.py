@@ -26,30 +26,14 @@ Bounds = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """The noisy answer to a query: one number or, of a histogram, one for each state.
+    """The noisy answer to a query: one number or, of a histogram, one for each state."""
 
-    Attributes
-    ----------
-    kind : str
-        ``count``, ``sum``, ``mean`` or ``histogram``.
-    names : tuple of str
-        The states that were counted, or ``sum`` or ``mean``.
-    values : tuple of Fraction
-        The numbers, exact; unbiased unless they were moved into bounds.
-    records : int
-        How many records there are, which is public.
-    noise : DiscreteLaplace
-        The noise of each number; of a mean that of the sum.
-    bounds : (Fraction, Fraction) or None
-        The range that the numbers were moved into.
-    """
-
-    kind: str
-    names: tuple[str, ...]
-    values: tuple[Fraction, ...]
-    records: int
-    noise: DiscreteLaplace
-    bounds: Bounds | None = None
+    kind: str  #: ``count``, ``sum``, ``mean`` or ``histogram``.
+    names: tuple[str, ...]  #: The states that were counted, or ``sum`` or ``mean``.
+    values: tuple[Fraction, ...]  #: Exact; unbiased unless they were moved into bounds.
+    records: int  #: How many records there are, which is public.
+    noise: DiscreteLaplace  #: The noise of each number; of a mean that of the sum.
+    bounds: Bounds | None = None  #: The range that the numbers were moved into.
 
     @property
     def value(self) -> float | int:

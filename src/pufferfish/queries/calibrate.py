@@ -20,12 +20,18 @@ from pufferfish.plans.plan import Plan
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.queries.chain import MarkovChain
+from pufferfish.queries.model import Model
 from pufferfish.queries.plan import QueryPlan, certify_query
 from pufferfish.queries.query import Query
 from pufferfish.queries.quilts import gk16, mqm_approx, mqm_exact
 from pufferfish.queries.routes import exact_route, is_attained, lower_bound, models_of, scale_by
 
-_QUILTS = {"gk16": gk16, "mqm-approx": mqm_approx, "mqm-exact": mqm_exact}
+_QUILTS: dict[str, Callable[..., float]] = {
+    "gk16": gk16,
+    "mqm-approx": mqm_approx,
+    "mqm-exact": mqm_exact,
+}
+_OF_COLUMNS = ("wasserstein", "relaxed", "one-sided")
 _BOUNDS = ("contraction", "window")
 #: Epsilons that doubles can search for.
 _LEAST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**6), 100
@@ -39,7 +45,7 @@ MECHANISMS = {
     "gk16": "the influence of neighbours is below 1 in all",
     "mqm-approx": "Markov quilts, by the eigengap",
     "mqm-exact": "Markov quilts, by the largest influence",
-    **{name: REGISTRY[name].summary for name in ("wasserstein", "relaxed", "one-sided")},
+    **{name: REGISTRY[name].summary for name in _OF_COLUMNS},
     "contraction": "a bound for every number of records",
     "window": "the neighbours of a record are told, and no more",
     "exact": "the least Laplace noise",
@@ -69,20 +75,21 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     Without a mechanism that is ``exact`` where the loss itself is known, else the better of
     ``contraction`` and ``window``; ``group`` where whole sequences are the secrets.
     """
-    exact_epsilon, name = parse_epsilon(epsilon), mechanism
+    exact_epsilon = parse_epsilon(epsilon)
     if not _LEAST_EPSILON <= exact_epsilon <= _LARGEST_EPSILON:
         raise InputError(
             f"for queries epsilon must be from {show(_LEAST_EPSILON)} to {_LARGEST_EPSILON}, but "
             f"{epsilon} was given"
         )
-    name, scale = (name, 0.0) if name is not None else _best(query, exact_epsilon)
-    name = str(name).strip().casefold().replace("_", "-")
-    if name not in MECHANISMS:
-        raise InputError(
-            f"there is no mechanism {name!r} for queries{did_you_mean(name, MECHANISMS)}; "
-            f"they are {listed(MECHANISMS, 20)}"
-        )
-    if mechanism is not None:
+    if mechanism is None:
+        name, scale = _best(query, exact_epsilon)
+    else:
+        name = str(mechanism).strip().casefold().replace("_", "-")
+        if name not in MECHANISMS:
+            raise InputError(
+                f"there is no mechanism {name!r} for queries{did_you_mean(name, MECHANISMS)}; "
+                f"they are {listed(MECHANISMS, 20)}"
+            )
         scale = scale_of(query, name, exact_epsilon)
 
     def judge(theta: float) -> tuple[Certificate, bool, float]:
@@ -96,11 +103,11 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     elif query.protect == "record":
         models = [m for m in models_of(query) if is_attained(query, m)]
         least = max((lower_bound(query, m, exact_epsilon) for m in models), default=0.0)
+    fitted = any(getattr(m, "from_rows", False) for m in query.models)
     return QueryPlan(
         query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),
         epsilon_exact=exact_epsilon, certificate=certificate, least=min(least, proved),
-        from_rows=query.protect == "record"
-        and any(getattr(m, "from_rows", False) for m in query.models),
+        from_rows=fitted and query.protect == "record",
         notes=tuple(dict.fromkeys(n for m in query.models for n in getattr(m, "notes", ()))),
     )  # fmt: skip
 
@@ -132,36 +139,34 @@ def scale_of(query: Query, name: str, epsilon: Fraction) -> float:
         return float_up(query.range * max(query.sizes) * query.step / epsilon)
     if query.protect == "sequence":
         raise InputError(f"{name}: whole sequences are hidden by group noise alone")
-    scales = []
-    for model in models_of(query):
-        if name in _QUILTS:
-            scales.append(_of_quilts(query, model, name, epsilon))
-        elif name in _BOUNDS:
-            if name == "window" and query.vector:
-                raise InputError("window: for one number, not for histograms")
-            scales.append(scale_by(name, query, model, epsilon))
-        elif name == "exact":
-            route = exact_route(query, model) if is_attained(query, model) else None
-            if route is None:
-                raise InputError(
-                    "exact: the loss itself is not known for this query and number of records; "
-                    f"bounds of it are {listed(_BOUNDS)}"
-                )
-            scales.append(scale_by(route, query, model, epsilon))
-            if route == "contraction" and lower_bound(query, model, epsilon) < scales[-1] * _NEAR:
-                raise InputError("exact: the least noise is not found to its last digits here; "
-                                 f"bounds of it are {listed(_BOUNDS)}")  # fmt: skip
-        else:
-            if query.vector:
-                raise InputError(f"{name}: for one number, not for histograms")
-            scales.append(REGISTRY[name].calibrate(query.of(model).scenario(), epsilon).scale)
-    if math.isinf(max(scales)):
+    if query.vector and name in ("window", *_OF_COLUMNS):
+        raise InputError(f"{name}: for one number, not for histograms")
+    scale = max(_scale_of(query, model, name, epsilon) for model in models_of(query))
+    if math.isinf(scale):
         raise InputError(f"{name}: there is no finite scale for this model at this epsilon")
-    return max(scales)
+    return scale
 
 
-def _of_quilts(query: Query, model: Any, name: str, epsilon: Fraction) -> float:
-    scale: Callable[..., float] = _QUILTS[name]
+def _scale_of(query: Query, model: Model, name: str, epsilon: Fraction) -> float:
+    if name == "exact":
+        return _exact_scale(query, model, epsilon)
+    if name in _BOUNDS:
+        return scale_by(name, query, model, epsilon)
+    if name in _OF_COLUMNS:
+        return float(REGISTRY[name].calibrate(query.of(model).scenario(), epsilon).scale)
     if not isinstance(model, MarkovChain) or model.start is None or not query.lengths:
         raise InputError(f"{name}: for a chain with an initial law and a stated number of records")
-    return scale(model, query.lengths, query.range, float(epsilon)) * float(query.step)
+    return _QUILTS[name](model, query.lengths, query.range, float(epsilon)) * float(query.step)
+
+
+def _exact_scale(query: Query, model: Model, epsilon: Fraction) -> float:
+    bounds = f"bounds of it are {listed(_BOUNDS)}"
+    route = exact_route(query, model) if is_attained(query, model) else None
+    if route is None:
+        raise InputError(
+            f"exact: the loss itself is not known for this query and number of records; {bounds}"
+        )
+    scale = scale_by(route, query, model, epsilon)
+    if route == "contraction" and lower_bound(query, model, epsilon) < scale * _NEAR:
+        raise InputError(f"exact: the least noise is not found to its last digits here; {bounds}")
+    return scale

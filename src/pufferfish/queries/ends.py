@@ -14,18 +14,17 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
-from flint import arb, fmpq
+from flint import arb
 
 from pufferfish.loss.balls import exp_minus, log_ends
 from pufferfish.loss.certificate import LossBound
 from pufferfish.numbers import FloatArray, precision
+from pufferfish.priors.betting import ball
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Rows
 
 #: Orders of states with equal weights that are tried.
 _MOST_ORDERS = 5040
-#: What a ball stands for, or None: the state is impossible.
-_Ball = Any
 
 
 def is_tp2(transition: Rows, weights: Sequence[int]) -> bool:
@@ -87,10 +86,8 @@ def limit_of_ends(chain: MarkovChain, weights: Sequence[int], u: float) -> float
     """
     steps, found = np.array(chain.transition, dtype=np.float64), list[float]()
     for tilt in (u * np.array(weights), -u * np.array(weights)):
-        matrix, logs = (
-            steps * np.exp(tilt - tilt.max()),
-            -np.log(np.array(chain.start, dtype=float)),
-        )
+        matrix = steps * np.exp(tilt - tilt.max())
+        logs = -np.log(np.array(chain.start, dtype=np.float64))
         for own in (matrix, matrix.T):
             values, vectors = np.linalg.eig(own)
             with np.errstate(divide="ignore"):
@@ -108,19 +105,17 @@ def _iterates(matrix: FloatArray, vector: FloatArray, count: int) -> FloatArray:
     powers = np.full((m + 1, k, k), -np.inf)
     powers[0] = np.where(np.eye(k, dtype=bool), 0.0, -np.inf)
     for n in range(m):
-        powers[n + 1] = _normal(_sums(matrix[:, None, :] + powers[n].T))
+        powers[n + 1] = _product(matrix[:, None, :], powers[n].T)
     every = [vector]
     for _ in range(1, -(-count // m)):
-        every.append(_normal(_sums(powers[m] + every[-1])))
-    found = _sums(powers[:m] + np.stack(every)[:, None, None, :])
-    return found.reshape(-1, k)[:count]
+        every.append(_product(powers[m], every[-1]))
+    found = np.logaddexp.reduce(powers[:m] + np.stack(every)[:, None, None, :], axis=-1)
+    return np.asarray(found.reshape(-1, k)[:count])
 
 
-def _sums(logs: FloatArray) -> FloatArray:
-    return np.asarray(np.logaddexp.reduce(logs, axis=-1))
-
-
-def _normal(logs: FloatArray) -> FloatArray:
+def _product(matrix: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the logarithms of a product, up to a constant."""
+    logs = np.logaddexp.reduce(matrix + other, axis=-1)
     return np.asarray(logs - logs.max())
 
 
@@ -146,7 +141,7 @@ def _largest_ratio(
     k, most = range(len(chain.states)), max(weights)
     # e^{uw} over its largest value, for either sign.
     tilt = [exp_minus((most - w if up else w) * rate) for w in weights]
-    p = [[_ball(value) for value in row] for row in chain.transition]
+    p = [[ball(value) for value in row] for row in chain.transition]
     columns = [[(r, p[r][s]) for r in k if chain.transition[r][s]] for s in k]
     rows = [[(r, p[s][r]) for r in k if chain.transition[s][r]] for s in k]
     future = [[arb(1)] * len(k)]
@@ -154,7 +149,7 @@ def _largest_ratio(
         tilted = [a * b for a, b in zip(tilt, future[-1], strict=True)]
         future.append([_sum(row, tilted) for row in rows])
     ratio = arb(1)
-    sums: list[_Ball] = [_ball(x) if x else None for x in chain.start or ()]
+    sums: list[Any] = [ball(x) if x else None for x in chain.start or ()]
     masses = sums  # None: impossible
     for t in range(lengths[-1]):
         tilted_sums = [None if a is None else a * b for a, b in zip(sums, tilt, strict=True)]
@@ -170,11 +165,7 @@ def _largest_ratio(
     return ratio
 
 
-def _ball(value: Fraction) -> arb:
-    return arb(fmpq(value.numerator, value.denominator))
-
-
-def _sum(factors: Sequence[tuple[int, arb]], values: Sequence[_Ball]) -> _Ball:
+def _sum(factors: Sequence[tuple[int, arb]], values: Sequence[Any]) -> Any:
     """Return the sum of factor times value, None where no state with a factor is possible."""
     terms = [factor * values[s] for s, factor in factors if values[s] is not None]
     return sum(terms[1:], terms[0]) if terms else None

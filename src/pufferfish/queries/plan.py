@@ -70,39 +70,17 @@ class Fit:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class QueryPlan:
-    """Noise for the answer to a query, made by :func:`pufferfish.calibrate` or :meth:`load`.
-
-    Attributes
-    ----------
-    query : Query
-        What is asked, and the models of those it is asked about.
-    mechanism : str
-        Name of the calibration method.
-    noise : DiscreteLaplace
-        What is added to each number; of a mean to the sum.
-    epsilon_exact : Fraction
-    certificate : Certificate
-        The proof that the loss is at most epsilon; in a loaded plan only a claim of its file.
-    least : float
-        No noise of a smaller scale than this would do; 0: not known.
-    from_rows : bool
-        Whether a model was fitted to a table, of every record of which the plan then tells.
-    source : SequenceRules or None
-        How a table is read; None: sequences are given as lists.
-    fit : Fit or None
-        How the model was fitted to the table; None: it was given.
-    notes : tuple of str
-    """
+    """Noise for the answer to a query, made by :func:`pufferfish.calibrate` or :meth:`load`."""
 
     query: Query
     mechanism: str
-    noise: DiscreteLaplace
+    noise: DiscreteLaplace  #: What is added to each number; of a mean to the sum.
     epsilon_exact: Fraction
-    certificate: Certificate
-    least: float = 0.0
-    from_rows: bool = False
-    source: SequenceRules | None = None
-    fit: Fit | None = None
+    certificate: Certificate  #: The proof that the loss is at most epsilon, or a file's claim.
+    least: float = 0.0  #: No noise of a smaller scale than this would do; 0: not known.
+    from_rows: bool = False  #: Whether a model was fitted to a table, of which the plan tells.
+    source: SequenceRules | None = None  #: How a table is read; None: sequences are lists.
+    fit: Fit | None = None  #: How the model was fitted to the table; None: it was given.
     notes: tuple[str, ...] = ()
     loaded: bool = False
 
@@ -207,11 +185,8 @@ class QueryPlan:
 
     def query_of_table(self, table: Any) -> Query:
         """Return the plan's query for a table: its model fitted again, if it was fitted."""
-        if self.source is None:
-            raise InputError("the plan names no columns of a table: verify it alone")
-        found = read_sequences(table, self.source, self.query.states)
-        models: Any = self.query.models
-        if self.fit is not None:
+        found, models = self._read(table), list(self.query.models)
+        if self.fit is not None and self.source is not None:
             models = [self.fit.model(found, self.source)]
         lengths = "any" if self.query.lengths is None else found.lengths
         return query_of(self.query.to_json() | {"lengths": lengths}, models)
@@ -263,14 +238,18 @@ class QueryPlan:
         """Return a plan that can be released from tables (:meth:`MarkovChain.from_sequences`)."""
         return replace(self, source=SequenceRules(state, time, sequence, gaps, tuple(missing)))
 
+    def _read(self, table: Any) -> Sequences:
+        if self.source is None:
+            raise InputError(
+                "the plan names no columns of a table (plan.with_columns does): verify it alone, "
+                "and release lists of states"
+            )
+        return read_sequences(open_table(table), self.source, self.query.states)
+
     def _sequences(self, records: Any) -> Sequences:
         """Return given sequences, or those of a table."""
         if not isinstance(records, list | tuple | np.ndarray):
-            if self.source is None:
-                raise InputError(
-                    "the plan names no columns of a table: give sequences as lists of states"
-                )
-            return read_sequences(open_table(records), self.source, self.query.states)
+            return self._read(records)
         every = list(records)
         several = bool(every) and isinstance(every[0], list | tuple | np.ndarray)
         return sequences_of_lists(every if several else [every], self.query.states)
@@ -350,10 +329,10 @@ def model_of(data: Any) -> Any:
     if not isinstance(data, dict) or data.get("kind") not in [*MODELS]:
         raise InputError(f"a model is a JSON object with a kind, one of {listed(MODELS)}")
     kind, given = data["kind"], {name: value for name, value in data.items() if name != "kind"}
-    known = [*inspect.signature(MODELS[kind].__init__).parameters]
-    wrong = [name for name in given if name not in known[1:]]
-    if wrong:
-        raise InputError(f"a {kind} has no {wrong[0]!r}{did_you_mean(wrong[0], known[1:])}")
+    _, *known = inspect.signature(MODELS[kind].__init__).parameters
+    for name in given:
+        if name not in known:
+            raise InputError(f"a {kind} has no {name!r}{did_you_mean(name, known)}")
     try:
         return MODELS[kind](**given)
     except TypeError:

@@ -33,17 +33,14 @@ class Query:
     """
 
     models: tuple[Model, ...]  # joint laws that adversaries believe in, on the same states
-    lengths: (
-        tuple[int, ...] | None
-    )  # of sequences of a chain; None: any; (): the models have theirs
+    lengths: tuple[int, ...] | None  # of sequences of chains; None: any; (): the models have theirs
     numbers: tuple[Fraction, ...]  # what a record of each state adds to a sum; 0 for histograms
     protect: Protect
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
         if self.protect not in ("record", "sequence"):
-            given = repr(self.protect)
-            raise InputError(f"protect must be 'record' or 'sequence', but {given} was given")
+            raise InputError(f"protect must be 'record' or 'sequence', not {self.protect!r}")
         object.__setattr__(self, "lengths", _read_length(self.lengths, self.models))
         if self.lengths is None and self.protect == "sequence":
             raise InputError(
@@ -313,8 +310,8 @@ def _read_numbers(weights: Any, states: Sequence[str]) -> tuple[Fraction, ...]:
 
 def _rows(law: Law, size: int) -> Iterator[list[int]]:
     """Return the numerators of each state; an impossible one has those of another one."""
-    known = [each // each.content() for each in law if each is not None]
-    possible = iter(known)
-    for polynomial in law:
-        row = list(map(int, (known[0] if polynomial is None else next(possible)).coeffs()))
+    other = next(each for each in law if each is not None)
+    for own in law:
+        shown = other if own is None else own
+        row = [int(n) for n in (shown // shown.content()).coeffs()]
         yield row + [0] * (size - len(row))

@@ -39,25 +39,24 @@ def write_query_record(
     rows depends on every one of them. ``bounds``: what the answer was moved into.
     """
     query, source = plan.query, plan.source
-    numbers = dict(zip(query.states, map(show, query.numbers), strict=True))
     record: dict[str, Any] = {
         "notice": _NOTICE,
         "format": schema.FORMAT,
         "query": query.kind,
         "column": source and source.state,
         "names": query.names,
-        "numbers": None if query.vector else numbers,
+        "numbers": None if query.vector else dict(zip(query.states, query.numbers, strict=True)),
         "gaps": source and source.gaps,
-        "bounds": bounds and list(map(show, bounds)),
+        "bounds": bounds,
         "protected": query.protect,
-        "epsilon": show(plan.epsilon_exact),
+        "epsilon": plan.epsilon_exact,
         "mechanism": "discrete Laplace noise",
         "certificate": {"claimed": plan.certificate.holds and not seeded},
         "promise": None if seeded else _PROMISE.format(_SECRETS[query.protect]),
         "assumptions": [] if seeded else assumptions(plan),
     }
     if checked_flag(publish, "publish"):
-        record |= {"scale": plan.scale, "step": show(query.step)}
+        record |= {"scale": plan.scale, "step": query.step}
     write_json(path, schema.to_json_values(record), force=force)
 
 
@@ -90,7 +89,6 @@ def answer_of_record(data: Any, path: str | Path) -> QueryAnswer:
 def assumptions(plan: QueryPlan) -> list[str]:
     """Return under which assumptions the promise holds (theory, section 8.11)."""
     models = plan.query.models
-    chains = all(isinstance(m, MarkovChain | ChainBox) for m in models)
     found = [
         "How many records each sequence has is public. All that is released of these records "
         "counts together: a second answer is a second release, and losses do not add up.",
@@ -98,7 +96,7 @@ def assumptions(plan: QueryPlan) -> list[str]:
     ]
     if plan.query.protect == "record":
         law = "records depend on each other as the model says"
-        if chains:
+        if all(isinstance(m, MarkovChain | ChainBox) for m in models):
             law = "a record depends on the one before it alone (a Markov chain)"
         box = any(isinstance(m, ChainBox) for m in models)
         which = "any probabilities of the class" if box else "the probabilities"

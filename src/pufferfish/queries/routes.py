@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -86,13 +86,12 @@ def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     """Return a scale below which no noise will do, as the ends of a chain show; else 0."""
     if not isinstance(model, MarkovChain) or model.start is None:
         return 0.0
-    lengths, rising = query.lengths, False
-    if not query.vector:  # the loss rises with the number of records
-        rising = model.stationary and is_tp2(model.transition, query.weights)
+    lengths = query.lengths
+    rising = not query.vector and model.stationary and is_tp2(model.transition, query.weights)
     if lengths is not None and max(lengths) > _MANY:
         if not rising:
             return 0.0
-        lengths = (_MANY,)
+        lengths = (_MANY,)  # the loss rises with the number of records
     corners = [query.weights]
     if query.vector:  # each number of the answer goes to minus or to plus infinity
         k = len(model.states)
@@ -228,32 +227,26 @@ def _scale(
 ) -> float:
     """Return 1 / u for the largest u at which a loss that rises with u is within epsilon."""
     goal = float(epsilon)
-    low, high = start or goal / query.range, math.inf
-    at_low = loss(low) - goal
+    excess, low = cache(lambda u: loss(u) - goal), start or goal / query.range
     for _ in range(30):
-        if at_low <= 0:
+        if excess(low) <= 0:
             break
-        low, high = low / 2, low
-        at_low = loss(low) - goal
+        low /= 2
     else:
         return math.inf
-    while high == math.inf:
-        if low * query.range > _HARDLY_ANY:
-            return 1 / low
-        value = loss(2 * low) - goal
-        if value <= 0:
-            low, at_low = 2 * low, value
-        else:
-            high = 2 * low
-    return (1 + _MARGIN) / _root(lambda u: loss(u) - goal, low, high, at_low)
+    while low * query.range <= _HARDLY_ANY and excess(2 * low) <= 0:
+        low *= 2
+    if low * query.range > _HARDLY_ANY:
+        return 1 / low
+    return (1 + _MARGIN) / _root(excess, low, 2 * low)
 
 
-def _root(excess: Callable[[float], float], low: float, high: float, at_low: float) -> float:
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
     """Return the lower end of a bracket of a root, 1e-13 wide.
 
     By secants, where the older end counts half after each step on one side.
     """
-    at_high, side = excess(high), 0
+    at_low, at_high, side = excess(low), excess(high), 0
     for _ in range(100):
         if high - low <= 1e-13 * high or at_low == 0:
             break

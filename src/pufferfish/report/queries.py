@@ -25,48 +25,39 @@ _ROUTES = {
 }
 
 
-def route_words(certificate: Certificate) -> str:
-    """Return by which route a loss was proved."""
-    return f"proved by {_ROUTES[certificate.method.split('+')[0]]}"
-
-
 def query_lines(query: Query, source: str, found: Sequences | None) -> list[str]:
     """Return what is asked of what, and what is hidden."""
-    records = "any number of records" if query.lengths is None else ""
+    records = f"{joined(query.sizes)} records"
     if found is not None:
         records = f"{counted(found.records, 'record')} in {counted(found.count, 'sequence')}"
-    elif query.lengths is not None:
-        records = f"{joined(query.sizes)} records"
+    elif query.lengths is None:
+        records = "any number of records"
     states = f"{len(query.states)} states: {listed(query.states)}"
     hidden = "the state of each single record"
     if query.protect == "sequence":
         hidden = "all states of a sequence"
     what = f"the {query.kind} of a number for each state"
-    if query.vector:
-        what = "how many records have each state"
-    elif query.kind == "count":
-        [counts] = (s for s, n in zip(query.states, query.numbers, strict=True) if n)
-        what = f"how many records are {quoted(counts)}"
+    if query.kind in ("count", "histogram"):
+        counted_states = "have each state" if query.vector else f"are {quoted(query.names[0])}"
+        what = f"how many records {counted_states}"
     return [f"{source}: {records}; {states}", f"hidden: {hidden}", f"published: {what}"]
 
 
 def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
     """Return what was proved, and how far each plan may be from the least noise."""
     record = plans[0].query.protect == "record"
-    lines = ["Proved: each loss is within its epsilon, whatever is believed of the records."]
+    believed = "whatever is believed of the records"
     if record:
-        lines = [
-            "Proved: each loss is within its epsilon, for those who believe in the model, and that "
-            "sequences are independent."
-        ]
+        believed = "for those who believe in the model, and that sequences are independent"
+    lines = [f"Proved: each loss is within its epsilon, {believed}."]
     for plan in plans if len(plans) == 1 else ():
         if plan.least * (1 + 1e-9) >= plan.scale:
             lines.append("It is the least Laplace noise.")
         elif plan.least:
-            over = plan.scale / plan.least - 1
+            over = rounded_up(100 * (plan.scale / plan.least - 1), 3)
             lines.append(
                 f"No Laplace noise of a scale below {plan.least:.8g} would do: this one is at most "
-                f"{rounded_up(100 * over, 3)} % above the least."
+                f"{over} % above the least."
             )
     if record:
         lines.append("Whole sequences are not hidden (see --user-level).")
@@ -78,12 +69,12 @@ def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
 def answer_lines(plan: QueryPlan, output: str, answer: QueryAnswer, path: str) -> list[str]:
     """Return what a release of an answer did, and what is promised of it."""
     what = f"{plan.query.kind} of {counted(answer.records, 'record')}"
-    lines = [
+    return [
         f"{output}: {what}, with discrete Laplace noise of scale {rounded_up(plan.scale, 10)}",
         f"{plan.mechanism} at epsilon {show(plan.epsilon_exact)}; to prove it again: pufferfish "
         f"verify {path}",
+        *assumptions(plan),
     ]
-    return [*lines, *assumptions(plan)]
 
 
 def verified_query_lines(
@@ -100,6 +91,6 @@ def verified_query_lines(
         f"{path}: verified under {under}",
         f"discrete Laplace noise of scale {rounded_up(plan.scale, 10)} for a {plan.query.kind}: "
         f"loss at most {loss}, within epsilon {show_short(plan.epsilon_exact)}",
-        route_words(proof),
+        f"proved by {_ROUTES[proof.method.split('+')[0]]}",
         *assumptions(plan),
     ]
