@@ -195,4 +195,5 @@ def test_a_lower_bound_is_that_of_a_member() -> None:
     rows = [[0, Fraction(4, 5)], [Fraction(4, 5), 0]]
     plan = pf.calibrate(pf.CountQuery(pf.ChainBox(range(2), rows, [[1, 1], [1, 1]]), 1, 10), 1)
     assert plan.scale == pytest.approx(1)
-    assert plan.least == 0
+    assert (plan.least, plan.certificate.loss_at_least) == (0, 0)
+    assert not certify_query(plan.query, 0.99, Fraction(1)).decided

@@ -37,7 +37,7 @@ from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
 from pufferfish.queries.household import Household
 from pufferfish.queries.query import Query, query_of
-from pufferfish.queries.routes import UNKNOWN, models_of, prove_model
+from pufferfish.queries.routes import UNKNOWN, is_attained, models_of, prove_model
 from pufferfish.queries.sequences import (
     SequenceRules,
     Sequences,
@@ -315,8 +315,11 @@ def certify_query(query: Query, scale: float, epsilon: Fraction | None) -> Certi
     """
     found = UNKNOWN
     if query.protect == "record":
-        every = [prove_model(query, model, scale, epsilon) for model in models_of(query)]
+        models = models_of(query)
+        every = [prove_model(query, model, scale, epsilon) for model in models]
         found = max(every, key=lambda bound: rank(bound.upper))
+        if not all(is_attained(query, model) for model in models):
+            found = replace(found, lower=Fraction(0))  # only the loss of a model is a lower bound
     if scale and query.sizes and not (epsilon and found.at_most(epsilon)):
         group = query.range * max(query.sizes) * query.step / Fraction(scale)
         if rank(group) < rank(found.upper):
