@@ -127,10 +127,10 @@ def prove_ends(
     Whether a state is possible at a record is decided by what leads there, not by numbers.
     """
     with precision(bits):
-        ratio = arb(1)
-        for sign in (False, True):
-            ratio = ratio.max(_largest_ratio(chain, weights, sorted(lengths), rate, sign))
-        lower, upper = log_ends(ratio)
+        down, up = (
+            _largest_ratio(chain, weights, sorted(lengths), rate, sign) for sign in (False, True)
+        )
+        lower, upper = log_ends(down.max(up))
     return LossBound(upper, lower, method="ends+ball", precision=bits)
 
 

@@ -185,7 +185,7 @@ class QueryPlan:
 
     def query_of_table(self, table: Any) -> Query:
         """Return the plan's query for a table: its model fitted again, if it was fitted."""
-        found, models = self._read(table), list(self.query.models)
+        found, models = self._sequences(table), list(self.query.models)
         if self.fit is not None and self.source is not None:
             models = [self.fit.model(found, self.source)]
         lengths = "any" if self.query.lengths is None else found.lengths
@@ -220,8 +220,8 @@ class QueryPlan:
             text = "the release was drawn from a seed: for tests only, it protects nobody"
             warn_user(text, SeededWarning)
             entropy = seeded_entropy(seed)
-        query = self.query
-        exact, size = query.answer(found.codes)
+        query, size = self.query, found.records
+        exact = query.answer(found.codes)
         drawn = self.noise.noise(len(exact), entropy).tolist()
         divisor = size if query.kind == "mean" else 1
         pairs = zip(exact, drawn, strict=True)
@@ -238,21 +238,18 @@ class QueryPlan:
         """Return a plan that can be released from tables (:meth:`MarkovChain.from_sequences`)."""
         return replace(self, source=SequenceRules(state, time, sequence, gaps, tuple(missing)))
 
-    def _read(self, table: Any) -> Sequences:
+    def _sequences(self, records: Any) -> Sequences:
+        """Return sequences given as lists, or those of a table in the columns that are named."""
+        if isinstance(records, list | tuple | np.ndarray):
+            every = list(records)
+            several = bool(every) and isinstance(every[0], list | tuple | np.ndarray)
+            return sequences_of_lists(every if several else [every], self.query.states)
         if self.source is None:
             raise InputError(
                 "the plan names no columns of a table (plan.with_columns does): verify it alone, "
                 "and release lists of states"
             )
-        return read_sequences(open_table(table), self.source, self.query.states)
-
-    def _sequences(self, records: Any) -> Sequences:
-        """Return given sequences, or those of a table."""
-        if not isinstance(records, list | tuple | np.ndarray):
-            return self._read(records)
-        every = list(records)
-        several = bool(every) and isinstance(every[0], list | tuple | np.ndarray)
-        return sequences_of_lists(every if several else [every], self.query.states)
+        return read_sequences(open_table(records), self.source, self.query.states)
 
     def _check(self, found: Sequences) -> None:
         """Refuse sequences of lengths that the plan is not for; warn where the model has none."""

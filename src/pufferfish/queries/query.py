@@ -143,16 +143,12 @@ class Query:
         names = self.states if self.vector else (None,)
         return Product(names, (lattice,) * len(names))
 
-    def answer(self, codes: Any) -> tuple[list[Fraction], int]:
-        """Return the exact answer for records given by the positions of their states, and its size.
-
-        That of a mean is the sum.
-        """
+    def answer(self, codes: Any) -> list[Fraction]:
+        """Return the exact answer for the places of records' states; of a mean the sum."""
         counts = np.bincount(codes, minlength=len(self.states)).tolist()
         if self.vector:
-            return list(map(Fraction, counts)), len(codes)
-        pairs = zip(counts, self.numbers, strict=True)
-        return [sum((n * number for n, number in pairs), Fraction())], len(codes)
+            return list(map(Fraction, counts))
+        return [sum((n * own for n, own in zip(counts, self.numbers, strict=True)), Fraction())]
 
     def ends(self, records: int) -> tuple[Fraction, Fraction]:
         """Return the least and the largest answer to so many records; of a mean the sums."""
@@ -256,11 +252,10 @@ def query_of(data: Mapping[str, Any], models: Sequence[Model]) -> Query:
 def read_models(given: Any) -> tuple[Model, ...]:
     """Return one model or several on the same states."""
     models = tuple(given) if isinstance(given, list | tuple) else (given,)
-    wrong = [m for m in models if not hasattr(m, "laws")]
-    if wrong or not models:
+    if not models or not all(hasattr(model, "laws") for model in models):
         raise InputError(
-            "a query needs a model of its records, such as a MarkovChain, or several, but "
-            f"{'none' if not models else type(wrong[0]).__name__} was given"
+            "a query needs a model of its records, such as a MarkovChain, or a list of several, "
+            f"but {listed(type(m).__name__ for m in models) or 'none'} was given"
         )
     if len({model.states for model in models}) > 1:
         raise InputError("all models of a query need the same states, in the same order")
