@@ -15,7 +15,13 @@ import pytest
 
 import noise_checks
 import pufferfish as pf
-from pufferfish.errors import CheckFailed, InputError, PriorWarning, SeededWarning
+from pufferfish.errors import (
+    CheckFailed,
+    InputError,
+    OutsidePromiseWarning,
+    PriorWarning,
+    SeededWarning,
+)
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.queries.answer import QueryAnswer
 from pufferfish.queries.plan import Fit, QueryPlan
@@ -108,6 +114,9 @@ def test_what_is_not_released(plan: QueryPlan) -> None:
     with pytest.raises(InputError, match="--allow-unchanged"):
         known.release(["ill"] * 4)
     assert known.verify().holds
+    for records, lost in ((["ill", "well", "well", "ill"], 1), (["well", "ill"] * 2, 1)):
+        with pytest.warns(OutsidePromiseWarning, match=rf"^{lost} record that the model holds"):
+            known.release(records, allow_unchanged=True)
 
 
 @pytest.mark.usefixtures("quiet")

@@ -265,18 +265,19 @@ class QueryPlan:
         lost = [n for n in map(partial(_impossible, found), query.models) if n]
         if lost and not whole:
             warn_user(
-                f"{counted(max(lost), 'record')} that cannot follow the one before in the model: "
-                "its promise does not hold for their sequences",
+                f"{counted(max(lost), 'record')} that the model holds impossible there: its "
+                "promise does not hold for their sequences",
                 OutsidePromiseWarning,
             )
 
 
 def _impossible(found: Sequences, model: Any) -> int:
-    """Return how many records follow one that they cannot follow in a chain."""
+    """Return how many records a chain can neither begin with nor reach from the one before."""
     if not isinstance(model, MarkovChain):
         return 0
     never = np.array([[p == 0 for p in row] for row in model.transition])
-    return int(found.transitions()[never].sum())
+    no_start = np.array([p == 0 for p in model.start or ()] or [False] * len(never))
+    return int(found.transitions()[never].sum() + found.firsts()[no_start].sum())
 
 
 class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
