@@ -59,7 +59,7 @@ def test_errors_are_those_of_the_noise(scale: float, step: Any) -> None:
     inside = chance[abs(z * float(step)) <= answer.margin].sum()
     narrower = chance[abs(z * float(step)) < answer.margin].sum() if answer.margin else 0
     assert inside >= 0.95 > narrower
-    mean = QueryAnswer("mean", ("mean",), (Fraction(3),), 8, noise)
+    mean = replace(answer, kind="mean", names=("mean",))
     assert (mean.standard_error, mean.margin) == (answer.standard_error / 8, answer.margin / 8)
 
 

@@ -98,7 +98,7 @@ def test_input_is_exact_and_may_be_named() -> None:
     [
         ((["a"], [[1]]), "two or more different names"),
         (("ab", STAY), "two or more different names"),
-        ((["a", "b"], STAY[:1]), "a row of transitions for each"),
+        ((["a", "b"], STAY[:1]), "needs a row for each"),
         ((["a", "b"], [[1, 0], [0.5, 0.4]]), "sum to 0.9"),
         ((["a", "b"], [[2, -1], [0, 1]]), "negative"),
         ((["a", "b"], [[1], [0, 1]]), "needs 2 probabilities"),
@@ -142,7 +142,7 @@ def test_fitting_counts_transitions(tmp_path: Path) -> None:
 def test_fitting_refuses_what_it_cannot_know() -> None:
     for options, says in (
         ({"states": [0, 1, 2]}, "smoothing"), ({"smoothing": -1}, "at least 0"),
-        ({"missing": "1"}, "missing in 3 rows"), ({"states": [1]}, "none of the states 1"),
+        ({"missing": "1"}, "missing in 3 rows"), ({"states": [1]}, "an unknown state in 3 rows .*; the states are 1"),
         ({"table": FITTED[FITTED.s == 1], "gaps": "order"}, "two or more different names"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=says):

@@ -116,8 +116,9 @@ def test_cross_ratios_by_hand() -> None:
         ([["0.6", "0.6"], [0, 0]], ONES, "the row of state 'a'"),
         ([[0, 0], [0, 0]], [[1, 1], ["0.4", "0.4"]], "the row of state 'b'"),
         ([["0.5", 0], [0, 0]], [["0.4", 1], [1, 1]], "the row of state 'a'"),
-        ([[0, 0]], ONES, "lower needs 2 rows of 2 numbers"),
-        ([{"a": 0}, {"b": 0}], ONES, "lower needs 2 rows of 2 numbers"),
+        ([[0, 0]], ONES, "of 2 states needs a row for each"),
+        ([{"a": 0}, {"b": 0}], ONES, "a row of bounds must be a list"),
+        ([[0, 0], [0]], ONES, "a row of bounds needs 2 probabilities"),
         ([[0, float("nan")], [0, 0]], ONES, "not a finite number"),
     ],
 )

@@ -88,11 +88,17 @@ def test_edited_plans_are_judged_on_their_merits(data: Any) -> None:
             load(edited(data, *change[:-1], to=change[-1])).verify()
     for change in (
         ("scale", scale * 1.001), ("epsilon", "1.001"), ("query", "lengths", [3]), ("loss", 0.1),
-        ("certificate", None), ("query", "kind", "sum"),
+        ("certificate", None),
         ("models", 0, "initial", ["1/2", "1/2"]), ("notes", ["n"]),
         ("models", 0, "transition", [["0.7", "0.3"], ["0.3", "0.7"]]),
     ):  # fmt: skip
         assert load(edited(data, *change[:-1], to=change[-1])).verify().holds
+
+
+def test_a_count_counts_and_a_histogram_has_the_lattice_of_counts(data: Any) -> None:
+    for change in (("numbers", 0, "2"), ("numbers", 0, "1/1000"), ("kind", "histogram")):
+        with pytest.raises(InputError, match="one number for each state"):
+            load(edited(data, "query", *change[:-1], to=change[-1]))
 
 
 def test_nonsense_is_refused_in_one_line(data: Any) -> None:
@@ -122,7 +128,6 @@ def test_nonsense_is_refused_in_one_line(data: Any) -> None:
         edited(data, "more", to=1), edited(data, "query", "more", to=1),
         edited(data, "models", 0, "more", to=1), edited(data, "source", to={"state": "s", "x": 1}),
         edited(data, "fit", to={"confidense": "0.9"}), edited(data, "format", to=1),
-        edited(data, "query", "numbers", 0, to="2"), edited(data, "query", "kind", to="histogram"),
         edited(data, "models", 0, "kind", to="chian"), {"query": {}}, [], 1,
     ):  # fmt: skip
         with pytest.raises(InputError, match=r"^plan.json is no usable plan of a query: "):

@@ -49,7 +49,7 @@ def test_records_are_ordered_within_sequences(tmp_path: Path) -> None:
         assert (found.records, found.count, found.lengths) == (5, 2, (2, 3))
         assert found.transitions().tolist() == [[1, 1], [1, 0]]
         assert found.firsts().tolist() == [1, 1]
-        assert found.notes == ("2 sequences have from 2 to 3 records",)
+        assert found.notes == ()
 
 
 def test_without_time_the_order_of_rows_counts() -> None:
@@ -102,17 +102,16 @@ def test_missing_cells_are_refused_with_their_row() -> None:
     assert "'NA' is a state" in read_sequences(frame([("NA", 1, 1)]), RULES).notes[0]
 
 
-MONTHS = [dt.date(2023 + k // 12, 1 + k % 12, 15) for k in (12, 10, 13, 11, 14)]
-LAST_DAYS = [day.replace(day=1) - dt.timedelta(days=1) for day in MONTHS]
-STAMPS = [np.datetime64("2024-02-28T00:00:00.000000001") + k for k in (2, 0, 3, 1, 4)]
-YEARS = [dt.date(year, 2, 28) for year in (2024, 2022, 2025, 2023, 2026)]
+STAMPS = [np.datetime64("2024-02-28T00:00:00.000001") + k for k in (2, 0, 3, 1, 4)]
+DAYS = [dt.date(2024, 2, 27 + k) if k < 3 else dt.date(2024, 3, k - 2) for k in (2, 0, 3, 1, 4)]
+MONTHS = [dt.date(2024, month, 15) for month in (3, 1, 4, 2, 5)]
 
 
 @pytest.mark.parametrize(
     "times",
     [
-        [3, 1, 4, 2, 5], ["0.3", "0.1", "4e-1", ".2", "0.50"], MONTHS, LAST_DAYS, YEARS, STAMPS,
-        [10**30 + k for k in (2, 0, 3, 1, 4)], [f"{day} 12:30" for day in MONTHS],
+        [3, 1, 4, 2, 5], ["0.3", "0.1", "4e-1", ".2", "0.50"], DAYS, STAMPS,
+        [10**30 + k for k in (2, 0, 3, 1, 4)], [f"{day} 12:30" for day in DAYS],
         ["2024-02-29", "2024-02-27", "2024-03-01T00:00", "2024-02-28", "2024-03-02 00:00:00.0"],
         ["2024-02-29", *(f"2024-02-{x}:00" for x in ("28 22", "29T01", "28T23", "29 02"))],
         ["2024-02-29T00:00Z", *(f"2024-02-28T{x}" for x in
@@ -126,20 +125,21 @@ def test_regular_times_of_all_kinds(times: list[Any]) -> None:
 def test_irregular_times_are_refused_or_passed_over() -> None:
     rows = [("a", f"2024-01-0{d}", w) for w, d in ((1, 1), (1, 2), (1, 3), (2, 4), (2, 6), (3, 9))]
     text = refused(frame(rows))
-    assert "in 1 sequence of 3 differ from the most common one (first: data row 5)" in text
-    notes = read_sequences(frame(rows), SequenceRules("s", "t", "who", gaps="order")).notes
-    assert notes[0].startswith("1 gap in the times of 1 sequence passed over")
-    with pytest.raises(InputError, match="irregular"):
-        order(MONTHS[:-2])
-    assert order(MONTHS[:-2], gaps="order") == [1, 0, 2]
-    assert "twice in 1 sequence (first: data row 2)" in refused(frame([("a", 1, 1), ("b", 1.0, 1)]))
+    assert "irregular" in text
+    assert "in 1 row (first: data row 5)" in text
+    ordered = read_sequences(frame(rows), SequenceRules("s", "t", "who", gaps="order"))
+    assert ordered.lengths == (1, 2, 3)
+    with pytest.raises(InputError, match="such as months"):
+        order(MONTHS)
+    assert order(MONTHS, gaps="order") == [1, 3, 0, 2, 4]
+    assert "first: data row 2" in refused(frame([("a", 1, 1), ("b", 1.0, 1)]))
     assert refused(frame([("a", 1, 1)] * 2), SequenceRules("s", "t", "who", gaps="order"))
 
 
 @pytest.mark.parametrize("last", ["soon", "2024-02-30", "2024-01-02T00:00Z", "5", "inf", "08:30"])
 def test_what_is_no_time_or_another_kind_is_refused(last: str) -> None:
     rows = [("a", "2024-01-01", 1), ("a", "2024-01-02", 1), ("b", last, 1)]
-    assert "(data row 3)" in refused(frame(rows))
+    assert "first: data row 3)" in refused(frame(rows))
 
 
 def test_names_and_empty_tables(tmp_path: Path) -> None:
@@ -148,3 +148,4 @@ def test_names_and_empty_tables(tmp_path: Path) -> None:
     assert "gaps must be" in refused(frame(), SequenceRules("s", gaps="no"))
     for empty in (frame([]), write(tmp_path, "s,t,who\n")):
         assert "no rows" in refused(empty)
+    assert "18 digits" in refused(frame([("a", 1, 1), ("a", 10**19, 1)]))

@@ -8,22 +8,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from flint import fmpq, fmpq_mat, fmpz_poly
+from flint import fmpq, fmpq_mat
 
 from pufferfish.errors import InputError, PriorWarning, listed, warn_user
 from pufferfish.numbers import Number, parse_number
-from pufferfish.queries.model import (
-    Distribution,
-    Law,
-    Rows,
-    dot,
-    monomials,
-    numerators,
-    read_distribution,
-    read_rows,
-    read_states,
-    written,
-)
+from pufferfish.queries import model
+from pufferfish.queries.model import Distribution, Law, Rows
 from pufferfish.queries.sequences import SequenceRules, Sequences, read_sequences
 
 
@@ -41,38 +31,27 @@ class MarkovChain:
         The law of the first record. ``stationary``: the only one that the transitions keep; they
         must lead from every state to every other. ``any``: nothing is known of it, and whatever
         holds, holds for all of them.
-
-    Attributes
-    ----------
-    start : tuple of Fraction or None
-        The law of the first record; None: any.
-    notes : tuple of str
-        What was done to the input.
-    from_rows : bool
-        Whether it was fitted to a table (:meth:`from_sequences`), of which a plan then tells.
     """
 
     states: tuple[str, ...]
     transition: Rows
-    start: Distribution | None
-    notes: tuple[str, ...] = field(compare=False, repr=False)
-    from_rows: bool = field(compare=False, repr=False)
+    start: Distribution | None  # the law of the first record; None: any
+    notes: tuple[str, ...] = field(compare=False, repr=False)  # what was done to the input
+    from_rows: bool = field(compare=False, repr=False)  # fitted to a table, of which a plan tells
 
     def __init__(
         self, states: Iterable[Any], transition: Any, initial: Any = "stationary",
-        *, from_rows: bool = False,
+        *, from_rows: bool = False, notes: Iterable[str] = (),
     ) -> None:  # fmt: skip
-        names, notes = read_states(states), list[str]()
-        rows = read_rows(transition, names, "a chain", notes)
-        object.__setattr__(self, "states", names)
-        object.__setattr__(self, "transition", rows)
-        if isinstance(initial, str) and initial in ("stationary", "any"):
-            start = self._stationary() if initial == "stationary" else None
-        else:
-            start = read_distribution(initial, names, "the initial law", notes)
-        object.__setattr__(self, "start", start)
-        object.__setattr__(self, "notes", tuple(notes))
-        object.__setattr__(self, "from_rows", from_rows)
+        names, said = model.read_states(states), list(notes)
+        rows = model.read_rows(transition, names, said)
+        model.set_fields(self, states=names, transition=rows, from_rows=from_rows)
+        start: Distribution | None = None
+        if isinstance(initial, str) and initial == "stationary":
+            start = self._stationary()
+        elif not isinstance(initial, str) or initial != "any":
+            start = model.read_distribution(initial, names, "the initial law", said)
+        model.set_fields(self, start=start, notes=tuple(said))
 
     @classmethod
     def from_sequences(
@@ -82,6 +61,8 @@ class MarkovChain:
         gaps: Literal["refuse", "order"] = "refuse", missing: Iterable[str] = (),
     ) -> "MarkovChain":  # fmt: skip
         """Fit a chain to the sequences of a table: shares of the transitions that occur, exact.
+
+        The sampling error is not counted: :meth:`ChainBox.from_sequences` does.
 
         Parameters
         ----------
@@ -95,39 +76,32 @@ class MarkovChain:
         smoothing : number
             Added to how often each transition and first state occurs, so that none is impossible.
         initial : "stationary", "any" or "counted"
-            The law of the first record; ``counted``: the shares of the sequences' first states.
+            As of a chain; ``counted``: the shares of the sequences' first states.
         gaps : "refuse" or "order"
             Whether irregular times are refused, or records follow each other whatever the times.
         missing : iterable of str
             Texts that mean a missing value, which is refused.
-
-        Notes
-        -----
-        A plan for a chain that was fitted to the sequences to be released is itself an output of
-        them (theory, section 7.1): fit it to others. Its sampling error is not counted here:
-        :meth:`ChainBox.from_sequences`.
         """
         added = parse_number(smoothing, "the smoothing")
         if added < 0:
             raise InputError(f"the smoothing must be at least 0, but {smoothing} was given")
-        found = sequences_of(table, state, time, sequence, states, gaps, missing)
-        names, counts = found.states, found.transitions().tolist()
-        totals = [sum(row) + added * len(names) for row in counts]
-        lost = [name for name, total in zip(names, totals, strict=True) if not total]
+        found = sequences_of(
+            table, states, state=state, time=time, sequence=sequence, gaps=gaps, missing=missing
+        )
+        rows = [[n + added for n in row] for row in found.transitions().tolist()]
+        lost = [name for name, row in zip(found.states, rows, strict=True) if not sum(row)]
         if lost:
             raise InputError(
                 f"no record follows one of the state {listed(lost)}, of which nothing is known: "
                 "give smoothing (such as 1/2), or leave it out of states and table"
             )
-        rows = [
-            [(n + added) / total for n in row] for row, total in zip(counts, totals, strict=True)
-        ]
-        all_firsts = found.count + added * len(names)
-        law = [(n + added) / all_firsts for n in found.firsts().tolist()]
-        chain = cls(names, rows, law if initial == "counted" else initial, from_rows=True)
-        object.__setattr__(chain, "notes", found.notes)
-        never = sum(p == 0 for row in rows for p in row)
-        never += sum(p == 0 for p in chain.start or ())
+        firsts = [n + added for n in found.firsts().tolist()]
+        chain = cls(
+            found.states, list(map(_shares, rows)),
+            _shares(firsts) if initial == "counted" else initial,
+            from_rows=True, notes=found.notes,
+        )  # fmt: skip
+        never = sum(p == 0 for row in [*chain.transition, chain.start or ()] for p in row)
         if never:
             warn_user(
                 f"{never} transitions or first states occur in no sequence and are impossible in "
@@ -143,13 +117,13 @@ class MarkovChain:
         steps = np.array([[p > 0 for p in row] for row in self.transition])
         reached = np.eye(len(steps), dtype=bool)
         for _ in self.states:
-            reached = reached | (reached @ steps)
+            reached |= reached @ steps
         return bool(reached.all())
 
     @cached_property
     def stationary(self) -> bool:
         """Whether an irreducible chain starts exactly in its stationary law."""
-        return self.irreducible and self.start is not None and self.start == self._stationary()
+        return self.irreducible and self.start == self._stationary()
 
     @property
     def any_length(self) -> bool:
@@ -170,26 +144,15 @@ class MarkovChain:
         """Yield the law of every record of sequences of each length; theory, section 8.1."""
         if self.start is None:
             raise InputError("a chain that may start in any law has no scenario: state its law")
-        z, k = monomials(weights), range(len(self.states))
-        steps, [first] = numerators(self.transition), numerators([self.start])
-        after = [[fmpz_poly([1]) for _ in k]]
-        for _ in range(max(lengths) - 1):
-            later = [z[r] * after[-1][r] for r in k]
-            after.append([dot(steps[s], later) for s in k])
-        columns = list(zip(*steps, strict=True))
-        for length in lengths:
-            before = [fmpz_poly([p]) for p in first]
-            for left in range(length - 1, -1, -1):
-                here = [z[s] * before[s] for s in k]
-                yield [here[s] * after[left][s] if here[s] else None for s in k]
-                before = [dot(columns[s], here) for s in k]
+        for n in lengths:
+            parents, steps = [None, *range(n - 1)], [None, *[self.transition] * (n - 1)]
+            yield from model.tree_laws(parents, self.start, steps, weights)
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this chain again, as JSON values."""
-        initial: Any = "any" if self.start is None else written(self.start)
-        rows = [written(row) for row in self.transition]
+        initial: Any = "any" if self.start is None else model.written(self.start)
         return {
-            "states": list(self.states), "transition": rows,
+            "states": list(self.states), "transition": list(map(model.written, self.transition)),
             "initial": "stationary" if self.stationary else initial,
         }  # fmt: skip
 
@@ -201,22 +164,24 @@ class MarkovChain:
                 "stationary law of its own: state the initial law (initial=[...])"
             )
         k = range(len(self.states))
-        kept = [[fmpq(self.transition[r][s].numerator, self.transition[r][s].denominator) - (r == s)
-                 for r in k] for s in k]  # fmt: skip
-        kept[-1] = [fmpq(1) for _ in k]
-        sums = fmpq_mat(len(k), 1, [fmpq(int(s == k[-1])) for s in k])
-        found = fmpq_mat(kept).solve(sums)
-        return tuple(Fraction(int(found[s, 0].p), int(found[s, 0].q)) for s in k)
+        rows = [[fmpq(p.numerator, p.denominator) for p in row] for row in self.transition]
+        kept = [[rows[r][s] - (r == s) for r in k] for s in k[:-1]] + [[1 for _ in k]]
+        sums = [[0]] * (len(k) - 1) + [[1]]
+        found = fmpq_mat(kept).solve(fmpq_mat(sums))
+        return tuple(Fraction(int(p.p), int(p.q)) for p in found.entries())
+
+
+def _shares(counts: Sequence[Any]) -> list[Fraction]:
+    return [Fraction(n) / sum(counts) for n in counts]
 
 
 def sequences_of(
-    table: Any, state: str, time: str | None, sequence: str | None, states: Iterable[Any] | None,
-    gaps: Literal["refuse", "order"], missing: Iterable[str],
-) -> Sequences:  # fmt: skip
+    table: Any, states: Any, *, missing: str | Iterable[str] = (), **columns: Any
+) -> Sequences:
     """Return the sequences of a table that a model is fitted to, and warn of what that means."""
     texts = (missing,) if isinstance(missing, str) else tuple(missing)
-    found = read_sequences(table, SequenceRules(state, time, sequence, gaps, texts), states)
-    read_states(found.states)
+    found = read_sequences(table, SequenceRules(missing=texts, **columns), states)
+    model.read_states(found.states)
     warn_user(
         "the model is fitted to the sequences of the table: a plan for it is an output of them, "
         "which tells of every record; keep it private, or release other sequences",

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """ChainBox: all Markov chains whose transitions lie between two matrices."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import permutations, product
 from typing import Any, ClassVar, Literal
 
 from pufferfish.errors import InputError
-from pufferfish.numbers import Number, parse_number
+from pufferfish.numbers import Number
 from pufferfish.priors.ambiguity import UNIT, clopper_pearson, parse_level
+from pufferfish.queries import model
 from pufferfish.queries.chain import MarkovChain, sequences_of
-from pufferfish.queries.model import Law, Rows, read_states, written
+from pufferfish.queries.model import Distribution, Law, Rows
 
 _GRID = 10**18  # the ends of fitted intervals are rounded outwards to multiples of 1 / this
 
@@ -41,31 +41,33 @@ class ChainBox:
         self, states: Iterable[Any], lower: Any, upper: Any, initial: Any = "stationary",
         *, from_rows: bool = False, notes: Iterable[str] = (),
     ) -> None:  # fmt: skip
-        names = read_states(states)
+        names = model.read_states(states)
         if initial not in ("stationary", "any"):
             raise InputError(f"initial must be 'stationary' or 'any', but {initial!r} was given")
-        both = (_matrix(lower, len(names), "lower"), _matrix(upper, len(names), "upper"))
-        least, most = zip(*(_tight(*row) for row in zip(names, *both, strict=True)), strict=True)
-        every = (names, least, most, initial, tuple(notes), from_rows)
-        for own, value in zip(fields(self), every, strict=True):
-            object.__setattr__(self, own.name, value)
+        least, most = zip(
+            *map(_tight, names, _matrix(lower, names), _matrix(upper, names)), strict=True
+        )
+        model.set_fields(
+            self, states=names, lower=least, upper=most, initial=initial, notes=tuple(notes),
+            from_rows=from_rows,
+        )  # fmt: skip
 
     @classmethod
     def from_sequences(
-        cls, table: Any, *, state: str, time: str | None = None, sequence: str | None = None,
-        states: Iterable[Any] | None = None, confidence: Number = "0.95",
-        initial: Literal["stationary", "any"] = "stationary",
-        gaps: Literal["refuse", "order"] = "refuse", missing: Iterable[str] = (),
+        cls, table: Any, *, states: Iterable[Any] | None = None, confidence: Number = "0.95",
+        initial: Literal["stationary", "any"] = "stationary", **columns: Any,
     ) -> "ChainBox":  # fmt: skip
-        """Fit a box to the sequences of a table, as :meth:`MarkovChain.from_sequences` does.
+        """Fit a box to the sequences of a table.
 
         Each transition has a Clopper-Pearson interval, at the level 1 - (1 - confidence) / k**2:
-        valid only asymptotically, for rows of dependent counts (theory, section 8.11).
+        valid only asymptotically, for rows of dependent counts (theory, section 8.11). ``columns``
+        are state, time, sequence, gaps and missing as in :meth:`MarkovChain.from_sequences`.
         """
         level = parse_level(confidence)
-        found = sequences_of(table, state, time, sequence, states, gaps, missing)
-        alpha, counts = (1 - level) / len(found.states) ** 2, found.transitions().tolist()
-        ends = [[clopper_pearson(n, sum(row), alpha) for n in row] for row in counts]
+        found = sequences_of(table, states, **columns)
+        alpha = (1 - level) / len(found.states) ** 2
+        ends = [[clopper_pearson(n, sum(row), alpha) for n in row]
+                for row in found.transitions().tolist()]  # fmt: skip
         lower = [[Fraction(p * _GRID // UNIT, _GRID) for p, _ in row] for row in ends]
         upper = [[Fraction(-(-p * _GRID // UNIT), _GRID) for _, p in row] for row in ends]
         return cls(found.states, lower, upper, initial, from_rows=True, notes=found.notes)
@@ -82,10 +84,8 @@ class ChainBox:
         """Return stationary chains whose largest loss bounds that of all members; None: unknown.
 
         Two states, alpha = P(0 -> 1), beta = P(1 -> 0): while alpha + beta <= 1 the loss falls in
-        both (theory, section 8.7), at 1 to that of independent records. Beyond it is no more than
-        theirs, whatever the initial law: of two chains from 0 and 1, coupled to be in 1 together as
-        far as can be, the next states are equal, or 1 and 0. So what follows adds nothing to the
-        difference of the sums, or the opposite of the record's own part; so does what went before.
+        both (theory, section 8.7), at 1 to that of independent records; beyond it is no more than
+        theirs for any initial law, as what surrounds a record takes back what the record adds.
         """
         alpha, beta = self.lower[0][1], self.lower[1][0]
         if len(self.states) == 2 and alpha + beta >= 1:
@@ -97,13 +97,7 @@ class ChainBox:
     @property
     def k_squared(self) -> Fraction | None:
         """A bound of all P(r,a) P(s,b) / (P(r,b) P(s,a)), theory, section 8.7; None: infinite."""
-        k, low, high = range(len(self.states)), self.lower, self.upper
-        entered = [a for a in k if any(row[a] for row in high)]  # others are in no sum over steps
-        if len(entered) > 1 and not all(row[a] for row in low for a in entered):
-            return None
-        every = product(permutations(k, 2), permutations(entered, 2))
-        ratios = (high[r][a] * high[s][b] / (low[r][b] * low[s][a]) for (r, s), (a, b) in every)
-        return max(ratios, default=Fraction(1))
+        return model.cross_ratio(self.lower, self.upper)
 
     def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
         """Return the number of records in each sequence."""
@@ -115,23 +109,24 @@ class ChainBox:
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this box again, as JSON values."""
-        ends = {"lower": list(map(written, self.lower)), "upper": list(map(written, self.upper))}
+        ends = {
+            "lower": list(map(model.written, self.lower)),
+            "upper": list(map(model.written, self.upper)),
+        }
         return {"states": list(self.states), **ends, "initial": self.initial}
 
 
-def _matrix(given: Any, k: int, what: str) -> list[list[Fraction]]:
-    every = list(given) if isinstance(given, Iterable) else []
-    single = [isinstance(row, str | Mapping) or not isinstance(row, Iterable) for row in every]
-    rows = [] if any(single) else list(map(list, every))
-    if [len(row) for row in rows] != [k] * k:
-        raise InputError(f"{what} needs {k} rows of {k} numbers, one for each state")
-    return [[parse_number(p, f"a bound of {what}") for p in row] for row in rows]
+def _matrix(given: Any, states: Sequence[str]) -> list[list[Fraction]]:
+    rows = model.read_matrix(given, states, "a matrix of bounds")
+    return [model.read_numbers(row, len(states), "a row of bounds") for row in rows]
 
 
-def _tight(state: str, low: list[Fraction], high: list[Fraction]) -> tuple[Any, Any]:
+def _tight(
+    state: str, low: Sequence[Fraction], high: Sequence[Fraction]
+) -> tuple[Distribution, Distribution]:
     """Return the least and greatest values that entries of a row between these bounds have."""
     pairs = [(max(a, Fraction(0)), min(b, Fraction(1))) for a, b in zip(low, high, strict=True)]
-    least, most = (sum(ends) for ends in zip(*pairs, strict=True))
+    least, most = (sum(ends, Fraction(0)) for ends in zip(*pairs, strict=True))
     if any(a > b for a, b in pairs) or not least <= 1 <= most:
         raise InputError(f"no distribution lies within the bounds of the row of state {state!r}")
     lower = tuple(max(a, 1 - most + b) for a, b in pairs)

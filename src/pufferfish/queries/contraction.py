@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -24,7 +25,7 @@ from pufferfish.loss.balls import log_ends
 from pufferfish.numbers import FloatArray, precision
 from pufferfish.priors.betting import ball
 from pufferfish.queries.chain import MarkovChain
-from pufferfish.queries.model import Rows
+from pufferfish.queries.model import Rows, cross_ratio
 
 Spread = Sequence[Sequence[int]]
 #: Larger exponents and smaller probabilities are refused: programs would be ill-conditioned.
@@ -38,37 +39,44 @@ _FRACTIONS: Any = np.frompyfunc(Fraction, 2, 1)
 
 def contraction_loss(chain: MarkovChain, spread: Spread, u: float) -> float:
     """Return an upper bound of the loss at u for every number of records, unproved; inf: none."""
-    end = birkhoff_loss(cross_ratio(chain.transition), max(map(max, spread)), u)
-    return float(_added(chain, spread, u, lambda rows: fixed_point(rows, spread, u), end))
+    return float(_bound(chain, spread, u, fixed_point, birkhoff_loss))
 
 
 def prove_contraction(
     chain: MarkovChain, spread: Spread, rate: Fraction, bits: int = 128
 ) -> Fraction | None:
     """Return a proven upper bound of the loss for every number of records; None: none is proved."""
-    end = prove_birkhoff(cross_ratio(chain.transition), max(map(max, spread)), rate, bits)
-    found = _added(chain, spread, rate, lambda rows: _prove(rows, spread, rate, bits), end)
+    found = _bound(
+        chain, spread, rate, partial(_prove, bits=bits), partial(prove_birkhoff, bits=bits)
+    )
     return None if found == math.inf else Fraction(found)
 
 
-def _added(
-    chain: MarkovChain, spread: Spread, u: Any, find: Callable[[Rows], Any], end: Any
+def _bound(
+    chain: MarkovChain,
+    spread: Spread,
+    u: Any,
+    find: Callable[..., Any],
+    birkhoff: Callable[..., Any],
 ) -> Any:
     """Return the largest sum of what earlier records tell, later ones, and a record itself."""
-    k, reach = range(len(spread)), max(map(max, spread)) * u
-    if len(k) == 2 and chain.transition[0][1] + chain.transition[1][0] >= 1:
+    rows, k, reach = chain.transition, range(len(spread)), max(map(max, spread)) * u
+    if len(k) == 2 and rows[0][1] + rows[1][0] >= 1:
         return reach  # theory, section 8.7: what surrounds a record takes back what it adds
-    if not chain.stationary and end in (None, math.inf):
-        return math.inf if reach else 0  # nothing bounds what earlier records tell
-    later = earlier = find(chain.transition)
-    if not chain.stationary:
-        earlier = [[[(end - reach) / 2 for _ in k] for _ in k]]
-    elif chain.backwards != chain.transition:
-        earlier = find(chain.backwards)
-    if not reach or later is None or earlier is None:
-        return math.inf if reach else 0
-    sums = (earlier[0][a][b] + u * spread[a][b] + later[0][a][b] for a, b in permutations(k, 2))
-    return max(sums)
+    if not reach:
+        return 0
+    if chain.stationary:
+        later = find(rows, spread, u)
+        earlier = later if chain.backwards == rows else find(chain.backwards, spread, u)
+    else:
+        both = birkhoff(cross_ratio(rows, rows), max(map(max, spread)), u)
+        if both is None or both == math.inf:
+            return math.inf  # nothing bounds what earlier records tell
+        later = find(rows, spread, u)
+        earlier = [[[(both - reach) / 2 for _ in k] for _ in k]]
+    if later is None or earlier is None:
+        return math.inf
+    return max(earlier[0][a][b] + u * spread[a][b] + later[0][a][b] for a, b in permutations(k, 2))
 
 
 def birkhoff_loss(k_squared: Fraction | None, range_: int, u: float) -> float:
@@ -86,23 +94,12 @@ def prove_birkhoff(
     k_squared: Fraction | None, range_: int, rate: Fraction, bits: int = 128
 ) -> Fraction | None:
     """Return the same with proof, at least u range; None: no bound is proved."""
+    if k_squared is None:
+        return None
     with precision(bits):
-        x = ball(k_squared or Fraction(0)).sqrt() * (ball(range_ * rate) / 4).sinh()
+        x = ball(k_squared).sqrt() * (ball(range_ * rate) / 4).sinh()
         upper = log_ends((x + (x * x + 1).sqrt()) ** 4)[1]
-    return None if upper is None or k_squared is None else max(upper, range_ * rate)
-
-
-def cross_ratio(rows: Rows) -> Fraction | None:
-    """Return k^2, the largest P(r,a) P(s,b) / (P(r,b) P(s,a)); None: infinite."""
-    largest = Fraction(1)
-    for one, other in permutations(rows, 2):
-        for a, b in permutations(range(len(rows)), 2):
-            top, bottom = one[a] * other[b], one[b] * other[a]
-            if top > largest * bottom:
-                if not bottom:
-                    return None
-                largest = top / bottom
-    return largest
+    return None if upper is None else max(upper, range_ * rate)
 
 
 def fixed_point(rows: Rows, spread: Spread, u: float) -> tuple[FloatArray, FloatArray] | None:

@@ -3,16 +3,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from flint import fmpz_poly
 
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError
 from pufferfish.numbers import text_of
 from pufferfish.queries import model
-from pufferfish.queries.model import Distribution, Law, numerators, written
+from pufferfish.queries.model import Distribution, Law
+from pufferfish.queries.sequences import check_known
 
 Joint = tuple[tuple[tuple[str, ...], Fraction], ...]
 
@@ -41,52 +42,52 @@ class Household:
         names, notes = model.read_states(states), list[str]()
         if (joint is None) == (counts is None):
             raise InputError("a household needs either joint or counts")
-        law = None if counts is None else _read_counts(counts, names, notes)
-        every = (names, None if law else _read_joint(joint, names, notes), law, tuple(notes))
-        for own, value in zip(fields(self), every, strict=True):
-            object.__setattr__(self, own.name, value)
-
-    @property
-    def size(self) -> int:
-        """The number of members."""
-        return len(self.counts) - 1 if self.counts else len((self.joint or ())[0][0])
+        if joint is not None:
+            joint = _read_joint(joint, names, notes)
+        else:
+            counts = _read_counts(counts, names, notes)
+        model.set_fields(self, states=names, joint=joint, counts=counts, notes=tuple(notes))
 
     def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
         """Return the number of members."""
-        return (self.size,)
+        return (len(self.joint[0][0]) if self.joint else len(self.counts or ()) - 1,)
 
     def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
         """Yield the law of every member; with counts it is that of each."""
-        for member in range(self.size):
+        [size] = self.sizes(())
+        for member in range(size):
             masses = [Counter[int]() for _ in self.states]
             for state, total, mass in self._terms(weights, member):
                 masses[state][total] += mass
-            rows = ([each[n] for n in range(max(each, default=0) + 1)] for each in masses)
+            rows = ([own[n] for n in range(max(own, default=0) + 1)] for own in masses)
             yield [fmpz_poly(row) if any(row) else None for row in rows]
 
     def _terms(self, weights: Sequence[int], member: int) -> Iterator[tuple[int, int, int]]:
         """Yield the state of a member, the sum of all weights and what it is proportional to."""
-        if self.counts:
-            for j, p in enumerate(numerators([self.counts])[0]):
-                total = (self.size - j) * weights[0] + j * weights[1]
-                yield from ((0, total, p * (self.size - j)), (1, total, p * j))
-        elif self.joint:
-            every, probabilities = zip(*self.joint, strict=True)
-            for states, p in zip(every, numerators([probabilities])[0], strict=True):
+        if self.joint:
+            [masses] = model.numerators([[p for _, p in self.joint]])
+            for (states, _), mass in zip(self.joint, masses, strict=True):
                 at = [self.states.index(state) for state in states]
-                yield at[member], sum(weights[s] for s in at), p
+                yield at[member], sum(weights[s] for s in at), mass
+        else:
+            [masses] = model.numerators([self.counts or ()])
+            for j, mass in enumerate(masses):
+                others = len(masses) - 1 - j
+                total = others * weights[0] + j * weights[1]
+                yield 0, total, mass * others
+                yield 1, total, mass * j
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this household again, as JSON values."""
         if self.counts:
-            return {"states": list(self.states), "counts": written(self.counts)}
-        joint = [[list(members), *written((p,))] for members, p in self.joint or ()]
+            return {"states": list(self.states), "counts": model.written(self.counts)}
+        joint = [[list(members), *model.written((p,))] for members, p in self.joint or ()]
         return {"states": list(self.states), "joint": joint}
 
 
 def _read_counts(given: Any, states: Sequence[str], notes: list[str]) -> Distribution:
-    listed_up = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
-    found = list(given) if listed_up else []
+    several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    found = list(given) if several else []
     if len(states) != 2 or len(found) < 2:
         raise InputError(
             "counts must be a list of the probabilities of 0, 1, ..., n members in the second of "
@@ -97,24 +98,16 @@ def _read_counts(given: Any, states: Sequence[str], notes: list[str]) -> Distrib
 
 
 def _read_joint(given: Any, states: Sequence[str], notes: list[str]) -> Joint:
-    pairs = list(given.items()) if isinstance(given, Mapping) else given
-    if not isinstance(pairs, list | tuple) or not pairs or not all(map(_is_pair, pairs)):
+    try:
+        pairs = list(given.items() if isinstance(given, Mapping) else given)
+        every = [tuple(map(text_of, members)) for members, _ in pairs]
+    except (TypeError, ValueError):  # no pairs, or no members
+        pairs = every = []
+    if not every or not every[0] or len(set(map(len, every))) > 1 or len(set(every)) < len(every):
         raise InputError(
-            f"joint must map the states of all members, such as ({states[0]!r}, {states[1]!r}), to "
-            f"their probability, but {given!r} was given"
+            f"joint must map a state for each member, such as ({states[0]!r}, {states[1]!r}), to "
+            f"their probability, and nothing twice, but {given!r} was given"
         )
-    every = [tuple(map(text_of, members)) for members, _ in pairs]
-    for name in (name for members in every for name in members if name not in states):
-        raise InputError(
-            f"joint names the unknown state {name!r}{did_you_mean(name, states)}; the states are "
-            f"{listed(states)}"
-        )
-    if len({len(members) for members in every}) > 1 or len({*every}) < len(every):
-        raise InputError("joint must name a state for each member, and nothing twice")
+    check_known((name for members in every for name in members), states, "joint")
     law = model.read_distribution([p for _, p in pairs], list(map(str, every)), "joint", notes)
     return tuple(sorted((members, p) for members, p in zip(every, law, strict=True) if p))
-
-
-def _is_pair(given: Any) -> bool:
-    pair = isinstance(given, list | tuple) and len(given) == 2
-    return pair and isinstance(given[0], list | tuple) and len(given[0]) > 0

@@ -4,13 +4,17 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
+from itertools import accumulate, permutations
+from operator import mul
 from typing import Any, Protocol
 
 from flint import fmpz_poly
 
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError
 from pufferfish.numbers import parse_number, show, text_of
 from pufferfish.priors.given import TOLERANCE
+from pufferfish.queries.sequences import check_known
 
 #: For one record: for each state the polynomial whose coefficient n is proportional to
 #: P(sum of all weights = n, this record has the state); None where the state is impossible there.
@@ -36,6 +40,12 @@ class Model(Protocol):
         """Return the arguments that make this model again, as JSON values."""
 
 
+def set_fields(model: Any, **values: Any) -> None:
+    """Set the fields of a frozen model, whose constructor reads what users give."""
+    for name, value in values.items():
+        object.__setattr__(model, name, value)
+
+
 def read_states(states: Iterable[Any]) -> tuple[str, ...]:
     """Return the names of states, at least two and all different."""
     given = [] if isinstance(states, str) or not isinstance(states, Iterable) else list(states)
@@ -45,49 +55,71 @@ def read_states(states: Iterable[Any]) -> tuple[str, ...]:
     return names
 
 
+def read_numbers(given: Any, count: int, what: str) -> list[Fraction]:
+    """Return a list of so many numbers."""
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InputError(f"{what} must be a list of probabilities, but {given!r} was given")
+    found = [parse_number(p, f"a probability of {what}") for p in given]
+    if len(found) != count:
+        raise InputError(f"{what} needs {count} probabilities, but {len(found)} were given")
+    return found
+
+
 def read_distribution(
     given: Any, states: Sequence[str], what: str, notes: list[str]
 ) -> Distribution:
     """Return probabilities in the order of the states; a note says if they were renormalised."""
     if isinstance(given, Mapping):
         named = {text_of(key): value for key, value in given.items()}
-        unknown = [name for name in named if name not in states]
-        if unknown:
-            raise InputError(
-                f"{what} names the unknown state {unknown[0]!r}{did_you_mean(unknown[0], states)}; "
-                f"the states are {listed(states)}"
-            )
+        check_known(named, states, what)
         given = [named.get(state, 0) for state in states]
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"{what} must be a list of probabilities, but {given!r} was given")
-    found = [parse_number(p, f"a probability of {what}") for p in given]
-    if len(found) != len(states):
-        raise InputError(f"{what} needs {len(states)} probabilities, but {len(found)} were given")
+    found = read_numbers(given, len(states), what)
     total = sum(found, Fraction(0))
-    if min(found) < 0 or abs(total - 1) > TOLERANCE:
-        wrong = f"sum to {float(total):.10g}, not to 1"
-        wrong = f"hold the negative one {show(min(found))}" if min(found) < 0 else wrong
-        raise InputError(f"the probabilities of {what} {wrong}")
+    if min(found) < 0:
+        raise InputError(f"{what} has the negative probability {show(min(found))}")
+    if abs(total - 1) > TOLERANCE:
+        raise InputError(f"the probabilities of {what} sum to {float(total):.10g}, not to 1")
     if total != 1:
         notes.append(f"the probabilities of {what} were renormalised to the sum 1")
     return tuple(p / total for p in found)
 
 
-def read_rows(given: Any, states: Sequence[str], what: str, notes: list[str]) -> Rows:
-    """Return transitions: for each state the probabilities of the next one; of ``what``."""
+def read_matrix(given: Any, states: Sequence[str], what: str) -> list[Any]:
+    """Return the row of each state, of a list of rows or a mapping from state to row."""
     if isinstance(given, Mapping):
-        by_name = {text_of(key): row for key, row in given.items()}
-        given = [by_name.get(name, ()) for name in states]
+        by_name = {text_of(state): row for state, row in given.items()}
+        given = [by_name.get(state, ()) for state in states]
     rows = list(given) if isinstance(given, Iterable) else []
     if len(rows) != len(states):
-        raise InputError(f"{what} of {len(states)} states needs a row of transitions for each")
+        raise InputError(f"{what} of {len(states)} states needs a row for each")
+    return rows
+
+
+def read_rows(given: Any, states: Sequence[str], notes: list[str]) -> Rows:
+    """Return transitions: for each state the probabilities of the next one."""
+    rows = zip(states, read_matrix(given, states, "a transition matrix"), strict=True)
     return tuple(
-        read_distribution(row, states, f"the transitions from {name!r}", notes)
-        for name, row in zip(states, rows, strict=True)
+        read_distribution(row, states, f"the transitions from {state!r}", notes)
+        for state, row in rows
     )
 
 
-def numerators(rows: Iterable[Distribution]) -> list[list[int]]:
+def cross_ratio(lower: Rows, upper: Rows) -> Fraction | None:
+    """Return the largest P(r,a) P(s,b) / (P(r,b) P(s,a)) of P between bounds; None: infinite."""
+    largest = Fraction(1)
+    k = range(len(lower))
+    for r, s in permutations(k, 2):
+        for a, b in permutations(k, 2):
+            top = upper[r][a] * upper[s][b]
+            bottom = lower[r][b] * lower[s][a]
+            if top > largest * bottom:
+                if not bottom:
+                    return None
+                largest = top / bottom
+    return largest
+
+
+def numerators(rows: Iterable[Sequence[Fraction]]) -> list[list[int]]:
     """Return rows of fractions as integers over one denominator."""
     every = list(rows)
     common = math.lcm(*(p.denominator for row in every for p in row))
@@ -105,6 +137,47 @@ def dot(factors: Sequence[int], polynomials: Sequence[fmpz_poly]) -> fmpz_poly:
     return sum((factor * each for factor, each in pairs if factor), fmpz_poly())
 
 
-def written(distribution: Distribution) -> list[str]:
+def written(distribution: Sequence[Fraction]) -> list[str]:
     """Return a distribution as texts that are read back exactly."""
     return [show(p) for p in distribution]
+
+
+def tree_laws(
+    parents: Sequence[int | None], root: Distribution, transition: Sequence[Rows | None],
+    weights: Sequence[int],
+) -> Iterator[Law]:  # fmt: skip
+    """Yield the law of every node of a tree, by messages up and down; theory, section 8.9."""
+    z, one = monomials(weights), [fmpz_poly([1]) for _ in weights]
+    order, children = downwards(parents)
+    steps = [numerators(rows or ()) for rows in transition]
+    below, message, outside = ([one] * len(order) for _ in range(3))
+    outside[order[0]] = [fmpz_poly([p]) for p in numerators([root])[0]]
+    for v in reversed(order):  # a node and all below it, given its state; given its parent's
+        below[v] = reduce(_product, (message[c] for c in children[v]), z)
+        message[v] = [dot(row, below[v]) for row in steps[v]]
+    for v in order:  # all other nodes, with its state
+        later = [*accumulate((message[c] for c in children[v][:0:-1]), _product, initial=one)]
+        rest = _product(outside[v], z)
+        for c in children[v]:
+            here = _product(rest, later.pop())
+            outside[c] = [dot(column, here) for column in zip(*steps[c], strict=True)]
+            if later:  # there are more children
+                rest = _product(rest, message[c])
+    for before, own in zip(outside, below, strict=True):
+        yield [a * b if a else None for a, b in zip(before, own, strict=True)]
+
+
+def _product(some: Sequence[fmpz_poly], others: Sequence[fmpz_poly]) -> list[fmpz_poly]:
+    return list(map(mul, some, others))
+
+
+def downwards(parents: Sequence[int | None]) -> tuple[list[int], list[list[int]]]:
+    """Return the nodes that the root leads to, each after its parent, and the children of all."""
+    children: list[list[int]] = [[] for _ in parents]
+    for v, parent in enumerate(parents):
+        if parent is not None:
+            children[parent].append(v)
+    order = [parents.index(None)]
+    for v in order:
+        order += children[v]
+    return order, children

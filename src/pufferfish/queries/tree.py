@@ -2,17 +2,12 @@
 """Tree: records each of which depends on its parent; exact."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from functools import reduce
-from itertools import accumulate
-from operator import mul
+from dataclasses import dataclass, field
 from typing import Any
-
-from flint import fmpz_poly
 
 from pufferfish.errors import InputError
 from pufferfish.queries import model
-from pufferfish.queries.model import Distribution, Law, Rows, dot, numerators, written
+from pufferfish.queries.model import Distribution, Law, Rows
 
 
 @dataclass(frozen=True, init=False)
@@ -39,72 +34,45 @@ class Tree:
     def __init__(self, states: Iterable[Any], parents: Any, root: Any, transition: Any) -> None:
         names, above, notes = model.read_states(states), _read_parents(parents), list[str]()
         law = model.read_distribution(root, names, "the law of the root", notes)
-        if isinstance(transition, list | tuple) and any(rows is None for rows in transition):
-            if [rows is None for rows in transition] != [parent is None for parent in above]:
-                raise InputError("transitions of nodes need one for each, and None for the root")
-            read = [None if rows is None else model.read_rows(rows, names, f"node {v}", notes)
-                    for v, rows in enumerate(transition)]  # fmt: skip
-        else:
-            rows = model.read_rows(transition, names, "a tree", notes)
-            read = [None if parent is None else rows for parent in above]
-        every = (names, above, law, tuple(read), tuple(dict.fromkeys(notes)))
-        for own, value in zip(fields(self), every, strict=True):
-            object.__setattr__(self, own.name, value)
+        if not isinstance(transition, list | tuple) or all(rows is not None for rows in transition):
+            transition = [None if parent is None else transition for parent in above]
+        if [rows is None for rows in transition] != [parent is None for parent in above]:
+            raise InputError("transitions of nodes need one for each, and None for the root")
+        read = [
+            None if rows is None else model.read_rows(rows, names, notes) for rows in transition
+        ]
+        model.set_fields(
+            self, states=names, parents=above, root=law, transition=tuple(read),
+            notes=tuple(dict.fromkeys(notes)),
+        )  # fmt: skip
 
     def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
         """Return the number of nodes."""
         return (len(self.parents),)
 
     def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
-        """Yield the law of every node, by messages up and down the tree; theory, section 8.9."""
-        z, one = model.monomials(weights), [fmpz_poly([1]) for _ in weights]
-        order, children = _downwards(self.parents)
-        steps = [numerators(rows or ()) for rows in self.transition]
-        below, message, outside = ([one] * len(order) for _ in range(3))
-        outside[order[0]] = [fmpz_poly([p]) for p in numerators([self.root])[0]]
-        for v in reversed(order):  # a node and all below it, given its state; given its parent's
-            below[v] = reduce(_product, (message[c] for c in children[v]), z)
-            message[v] = [dot(row, below[v]) for row in steps[v]]
-        for v in order:  # all other nodes, with its state
-            later = [*accumulate((message[c] for c in children[v][:0:-1]), _product, initial=one)]
-            rest = _product(outside[v], z)
-            for c in children[v]:
-                here = _product(rest, later.pop())
-                outside[c] = [dot(column, here) for column in zip(*steps[c], strict=True)]
-                rest = _product(rest, message[c])
-        yield from ([a * b if a else None for a, b in zip(*both, strict=True)]
-                    for both in zip(outside, below, strict=True))  # fmt: skip
+        """Yield the law of every node; theory, section 8.9."""
+        yield from model.tree_laws(self.parents, self.root, self.transition, weights)
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this tree again, as JSON values."""
-        own = [rows and [written(row) for row in rows] for rows in self.transition]
-        one = next(filter(None, own)) if len({*self.transition} - {None}) == 1 else own
-        return {"states": list(self.states), "parents": list(self.parents),
-                "root": written(self.root), "transition": one}  # fmt: skip
-
-
-def _product(some: list[fmpz_poly], others: list[fmpz_poly]) -> list[fmpz_poly]:
-    return list(map(mul, some, others))
+        return {
+            "states": list(self.states), "parents": list(self.parents),
+            "root": model.written(self.root),
+            "transition": [rows and list(map(model.written, rows)) for rows in self.transition],
+        }  # fmt: skip
 
 
 def _read_parents(given: Any) -> tuple[int | None, ...]:
-    found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-    places = [v for v in found if hasattr(v, "__index__") and not isinstance(v, bool)]
-    right = len(places) + found.count(None) == len(found) and {*places} <= {*range(len(found))}
-    parents = tuple(None if v is None else int(v) for v in found) if right else ()
-    if parents.count(None) != 1 or len(_downwards(parents)[0]) < len(parents):
+    parents = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else ()
+    places = [parent for parent in parents if parent is not None]
+    right = all(type(place) is int and 0 <= place < len(parents) for place in places)
+    if (
+        not right
+        or len(places) != len(parents) - 1
+        or len(model.downwards(parents)[0]) < len(parents)
+    ):
         raise InputError(
             f"parents must be positions that lead to one root (None), but {given!r} was given"
         )
     return parents
-
-
-def _downwards(parents: Sequence[int | None]) -> tuple[list[int], list[list[int]]]:
-    """Return the nodes that the root leads to, each after its parent, and the children of all."""
-    children, order = list[list[int]]([] for _ in parents), [parents.index(None)]
-    for v, parent in enumerate(parents):
-        if parent is not None:
-            children[parent].append(v)
-    for v in order:
-        order += children[v]
-    return order, children

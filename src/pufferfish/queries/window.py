@@ -24,7 +24,7 @@ from pufferfish.loss.proof import bound_of
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.ambiguity import Point
 from pufferfish.queries.chain import MarkovChain
-from pufferfish.queries.model import Distribution, monomials, numerators
+from pufferfish.queries.model import Distribution, dot, monomials, numerators
 from pufferfish.support import Lattice
 
 #: Cells of all windows together, of some 64 bytes; records, where the law of each is worked out.
@@ -78,10 +78,10 @@ def window_problems(
     z, columns = monomials(weights), list(zip(*steps, strict=True))
 
     def onwards(sums: Vector) -> Vector:
-        return [z[s] * _dot(columns[s], sums) for s in k]
+        return [z[s] * dot(columns[s], sums) for s in k]
 
     def backwards(sums: Vector) -> Vector:
-        return [_dot(row, [z[r] * sums[r] for r in k]) for row in steps]
+        return [dot(row, [z[r] * sums[r] for r in k]) for row in steps]
 
     early = _repeated(onwards, [first[s] * z[s] for s in k], width)
     late = _repeated(backwards, [fmpz_poly([1]) for _ in k], width)
@@ -95,10 +95,6 @@ def window_problems(
         for one, other in itertools.product(before, after):
             found += _problem(chain.states, own.law, [one[s] * other[s] for s in k])
     return found
-
-
-def _dot(factors: Sequence[int], sums: Vector) -> fmpz_poly:
-    return sum(map(fmpz_poly.__mul__, sums, factors), fmpz_poly())
 
 
 def _repeated(step: Callable[[Vector], Vector], start: Vector, times: int) -> list[Vector]:
@@ -128,6 +124,7 @@ def _windows(chain: MarkovChain, lengths: Sequence[int], width: int) -> Iterator
 
 
 def _rounded(p: int, total: int) -> Fraction:
+    """Return p / total with so many bits, rounded down."""
     shift = _BITS + total.bit_length() - p.bit_length()
     return Fraction((p << shift) // total, 1 << shift)
 
