@@ -17,6 +17,7 @@ from table_cases import write
 HERE = "private-id"  # of a sequence; no message may show it
 ROWS = [("a", 2, HERE), ("b", 1, HERE), ("b", 3, HERE), ("a", 7, "y"), ("a", 6, "y")]
 RULES = SequenceRules("s", "t", "who")
+BY_ROW = SequenceRules("s", gaps="order")
 
 
 def frame(rows: Any = ROWS) -> pd.DataFrame:
@@ -53,10 +54,11 @@ def test_records_are_ordered_within_sequences(tmp_path: Path) -> None:
 
 
 def test_without_time_the_order_of_rows_counts() -> None:
-    found = read_sequences(frame(ROWS[::2] + ROWS[1::2]), SequenceRules("s", sequence="who"))
+    found = read_sequences(
+        frame(ROWS[::2] + ROWS[1::2]), SequenceRules("s", sequence="who", gaps="order")
+    )
     assert found.codes.tolist() == [0, 1, 1, 0, 0]
-    assert "order of the rows" in found.notes[0]
-    single = read_sequences(frame(ROWS[:1]), SequenceRules("s"))
+    single = read_sequences(frame(ROWS[:1]), BY_ROW)
     assert (single.lengths, single.transitions().tolist()) == ((1,), [[0]])
 
 
@@ -73,20 +75,20 @@ def test_without_time_the_order_of_rows_counts() -> None:
 )
 def test_states_are_canonical_texts_in_their_order(cells: Any, states: Any) -> None:
     for own in (pd.DataFrame({"s": cells}), pd.DataFrame({"s": cells})[::-1]):
-        found = read_sequences(own, SequenceRules("s"))
+        found = read_sequences(own, BY_ROW)
         assert found.states == states
         assert np.bincount(found.codes).min() > 0
 
 
 def test_declared_states_keep_their_names_and_order() -> None:
-    found = read_sequences(pd.DataFrame({"s": [1.0, 2.5]}), SequenceRules("s"), ["3", "2.50", 1])
+    found = read_sequences(pd.DataFrame({"s": [1.0, 2.5]}), BY_ROW, ["3", "2.50", 1])
     assert found.states == ("3", "2.50", "1")
     assert found.codes.tolist() == [2, 1]
     text = refused(frame([("walk", 1, 1), ("wlak", 2, 1)]), states=["walk", "run"])
     assert "data row 2" in text
     assert "did you mean 'walk'?" in text
     assert "are one" in refused(frame(), states=["1", 1.0])
-    assert "at most 1000" in refused(pd.DataFrame({"s": range(1001)}), SequenceRules("s"))
+    assert "at most 1000" in refused(pd.DataFrame({"s": range(1001)}), BY_ROW)
 
 
 def test_missing_cells_are_refused_with_their_row() -> None:
@@ -98,7 +100,7 @@ def test_missing_cells_are_refused_with_their_row() -> None:
             text = refused(frame(rows).astype(object), rules)
             assert text.startswith(f"column {name!r} of the pandas dataframe is missing in 1 row")
             assert "data row 4" in text
-    assert "data row 2" in refused(pl.DataFrame({"s": [1.0, float("nan")]}), SequenceRules("s"))
+    assert "data row 2" in refused(pl.DataFrame({"s": [1.0, float("nan")]}), BY_ROW)
     assert "'NA' is a state" in read_sequences(frame([("NA", 1, 1)]), RULES).notes[0]
 
 
@@ -145,6 +147,7 @@ def test_what_is_no_time_or_another_kind_is_refused(last: str) -> None:
 def test_names_and_empty_tables(tmp_path: Path) -> None:
     assert "did you mean 'who'?" in refused(frame(), SequenceRules("s", "t", "whom"))
     assert "must differ" in refused(frame(), SequenceRules("s", "s"))
+    assert "name the column" in refused(frame(), SequenceRules("s"))
     assert "gaps must be" in refused(frame(), SequenceRules("s", gaps="no"))
     for empty in (frame([]), write(tmp_path, "s,t,who\n")):
         assert "no rows" in refused(empty)

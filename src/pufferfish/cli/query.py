@@ -28,20 +28,22 @@ from pufferfish.report.sentences import left_out_lines
 from pufferfish.tables.table import Table
 
 _OPTIONS = f"""
---state COL  Column of the records' states, which are the secrets.
---time COL  Column that orders the records of a sequence: numbers, or dates or times in ISO form;
-    without it they are in the order of the rows.
---sequence COL  Column whose equal values mark the records of one sequence; without it all rows are
-    one.
+--state COL  Column of the records' states: what is released and, record by record, what is hidden.
+    Other columns that depend on it are not.
+--time COL  Column that orders the records of a sequence: numbers, or dates or times in ISO form.
+--sequence COL  Column whose equal values mark the records of one sequence, such as a patient;
+    without it all rows are one.
 --states V1,...  All states there may be; by default those that occur.
---missing TEXT ...  Text that means a missing value, besides the empty cell; may be repeated.
+--missing TEXT ...  Text that means a missing value, besides the empty cell; may be repeated. Rows
+    without a state are refused: leave them out, or give them a state such as 'unknown'.
 --gaps refuse|order  What happens where times are not equally far apart: refused, or records follow
-    each other whatever the times.
+    each other whatever the times, without --time in the order of the rows.
 --count STATE  Release how many records have this state.
 --sum FILE  Release the sum of a number for each state, by a JSON file {{state: number}}.
 --mean  Release the mean of states that are numbers.
 --histogram  Release how many records have each state.
---user-level  Hide all of a sequence, not single records.
+--user-level  Hide all states of a sequence, such as a whole patient, not single records: the noise
+    is for the range of the longest one.
 --any-length  Make a plan for sequences of every length.
 --length N  Number of records of a sequence, where no TABLE is given.
 --model FILE  Model to take as it is, in JSON: {{"states": [...], "transition": [[...]], "initial":

@@ -25,12 +25,11 @@ from pufferfish.queries.chain_box import ChainBox
 from pufferfish.queries.contraction import (
     birkhoff_loss,
     contraction_loss,
-    cross_ratio,
     prove_birkhoff,
     prove_contraction,
 )
 from pufferfish.queries.ends import Ends, is_tp2, limit_of_ends, prove_ends
-from pufferfish.queries.model import Model
+from pufferfish.queries.model import Model, cross_ratio
 from pufferfish.queries.query import MOST_CELLS, Query
 from pufferfish.queries.window import prove_window, window_loss
 
@@ -187,7 +186,7 @@ def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
         return _scale(lambda u: birkhoff_loss(squared, query.range, u), query, epsilon)
     if not isinstance(model, MarkovChain):
         return math.inf
-    squared = cross_ratio(model.transition)
+    squared = cross_ratio(model.transition, model.transition)
     # Birkhoff's bound is never below: a first u that is private.
     start = 4 / query.range * math.asinh(math.sinh(float(epsilon) / 4) / math.sqrt(squared or 1))
     return _scale(lambda u: contraction_loss(model, query.spread, u), query, epsilon, start)

@@ -5,7 +5,7 @@ Messages name columns, data rows and states, and no sequence or time.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -101,9 +101,15 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
         for text in sorted(texts[0]) if text.lower() in LOOKS_MISSING
     ]  # fmt: skip
     who = np.zeros_like(codes[0]) if rules.sequence is None else codes[-1]
+    if rules.sequence is None:
+        notes.append("all rows are taken as one sequence, as no column of sequences was named")
+    if rules.time is None and rules.gaps == "refuse":  # in a wrong order dependence is lost
+        raise InputError(
+            "name the column that orders the records with --time COL (time=...); if the rows of "
+            "each sequence are in that order already, say so with --gaps order (gaps='order')"
+        )
     if rules.time is None:
         times = np.arange(len(who))
-        notes.append("records are in the order of the rows, as no column of times was named")
     else:
         times = _times(texts[1], what[1], codes[1])[codes[1]]
     order = np.lexsort((times, who))
@@ -117,7 +123,11 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
 
 def sequences_of_lists(given: Iterable[Iterable[Any]], states: Sequence[str]) -> Sequences:
     """Return sequences that are lists of states."""
-    every = [[text_of(state) for state in each] for each in given]
+    every = []
+    for each in given:
+        if isinstance(each, str | Mapping) or not isinstance(each, Iterable):
+            raise InputError(f"a sequence must be a list of states, but {each!r} was given")
+        every.append([text_of(state) for state in each])
     if not all(every):
         raise InputError(f"a sequence is empty; the states are {listed(states)}")
     names = [name for each in every for name in each]
