@@ -22,7 +22,7 @@ from pufferfish.tables.source import open_table
 from pufferfish.tables.table import no_person, numbered
 
 #: More states than this are an identifier.
-MOST_STATES = 1000
+MOST_STATES = 100
 _START, _ZONED_START = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 
 
