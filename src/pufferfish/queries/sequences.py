@@ -179,8 +179,8 @@ def _states(
         raise InputError(f"two of the states {listed(names)} are one, as cells are read")
     for k, text in enumerate(known):
         if text not in index:
-            allowed = f"the states are {listed(names)}{did_you_mean(text, names)}"
-            _refuse(np.flatnonzero(codes == k), f"{what} holds an unknown state", allowed)
+            fault = f"{what} holds none of the states {listed(names)}{did_you_mean(text, names)}"
+            _refuse(np.flatnonzero(codes == k), fault, "name all states, or mend the rows")
     return tuple(names), np.array([index[text] for text in known], dtype=np.int64)
 
 
