@@ -99,7 +99,7 @@ def test_from_a_table_to_an_estimate(options: tuple[str, ...], numbers: int) -> 
     assert by_plan["records"] == len(CELLS)
     assert len(by_plan["figures"]) == numbers
     assert all(f["low"] < f["estimate"] < f["high"] for f in by_plan["figures"])
-    assert run("estimate", "o.csv", "--plan", "p.json").out.startswith("o.csv: 30 records")
+    assert " of 30 records, by p.json\n" in run("estimate", "o.csv", "--plan", "p.json").out
 
 
 @pytest.mark.usefixtures("folder")
@@ -142,10 +142,10 @@ def test_options_that_are_refused() -> None:
         ((*query, *COUNT, "--model", "chain.json", "--smoothing", 1), "--smoothing"),
         ((*query, *COUNT, "--confidence", ".9", "--smoothing", 1), "--smoothing"),
         ((*free, "--length", 3, "--time", "week"), "--time: for a TABLE"),
-        (("query", *COUNT, "--model", "w.json", "--length", 3), "no model"),
-        ((*query, *COUNT, "--user-level", "--any-length"), "group"),
+        (("query", *COUNT, "--model", "w.json", "--length", 3), "chain has no"),
+        ((*query, *COUNT, "--user-level", "--any-length"), "longest"),
         ((*release, "o.csv", "--keep", "who"), "--keep"), ((*release, "o.parquet"), "ends in .csv"),
-        ((*release, "o.csv", "--ledger", "l"), "--led"), ((*release, "o.csv", "--round"), "--round"),
+        ((*release, "o.csv", "--ledger", "l"), "--l"), ((*release, "o.csv", "--round"), "--round"),
         ((*release, "o.csv", "--min-scale", 3), "--min-scale"),
         ((*release, "o.csv", "--seed", 1), "'test'"), ((*release, "t.csv", "--force"), "input"),
         ((*release, "o.csv", "--publish-scale"), "--rec"),

@@ -17,7 +17,7 @@ import noise_checks
 import pufferfish as pf
 from pufferfish.errors import CheckFailed, InputError, PriorWarning, SeededWarning
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.queries.answer import read_answer
+from pufferfish.queries.answer import QueryAnswer
 from pufferfish.queries.plan import Fit, QueryPlan
 from pufferfish.queries.sequences import SequenceRules, read_sequences
 
@@ -51,7 +51,7 @@ def test_noise_is_discrete_laplace_from_the_entropy_of_the_system() -> None:
 @pytest.mark.parametrize("scale, step", [(0.1, 1), (0.7, 1), (14.3, 1), (2.5, Fraction(1, 4))])
 def test_errors_are_those_of_the_noise(scale: float, step: Any) -> None:
     noise = DiscreteLaplace(scale, Fraction(step))
-    answer = read_answer([{"query": "sum", "value": "3", "records": "8"}], ("sum",), noise)
+    answer = QueryAnswer("sum", ("sum",), (Fraction(3),), 8, noise)
     a = math.exp(-float(step) / scale)
     z = np.arange(-3000, 3001)
     chance = (1 - a) / (1 + a) * a ** abs(z)
@@ -59,7 +59,7 @@ def test_errors_are_those_of_the_noise(scale: float, step: Any) -> None:
     inside = chance[abs(z * float(step)) <= answer.margin].sum()
     narrower = chance[abs(z * float(step)) < answer.margin].sum() if answer.margin else 0
     assert inside >= 0.95 > narrower
-    mean = read_answer([{"query": "mean", "value": "3", "records": "8"}], ("mean",), noise)
+    mean = replace(answer, kind="mean", names=("mean",))
     assert (mean.standard_error, mean.margin) == (answer.standard_error / 8, answer.margin / 8)
 
 
@@ -71,7 +71,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quiet")
 def test_what_is_released(plan: QueryPlan) -> None:
-    assert plan.release(RECORDS).rows() == [{"query": "count", "value": "15", "records": 20}]
+    assert plan.release(RECORDS).rows() == [{"query": "ill", "value": "15", "records": 20}]
     assert plan.release(["ill"] * 8).value == plan.release(np.array(["ill"] * 8)).value == 9
     assert plan.release(["ill"] * 8, bounds="range").value == 8
     assert plan.release(["ill"] * 8, bounds=(0, "13/2")).value == 6.5

@@ -79,8 +79,8 @@ def test_edited_plans_are_judged_on_their_merits(data: Any) -> None:
     scale = data["scale"]
     for change in (
         ("scale", scale * 0.9999), ("scale", 0), ("epsilon", "0.999"),
-        ("query", "lengths", [4, 9]), ("query", "lengths", "any"), ("query", "numbers", 0, "2"),
-        ("query", "protect", "sequence"), ("query", "kind", "histogram"),
+        ("query", "lengths", [4, 9]), ("query", "lengths", "any"),
+        ("query", "protect", "sequence"),
         ("models", 0, "transition", [["0.8", "0.2"], ["0.2", "0.8"]]),
         ("models", 0, "initial", "any"),
     ):  # fmt: skip
@@ -88,11 +88,17 @@ def test_edited_plans_are_judged_on_their_merits(data: Any) -> None:
             load(edited(data, *change[:-1], to=change[-1])).verify()
     for change in (
         ("scale", scale * 1.001), ("epsilon", "1.001"), ("query", "lengths", [3]), ("loss", 0.1),
-        ("certificate", None), ("query", "numbers", 0, "-1"),
+        ("certificate", None),
         ("models", 0, "initial", ["1/2", "1/2"]), ("notes", ["n"]),
         ("models", 0, "transition", [["0.7", "0.3"], ["0.3", "0.7"]]),
     ):  # fmt: skip
         assert load(edited(data, *change[:-1], to=change[-1])).verify().holds
+
+
+def test_a_count_counts_and_a_histogram_has_the_lattice_of_counts(data: Any) -> None:
+    for change in (("numbers", 0, "2"), ("numbers", 0, "1/1000"), ("kind", "histogram")):
+        with pytest.raises(InputError, match="one number for each state"):
+            load(edited(data, "query", *change[:-1], to=change[-1]))
 
 
 def test_nonsense_is_refused_in_one_line(data: Any) -> None:

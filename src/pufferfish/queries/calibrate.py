@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from functools import wraps
+from operator import itemgetter
 from typing import Any, overload
 
 from pufferfish.calibration.calibrate import calibrate as calibrate_scenario
@@ -14,7 +15,7 @@ from pufferfish.calibration.root import raised
 from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.loss.certificate import Certificate
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, float_up, parse_epsilon
+from pufferfish.numbers import Number, float_up, parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
@@ -26,6 +27,10 @@ from pufferfish.queries.routes import exact_route, is_attained, lower_bound, mod
 
 _QUILTS = {"gk16": gk16, "mqm-approx": mqm_approx, "mqm-exact": mqm_exact}
 _BOUNDS = ("contraction", "window")
+#: Epsilons that doubles can search for.
+_LEAST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**6), 100
+#: A bound that is so near to the least noise is the least noise.
+_NEAR = 1 - 1e-7
 #: A loss as near to epsilon as this, relative to it, has reached it.
 _SAME = 1e-9
 #: All mechanisms for queries, roughly from the most noise to the least.
@@ -65,15 +70,20 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     ``contraction`` and ``window``; ``group`` where whole sequences are the secrets.
     """
     exact_epsilon, name = parse_epsilon(epsilon), mechanism
-    if name is None:
-        name = "group" if query.protect == "sequence" else _best(query, exact_epsilon)
+    if not _LEAST_EPSILON <= exact_epsilon <= _LARGEST_EPSILON:
+        raise InputError(
+            f"for queries epsilon must be from {show(_LEAST_EPSILON)} to {_LARGEST_EPSILON}, but "
+            f"{epsilon} was given"
+        )
+    name, scale = (name, 0.0) if name is not None else _best(query, exact_epsilon)
     name = str(name).strip().casefold().replace("_", "-")
     if name not in MECHANISMS:
         raise InputError(
             f"there is no mechanism {name!r} for queries{did_you_mean(name, MECHANISMS)}; "
             f"they are {listed(MECHANISMS, 20)}"
         )
-    scale = scale_of(query, name, exact_epsilon)
+    if mechanism is not None:
+        scale = scale_of(query, name, exact_epsilon)
 
     def judge(theta: float) -> tuple[Certificate, bool, float]:
         proof = certify_query(query, theta, exact_epsilon)
@@ -95,15 +105,20 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
     )  # fmt: skip
 
 
-def _best(query: Query, epsilon: Fraction) -> str:
-    """Return the mechanism of the least noise that is known: an exact one, or the better bound."""
+def _best(query: Query, epsilon: Fraction) -> tuple[str, float]:
+    """Return the mechanism of the least noise that is known, an exact one first, and its scale."""
     found: dict[str, float] = {}
-    for name in ("exact", *_BOUNDS):
+    for name in ("group",) if query.protect == "sequence" else ("exact", *_BOUNDS, "group"):
         with suppress(InputError):
             found[name] = scale_of(query, name, epsilon)
             if name == "exact":
-                return name
-    return min(found, key=lambda name: found[name], default="group")
+                return name, found[name]
+    if not found:
+        raise InputError(
+            f"no finite noise is known for this model at epsilon {show(epsilon)} and any number of "
+            "records; a stated number of records (length=N) bounds it"
+        )
+    return min(found.items(), key=itemgetter(1))
 
 
 def scale_of(query: Query, name: str, epsilon: Fraction) -> float:
@@ -133,6 +148,9 @@ def scale_of(query: Query, name: str, epsilon: Fraction) -> float:
                     f"bounds of it are {listed(_BOUNDS)}"
                 )
             scales.append(scale_by(route, query, model, epsilon))
+            if route == "contraction" and lower_bound(query, model, epsilon) < scales[-1] * _NEAR:
+                raise InputError("exact: the least noise is not found to its last digits here; "
+                                 f"bounds of it are {listed(_BOUNDS)}")  # fmt: skip
         else:
             if query.vector:
                 raise InputError(f"{name}: for one number, not for histograms")

@@ -80,6 +80,25 @@ class Ends:
         return worst
 
 
+def limit_of_ends(chain: MarkovChain, weights: Sequence[int], u: float) -> float:
+    """Return what the ends of ever more records tend to, in a stationary chain, in doubles.
+
+    That is ln (l_a r_a pi_b) / (l_b r_b pi_a), l and r the Perron vectors of P D (theory, 8.4).
+    """
+    steps, found = np.array(chain.transition, dtype=np.float64), list[float]()
+    for tilt in (u * np.array(weights), -u * np.array(weights)):
+        matrix, logs = (
+            steps * np.exp(tilt - tilt.max()),
+            -np.log(np.array(chain.start, dtype=float)),
+        )
+        for own in (matrix, matrix.T):
+            values, vectors = np.linalg.eig(own)
+            with np.errstate(divide="ignore"):
+                logs = logs + np.log(np.abs(vectors[:, values.real.argmax()]))
+        found.append(float(np.ptp(logs)))
+    return max(found)
+
+
 def _iterates(matrix: FloatArray, vector: FloatArray, count: int) -> FloatArray:
     """Return ln of A^n v, each up to a constant, for n below count; in square root of count steps.
 

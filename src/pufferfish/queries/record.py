@@ -100,10 +100,11 @@ def assumptions(plan: QueryPlan) -> list[str]:
         law = "records depend on each other as the model says"
         if chains:
             law = "a record depends on the one before it alone (a Markov chain)"
-        which = "one of the classes" if any(isinstance(m, ChainBox) for m in models) else "those"
+        box = any(isinstance(m, ChainBox) for m in models)
+        which = "any probabilities of the class" if box else "the probabilities"
         found += [
-            f"The promise is against those who believe that {law}, with {which} of probabilities "
-            "that were taken into account.",
+            f"The promise is against those who believe that {law}, with {which} that were taken "
+            "into account.",
             "It is for each single record, not for all records of a sequence together.",
         ]
     if plan.fit is not None and plan.fit.confidence is not None:

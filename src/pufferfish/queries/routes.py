@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 
 from pufferfish.calibration.exact import exact, least_factor
 from pufferfish.calibration.root import find_root
@@ -24,10 +25,11 @@ from pufferfish.queries.chain_box import ChainBox
 from pufferfish.queries.contraction import (
     birkhoff_loss,
     contraction_loss,
+    cross_ratio,
     prove_birkhoff,
     prove_contraction,
 )
-from pufferfish.queries.ends import Ends, is_tp2, prove_ends
+from pufferfish.queries.ends import Ends, is_tp2, limit_of_ends, prove_ends
 from pufferfish.queries.model import Model
 from pufferfish.queries.query import MOST_CELLS, Query
 from pufferfish.queries.window import prove_window, window_loss
@@ -84,14 +86,25 @@ def scale_by(route: str, query: Query, model: Model, epsilon: Fraction) -> float
 
 def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     """Return a scale below which no noise will do, as the ends of a chain show; else 0."""
-    most = max(query.lengths or [0])
-    if not isinstance(model, MarkovChain) or model.start is None or most > _MANY:
+    if not isinstance(model, MarkovChain) or model.start is None:
         return 0.0
-    k = len(model.states)
+    lengths, rising = query.lengths, False
+    if not query.vector:  # the loss rises with the number of records
+        rising = model.stationary and is_tp2(model.transition, query.weights)
+    if lengths is not None and max(lengths) > _MANY:
+        if not rising:
+            return 0.0
+        lengths = (_MANY,)
     corners = [query.weights]
     if query.vector:  # each number of the answer goes to minus or to plus infinity
+        k = len(model.states)
         corners = [tuple(2 * (c >> s & 1) for s in range(k)) for c in range(1, 1 << min(k, 8) - 1)]
-    found = max(_ends_scale(query, model, epsilon, corner) for corner in corners)
+    found = 0.0
+    for weights in corners:
+        ends: Callable[[float], float] = Ends(model, weights, lengths or (_LONG,))
+        if lengths is None and rising:
+            ends = partial(limit_of_ends, model, weights)
+        found = max(found, _scale(ends, query, epsilon))
     # Where hardly any noise will do, none at all may.
     bound = found if found * _HARDLY_ANY >= query.range else 0.0
     return bound * float(query.step) * (1 - _MARGIN)
@@ -127,17 +140,15 @@ def _routes(query: Query, model: Model) -> Iterator[str]:
         yield "window"
 
 
-def _ends_scale(
-    query: Query, chain: MarkovChain, epsilon: Fraction, weights: tuple[int, ...] | None = None
-) -> float:
-    weights, lengths = weights or query.weights, query.lengths or (_LONG,)
-    if max(lengths) > _MANY and chain.stationary and is_tp2(chain.transition, weights):
+def _ends_scale(query: Query, chain: MarkovChain, epsilon: Fraction) -> float:
+    lengths = query.lengths or ()
+    if max(lengths) > _MANY and chain.stationary:
         # The loss rises with the number of records, to that of any number of them.
         limit, part = (_contraction_scale(query, chain, epsilon),
-                       _scale(Ends(chain, weights, (_MANY,)), query, epsilon))  # fmt: skip
+                       _scale(Ends(chain, query.weights, (_MANY,)), query, epsilon))  # fmt: skip
         if limit <= part * (1 + _SAME):
             return limit
-    return _scale(Ends(chain, weights, lengths), query, epsilon)
+    return _scale(Ends(chain, query.weights, lengths), query, epsilon)
 
 
 def _prove_ends(
@@ -151,6 +162,9 @@ def _prove_ends(
 def _scenario_scale(query: Query, model: Model, epsilon: Fraction) -> float:
     scenario = query.own_scenario
     if query.vector:
+        nothing = dict.fromkeys(range(len(query.states)), (DiscreteLaplace(0.0, query.step),))
+        if loss_bound(scenario, nothing, epsilon=epsilon).at_most(epsilon):
+            return 0.0
         rates = dict.fromkeys(range(len(query.states)), Fraction(1))
         return float_up(least_factor(scenario, rates, {}, epsilon, epsilon))
     return float_up(Fraction(exact(scenario, epsilon).scale) / query.step)
@@ -173,7 +187,10 @@ def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
         return _scale(lambda u: birkhoff_loss(squared, query.range, u), query, epsilon)
     if not isinstance(model, MarkovChain):
         return math.inf
-    return _scale(lambda u: contraction_loss(model, query.spread, u), query, epsilon)
+    squared = cross_ratio(model.transition)
+    # Birkhoff's bound is never below: a first u that is private.
+    start = 4 / query.range * math.asinh(math.sinh(float(epsilon) / 4) / math.sqrt(squared or 1))
+    return _scale(lambda u: contraction_loss(model, query.spread, u), query, epsilon, start)
 
 
 def _prove_contraction(
@@ -219,14 +236,16 @@ def _prove_window(query: Query, model: Model, scale: float, epsilon: Fraction | 
     return found
 
 
-def _scale(loss: Callable[[float], float], query: Query, epsilon: Fraction) -> float:
+def _scale(
+    loss: Callable[[float], float], query: Query, epsilon: Fraction, start: float = 0.0
+) -> float:
     """Return 1 / u for the largest u at which a loss that rises with u is within epsilon.
 
     The secant of a bracket, the older end of which counts half after each step on one side.
     """
     goal = float(epsilon)
-    low, high = goal / query.range, 0.0
-    for _ in range(60):
+    low, high = start or goal / query.range, 0.0
+    for _ in range(30):
         value = loss(low)
         if value <= goal:
             break
