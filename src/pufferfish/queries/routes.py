@@ -25,12 +25,11 @@ from pufferfish.queries.chain_box import ChainBox
 from pufferfish.queries.contraction import (
     birkhoff_loss,
     contraction_loss,
-    cross_ratio,
     prove_birkhoff,
     prove_contraction,
 )
 from pufferfish.queries.ends import Ends, is_tp2, limit_of_ends, prove_ends
-from pufferfish.queries.model import Model
+from pufferfish.queries.model import Model, cross_ratio
 from pufferfish.queries.query import MOST_CELLS, Query
 from pufferfish.queries.window import prove_window, window_loss
 

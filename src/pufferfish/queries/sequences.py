@@ -203,7 +203,7 @@ def _times(texts: Sequence[str], what: str, codes: IntArray) -> IntArray:
     wrong = [k for k, kind in enumerate(kinds) if not kind or kind != kinds[0]]
     _refuse(
         np.flatnonzero(np.isin(codes, wrong)),
-        f"{what} holds no time, or another kind than the first row,",
+        f"{what} holds no number, date or time, or another kind than before,",
         "times are numbers, ISO dates (2024-01-31), or ISO dates and times, all with a zone or all "
         "without",
     )
