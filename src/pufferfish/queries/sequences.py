@@ -118,7 +118,7 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
 def sequences_of_lists(given: Iterable[Iterable[Any]], states: Sequence[str]) -> Sequences:
     """Return sequences that are lists of states."""
     every = [[text_of(state) for state in each] for each in given]
-    if not all(every):
+    if not every or not all(every):
         raise InputError(f"a sequence is empty; the states are {listed(states)}")
     names = [name for each in every for name in each]
     check_known(names, states, "a sequence")
