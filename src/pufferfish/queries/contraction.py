@@ -74,7 +74,7 @@ def _bound(
         later = find(rows, spread, u)
         earlier = later if chain.backwards == rows else find(chain.backwards, spread, u)
     else:
-        both = birkhoff(cross_ratio(rows, rows), max(map(max, spread)), u)
+        both = birkhoff(cross_ratio(rows), max(map(max, spread)), u)
         if both is None or both == math.inf:
             return math.inf  # nothing bounds what earlier records tell
         later = find(rows, spread, u)
