@@ -88,7 +88,7 @@ def test_declared_states_keep_their_names_and_order() -> None:
     assert "data row 2" in text
     assert "did you mean 'walk'?" in text
     assert "are one" in refused(frame(), states=["1", 1.0])
-    assert "at most 1000" in refused(pd.DataFrame({"s": range(1001)}), BY_ROW)
+    assert "at most 100" in refused(pd.DataFrame({"s": range(1001)}), BY_ROW)
 
 
 def test_missing_cells_are_refused_with_their_row() -> None:

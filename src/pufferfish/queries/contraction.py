@@ -28,6 +28,8 @@ from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Rows, cross_ratio
 
 Spread = Sequence[Sequence[int]]
+#: With more states the programs take too long: Birkhoff's contraction stands for them.
+_MOST_STATES = 10
 #: Larger exponents and smaller probabilities are refused: programs would be ill-conditioned.
 _LARGEST, _TINY, _ROUNDS = 30.0, 1e-100, 40
 #: Newton's method doubles the digits in each round: a last move so small leaves nothing to move.
@@ -65,11 +67,14 @@ def _bound(
         return reach  # theory, section 8.7: what surrounds a record takes back what it adds
     if not reach:
         return 0
+    if len(k) > _MOST_STATES:
+        both = birkhoff(cross_ratio(rows, rows), max(map(max, spread)), u)
+        return math.inf if both is None else both
     if chain.stationary:
         later = find(rows, spread, u)
         earlier = later if chain.backwards == rows else find(chain.backwards, spread, u)
     else:
-        both = birkhoff(cross_ratio(rows, rows), max(map(max, spread)), u)
+        both = birkhoff(cross_ratio(rows), max(map(max, spread)), u)
         if both is None or both == math.inf:
             return math.inf  # nothing bounds what earlier records tell
         later = find(rows, spread, u)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from pufferfish.loss.certificate import LossBound
 from pufferfish.numbers import FloatArray, precision
 from pufferfish.priors.betting import ball
 from pufferfish.queries.chain import MarkovChain
-from pufferfish.queries.model import Rows
+from pufferfish.queries.model import Rows, numerators
 
 #: Orders of states with equal weights that are tried.
 _MOST_ORDERS = 5040
@@ -35,17 +35,25 @@ def is_tp2(transition: Rows, weights: Sequence[int]) -> bool:
     groups = [[s for s, own in enumerate(weights) if own == w] for w in sorted(set(weights))]
     few = math.prod(math.factorial(len(group)) for group in groups) <= _MOST_ORDERS
     orders = product(*(permutations(g) if few else [tuple(g)] for g in groups))
-    return any(_is_tp2([s for group in order for s in group], transition) for order in orders)
+    rows = numerators(transition)
+    return any(_is_tp2([s for group in order for s in group], rows) for order in orders)
 
 
-def _is_tp2(order: Sequence[int], p: Rows) -> bool:
-    """Whether all such minors are at least 0 in one order: not only the adjacent ones."""
-    each = range(len(order))
-    return all(
-        p[order[a]][order[c]] * p[order[b]][order[d]]
-        >= p[order[a]][order[d]] * p[order[b]][order[c]]
-        for a in each for b in each[a + 1 :] for c in each for d in each[c + 1 :]
-    )  # fmt: skip
+def _is_tp2(order: Sequence[int], rows: Sequence[Sequence[int]]) -> bool:
+    """Whether the ratio of a later row to an earlier one never falls, from 0 to infinity.
+
+    Columns in which both are 0 have no ratio, and their minors are 0: they are passed over, so
+    that more than adjacent columns are compared.
+    """
+    for one, other in combinations(order, 2):
+        below, above = 1, 0
+        for column in order:
+            low, high = rows[one][column], rows[other][column]
+            if above * low > high * below:
+                return False
+            if low or high:
+                below, above = low, high
+    return True
 
 
 class Ends:

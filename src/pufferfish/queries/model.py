@@ -104,14 +104,17 @@ def read_rows(given: Any, states: Sequence[str], notes: list[str]) -> Rows:
     )
 
 
-def cross_ratio(lower: Rows, upper: Rows) -> Fraction | None:
-    """Return the largest P(r,a) P(s,b) / (P(r,b) P(s,a)) of P between bounds; None: infinite."""
-    largest = Fraction(1)
-    k = range(len(lower))
+def cross_ratio(rows: Rows, upper: Rows | None = None) -> Fraction | None:
+    """Return the largest P(r,a) P(s,b) / (P(r,b) P(s,a)); None: infinite.
+
+    With ``upper`` of all P between both.
+    """
+    largest, high = Fraction(1), upper or rows
+    k = range(len(rows))
     for r, s in permutations(k, 2):
         for a, b in permutations(k, 2):
-            top = upper[r][a] * upper[s][b]
-            bottom = lower[r][b] * lower[s][a]
+            top = high[r][a] * high[s][b]
+            bottom = rows[r][b] * rows[s][a]
             if top > largest * bottom:
                 if not bottom:
                     return None

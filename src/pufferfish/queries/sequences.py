@@ -22,7 +22,7 @@ from pufferfish.tables.source import open_table
 from pufferfish.tables.table import no_person, numbered
 
 #: More states than this are an identifier.
-MOST_STATES = 1000
+MOST_STATES = 100
 _START, _ZONED_START = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -128,7 +128,7 @@ def sequences_of_lists(given: Iterable[Iterable[Any]], states: Sequence[str]) ->
         if isinstance(each, str | Mapping) or not isinstance(each, Iterable):
             raise InputError(f"a sequence must be a list of states, but {each!r} was given")
         every.append([text_of(state) for state in each])
-    if not all(every):
+    if not every or not all(every):
         raise InputError(f"a sequence is empty; the states are {listed(states)}")
     names = [name for each in every for name in each]
     check_known(names, states, "a sequence")
@@ -189,8 +189,8 @@ def _states(
         raise InputError(f"two of the states {listed(names)} are one, as cells are read")
     for k, text in enumerate(known):
         if text not in index:
-            allowed = f"the states are {listed(names)}{did_you_mean(text, names)}"
-            _refuse(np.flatnonzero(codes == k), f"{what} holds an unknown state", allowed)
+            fault = f"{what} holds none of the states {listed(names)}{did_you_mean(text, names)}"
+            _refuse(np.flatnonzero(codes == k), fault, "name all states, or mend the rows")
     return tuple(names), np.array([index[text] for text in known], dtype=np.int64)
 
 
@@ -213,7 +213,7 @@ def _times(texts: Sequence[str], what: str, codes: IntArray) -> IntArray:
     wrong = [k for k, kind in enumerate(kinds) if not kind or kind != kinds[0]]
     _refuse(
         np.flatnonzero(np.isin(codes, wrong)),
-        f"{what} holds no time, or another kind than the first row,",
+        f"{what} holds no number, date or time, or another kind than before,",
         "times are numbers, ISO dates (2024-01-31), or ISO dates and times, all with a zone or all "
         "without",
     )
