@@ -115,7 +115,7 @@ def test_tables_that_are_refused() -> None:
     fails([*CELLS, "1,7,"], "missing in 1 row", "data row 31")
     fails([*CELLS, ",7,ill"], "missing in 1 row")
     fails([*CELLS, "1,7,wel"], "none of the states", "did you mean 'well'")
-    fails([*CELLS, "1,x,well"], "no time, or another kind")
+    fails([*CELLS, "1,x,well"], "no number, date or time")
     fails([], "no rows")
     different = write(Path(), "d.csv", rows(*CELLS, "1,7,ill", header="who,week,state"))
     refused = run("release", different, "--plan", "given.json", "-o", "o.csv")

@@ -39,7 +39,9 @@ def release_answer(
         raise InputError("a release from a seed is for tests only: OUT must contain 'test'")
     checked_target(output, force, [*source.inputs, plan_file])
     if record is not None:
-        checked_target(record, force, [*source.inputs, plan_file, output])
+        if os.path.realpath(record) == os.path.realpath(output):
+            raise InputError(f"--record and --output both name {output}; give two names")
+        checked_target(record, force, [*source.inputs, plan_file])
     elif publish:
         raise InputError("--publish-scale is for --record FILE")
     answer = plan.release(
@@ -52,6 +54,8 @@ def release_answer(
             made: dict[str, Any] = {"seeded": seed is not None, "bounds": answer.bounds}
             write_query_record(record, plan, **made, publish=publish, force=force)
             messages.note(f"the public record is saved as {record}")
+            if publish and plan.from_rows:
+                messages.warning("the record tells the scale, and so of the rows it was fitted to")
         print_lines(answer_lines(plan, output, answer, plan_file))
 
 

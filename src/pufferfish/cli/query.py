@@ -14,7 +14,7 @@ from pufferfish.cli.answers import refuse_others
 from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, options
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
-from pufferfish.errors import InputError
+from pufferfish.errors import InputError, PufferfishError
 from pufferfish.files import checked_target, read_strict
 from pufferfish.numbers import parse_number, rounded_up
 from pufferfish.queries.calibrate import MECHANISMS, calibrate_query
@@ -169,14 +169,15 @@ def _plans(
     asked: Query, texts: Sequence[str], names: Sequence[str | None]
 ) -> tuple[list[QueryPlan], dict[str, str]]:
     """Return a plan for each epsilon and mechanism, and why 'all' leaves out others."""
-    wanted = list(MECHANISMS) if "all" in names else names
+    every = ["group"] if asked.protect == "sequence" else list(MECHANISMS)
+    wanted = every if "all" in names else names
     plans, left_out = [], dict[str, str]()
     for text in texts:
         for name in wanted:
             process.check()
             try:
                 plans.append(calibrate_query(asked, text, name))
-            except InputError as error:
+            except PufferfishError as error:
                 if "all" not in names:
                     raise
                 left_out[str(name)] = str(error)
@@ -189,11 +190,12 @@ def _print(
     asked: Query, plans: Sequence[QueryPlan], found: Sequences | None, source: str, form: str
 ) -> None:
     records = found.records if found else max(asked.sizes, default=0)
-    divisor = records if asked.kind == "mean" and records else 1
+    divisor = records if asked.kind == "mean" else 1  # 0: not known
     rows: list[dict[str, Any]] = [
         {
             "epsilon": plan.epsilon, "mechanism": plan.mechanism, "scale": plan.scale,
-            "loss": plan.loss, "mse": plan.mse, "error": plan.noise.std / divisor,
+            "loss": plan.loss, "mse": plan.mse,
+            "error": plan.noise.std / divisor if divisor else None,
             "least_scale": plan.least, "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
         }

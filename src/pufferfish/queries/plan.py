@@ -142,7 +142,8 @@ class QueryPlan:
             claimed = schema.claim(file.certificate, Certificate)
             return cls(
                 query=query, mechanism=file.mechanism, epsilon_exact=parse_epsilon(file.epsilon),
-                noise=DiscreteLaplace(file.scale, query.step), from_rows=file.from_rows,
+                noise=DiscreteLaplace(file.scale, query.step),
+                from_rows=file.from_rows or file.fit is not None,
                 certificate=claimed or Certificate("none", math.inf, 0.0), least=file.least,
                 source=file.source, fit=file.fit, notes=file.notes, loaded=True,
             )  # fmt: skip
@@ -241,9 +242,9 @@ class QueryPlan:
     def _sequences(self, records: Any) -> Sequences:
         """Return sequences given as lists, or those of a table in the columns that are named."""
         if isinstance(records, list | tuple | np.ndarray):
-            every = list(records)
+            every = list(np.atleast_1d(records)) if isinstance(records, np.ndarray) else records
             several = bool(every) and isinstance(every[0], list | tuple | np.ndarray)
-            return sequences_of_lists(every if several else [every], self.query.states)
+            return sequences_of_lists(every if several else [list(every)], self.query.states)
         if self.source is None:
             raise InputError(
                 "the plan names no columns of a table (plan.with_columns does): verify it alone, "

@@ -117,6 +117,10 @@ class Query:
         InputError
             If there are too many records or values, no number of records, or a class of chains.
         """
+        return self._scenario
+
+    @cached_property
+    def _scenario(self) -> Scenario:
         if self.protect == "sequence":
             raise InputError("whole sequences are hidden by group noise, without a scenario")
         if not 0 < self.cells <= MOST_CELLS:
@@ -237,7 +241,8 @@ KINDS: dict[str, type[Query]] = {
 
 def query_of(data: Mapping[str, Any], models: Sequence[Model]) -> Query:
     """Return the query that :meth:`Query.to_json` wrote, for these models."""
-    if data.keys() != {"kind", "numbers", "lengths", "protect"} or data["kind"] not in KINDS:
+    right = data.keys() == {"kind", "numbers", "lengths", "protect"} and data["kind"] in KINDS
+    if not right or not isinstance(data["numbers"], list | tuple):
         raise InputError("it must have the entries kind, numbers, lengths and protect")
     kind, models = KINDS[data["kind"]], read_models(list(models))
     numbers = tuple(parse_number(n, "a number of a state") for n in data["numbers"])

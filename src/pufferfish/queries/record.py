@@ -38,7 +38,7 @@ def write_query_record(
     With ``publish`` it also tells the scale, from which errors follow; one that was computed from
     rows depends on every one of them. ``bounds``: what the answer was moved into.
     """
-    query, source = plan.query, plan.source
+    query, source, holds = plan.query, plan.source, plan.certificate.holds and not seeded
     record: dict[str, Any] = {
         "notice": _NOTICE,
         "format": schema.FORMAT,
@@ -51,9 +51,9 @@ def write_query_record(
         "protected": query.protect,
         "epsilon": plan.epsilon_exact,
         "mechanism": "discrete Laplace noise",
-        "certificate": {"claimed": plan.certificate.holds and not seeded},
-        "promise": None if seeded else _PROMISE.format(_SECRETS[query.protect]),
-        "assumptions": [] if seeded else assumptions(plan),
+        "certificate": {"claimed": holds},
+        "promise": _PROMISE.format(_SECRETS[query.protect]) if holds else None,
+        "assumptions": assumptions(plan) if holds else [],
     }
     if checked_flag(publish, "publish"):
         record |= {"scale": plan.scale, "step": query.step}
