@@ -104,7 +104,8 @@ def test_no_bound() -> None:
         assert prove_contraction(chain, TWO, rate) is None
     assert prove_contraction(swapped, TWO, ONE) == contraction_loss(swapped, TWO, 1.0) == 1
     rare = [Fraction(1, 10**120), Fraction(1, 2), Fraction(1, 2) - Fraction(1, 10**120)]
-    assert prove_contraction(MarkovChain(range(3), [rare] * 3), spread_of([0, 1, 2]), ONE) is None
+    alike = MarkovChain(range(3), [rare] * 3)  # rare transitions are left to Birkhoff's bound
+    assert 2 <= prove_contraction(alike, spread_of([0, 1, 2]), ONE) < 2 + Fraction(1, 10**9)
     assert prove_contraction(parted, [[0, 0], [0, 0]], ONE) == 0
     assert birkhoff_loss(None, 1, 0.1) == math.inf
     assert contraction.prove_birkhoff(None, 1, ONE) is None

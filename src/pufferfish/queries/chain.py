@@ -70,7 +70,7 @@ class MarkovChain:
             With a row for each record, in any order.
         state, time, sequence : str
             The columns of a record's state, of what orders the records (numbers, ISO dates or
-            times; without it the rows are in order), and of what marks the records of one sequence.
+            times), and of what marks the records of one sequence.
         states : iterable, optional
             All states, so that one may be declared that no row has; by default those that occur.
         smoothing : number
@@ -78,7 +78,8 @@ class MarkovChain:
         initial : "stationary", "any" or "counted"
             As of a chain; ``counted``: the shares of the sequences' first states.
         gaps : "refuse" or "order"
-            Whether irregular times are refused, or records follow each other whatever the times.
+            Whether irregular times are refused, or records follow each other whatever the times;
+            without times in the order of the rows.
         missing : iterable of str
             Texts that mean a missing value, which is refused.
         """

@@ -28,9 +28,10 @@ from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Rows, cross_ratio
 
 Spread = Sequence[Sequence[int]]
-#: With more states the programs take too long: Birkhoff's contraction stands for them.
+#: With more states the programs take too long, with smaller probabilities they are ill-conditioned:
+#: Birkhoff's contraction stands for them.
 _MOST_STATES = 10
-#: Larger exponents and smaller probabilities are refused: programs would be ill-conditioned.
+#: Larger exponents are refused, too.
 _LARGEST, _TINY, _ROUNDS = 30.0, 1e-100, 40
 #: Newton's method doubles the digits in each round: a last move so small leaves nothing to move.
 _LAST_MOVE = 1e-7
@@ -67,7 +68,7 @@ def _bound(
         return reach  # theory, section 8.7: what surrounds a record takes back what it adds
     if not reach:
         return 0
-    if len(k) > _MOST_STATES:
+    if len(k) > _MOST_STATES or any(0 < p < _TINY for row in rows for p in row):
         both = birkhoff(cross_ratio(rows, rows), max(map(max, spread)), u)
         return math.inf if both is None else both
     if chain.stationary:

@@ -40,7 +40,7 @@ _MANY, _MOST_RECORDS = 100_000, 2_000_000
 #: Cells of a scenario up to which it is quicker than a contraction.
 _FEW = 20_000
 #: Records that stand for any number where a lower bound is looked for.
-_LONG = 5000
+_LONG = 1000
 #: Widths of windows: each next one is tried where the last one gave more than that less noise.
 _WIDTHS, _GAIN = (4, 8, 16, 32, 64), 1e-6
 _BITS = 128
@@ -50,6 +50,8 @@ _SAME = 1e-9
 _MARGIN = 1e-12
 #: A rate of the noise, times the range, at which there is hardly any noise.
 _HARDLY_ANY = 500
+#: States of a histogram up to which all corners are looked at.
+_ALL_CORNERS = 4
 #: Nothing is known of a loss.
 UNKNOWN = LossBound(None, Fraction(0))
 
@@ -95,7 +97,8 @@ def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     corners = [query.weights]
     if query.vector:  # each number of the answer goes to minus or to plus infinity
         k = len(model.states)
-        corners = [tuple(2 * (c >> s & 1) for s in range(k)) for c in range(1, 1 << min(k, 8) - 1)]
+        sets = range(1, (1 << k) - 1) if k <= _ALL_CORNERS else [1 << s for s in range(k)]
+        corners = [tuple(2 * (each >> s & 1) for s in range(k)) for each in sets]
     found = 0.0
     for weights in corners:
         ends: Callable[[float], float] = Ends(model, weights, lengths or (_LONG,))
@@ -191,14 +194,20 @@ def _scenario_scale(query: Query, model: Model, epsilon: Fraction) -> float:
 
 def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
     if isinstance(model, ChainBox):
-        squared = model.k_squared
-        return _scale(lambda u: birkhoff_loss(squared, query.range, u), query, epsilon)
-    if not isinstance(model, MarkovChain):
+        squared, loss = model.k_squared, partial(_of_box, model, query.range)
+    elif isinstance(model, MarkovChain):
+        squared = cross_ratio(model.transition, model.transition)
+        loss = partial(contraction_loss, model, query.spread)
+    else:
         return math.inf
-    squared = cross_ratio(model.transition, model.transition)
-    # Birkhoff's bound is never below: a first u that is private.
-    start = 4 / query.range * math.asinh(math.sinh(float(epsilon) / 4) / math.sqrt(squared or 1))
-    return _scale(lambda u: contraction_loss(model, query.spread, u), query, epsilon, start)
+    # Birkhoff's bound is never below, so that its u is private.
+    k = math.sqrt(min(squared or 1, 10**300))
+    start = 4 / query.range * math.asinh(math.sinh(float(epsilon) / 4) / k)
+    return _scale(loss, query, epsilon, start)
+
+
+def _of_box(box: ChainBox, range_: int, u: float) -> float:
+    return birkhoff_loss(box.k_squared, range_, u)
 
 
 def _window_scale(query: Query, chain: Any, epsilon: Fraction) -> float:
