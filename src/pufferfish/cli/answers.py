@@ -68,6 +68,8 @@ def estimate_answer(
         asked, ends = plan.query, read_bounds(bounds)
         like = QueryAnswer(asked.kind, asked.names, (), 1, plan.noise, ends)
     else:
+        if bounds is not None:
+            raise InputError("--bounds stand in the record; leave them out")
         like = answer_of_record(data, path)
     answer = read_answer(released, like)
     error, margin, bounds = answer.standard_error, answer.margin, answer.bounds

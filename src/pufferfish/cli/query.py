@@ -48,8 +48,8 @@ _OPTIONS = f"""
 --any-length  Make a plan for sequences of every length.
 --length N  Number of records of a sequence, where no TABLE is given.
 --model FILE  Model to take as it is, in JSON: {{"states": [...], "transition": [[...]], "initial":
-    "stationary"}}, or with "kind" a box, tree or household. By default a Markov chain is fitted to
-    TABLE.
+    "stationary"}}, or with "kind" a box, or without TABLE a tree or household. By default a Markov
+    chain is fitted to TABLE.
 --initial stationary|any|counted  What the first record of a fitted chain has: the stationary law,
     any law, or the shares of the sequences' first states.
 --smoothing A  Number that is added to each number of transitions that were counted, such as 1/2.
@@ -77,7 +77,7 @@ def query(
     messages: Messages, /, table: str | None, format: str, save: str | None, force: bool,
     **given: Any,
 ) -> None:  # fmt: skip
-    """Compute the least noise for a count, sum, mean or histogram of records that depend.
+    """Compute the noise for a count, sum, mean or histogram of records that depend.
 
     TABLE has a row for each record, of one or many sequences, such as the states of patients over
     time. What is released is at most e^epsilon times likelier for one state of a record than for
@@ -117,11 +117,13 @@ def _asked(
     """Return the query, how a table is read and its model fitted, and its sequences."""
     rules, fit, found, models, length = None, None, None, [], given["length"]
     states = given["states"] and name_list(given["states"], "--states")
+    fitted = {name: given[name] for name in ("smoothing", "confidence", "initial")}
+    if given["any_length"] and length is not None:
+        raise InputError("give --length N or --any-length, not both")
     if given["model"] is not None:
         data = read_strict(given["model"], "the model")
         models = [model_of({"kind": "chain"} | data if isinstance(data, dict) else data)]
         states = states or models[0].states
-        fitted = {name: given[name] for name in ("smoothing", "confidence", "initial")}
         refuse_others(fitted, "for a chain that is fitted, not given")
     if source is not None:
         if given["state"] is None or length is not None:
@@ -132,12 +134,15 @@ def _asked(
         found = read_sequences(source, rules, states)
         length = found.lengths
     elif not models:
-        raise InputError("give a TABLE with --state COL, or --model FILE with --length N")
+        raise InputError(
+            "give a TABLE with --state COL, or --model FILE (of a chain with --length N)"
+        )
     else:
         of_tables = {name: given[name] for name in _OF_TABLES}
         refuse_others(of_tables, "for a TABLE, but none was given")
     if found and rules and not models:
         if given["user_level"]:  # whatever the model is
+            refuse_others(fitted, "not with --user-level, which fits no model")
             even = [[Fraction(1, len(found.states))] * len(found.states)] * len(found.states)
             models = [MarkovChain(found.states, even, "any")]
         else:
@@ -180,7 +185,8 @@ def _plans(
             except PufferfishError as error:
                 if "all" not in names:
                     raise
-                left_out[str(name)] = str(error)
+                label = f"{name} at {text}" if len(texts) > 1 else str(name)
+                left_out[label] = str(error)
     if not plans:
         raise InputError(next(iter(left_out.values())))
     return plans, left_out
@@ -201,13 +207,13 @@ def _print(
         }
         for plan in plans
     ]  # fmt: skip
-    notes = plans[0].notes
+    notes = list(dict.fromkeys([*plans[0].notes, *(found.notes if found else ())]))
     if form == "csv":
         print_csv(rows)
     elif form == "json":
         lengths = "any" if asked.lengths is None else asked.lengths
         facts = {"kind": asked.kind, "states": asked.states, "lengths": lengths,
-                 "protect": asked.protect, "records": records}  # fmt: skip
+                 "protect": asked.protect, "records": records or None}  # fmt: skip
         print_json({"query": facts, "results": rows, "notes": notes})
     else:
         print_lines([*query_lines(asked, source, found), ""])

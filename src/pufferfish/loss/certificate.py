@@ -27,7 +27,8 @@ class LossBound:
         others, or a sum of worst cases.
     method : str
         ``exact``, ``ball``, ``float-bound``, with ``+rational`` where exact rationals decided;
-        ``none`` for a sum of worst cases.
+        ``none`` for a sum of worst cases. Of queries also ``ends+ball``, ``contraction+ball``,
+        ``group+rational``, or ``window+`` one of those.
     within : tuple of str
         The releases whose joint loss it holds.
     terms : tuple of (str, Fraction or None)

@@ -35,19 +35,19 @@ _OF_COLUMNS = ("wasserstein", "relaxed", "one-sided")
 _BOUNDS = ("contraction", "window")
 #: Epsilons that doubles can search for.
 _LEAST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**6), 100
-#: A bound that is so near to the least noise is the least noise.
+#: A lower bound above this share of a scale shows that it is the least.
 _NEAR = 1 - 1e-7
 #: A loss as near to epsilon as this, relative to it, has reached it.
 _SAME = 1e-9
 #: All mechanisms for queries, roughly from the most noise to the least.
 MECHANISMS = {
     "group": "all dependent records count as one",
-    "gk16": "the influence of neighbours is below 1 in all",
+    "gk16": "weak dependence of neighbours, two states",
     "mqm-approx": "Markov quilts, by the eigengap",
     "mqm-exact": "Markov quilts, by the largest influence",
     **{name: REGISTRY[name].summary for name in _OF_COLUMNS},
     "contraction": "a bound for every number of records",
-    "window": "the neighbours of a record are told, and no more",
+    "window": "a bound from windows around each record",
     "exact": "the least Laplace noise",
 }
 
@@ -65,15 +65,17 @@ def calibrate(  # noqa: D103  # its docstring is that of what it wraps
     if not isinstance(scenario, Query):
         return calibrate_scenario(scenario, epsilon, mechanism, **options)
     if options:
-        raise InputError(f"{listed(options)}: not for queries (query.scenario() takes them)")
+        raise InputError(
+            f"{listed(options)}: not for queries (calibrate(query.scenario(), ...) takes them)"
+        )
     return calibrate_query(scenario, epsilon, mechanism)
 
 
 def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None) -> QueryPlan:
     """Return the plan of a query by one mechanism; by default the least noise that is known.
 
-    Without a mechanism that is ``exact`` where the loss itself is known, else the better of
-    ``contraction`` and ``window``; ``group`` where whole sequences are the secrets.
+    Without a mechanism that is ``exact`` where the loss itself is known, else the least of
+    ``contraction``, ``window`` and ``group``; ``group`` alone for whole sequences.
     """
     exact_epsilon = parse_epsilon(epsilon)
     if not _LEAST_EPSILON <= exact_epsilon <= _LARGEST_EPSILON:
@@ -160,11 +162,11 @@ def _scale_of(query: Query, model: Model, name: str, epsilon: Fraction) -> float
 
 
 def _exact_scale(query: Query, model: Model, epsilon: Fraction) -> float:
-    bounds = f"bounds of it are {listed(_BOUNDS)}"
+    bounds = "try contraction" if query.vector else f"bounds of it are {listed(_BOUNDS)}"
     route = exact_route(query, model) if is_attained(query, model) else None
     if route is None:
         raise InputError(
-            f"exact: the loss itself is not known for this query and number of records; {bounds}"
+            f"exact: the loss itself is not known for this model, query and length; {bounds}"
         )
     scale = scale_by(route, query, model, epsilon)
     if route == "contraction" and lower_bound(query, model, epsilon) < scale * _NEAR:

@@ -128,7 +128,7 @@ class MarkovChain:
 
     @property
     def any_length(self) -> bool:
-        """Whether there is one law of sequences of every length, or any law may start them."""
+        """Whether ``length="any"`` is allowed: the chain starts stationary, or in any law."""
         return self.start is None or self.stationary
 
     @property

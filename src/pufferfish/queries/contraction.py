@@ -31,7 +31,7 @@ Spread = Sequence[Sequence[int]]
 #: With more states the programs take too long, with smaller probabilities they are ill-conditioned:
 #: Birkhoff's contraction stands for them.
 _MOST_STATES = 10
-#: Larger exponents are refused, too.
+#: Exponents above this are refused; so small are rare probabilities; rounds of Newton's method.
 _LARGEST, _TINY, _ROUNDS = 30.0, 1e-100, 40
 #: Newton's method doubles the digits in each round: a last move so small leaves nothing to move.
 _LAST_MOVE = 1e-7
@@ -69,7 +69,7 @@ def _bound(
     if not reach:
         return 0
     if len(k) > _MOST_STATES or any(0 < p < _TINY for row in rows for p in row):
-        both = birkhoff(cross_ratio(rows, rows), max(map(max, spread)), u)
+        both = birkhoff(cross_ratio(rows), max(map(max, spread)), u)
         return math.inf if both is None else both
     if chain.stationary:
         later = find(rows, spread, u)

@@ -189,8 +189,8 @@ class QueryPlan:
         found, models = self._sequences(table), list(self.query.models)
         if self.fit is not None and self.source is not None:
             models = [self.fit.model(found, self.source)]
-        lengths = "any" if self.query.lengths is None else found.lengths
-        return query_of(self.query.to_json() | {"lengths": lengths}, models)
+        own = {"lengths": found.lengths} if self.query.lengths else {}
+        return query_of(self.query.to_json() | own, models)
 
     def release(
         self, records: Any, *, bounds: Literal["range"] | Sequence[Number] | None = None,
@@ -273,11 +273,15 @@ class QueryPlan:
 
 
 def _impossible(found: Sequences, model: Any) -> int:
-    """Return how many records a chain can neither begin with nor reach from the one before."""
-    if not isinstance(model, MarkovChain):
+    """Return how many records no chain of a model can begin with or reach; 0 of other models."""
+    if isinstance(model, ChainBox):
+        rows, start = model.upper, None
+    elif isinstance(model, MarkovChain):
+        rows, start = model.transition, model.start
+    else:
         return 0
-    never = np.array([[p == 0 for p in row] for row in model.transition])
-    no_start = np.array([p == 0 for p in model.start or ()] or [False] * len(never))
+    never = np.array([[p == 0 for p in row] for row in rows])
+    no_start = np.array([p == 0 for p in start or (1,) * len(rows)])
     return int(found.transitions()[never].sum() + found.firsts()[no_start].sum())
 
 
@@ -307,7 +311,7 @@ def load_plan(path: str | Path) -> Plan | QueryPlan:
     return QueryPlan.of_values(data, path) if of_query else Plan.of_values(data, path)
 
 
-def certify_query(query: Query, scale: float, epsilon: Fraction | None) -> Certificate:
+def certify_query(query: Query, scale: float, epsilon: Fraction) -> Certificate:
     """Prove the loss of noise for a query under all of its models, and compare it with epsilon.
 
     Whatever the model is, the range of all dependent records over the scale bounds it.
@@ -319,7 +323,7 @@ def certify_query(query: Query, scale: float, epsilon: Fraction | None) -> Certi
         found = max(every, key=lambda bound: rank(bound.upper))
         if not all(is_attained(query, model) for model in models):
             found = replace(found, lower=Fraction(0))  # only the loss of a model is a lower bound
-    if scale and query.sizes and not (epsilon and found.at_most(epsilon)):
+    if scale and query.sizes and not found.at_most(epsilon):
         group = query.range * max(query.sizes) * query.step / Fraction(scale)
         if rank(group) < rank(found.upper):
             found = LossBound(group, found.lower, method="group+rational")
@@ -331,7 +335,8 @@ def model_of(data: Any) -> Any:
     if not isinstance(data, dict) or data.get("kind") not in [*MODELS]:
         raise InputError(f"a model is a JSON object with a kind, one of {listed(MODELS)}")
     kind, given = data["kind"], {name: value for name, value in data.items() if name != "kind"}
-    _, *known = inspect.signature(MODELS[kind].__init__).parameters
+    every = inspect.signature(MODELS[kind]).parameters.values()
+    known = [one.name for one in every if one.kind is not one.KEYWORD_ONLY]
     for name in given:
         if name not in known:
             raise InputError(f"a {kind} has no {name!r}{did_you_mean(name, known)}")

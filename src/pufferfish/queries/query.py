@@ -100,7 +100,7 @@ class Query:
 
     @property
     def cells(self) -> int:
-        """Records, times states, times values of the answer; 0 where there is no scenario."""
+        """Records, times states, times values of the answer; 0 for any number of records."""
         k = len(self.states)
         values = ((n + 1) ** k if self.vector else n * self.range + 1 for n in self.sizes)
         each = (n * most for n, most in zip(self.sizes, values, strict=True))
@@ -243,12 +243,16 @@ def query_of(data: Mapping[str, Any], models: Sequence[Model]) -> Query:
     """Return the query that :meth:`Query.to_json` wrote, for these models."""
     right = data.keys() == {"kind", "numbers", "lengths", "protect"} and data["kind"] in KINDS
     if not right or not isinstance(data["numbers"], list | tuple):
-        raise InputError("it must have the entries kind, numbers, lengths and protect")
+        raise InputError("query must have the entries kind, numbers, lengths and protect")
     kind, models = KINDS[data["kind"]], read_models(list(models))
     numbers = tuple(parse_number(n, "a number of a state") for n in data["numbers"])
-    plain = {"count": {0, 1}, "histogram": {0}}.get(kind.kind)
-    if len(numbers) != len(models[0].states) or (plain and not plain.issuperset(numbers)):
-        raise InputError("it must have one number for each state, of a count 0 or 1")
+    ones = {"count": 1, "histogram": 0}.get(kind.kind)  # of these kinds all other numbers are 0
+    fits = ones is None or sorted(numbers) == [0] * (len(numbers) - ones) + [1] * ones
+    if len(numbers) != len(models[0].states) or not fits:
+        raise InputError(
+            "query.numbers must have one number for each state: of a count 1 for one state and 0 "
+            "for all others, of a histogram 0"
+        )
     made = object.__new__(kind)
     Query.__init__(made, models, data["lengths"] or None, numbers, data["protect"])
     return made

@@ -91,7 +91,7 @@ def assumptions(plan: QueryPlan) -> list[str]:
     models = plan.query.models
     found = [
         "How many records each sequence has is public. All that is released of these records "
-        "counts together: a second answer is a second release, and losses do not add up.",
+        "counts together: the joint loss of two answers can be larger than the sum of both.",
         "Different sequences (or groups) are independent of one another.",
     ]
     if plan.query.protect == "record":

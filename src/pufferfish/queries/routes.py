@@ -3,7 +3,7 @@
 
 A route finds a scale in doubles and proves the loss of any scale in balls. ``ends`` and
 ``scenario`` are exact; a ``contraction`` holds for every number of records, and is exact for MTP2
-chains in their stationary law; a ``window`` is as near as it is wide (theory, section 8).
+chains in their stationary law; a ``window`` nears the loss as it widens (theory, section 8).
 """
 
 import math
@@ -35,13 +35,13 @@ from pufferfish.queries.model import Model, cross_ratio
 from pufferfish.queries.query import MOST_CELLS, Query
 from pufferfish.queries.window import prove_window, window_loss
 
-#: Records up to which the ends of all are enclosed at once; beyond, and up to which at all.
-_MANY, _MOST_RECORDS = 100_000, 2_000_000
+#: Records above which a contraction is tried first, and above which there are no ends.
+_MANY, _MOST_FOR_ENDS = 100_000, 2_000_000
 #: Cells of a scenario up to which it is quicker than a contraction.
 _FEW = 20_000
 #: Records that stand for any number where a lower bound is looked for.
 _LONG = 1000
-#: Widths of windows: each next one is tried where the last one gave more than that less noise.
+#: Widths that are tried in turn; the search stops where the next one gains less than _GAIN.
 _WIDTHS, _GAIN = (4, 8, 16, 32, 64), 1e-6
 _BITS = 128
 #: Scales that differ by no more, relative to themselves, are the same.
@@ -69,13 +69,18 @@ def is_attained(query: Query, model: Model) -> bool:
 
 def exact_route(query: Query, model: Model) -> str | None:
     """Return the route whose loss is the model's own; None: there is none."""
-    if isinstance(model, ChainBox) or (isinstance(model, MarkovChain) and model.start is None):
-        return None
-    if isinstance(model, MarkovChain) and not query.vector:
+    if isinstance(model, MarkovChain) and model.start is not None and not query.vector:
         most = max(query.lengths or [0])
-        if is_tp2(model.transition, query.weights) and most <= _MOST_RECORDS:
+        if is_tp2(model.transition, query.weights) and most <= _MOST_FOR_ENDS:
             return "contraction" if query.lengths is None else "ends"
-    return "scenario" if 0 < query.of(model).cells <= MOST_CELLS else None
+    return "scenario" if _has_scenario(query, model) else None
+
+
+def _has_scenario(query: Query, model: Model) -> bool:
+    """Return whether a model is one law, and its scenario is small enough."""
+    several = isinstance(model, ChainBox)
+    several |= isinstance(model, MarkovChain) and model.start is None
+    return not several and 0 < query.of(model).cells <= MOST_CELLS
 
 
 def scale_by(route: str, query: Query, model: Model, epsilon: Fraction) -> float:
@@ -110,23 +115,21 @@ def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     return bound * float(query.step) * (1 - _MARGIN)
 
 
-def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction | None) -> LossBound:
+def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction) -> LossBound:
     """Return the loss under one model by the first route that proves it within epsilon.
 
     Where none does it is that of the route with the least upper bound.
     """
     own, found = query.of(model), list[LossBound]()
-    for route in _routes(own, model) if scale else ["scenario"] * (0 < own.cells <= MOST_CELLS):
+    for route in _routes(own, model) if scale else ["scenario"] * _has_scenario(own, model):
         with suppress(GridTooLarge):
             found.append(_proof(route, own, model, scale, epsilon))
-            if epsilon is not None and found[-1].at_most(epsilon):
+            if found[-1].at_most(epsilon):
                 break
     return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
 
 
-def _proof(
-    route: str, query: Query, model: Any, scale: float, epsilon: Fraction | None
-) -> LossBound:
+def _proof(route: str, query: Query, model: Any, scale: float, epsilon: Fraction) -> LossBound:
     """Return what a route proves of a scale, which is above 0 but for a scenario."""
     if route == "scenario":
         noise = DiscreteLaplace(scale, query.step)
@@ -139,7 +142,7 @@ def _proof(
         found = UNKNOWN
         for width in _widths(lengths):
             found = prove_window(model, query.weights, lengths, width, rate, epsilon)
-            if epsilon is None or found.at_most(epsilon):
+            if found.at_most(epsilon):
                 break
         return found
     if isinstance(model, ChainBox):
@@ -194,9 +197,10 @@ def _scenario_scale(query: Query, model: Model, epsilon: Fraction) -> float:
 
 def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
     if isinstance(model, ChainBox):
-        squared, loss = model.k_squared, partial(_of_box, model, query.range)
+        squared = model.k_squared
+        loss: Callable[[float], float] = partial(birkhoff_loss, squared, query.range)
     elif isinstance(model, MarkovChain):
-        squared = cross_ratio(model.transition, model.transition)
+        squared = cross_ratio(model.transition)
         loss = partial(contraction_loss, model, query.spread)
     else:
         return math.inf
@@ -204,10 +208,6 @@ def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
     k = math.sqrt(min(squared or 1, 10**300))
     start = 4 / query.range * math.asinh(math.sinh(float(epsilon) / 4) / k)
     return _scale(loss, query, epsilon, start)
-
-
-def _of_box(box: ChainBox, range_: int, u: float) -> float:
-    return birkhoff_loss(box.k_squared, range_, u)
 
 
 def _window_scale(query: Query, chain: Any, epsilon: Fraction) -> float:

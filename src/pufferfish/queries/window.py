@@ -29,7 +29,7 @@ from pufferfish.support import Lattice
 
 #: Cells of all windows together, of some 64 bytes; records, where the law of each is worked out.
 _MOST_CELLS, _MOST_RECORDS = 3_000_000, 20_000
-#: Chances of states are rounded down to so many bits, which moves a loss by less than the second.
+#: Chances of states are rounded down to _BITS bits, which moves a loss by less than _MOVED.
 _BITS, _MOVED = 80, Fraction(1, 2**78)
 Vector = list[fmpz_poly]
 
@@ -59,7 +59,8 @@ def prove_window(
     at_rate = (replace(own, axes=(replace(own.axes[0], rate=rate),)) for own in problems)
     found = bound_of(at_rate, epsilon)
     upper = None if found.upper is None else found.upper + _MOVED
-    return replace(found, upper=upper, lower=Fraction(0), witness=None)
+    method = f"window+{found.method}"
+    return replace(found, upper=upper, lower=Fraction(0), witness=None, method=method)
 
 
 def window_problems(

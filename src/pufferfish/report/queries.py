@@ -21,7 +21,6 @@ _ROUTES = {
     "ball": "the law of the answer given each record, in ball arithmetic",
     "float-bound": "the law of the answer given each record, and a floating-point bound",
     "exact": "the law of the answer given each record, in exact rationals",
-    "none": "nothing",
 }
 
 
@@ -46,7 +45,7 @@ def query_lines(query: Query, source: str, found: Sequences | None) -> list[str]
 def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
     """Return what was proved, and how far each plan may be from the least noise."""
     record = plans[0].query.protect == "record"
-    believed = "whatever is believed of the records"
+    believed = "for those who believe that sequences are independent, whatever the law of each"
     if record:
         believed = "for those who believe in the model, and that sequences are independent"
     lines = [f"Proved: each loss is within its epsilon, {believed}."]
@@ -83,7 +82,7 @@ def verified_query_lines(
     """Return what was proved of a plan; ``asked``: for the query of a table that was read."""
     under = "the model in it"
     if asked is not None and not plan.is_for(asked):
-        under = "the table, whose model or lengths are OTHERS than the plan's"
+        under = "ANOTHER model or other lengths: those of the table are not the plan's"
     elif asked is not None:
         under = "the table it was fitted to" if plan.fit else "the model in it, for this table"
     loss = at_most(proof.loss, plan.epsilon_exact)
