@@ -12,7 +12,7 @@ from typing import Any, overload
 from pufferfish.calibration.calibrate import calibrate as calibrate_scenario
 from pufferfish.calibration.registry import REGISTRY
 from pufferfish.calibration.root import raised
-from pufferfish.errors import InputError, did_you_mean, listed
+from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.loss.certificate import Certificate
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, float_up, parse_epsilon, show
@@ -98,13 +98,23 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
         proof = certify_query(query, theta, exact_epsilon)
         return proof, proof.holds, proof.loss
 
-    proved, certificate = raised(scale, exact_epsilon, judge)
-    least = 0.0
+    try:
+        proved, certificate = raised(scale, exact_epsilon, judge)
+    except PufferfishError:
+        raise InputError(
+            f"{name}: no scale near {scale!r} could be proved; transitions as rare, or states as "
+            "lasting, as these are beyond doubles"
+        ) from None
+    least, reached = 0.0, certificate.loss >= float(exact_epsilon) * _NEAR
+    if name == "exact" and certificate.method.startswith("contraction") and not reached:
+        raise InputError("exact: the least noise is not found to its last digits here")
     if name == "exact" and certificate.loss_at_least >= float(exact_epsilon) * (1 - _SAME):
         least = proved
     elif query.protect == "record":
         models = [m for m in models_of(query) if is_attained(query, m)]
         least = max((lower_bound(query, m, exact_epsilon) for m in models), default=0.0)
+        if not reached and least >= proved * _NEAR:  # doubles cannot tell
+            least = 0.0
     fitted = any(getattr(m, "from_rows", False) for m in query.models)
     return QueryPlan(
         query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),

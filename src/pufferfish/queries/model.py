@@ -4,8 +4,8 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import reduce
-from itertools import accumulate, permutations
+from functools import lru_cache, reduce
+from itertools import accumulate, permutations, product
 from operator import mul
 from typing import Any, Protocol
 
@@ -104,22 +104,30 @@ def read_rows(given: Any, states: Sequence[str], notes: list[str]) -> Rows:
     )
 
 
+@lru_cache(maxsize=16)  # a search asks for it again and again
 def cross_ratio(rows: Rows, upper: Rows | None = None) -> Fraction | None:
-    """Return the largest P(r,a) P(s,b) / (P(r,b) P(s,a)); None: infinite.
+    """Return the largest P(r,a) P(s,b) / (P(r,b) P(s,a)), r != s and a != b; None: infinite.
 
     With ``upper`` of all P between both.
     """
     largest, high = Fraction(1), upper or rows
-    k = range(len(rows))
-    for r, s in permutations(k, 2):
-        for a, b in permutations(k, 2):
-            top = high[r][a] * high[s][b]
-            bottom = rows[r][b] * rows[s][a]
-            if top > largest * bottom:
-                if not bottom:
+    for r, s in permutations(range(len(rows)), 2):
+        firsts, seconds = _two_largest(high[r], rows[s]), _two_largest(high[s], rows[r])
+        for (a, x), (b, y) in product(firsts, seconds):
+            if a != b and (x is None or x) and (y is None or y):
+                if x is None or y is None:
                     return None
-                largest = top / bottom
+                largest = max(largest, x * y)
     return largest
+
+
+def _two_largest(tops: Distribution, bottoms: Distribution) -> list[tuple[int, Fraction | None]]:
+    """Return the places of the two largest ratios, with these; None: infinite."""
+    ratios = [t / b if b else None if t else Fraction(0)
+              for t, b in zip(tops, bottoms, strict=True)]  # fmt: skip
+    finite = sorted(((x, k) for k, x in enumerate(ratios) if x is not None), reverse=True)
+    found: list[tuple[int, Fraction | None]] = [(k, x) for k, x in enumerate(ratios) if x is None]
+    return (found + [(k, x) for x, k in finite])[:2]
 
 
 def numerators(rows: Iterable[Sequence[Fraction]]) -> list[list[int]]:

@@ -50,8 +50,8 @@ _SAME = 1e-9
 _MARGIN = 1e-12
 #: A rate of the noise, times the range, at which there is hardly any noise.
 _HARDLY_ANY = 500
-#: States of a histogram up to which all corners are looked at.
-_ALL_CORNERS = 4
+#: States of a histogram up to which all corners are looked at; states up to which ends are.
+_ALL_CORNERS, _FEW_STATES = 4, 20
 #: Nothing is known of a loss.
 UNKNOWN = LossBound(None, Fraction(0))
 
@@ -92,6 +92,8 @@ def scale_by(route: str, query: Query, model: Model, epsilon: Fraction) -> float
 def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
     """Return a scale below which no noise will do, as the ends of a chain show; else 0."""
     if not isinstance(model, MarkovChain) or model.start is None:
+        return 0.0
+    if len(model.states) > _FEW_STATES:
         return 0.0
     lengths = query.lengths
     rising = not query.vector and model.stationary and is_tp2(model.transition, query.weights)
