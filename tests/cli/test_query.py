@@ -166,3 +166,17 @@ def test_options_that_are_refused() -> None:
     assert seeded.status == 0
     assert json.loads(Path("r.json").read_text(encoding="utf-8"))["promise"] is None
     assert 0 <= float(Path("test.csv").read_text(encoding="utf-8").split(",")[3]) <= 30
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_household_from_a_table() -> None:
+    model = {"kind": "household", "states": ["well", "ill"], "counts": [".1", ".4", ".5"]}
+    Path("home.json").write_text(json.dumps(model))
+    Path("homes.csv").write_text("home,who,state\n1,1,ill\n1,2,well\n2,1,ill\n2,2,ill\n")
+    columns = ("--sequence", "home", "--time", "who", "--state", "state")
+    asked = ("query", "homes.csv", *columns, "--model", "home.json", "--count", "ill")
+    assert run(*asked, "--epsilon", 1, "--save", "h.json").status == 0
+    assert run("release", "homes.csv", "--plan", "h.json", "-o", "h.csv").status == 0
+    assert run("verify", "h.json", "homes.csv").status == 0
+    Path("none.csv").write_text("query,value,records\n")
+    check_refused(run("estimate", "none.csv", "--plan", "h.json"), "it has none")

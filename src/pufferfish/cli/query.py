@@ -48,8 +48,8 @@ _OPTIONS = f"""
 --any-length  Make a plan for sequences of every length.
 --length N  Number of records of a sequence, where no TABLE is given.
 --model FILE  Model to take as it is, in JSON: {{"states": [...], "transition": [[...]], "initial":
-    "stationary"}}, or with "kind" a box, or without TABLE a tree or household. By default a Markov
-    chain is fitted to TABLE.
+    "stationary"}}, or with "kind" a box, tree or household. By default a Markov chain is fitted to
+    TABLE.
 --initial stationary|any|counted  What the first record of a fitted chain has: the stationary law,
     any law, or the shares of the sequences' first states.
 --smoothing A  Number that is added to each number of transitions that were counted, such as 1/2.
@@ -132,7 +132,8 @@ def _asked(
             given["state"], given["time"], given["sequence"], given["gaps"], given["missing"]
         )
         found = read_sequences(source, rules, states)
-        length = found.lengths
+        fixed = bool(models) and bool(models[0].sizes(()))  # a tree or household has its own size
+        length = None if fixed else found.lengths
     elif not models:
         raise InputError(
             "give a TABLE with --state COL, or --model FILE (of a chain with --length N)"

@@ -60,7 +60,7 @@ class QueryAnswer:
         """Half the width of a 95 % interval around each number."""
         if not self.noise.scale:
             return 0.0
-        rate = float(self.noise.step / Fraction(self.noise.scale))
+        rate = float(min(self.noise.step / Fraction(self.noise.scale), Fraction(10**6)))
         # P(|Z| > m) = 2 a^(m + 1) / (1 + a) in steps, a = e^-rate.
         tail = math.log((1 - LEVEL) * (1 + math.exp(-rate)) / 2)
         steps = max(0, math.ceil(-tail / rate) - 1)
@@ -116,12 +116,13 @@ def read_answer(path: str | Path, like: QueryAnswer) -> QueryAnswer:
     """Return the answer that :meth:`QueryAnswer.save` wrote; all but its numbers is ``like``."""
     table = open_table(path)
     columns = [table.column(name) for name in _COLUMNS]
-    cells = pa.Table.from_batches(table.batches(columns)).combine_chunks().to_batches()
+    batches = list(table.batches(columns))
+    cells = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
     names, values, records = map(raw_texts, cells[0].columns) if cells else ([], [], [])
     if [name.removeprefix("'") for name in names] != [n.removeprefix("'") for n in like.names]:
         raise InputError(
             f"{path} must have the rows {listed(like.names)}, in this order, but it has "
-            f"{listed(names)}"
+            f"{listed(names) or 'none'}"
         )
     numbers = tuple(parse_number(value, f"a value in {path}") for value in values)
     sizes = {parse_number(size, f"the number of records in {path}") for size in records}

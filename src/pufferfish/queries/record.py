@@ -9,7 +9,7 @@ import msgspec
 
 from pufferfish.errors import InputError
 from pufferfish.files import write_json
-from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.mechanisms.laplace import MAX_STEPS, DiscreteLaplace
 from pufferfish.numbers import checked_flag, show
 from pufferfish.plans import schema
 from pufferfish.queries.answer import Bounds, QueryAnswer
@@ -82,6 +82,8 @@ def answer_of_record(data: Any, path: str | Path) -> QueryAnswer:
             f"{path} is a record that does not tell the scale; whoever released the answer can "
             "tell it with --publish-scale"
         )
+    if file.scale > MAX_STEPS * file.step:
+        raise InputError(f"{path}: noise of scale {file.scale!r} does not fit in 64 bits")
     noise = DiscreteLaplace(file.scale, file.step)
     return QueryAnswer(file.query, file.names, (), 1, noise, file.bounds)
 
