@@ -9,9 +9,10 @@ from pufferfish.cli.options import option_name
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages, check
 from pufferfish.errors import InputError, listed
+from pufferfish.estimate.estimate import LEVEL
 from pufferfish.files import checked_target
 from pufferfish.numbers import show
-from pufferfish.queries.answer import LEVEL, QueryAnswer, read_answer, read_bounds
+from pufferfish.queries.answer import QueryAnswer, read_answer, read_bounds
 from pufferfish.queries.plan import QueryPlan
 from pufferfish.queries.record import answer_of_record, write_query_record
 from pufferfish.report.digits import brief
@@ -38,12 +39,6 @@ def release_answer(
     if seed is not None and "test" not in os.path.basename(output).lower():
         raise InputError("a release from a seed is for tests only: OUT must contain 'test'")
     checked_target(output, force, [*source.inputs, plan_file])
-    if record is not None:
-        if os.path.realpath(record) == os.path.realpath(output):
-            raise InputError(f"--record and --output both name {output}; give two names")
-        checked_target(record, force, [*source.inputs, plan_file])
-    elif publish:
-        raise InputError("--publish-scale is for --record FILE")
     answer = plan.release(
         source, bounds=others["bounds"], seed=seed, allow_unchanged=others["allow_unchanged"]
     )

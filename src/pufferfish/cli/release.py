@@ -67,6 +67,13 @@ def release(
     """  # noqa: D301  # \b keeps click from wrapping the examples
     source = opened(table, chosen, needed=True, ledger=ledger)
     loaded = load_plan(plan)
+    inputs, publish = [path for path in (plan, ledger) if path], publish_scale or publish_channel
+    if record is not None:
+        if os.path.realpath(record) == os.path.realpath(output):
+            raise InputError(f"--record and --output both name {output}; give two names")
+        checked_target(record, force, [*source.inputs, *inputs])
+    elif publish:
+        raise InputError("--publish-scale and --publish-channel are for --record FILE")
     if isinstance(loaded, QueryPlan):
         others = {"ledger": ledger, "keep": keep, "publish_channel": publish_channel}
         release_answer(
@@ -75,16 +82,9 @@ def release(
         )  # fmt: skip
         return
     spec = loaded.spec(**chosen)
-    inputs, publish = [path for path in (plan, ledger) if path], publish_scale or publish_channel
     if publish_scale if loaded.scale is None else publish_channel:
         own = "--publish-channel" if loaded.scale is None else "--publish-scale"
         raise InputError(f"the plan is for {loaded.mechanism}: give {own}")
-    if record is not None:
-        if os.path.realpath(record) == os.path.realpath(output):
-            raise InputError(f"--record and --output both name {output}; give two names")
-        checked_target(record, force, [*source.inputs, *inputs])
-    elif publish:
-        raise InputError("--publish-scale and --publish-channel are for --record FILE")
     if ledger is not None and (keep or seed is not None):
         raise InputError("--ledger accounts neither for --keep nor for --seed; leave them out")
     prepared = Prepared(source, output, spec, keep, force=force, seed=seed, inputs=inputs)

@@ -12,14 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from pufferfish.errors import InputError, listed
+from pufferfish.estimate.estimate import LEVEL
 from pufferfish.files import write_whole
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_number, show
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import raw_texts
 
-#: The confidence of intervals.
-LEVEL = 0.95
 _COLUMNS = ("query", "value", "records")
 Bounds = tuple[Fraction, Fraction]
 
@@ -114,12 +113,14 @@ def read_bounds(given: Any) -> Any:
 
 def read_answer(path: str | Path, like: QueryAnswer) -> QueryAnswer:
     """Return the answer that :meth:`QueryAnswer.save` wrote; all but its numbers is ``like``."""
+    from pufferfish.release.sinks import unguarded  # slow to import
+
     table = open_table(path)
     columns = [table.column(name) for name in _COLUMNS]
     batches = list(table.batches(columns))
     cells = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
     names, values, records = map(raw_texts, cells[0].columns) if cells else ([], [], [])
-    if [name.removeprefix("'") for name in names] != [n.removeprefix("'") for n in like.names]:
+    if tuple(map(unguarded, names)) != like.names:
         raise InputError(
             f"{path} must have the rows {listed(like.names)}, in this order, but it has "
             f"{listed(names) or 'none'}"

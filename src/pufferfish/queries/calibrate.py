@@ -115,12 +115,12 @@ def calibrate_query(query: Query, epsilon: Number, mechanism: str | None = None)
         least = max((lower_bound(query, m, exact_epsilon) for m in models), default=0.0)
         if not reached and least >= proved * _NEAR:  # doubles cannot tell
             least = 0.0
-    fitted = any(getattr(m, "from_rows", False) for m in query.models)
+    fitted = any(model.from_rows for model in query.models)
     return QueryPlan(
         query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),
         epsilon_exact=exact_epsilon, certificate=certificate, least=min(least, proved),
         from_rows=fitted and query.protect == "record",
-        notes=tuple(dict.fromkeys(n for m in query.models for n in getattr(m, "notes", ()))),
+        notes=tuple(dict.fromkeys(note for m in query.models for note in m.notes)),
     )  # fmt: skip
 
 

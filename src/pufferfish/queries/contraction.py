@@ -68,16 +68,16 @@ def _bound(
         return reach  # theory, section 8.7: what surrounds a record takes back what it adds
     if not reach:
         return 0
-    if len(k) > _MOST_STATES or any(0 < p < _TINY for row in rows for p in row):
-        both = birkhoff(cross_ratio(rows), max(map(max, spread)), u)
-        return math.inf if both is None else both
-    if chain.stationary:
+    hard = len(k) > _MOST_STATES or any(0 < p < _TINY for row in rows for p in row)
+    if chain.stationary and not hard:
         later = find(rows, spread, u)
         earlier = later if chain.backwards == rows else find(chain.backwards, spread, u)
     else:
         both = birkhoff(cross_ratio(rows), max(map(max, spread)), u)
         if both is None or both == math.inf:
             return math.inf  # nothing bounds what earlier records tell
+        if hard:
+            return both
         later = find(rows, spread, u)
         earlier = [[[(both - reach) / 2 for _ in k] for _ in k]]
     if later is None or earlier is None:

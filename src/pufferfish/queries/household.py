@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from flint import fmpz_poly
 
@@ -37,6 +37,8 @@ class Household:
     joint: Joint | None
     counts: Distribution | None
     notes: tuple[str, ...] = field(compare=False, repr=False)
+    from_rows: ClassVar[bool] = False
+    any_length: ClassVar[bool] = False
 
     def __init__(self, states: Iterable[Any], joint: Any = None, counts: Any = None) -> None:
         names, notes = model.read_states(states), list[str]()

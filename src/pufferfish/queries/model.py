@@ -30,6 +30,18 @@ class Model(Protocol):
     def states(self) -> tuple[str, ...]:
         """The names of the states."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the input."""
+
+    @property
+    def from_rows(self) -> bool:
+        """Whether it was fitted to a table, of which a plan then tells."""
+
+    @property
+    def any_length(self) -> bool:
+        """Whether ``length="any"`` is allowed."""
+
     def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
         """Return the number of records in each group that is independent of all others."""
 

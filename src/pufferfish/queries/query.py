@@ -278,7 +278,7 @@ def _read_length(length: Any, models: Sequence[Model]) -> tuple[int, ...] | None
             raise InputError("a length is for chains; this model has its number of records")
         return ()
     if isinstance(length, str) and length == "any":
-        if not all(getattr(model, "any_length", False) for model in models):
+        if not all(model.any_length for model in models):
             raise InputError(
                 "length='any' needs a chain whose transitions lead from every state to every "
                 "other and that starts exactly in its stationary law, or in any law"

@@ -80,7 +80,8 @@ class Sequences:
 def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequences:
     """Return the sequences of a table (a path, a dataframe or an open Table), in any order of rows.
 
-    With ``states`` no others may occur; without, all that occur are states.
+    With ``states`` no others may occur; without, all that occur are states. Sequences are returned
+    as they are.
     """
     if isinstance(table, Sequences):
         return table

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pufferfish.errors import InputError
 from pufferfish.queries import model
@@ -30,6 +30,8 @@ class Tree:
     root: Distribution
     transition: tuple[Rows | None, ...]
     notes: tuple[str, ...] = field(compare=False, repr=False)
+    from_rows: ClassVar[bool] = False
+    any_length: ClassVar[bool] = False
 
     def __init__(self, states: Iterable[Any], parents: Any, root: Any, transition: Any) -> None:
         names, above, notes = model.read_states(states), _read_parents(parents), list[str]()
