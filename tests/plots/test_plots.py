@@ -21,7 +21,7 @@ from pufferfish.errors import InputError
 from pufferfish.estimate.estimate import Estimate, Figure
 from pufferfish.paper import block
 from pufferfish.plots import style
-from pufferfish.plots.losses import moved
+from pufferfish.plots.figures import moved
 
 HOSTILE = {
     "<script>alert(1)</script>": 5, "</svg>": 4, "x" * 10_000: 3, "\u202eabc": 2, "=cmd|' /C": 2,

@@ -16,7 +16,7 @@ from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.bins import read_bins
 from pufferfish.explorer.pages import Form
 from pufferfish.numbers import FloatArray, parse_epsilon, rounded_up
-from pufferfish.plots.losses import moved
+from pufferfish.plots.figures import moved
 from pufferfish.priors.scenario import Scenario
 from pufferfish.report.compare import what_to_calibrate
 from pufferfish.report.results import Result, frequencies_of

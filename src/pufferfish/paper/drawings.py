@@ -15,7 +15,7 @@ from pufferfish.files import writing
 from pufferfish.paper.figure import BINS, Claim, FigureOne
 from pufferfish.paper.table import Reproduction
 from pufferfish.plots import style
-from pufferfish.plots.losses import draw_noise
+from pufferfish.plots.figures import draw_noise
 
 #: A figure with what it claims, checked.
 _Drawn = tuple[Any, tuple[Claim, ...]]

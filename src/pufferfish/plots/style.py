@@ -17,14 +17,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pufferfish.errors import InputError, printable
-from pufferfish.files import write_whole
+import matplotlib.style
+from matplotlib.figure import Figure
 
-try:
-    import matplotlib.style
-    from matplotlib.figure import Figure
-except ImportError as error:  # pragma: no cover  # the tests have it
-    raise InputError("plots need matplotlib: pip install 'pufferfish-privacy[plots]'") from error
+from pufferfish.errors import printable
+from pufferfish.files import write_whole
 
 COLOURS = ("#2f7ebc", "#c8641b", "#2b8a5f", "#9a5fc0", "#8a7418", "#c2527e")
 LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))

@@ -80,7 +80,7 @@ def page(
     except ImportError as error:
         raise InputError("reports need jinja2: pip install 'pufferfish-privacy[report]'") from error
     from pufferfish import plots
-    from pufferfish.plots.losses import BELIEFS, moved
+    from pufferfish.plots.figures import BELIEFS, moved
 
     if public and scenario is not None:
         raise InputError("a public report is of the plan alone: nothing of a table stands in it")
