@@ -59,3 +59,11 @@ def test_the_command_line_says_the_same(tmp_path: Path) -> None:
     prior = pf.Prior.from_table(table, secret="s", public="x")
     found = pf.compare(prior, ["0.5", "1"]).to_dicts()
     assert [row["scale"] for row in done.data["results"]] == [row["scale"] for row in found]
+
+
+def test_all_where_nothing_applies_is_refused() -> None:
+    """Levels without an order get no noise, and so many of them no channel unasked."""
+    counts = {s: [1 + (k + len(s)) % 3 for k in range(101)] for s in ("a", "bb")}
+    many = pf.Prior.from_counts(counts, support=[f"v{k}" for k in range(101)])
+    with pytest.raises(InputError, match="'all' computes nothing here"):
+        pf.compare(many, 1)

@@ -15,7 +15,7 @@ from pufferfish.numbers import show
 from pufferfish.queries.answer import QueryAnswer, read_answer, read_bounds
 from pufferfish.queries.plan import QueryPlan
 from pufferfish.queries.record import answer_of_record, write_query_record
-from pufferfish.report.digits import brief
+from pufferfish.report import brief
 from pufferfish.report.queries import answer_lines
 from pufferfish.tables.table import Table
 

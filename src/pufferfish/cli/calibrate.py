@@ -29,9 +29,8 @@ from pufferfish.cli.options import (
     options,
     scenario_of,
 )
-from pufferfish.cli.output import after, print_csv, print_json, print_lines
+from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_results
 from pufferfish.cli.process import Messages
-from pufferfish.cli.results import print_results
 from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.files import checked_target
 from pufferfish.ledger.calibrate import calibrate_beside, draw_counts
@@ -40,8 +39,7 @@ from pufferfish.numbers import parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.report import sentences
-from pufferfish.report.compare import results_of, what_to_calibrate
-from pufferfish.report.results import Result
+from pufferfish.report.compare import Result, results_of, what_to_calibrate
 from pufferfish.support import Levels
 from pufferfish.tables.table import Table
 
@@ -181,8 +179,9 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             spent = show(scenario.noisy.epsilon1)
             error.add_note(f"this depends on the noisy counts, whose epsilon {spent} is spent")
         raise
-    results = [replace(r, rows=len(held.left)) for r in results] if held else results
-    _write(messages, table, scenario, results[0].plan, held, given)
+    results = [replace(r, released=len(held.left)) for r in results] if held else results
+    plan = replace(results[0].plan, sensitivity=results[0].risk)
+    _write(messages, table, scenario, plan, held, given)
     for line in sentences.left_out_lines({**left_out, **failed}):
         messages.note(line)
     name = " and ".join(given["prior"]) or str(source and source.name)
@@ -248,7 +247,7 @@ def _print(
     form, channels = given["format"], given["show_channel"]
     forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
     command = _command_for_a_sample(messages.arguments, results, asked)
-    verdict = sentences.verdict_lines(results, scenario, command)
+    verdict = sentences.verdict_lines(results, command)
     verdict[-1:-1] = [forecast] if forecast else []
     if form == "table":
         print_lines([*sentences.scenario_lines(scenario, source), ""])

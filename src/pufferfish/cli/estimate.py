@@ -21,8 +21,7 @@ from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import read_record
 from pufferfish.priors.ambiguity import NoisyCounts
 from pufferfish.release.postprocess import Postprocess
-from pufferfish.report import sentences
-from pufferfish.report.digits import brief
+from pufferfish.report import brief, sentences
 
 #: Figures, and characters of a level, that are printed for people; JSON and CSV hold them all.
 _MOST_LINES, _LONGEST = 40, 30

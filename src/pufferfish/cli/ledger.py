@@ -21,7 +21,7 @@ from pufferfish.ledger.store import NOTICE
 from pufferfish.ledger.verify import Difference
 from pufferfish.numbers import float_down, float_up, show_short
 from pufferfish.plans.plan import Plan
-from pufferfish.report.digits import at_most
+from pufferfish.report import at_most
 from pufferfish.tables.identity import identity_of
 
 _CHANCES = "each scale from noisy counts has its own chance to fail, channels from them share one"

@@ -23,7 +23,7 @@ from pufferfish.queries.model import Model
 from pufferfish.queries.plan import Fit, QueryPlan, model_of
 from pufferfish.queries.query import CountQuery, HistogramQuery, MeanQuery, Query, SumQuery
 from pufferfish.queries.sequences import SequenceRules, Sequences, read_sequences
-from pufferfish.report.digits import brief
+from pufferfish.report import brief
 from pufferfish.report.queries import query_lines, query_verdict
 from pufferfish.report.sentences import left_out_lines
 from pufferfish.tables.table import Table

@@ -27,9 +27,9 @@ from pufferfish.explorer.preview import meaning
 from pufferfish.explorer.workspace import KeptPlan, OpenTable, Workspace, upload_name
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_table
-from pufferfish.report.digits import at_most
+from pufferfish.report import at_most
+from pufferfish.report.compare import HEADERS, lines_of
 from pufferfish.report.page import page as report_page
-from pufferfish.report.results import HEADERS, lines_of
 from pufferfish.report.sentences import certificate_words, mechanism_words, scenario_lines
 from pufferfish.support import Levels
 

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from pufferfish import plots
-from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.registry import NOISE
 from pufferfish.cli.options import scenario_of
-from pufferfish.errors import InputError, PufferfishError
 from pufferfish.estimate.bins import read_bins
 from pufferfish.explorer.pages import Form
-from pufferfish.numbers import FloatArray, parse_epsilon, rounded_up
+from pufferfish.numbers import parse_epsilon, rounded_up
 from pufferfish.plots.figures import moved
 from pufferfish.priors.scenario import Scenario
-from pufferfish.report.compare import what_to_calibrate
-from pufferfish.report.results import Result, frequencies_of
+from pufferfish.report.compare import frequencies_of, results_of, what_to_calibrate
 from pufferfish.report.sentences import left_out_lines
 from pufferfish.support import MISSING_LEVEL, Lattice
 from pufferfish.tables.table import Table
@@ -38,10 +35,6 @@ class Counted:
         self._results = lru_cache(8)(self._calibrated)
 
     @cached_property
-    def _frequencies(self) -> FloatArray:
-        return frequencies_of(self.scenario)
-
-    @cached_property
     def distributions(self) -> str:
         """The picture of P(X|S)."""
         return _picture(plots.distributions(self.scenario), "prior")
@@ -57,28 +50,15 @@ class Counted:
         return found, next(n for n in (form.get("mechanism"), default, *found[0]) if n in found[0])
 
     def _calibrated(self, epsilon: str, confidence: str, quick: bool) -> Results:
-        scenario, report = self.scenario, self.scenario.priors[0].report
+        scenario = self.scenario
         if confidence:
             prior = scenario.priors[0].with_region(confidence=confidence)
             scenario = Scenario(prior, pairs=scenario.pairs)
         wanted, left_out = what_to_calibrate(scenario, ["all"], {})
-        results: dict[str, Any] = dict.fromkeys(wanted)
-        failed: dict[str, object] = {}
-        for name, arguments in wanted.items():
-            if quick and (confidence or name not in NOISE):
-                continue
-            try:
-                plan = calibrate(scenario, epsilon, **arguments)
-            except PufferfishError as error:
-                failed[name] = error
-                del results[name]
-            else:
-                rows = report.rows_used if report else 0
-                results[name] = Result(name, epsilon, plan, rows, self._frequencies, None, False)
-        lines = left_out_lines({**left_out, **failed})
-        if not results:
-            raise InputError("; ".join(lines))
-        return results, lines
+        now = {n: a for n, a in wanted.items() if not quick or (n in NOISE and not confidence)}
+        found, failed = results_of(scenario, [epsilon], now, by_all=True)
+        results = dict.fromkeys(name for name in wanted if name not in failed)
+        return results | {r.name: r for r in found}, left_out_lines({**left_out, **failed})
 
     def _chosen(self, form: Form) -> Any:
         (results, _), name = self.results(form)
@@ -95,7 +75,7 @@ class Counted:
         They are drawn from the frequencies of the values and released from a seed: what a release
         makes of the rows of the table is not foretold.
         """
-        plan, shares = self._chosen(form), self._frequencies
+        plan, shares = self._chosen(form), frequencies_of(self.scenario)
         drawn = np.random.default_rng(0).choice(len(shares), _ROWS, p=shares)
         values = [plan.support.name(k) for k in drawn.tolist()]
         cells, coding = values, plan.coding

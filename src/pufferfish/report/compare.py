@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare: plans of several mechanisms at several epsilons, and the table of all."""
+"""Compare: results of several mechanisms at several epsilons, and the table of all.
+
+A result is a plan with what is to be expected of a release by it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+
 from pufferfish.calibration.calibrate import calibrate
+from pufferfish.calibration.channel_options import read_weights
 from pufferfish.calibration.registry import (
     NOISE,
     applicable,
@@ -17,14 +24,177 @@ from pufferfish.calibration.registry import (
 )
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError, listed
+from pufferfish.estimate.matrix import Expected, expected_errors
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.notebooks import html_table
-from pufferfish.numbers import Number, parse_epsilon, show
+from pufferfish.numbers import FloatArray, Number, parse_epsilon, rounded_up, show
 from pufferfish.plans.plan import Plan
+from pufferfish.plans.sensitivity import Sensitivity
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
-from pufferfish.report.results import HEADERS, Result, frequencies_of, lines_of
+from pufferfish.report import brief, share
+from pufferfish.support import Levels
 
+#: Averages survive an error below this share of the spread; where the number of rows is not known,
+#: noise below so many times the spread.
+_CLOSE = 0.2
+_NOISY = 5.0
+HEADERS = ("\nepsilon", "\nmechanism", "scale, or kept\n(by a constant)", "noise /\nspread",
+            "error,\nmean", "error,\nshare", "below\nwasserst.")  # fmt: skip
+#: What programs are told of a plan.
+_OF_PLAN = ("epsilon", "mechanism", "scale", "loss", "mse", "unchanged", "cost", "keep_rate",
+            "objective", "objective_bound")  # fmt: skip
 _HEADS = [" ".join(head.split()) for head in HEADERS]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One line of the comparison: a plan, its name there, and its epsilon as the user wrote it.
+
+    ``distance`` is the scale of wasserstein times epsilon, where this mechanism can be compared
+    with it; ``released`` are the rows of a release where they are not those of the scenario.
+    """
+
+    plan: Plan
+    scenario: Scenario
+    name: str
+    epsilon: str
+    distance: Fraction | None = None
+    released: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """The rows of a release; 0 where they are not known."""
+        if self.released is not None:
+            return self.released
+        noisy, report = self.scenario.noisy, self.scenario.priors[0].report
+        return noisy.rows if noisy else report.rows_used if report else 0
+
+    @property
+    def joint(self) -> bool:
+        """Whether epsilon is for everything charged together with this release."""
+        limit = parse_epsilon(self.epsilon)
+        return self.plan.composition is not None or self.plan.epsilon_exact != limit
+
+    @cached_property
+    def risk(self) -> Sensitivity | None:
+        """What errors of the prior would do, where that is known and not private."""
+        if self.joint or self.scenario.noisy is not None:
+            return None
+        return self.plan.with_sensitivity(self.scenario).sensitivity
+
+    @property
+    def frequencies(self) -> FloatArray:
+        """How frequent the values are."""
+        return frequencies_of(self.scenario)
+
+    @cached_property
+    def expected(self) -> Expected:
+        """The errors to expect of a release."""
+        plan = self.plan
+        return expected_errors(
+            plan.support, plan.applied, self.frequencies, self.rows, plan.labels, plan.weights
+        )
+
+    @property
+    def loss_at_95(self) -> float | None:
+        """The largest loss that the rows allow at 95 %; None where there is a region."""
+        return None if self.risk is None or self.plan.regions else self.risk.loss_at_95
+
+    @property
+    def gone(self) -> list[int]:
+        """The values that are outputs, or labels of them, and that a channel never publishes."""
+        channel = self.plan.label_channel
+        if channel is None:
+            return []
+        used = channel.rows.T.tolist()
+        return [x for x, y in enumerate(channel.same) if y is not None and not any(used[y])]
+
+    @property
+    def left(self) -> str:
+        """What a release leaves of the column: its "values", only its "averages", or ""."""
+        plan, found, p = self.plan, self.expected, self.frequencies
+        ratio = np.inf if found.noise_to_spread is None else found.noise_to_spread
+        # One constant for everybody, the mean, has an error of the spread.
+        near = ratio < 1 or (plan.keep_rate or 0) > found.constant + 1e-9
+        near = near and p[self.gone].sum() <= 0.5
+        error, spread = found.mean_error, found.spread
+        if spread is None:
+            error, spread = found.share_error, np.sqrt((p * (1 - p)).mean())
+        close = error is not None and error < _CLOSE * spread
+        if plan.unchanged or (near and (plan.objective is None or plan.labels is not None)):
+            return "values"
+        if error is None:  # a channel that merges levels, or an unknown number of rows
+            unknown = plan.objective is not None and not self.rows
+            close = unknown if plan.channel is not None else ratio < _NOISY
+        return "averages" if close else ""
+
+    @property
+    def reduction_vs_wasserstein(self) -> float | None:
+        """By how many per cent the scale is below that of wasserstein."""
+        scale = self.plan.scale
+        if self.joint or not self.distance or scale is None:
+            return None
+        saved = 100 - 100 * Fraction(scale) * self.plan.epsilon_exact / self.distance
+        # The last bit of a scale that was rounded up is no reduction, and no increase either.
+        return round(float(saved), 10) + 0.0
+
+    def to_dict(self, channel: bool = False) -> dict[str, Any]:
+        """Return what programs are told, with ``channel`` also the channel itself."""
+        plan, expected, risk = self.plan, self.expected, self.risk
+        of_channel, kept = plan.distortion, plan.objective is None
+        data = {name: getattr(plan, name) for name in _OF_PLAN}
+        if channel and plan.channel is not None:
+            data["channel"] = _channel_to_dict(plan.channel)
+            data["labels"] = plan.labels and _channel_to_dict(plan.labels)
+        return data | {
+            "best_for": of_channel and ("kept" if kept else of_channel.cost_name),
+            "std": getattr(plan.applied, "std", None),  # a channel has none
+            "certified": plan.certificate.holds,
+            "certified_by": plan.certificate.method,
+            "reduction_vs_wasserstein": self.reduction_vs_wasserstein,
+            "keep_rate_of_a_constant": expected.constant,
+            "survives": bool(self.left),
+            "loss_at_95": self.loss_at_95,
+            "spread": expected.spread,
+            "noise_to_spread": expected.noise_to_spread,
+            "error_of_mean": expected.mean_error,
+            "error_of_share": expected.share_error,
+            "error_of_cdf": expected.cdf_error,
+            "robustness_radius": risk and risk.radius,
+            "robustness_radius_at_double": risk and risk.radius_at_double,
+            "robust": bool(plan.regions),
+            "repair": of_channel and of_channel.gap,
+        }
+
+
+@lru_cache(1)
+def frequencies_of(scenario: Scenario) -> FloatArray:
+    """Return how frequent the values of a scenario are; of many values that takes seconds."""
+    weights = read_weights(scenario, None)
+    total = sum(weights)
+    return np.array([weight / total for weight in weights])
+
+
+def _channel_to_dict(channel: Channel) -> dict[str, Any]:
+    ends = {"inputs": channel.inputs, "outputs": channel.outputs}
+    names = {end: s.names if isinstance(s, Levels) else s.values for end, s in ends.items()}
+    return {**names, "rows": channel.matrix.tolist()}
+
+
+def lines_of(results: Sequence[Result]) -> list[list[str]]:
+    """Return the cells of a table of results, below ``HEADERS``."""
+    rows = []
+    for r in results:
+        plan, expected, below = r.plan, r.expected, r.reduction_vs_wasserstein
+        size = f"{share(plan.keep_rate)} ({share(expected.constant)})"
+        if plan.scale is not None:
+            size = rounded_up(plan.scale, 8)
+        numbers = (expected.noise_to_spread, expected.mean_error, expected.share_error)
+        saved = "-" if below is None else f"{below:.1f} %"
+        called = r.name.split(" at ")[0]
+        rows.append([r.epsilon, called, size, *map(brief, numbers), saved])
+    return rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,6 +304,8 @@ def what_to_calibrate(
         for best in () if name in NOISE else purposes:
             called = f"{name} ({best if isinstance(best, str) else 'own statistics'})"
             found[called] = {"mechanism": name, **asked, "best_for": best}
+    if not found:  # levels without an order, and many of them
+        raise InputError(f"'all' computes nothing here; of the channel {left_out['channel']}")
     return found, left_out
 
 
@@ -148,7 +320,7 @@ def results_of(
     """
     results: list[Result] = []
     failed: dict[str, PufferfishError] = {}
-    frequencies, distance = frequencies_of(scenario), None
+    distance = None
     if not (scenario.has_region or scenario.unit) and wanted.keys() & {*NOISE}:
         # The scale is a distance over epsilon: epsilon 1 gives the distance.
         distance = Fraction(wasserstein(scenario, Fraction(1)).scale)
@@ -163,7 +335,7 @@ def results_of(
                     raise
                 failed[label] = error
                 continue
-            results.append(Result.of(plan, scenario, frequencies, label, epsilon, distance))
-    if not results:
+            results.append(Result(plan, scenario, label, epsilon, distance))
+    if failed and not results:
         raise next(iter(failed.values()))
     return results, failed

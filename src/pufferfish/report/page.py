@@ -26,9 +26,8 @@ from pufferfish.plans.verify import scenario_of_counts
 from pufferfish.priors.ambiguity import TVBall
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
-from pufferfish.report import remake
-from pufferfish.report.digits import at_most, brief, share
-from pufferfish.report.results import Result, frequencies_of
+from pufferfish.report import at_most, brief, remake, share
+from pufferfish.report.compare import Result
 from pufferfish.report.sentences import certificate_words, mechanism_words, verdict_lines
 from pufferfish.support import Levels
 
@@ -92,13 +91,15 @@ def page(
         plan.verify(scenario)
     elif not public:
         raise InputError("a report needs the TABLE or prior that the plan is from, or --public")
-    result = None if scenario is None else Result.of(plan, scenario, frequencies_of(scenario))
-    if result is None:  # all that may be known of the loss is its limit
+    told = {}
+    if scenario is not None:
+        epsilon = show(plan.epsilon_exact)
+        told = _told(Result(plan, scenario, plan.mechanism, epsilon), source)
+    else:  # all that may be known of the loss is its limit
         claim = replace(plan.certificate, loss=plan.epsilon, witness=None)
         plan = replace(plan, certificate=claim)
     environment = Environment(autoescape=True, finalize=_visible, undefined=StrictUndefined)
     written = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
-    told = {} if result is None or scenario is None else _told(result, scenario, source)
     ends = [(belief, *moved(belief, plan.loss)) for belief in BELIEFS]
     text: str = environment.from_string(written).render(
         **told, plan=plan, scenario=scenario, public=public or plan.noisy is not None,
@@ -128,7 +129,7 @@ def _known(plan: Plan) -> str:
     return "how the column is distributed for each secret"
 
 
-def _told(result: Result, scenario: Scenario, source: str) -> dict[str, Any]:
+def _told(result: Result, source: str) -> dict[str, Any]:
     """Return what is told where the prior may be known."""
     plan, spread = result.plan, result.expected.spread
     sure = replace(plan, regions=(CONFIDENCE,))
@@ -139,7 +140,7 @@ def _told(result: Result, scenario: Scenario, source: str) -> dict[str, Any]:
     # Values that no range names can be declared in Python alone.
     named = plan.noisy is None or isinstance(plan.support, Levels) or "--range" in command
     return {
-        "verdict": [*verdict_lines([result], scenario, remake.command(sure, source)), *plan.notes],
+        "verdict": [*verdict_lines([result], remake.command(sure, source)), *plan.notes],
         "happens": mechanism_words(plan.applied, plan.labels),
         "rows": result.rows, "errors": list(_errors(result)), "spread": spread and brief(spread),
         "kept": plan.keep_rate is not None and share(plan.keep_rate),

@@ -11,7 +11,7 @@ from pufferfish.queries.plan import QueryPlan
 from pufferfish.queries.query import Query
 from pufferfish.queries.record import assumptions
 from pufferfish.queries.sequences import Sequences
-from pufferfish.report.digits import at_most
+from pufferfish.report import at_most
 
 _ROUTES = {
     "ends": "the ends of the law, which is MTP2",

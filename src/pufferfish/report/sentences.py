@@ -16,8 +16,8 @@ from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import Rule, TVBall
 from pufferfish.priors.scenario import Scenario
 from pufferfish.release.spec import ReleaseReport
-from pufferfish.report.digits import at_most, brief, share
-from pufferfish.report.results import Result
+from pufferfish.report import at_most, brief, share
+from pufferfish.report.compare import Result
 from pufferfish.support import Levels, Support
 from pufferfish.tables.rules import TableReport
 
@@ -227,8 +227,9 @@ def left_out_lines(reasons: Mapping[str, object]) -> list[str]:
     return [f"'all' leaves out {joined(names)}: {reasons[names[0]]}" for names in groups.values()]
 
 
-def verdict_lines(results: Sequence[Result], scenario: Scenario, command: str) -> list[str]:
+def verdict_lines(results: Sequence[Result], command: str) -> list[str]:
     """Return the verdict on results of ``calibrate``, in plain words."""
+    scenario = results[0].scenario
     lines = [_proved(results, scenario), *_if_a_sample(results, scenario, command)]
     lines += survival_lines(results)
     if len(results) == 1 and results[0].left and not results[0].plan.unchanged:
