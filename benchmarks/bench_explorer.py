@@ -25,8 +25,7 @@ LEVELS, SECRETS, ROWS = 100, "abcde", 20_000
 PARTS = {
     "offer": "what noise would give",
     "all": "what channels would give, too",
-    "loss": "picture of the loss",
-    "rows": "simulated rows",
+    "rows": "simulated rows, and pictures",
 }
 
 

@@ -540,7 +540,7 @@ def test_every_page_is_accessible_and_valid(
     page.wait_for_url(re.compile("order=alphabetical"))
     page.fill("#epsilon", "0.5")
     settle(page)
-    page.wait_for_selector("[data-part=loss] figure")
+    page.wait_for_selector("[data-part=rows] figure")
     wrong += judge(page, "preview", tmp_path)
     page.select_option("#public", TABLES["slow"][0])
     wrong += judge(page, "same", tmp_path)

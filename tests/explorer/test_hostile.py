@@ -41,7 +41,6 @@ FORMS: dict[str, dict[str, str]] = {
     "GET table": CHOSEN | LEVELS | {"confidence": "0.9", "unit": "", "missing": "?"},
     "GET preview/offer": CHOSEN | {"public": "age", "least": "0", "greatest": "30"},
     "GET preview/all": CHOSEN | {"pair": "yes\nno", "missing-as-level": "", "decimal": ","},
-    "GET preview/loss": CHOSEN | {"public": "age", "step": "1"},
     "GET preview/rows": CHOSEN | {"mechanism": "channel (kept)", "declared": "on", "levels": "<2"},
     "POST calibrate": CHOSEN | LEVELS | {"confidence": ""},
     "POST release": {"number": "1", "ending": ".csv", "round": "on", "least": "0", "greatest": "9"},
@@ -135,8 +134,7 @@ def check_mutations(session: Session, kind: str, number: int) -> None:
         check_inert(answer)
         if answer.status_code >= 400:
             told = " ".join(text(answer).split())
-            # The part "loss" leaves it to the others to say what is wrong.
-            assert len(told) > 10 or "loss" in kind, sent
+            assert len(told) > 10, sent
             assert CELL not in told or b"secret=odd" in sent
             assert str(session.folder) not in told, (sent, told)
 
@@ -254,7 +252,7 @@ def test_what_a_table_is_called_runs_nowhere(session: Session, inside: Any, plac
     session.upload(sink.getvalue().encode(), name=f"{EVIL[0]}{EVIL[1]}{EVIL[2]}.csv")
     form = {"secret": EVIL[0], "public": EVIL[1], "epsilon": "0.5", "missing": "</textarea><b>x"}
     ordered = form | {"order": "alphabetical", "mechanism": "exact"}
-    places_ = [session.table, *(f"{session.table}/preview/{p}" for p in ("all", "rows", "loss"))]
+    places_ = [session.table, *(f"{session.table}/preview/{p}" for p in ("all", "rows"))]
     shown = [session.get(each, params=asked) for asked in (form, ordered) for each in places_]
     first = html.unescape(shown[0].text)
     assert all(name in first for name in EVIL)

@@ -14,7 +14,7 @@ import pytest
 
 from cli_runner import run
 from explorer_cases import CHOSEN, JSON, LOOP, Session, commands, sentence, student_table, text
-from pufferfish.explorer import jobs
+from pufferfish.explorer import workspace
 from pufferfish.explorer.workspace import OpenTable
 
 NUMBERS = {"secret": "higher", "public": "age", "epsilon": "0.4"}
@@ -213,7 +213,7 @@ def running(started: list[Any], number: int = 1) -> None:
 def test_a_cancelled_command_ends_and_leaves_nothing(
     session: Session, table: str, monkeypatch: pytest.MonkeyPatch, more: str
 ):
-    monkeypatch.setattr(jobs, "_PATIENCE", 0.3)
+    monkeypatch.setattr(workspace, "_PATIENCE", 0.3)
     before = [*session.folder.iterdir()]
     with sleeping(monkeypatch, more) as started:
         job = session.post(f"{table}/calibrate", CHOSEN).headers["location"]

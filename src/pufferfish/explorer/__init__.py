@@ -3,6 +3,6 @@
 
 ``explore`` is the command that serves it, ``guard`` decides who may ask, ``app`` says what each
 address shows or does, by the templates in ``pages``. What a form asks for becomes the options of a
-command in ``choices``; ``preview`` shows at once what they would give, and ``jobs`` run the command
-in a process of its own. ``workspace`` holds the tables, plans and releases of a session.
+command in ``preview``, which shows at once what they would give. ``workspace`` holds the tables,
+plans and releases of a session, and runs each command in a process of its own.
 """

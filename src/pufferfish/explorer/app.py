@@ -20,11 +20,10 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from pufferfish.errors import InputError, PufferfishError
-from pufferfish.explorer import choices, pages
-from pufferfish.explorer.jobs import Job, shown
-from pufferfish.explorer.pages import Form
-from pufferfish.explorer.preview import meaning
-from pufferfish.explorer.workspace import KeptPlan, OpenTable, Workspace, upload_name
+from pufferfish.explorer import pages
+from pufferfish.explorer.pages import Form, shown
+from pufferfish.explorer.preview import meaning, options_of
+from pufferfish.explorer.workspace import Job, KeptPlan, OpenTable, Workspace, upload_name
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_table
 from pufferfish.report import at_most
@@ -94,7 +93,7 @@ async def show_table(request: Request) -> Response:
 
 
 async def preview(request: Request) -> Response:
-    """Return a part of the preview: "offer" at once, "all" mechanisms, "loss" or "rows"."""
+    """Return a part of the preview: "offer" at once, "all" mechanisms, or simulated "rows"."""
     part = request.path_params["part"]
     status, told, fault = await _part(request, part)
     return pages.page({"all": "offer"}.get(part, part), status, told=told, fault=fault)
@@ -137,7 +136,7 @@ def _offer(table: OpenTable, form: Form, quick: bool = False) -> dict[str, Any]:
         told["lines"] = [(n, lines_of([r])[0] if r else ["…"] * 7) for n, r in results.items()]
         told["pending"] = None in results.values()
         own.append(("mechanism", told["chosen"]))
-    words = ["calibrate", table.path, *choices.words(Form(own)), "--save", "plan.json"]
+    words = ["calibrate", table.path, *options_of(Form(own)), "--save", "plan.json"]
     told["heads"] = [" ".join(head.split()) for head in HEADERS[1:-1]]
     return {**told, "table": table.key, "command": shown(words, {table.path: table.name})}
 
@@ -157,7 +156,7 @@ async def calibrate(request: Request) -> Response:
     def done(job: Job) -> str:
         return f"/plans/{space.keep_plan(path, Plan.load(path), table, job).key}"
 
-    words = ["calibrate", table.path, *choices.words(form), "--save", str(path)]
+    words = ["calibrate", table.path, *options_of(form), "--save", str(path)]
     back = f"/tables/{table.key}?{urlencode(form.multi_items())}"
     job = Job(words, space.names, back, done)
     return _start(request, job, "--format", "json")
@@ -272,7 +271,6 @@ _PARTS = {
     "prior": _prior,
     "offer": partial(_offer, quick=True),
     "all": _offer,
-    "loss": lambda table, form: table.count(form).loss(form),
     "rows": lambda table, form: table.count(form).simulated(form),
 }
 _TABLE, _PLAN, _JOB = "/tables/{table}", "/plans/{plan}", "/jobs/{job}"

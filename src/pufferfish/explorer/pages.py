@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages: templates, the fields of a form, work in a thread, and refusals in one sentence."""
+"""Pages: templates, forms, names of files, work in a thread, and refusals in one sentence."""
 
 import asyncio
 import secrets
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -17,7 +18,6 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from pufferfish.cli.app import explain
 from pufferfish.errors import printable
-from pufferfish.explorer.jobs import named
 
 Form = ImmutableMultiDict[str, str]
 #: Megabytes of an upload, by its kind.
@@ -73,6 +73,18 @@ async def work(request: Request, task: Any, *given: Any, lock: asyncio.Lock = _B
         if await request.is_disconnected():
             raise HTTPException(400, "the page has gone")
         return await run_in_threadpool(task, *given)
+
+
+def named(text: str, names: Mapping[str, str]) -> str:
+    """Return a text in which ``names`` stand for files."""
+    for file, name in names.items():
+        text = text.replace(file, name)
+    return text
+
+
+def shown(words: Sequence[str], names: Mapping[str, str]) -> str:
+    """Return a command as a user would write it."""
+    return shlex.join(["pufferfish", *(names.get(word, word) for word in words)])
 
 
 def sentence(request: Request, error: Exception) -> tuple[int, str]:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preview: what a choice of epsilon and confidence would give, also to simulated rows."""
+"""Preview: what a form asks for, and what it would give, also to simulated rows.
+
+A form cannot mean anything else than the command that its page shows: the command parses them.
+"""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -10,6 +13,7 @@ import numpy as np
 
 from pufferfish import plots
 from pufferfish.calibration.registry import NOISE
+from pufferfish.cli.calibrate import calibrate
 from pufferfish.cli.options import scenario_of
 from pufferfish.estimate.bins import read_bins
 from pufferfish.explorer.pages import Form
@@ -17,6 +21,7 @@ from pufferfish.numbers import parse_epsilon, rounded_up
 from pufferfish.plots.figures import moved
 from pufferfish.priors.scenario import Scenario
 from pufferfish.report.compare import frequencies_of, results_of, what_to_calibrate
+from pufferfish.report.remake import level_list
 from pufferfish.report.sentences import left_out_lines
 from pufferfish.support import MISSING_LEVEL, Lattice
 from pufferfish.tables.table import Table
@@ -25,13 +30,44 @@ from pufferfish.tables.table import Table
 _ROWS, _SHOWN, _BINS = 1000, 8, 12
 #: Results by mechanism (None: not yet known), and why others are left out.
 Results = tuple[dict[str, Any], list[str]]
+#: Fields whose option has their name; those of the sliders, which decide nothing that is counted.
+_COUNTED, _SLIDERS = ("secret", "public", "unit", "step", "decimal"), ("confidence", "epsilon")
+
+
+def options_of(form: Form, counting: bool = False) -> list[str]:
+    """Return the options that a form asks for; ``counting``: those that decide what is counted."""
+    found: list[str] = []
+    for name in _COUNTED if counting else (*_COUNTED, *_SLIDERS):
+        value = form.get(name, "").strip()
+        found += [f"--{name}", value] if value else []
+    for text in _lines(form.get("missing", "")):
+        found += ["--missing", text]
+    found += ["--missing-as-level"] * ("missing-as-level" in form)
+    for pair in form.getlist("pair"):
+        found += ["--pair", *[*_lines(pair), "", ""][:2]]  # two words, whatever was sent
+    levels, order = _lines(form.get("levels", "")), form.get("order", "")
+    if order in ("alphabetical", "appearance"):
+        found += ["--order", order]
+    if levels and (order == "listed" or "declared" in form):
+        found += ["--order" if order == "listed" else "--levels", level_list(levels)]
+    ends = [form.get(name, "").strip() for name in ("least", "greatest")]
+    found += ["--range", *ends] if any(ends) else []
+    name, _, purpose = form.get("mechanism", "").partition(" (")
+    if name and not counting:
+        found += ["--mechanism", name, *(["--best-for", purpose.removesuffix(")")] * bool(purpose))]
+    return [word.replace("\0", "") for word in found]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 class Counted:
     """The scenario of a table under some options, counted once for all positions of sliders."""
 
-    def __init__(self, table: Table, options: Mapping[str, Any]) -> None:
-        self.scenario = scenario_of(table, options)
+    def __init__(self, table: Table, options: Sequence[str]) -> None:
+        given = calibrate.make_context("calibrate", ["TABLE", *options]).params
+        self.scenario = scenario_of(table, given)
         self._results = lru_cache(8)(self._calibrated)
 
     @cached_property
@@ -60,22 +96,14 @@ class Counted:
         results = dict.fromkeys(name for name in wanted if name not in failed)
         return results | {r.name: r for r in found}, left_out_lines({**left_out, **failed})
 
-    def _chosen(self, form: Form) -> Any:
-        (results, _), name = self.results(form)
-        return results[name].plan
-
-    def loss(self, form: Form) -> str:
-        """Return the picture of the loss against noise; none of a channel."""
-        plan = self._chosen(form)
-        return "" if plan.scale is None else _picture(plots.loss(self.scenario, plan), "loss")
-
-    def simulated(self, form: Form) -> tuple[list[tuple[str, str]], str]:
-        """Return some simulated rows and what a release makes of them, and a picture of all.
+    def simulated(self, form: Form) -> dict[str, Any]:
+        """Return simulated rows and what a release makes of some, and pictures of all and the loss.
 
         They are drawn from the frequencies of the values and released from a seed: what a release
         makes of the rows of the table is not foretold.
         """
-        plan, shares = self._chosen(form), frequencies_of(self.scenario)
+        (results, _), name = self.results(form)
+        plan, shares = results[name].plan, frequencies_of(self.scenario)
         drawn = np.random.default_rng(0).choice(len(shares), _ROWS, p=shares)
         values = [plan.support.name(k) for k in drawn.tolist()]
         cells, coding = values, plan.coding
@@ -96,7 +124,9 @@ class Counted:
         drawable = estimate.bins or estimate.frequencies
         figure = plots.frequencies(estimate, original or None) if drawable else None
         rows = [(value, str(own)) for value, own in zip(values, released, strict=True)]
-        return rows[:_SHOWN], _picture(figure, "rows") if figure else ""
+        loss = None if plan.scale is None else plots.loss(self.scenario, plan)
+        pictures = {"loss": _picture(loss, "loss"), "picture": _picture(figure, "rows")}
+        return {"rows": rows[:_SHOWN], **pictures}
 
 
 def meaning(epsilon: str) -> list[str]:
@@ -111,7 +141,9 @@ def meaning(epsilon: str) -> list[str]:
 
 
 def _picture(figure: Any, name: str) -> str:
-    """Return a figure as an element of a page that allows no elements of style."""
+    """Return a figure, if there is one, as an element of a page without elements of style."""
+    if figure is None:
+        return ""
     text = plots.svg(figure, figure.axes[0].get_title(loc="left").replace("\n", " "), name)
     before, _, rest = text.partition("<style")
     return before + rest.partition("</style>")[2] if rest else before

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workspace: the tables, plans and releases of a session, in a temporary folder."""
+"""Workspace: the tables, plans, commands and releases of a session, in a temporary folder.
+
+Each command runs in a process of its own, which can be cancelled.
+"""
 
 import asyncio
 import os
 import re
 import shutil
-import threading
-from collections.abc import AsyncIterator
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from pufferfish.cli.app import explain
 from pufferfish.errors import InputError, printable, short_name
-from pufferfish.explorer import choices
-from pufferfish.explorer.jobs import Job
-from pufferfish.explorer.pages import Form
-from pufferfish.explorer.preview import Counted
+from pufferfish.explorer.pages import Form, named, shown
+from pufferfish.explorer.preview import Counted, options_of
 from pufferfish.files import home_expanded, named_path, writing
 from pufferfish.paper.blocks import write_table
 from pufferfish.plans.plan import Plan
@@ -26,6 +31,66 @@ from pufferfish.tables.table import Table
 #: Bytes that stay free on the disk; choices of a table that stay counted; jobs that run at once.
 _SPARE, _MOST_COUNTED, _MOST_JOBS = 1 << 28, 4, 2
 _DEMO = "census"
+_MAIN = "import sys; from pufferfish.cli import main; sys.exit(main())"
+#: Seconds after which a process that was asked to end is killed.
+_PATIENCE = 3.0
+
+
+class Job:
+    """A command; its ``state`` is "running", "done", "failed" or "cancelled".
+
+    ``names`` stand for files where the command is shown, and in what it says. ``done`` is called
+    when it has succeeded, and returns the address of what it made; ``back`` is where it was asked
+    for. ``made`` are the file that it wrote, and what that is called.
+    """
+
+    task: asyncio.Task[None]
+    made: tuple[Path, str]
+
+    def __init__(
+        self, words: Sequence[str], names: Mapping[str, str], back: str = "",
+        done: Callable[["Job"], str] = lambda _: "",
+    ) -> None:  # fmt: skip
+        self.command, self.back = shown(words, names), back
+        self.state, self.location, self.output, self.lines = "running", "", "", list[str]()
+        self._words, self._done, self.started = words, done, time.monotonic()
+        self.named = partial(named, names=dict(names))  # of a text that it says
+
+    async def run(self, *more: str) -> None:
+        """Run the command, with further options that are not shown."""
+        try:
+            status = await self._run(*more)
+            self.location = "" if status else self._done(self)
+            self.state = "failed" if status else "done"
+        except Exception as error:  # it could not be started, or what it made cannot be read
+            self.state, self.lines = "failed", [self.named(explain(error)[1])]
+
+    async def _run(self, *more: str) -> int:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-c", _MAIN, *self._words, *more, stdin=DEVNULL, stdout=PIPE,
+            stderr=PIPE, start_new_session=True,  # Ctrl-C is for the explorer
+        )  # fmt: skip
+        try:
+            said = [part.decode(errors="replace") for part in await process.communicate()]
+        finally:  # also where it is cancelled
+            if process.returncode is None:
+                process.terminate()
+                try:
+                    await asyncio.wait_for(process.wait(), _PATIENCE)
+                except TimeoutError:
+                    process.kill()
+                    await process.wait()
+        self.output = said[0]
+        errors = (line.partition(": ")[2] for line in said[1].splitlines())
+        self.lines = [printable(self.named(line)) for line in errors]
+        return process.returncode or 0
+
+    async def cancel(self) -> None:
+        """End the process, and wait until it has ended."""
+        if self.state == "running":
+            self.state = "cancelled"
+            self.task.cancel()
+            await asyncio.wait([self.task])
 
 
 @dataclass(eq=False)
@@ -38,18 +103,13 @@ class OpenTable:
     table: Table
     asked: str = ""  # the last choices, as in an address
     releasing: Job | None = None
-    _lock: Any = field(default_factory=threading.Lock)
-    _counted: dict[tuple[str, ...], Counted] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._counted = lru_cache(_MOST_COUNTED)(partial(Counted, self.table))
 
     def count(self, form: Form) -> Counted:
         """Return the scenario of a form; only the last ones stay counted."""
-        key = tuple(choices.words(form, counting=True))
-        with self._lock:
-            found = self._counted.pop(key, None) or Counted(self.table, choices.options(form))
-            self._counted[key] = found
-            for old in list(self._counted)[:-_MOST_COUNTED]:
-                del self._counted[old]
-        return found
+        return self._counted(tuple(options_of(form, counting=True)))
 
 
 @dataclass(eq=False)

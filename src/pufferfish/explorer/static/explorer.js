@@ -62,9 +62,9 @@ let typing;
 sliders?.addEventListener("input", (event) => {
   clearTimeout(typing);
   const pause = event.target.id in VALUES ? 300 : 0; // a number is not complete at each key
-  typing = setTimeout(refresh, pause, "offer", "all", "loss", "rows");
+  typing = setTimeout(refresh, pause, "offer", "all", "rows");
 });
-if (byId("epsilon")?.value) refresh("all", "loss", "rows");
+if (byId("epsilon")?.value) refresh("all", "rows");
 
 // What must be counted first: a button says why it cannot be pressed, and nothing below holds.
 function check() {
