@@ -22,7 +22,7 @@ from pufferfish.errors import InputError, printable, short_name
 from pufferfish.explorer.pages import Form, named, shown
 from pufferfish.explorer.preview import Counted, options_of
 from pufferfish.files import home_expanded, named_path, writing
-from pufferfish.paper.blocks import write_table
+from pufferfish.paper.table import write_table
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_table
 from pufferfish.tables.source import open_table
