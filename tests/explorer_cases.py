@@ -56,7 +56,7 @@ class Session:
         routes = [route for route in made.routes if isinstance(route, Route)]
         self._routes = [(method, route.path) for route in routes for method in route.methods or ()]
         self.table = self.plan = ""
-        transport = httpx.ASGITransport(app=self.guard)
+        transport = httpx.ASGITransport(app=self.guard, raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url=self.own)
         entered = self.get(self.guard.address())
         assert (entered.status_code, entered.headers["location"]) == (303, "/")

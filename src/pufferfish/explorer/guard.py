@@ -43,20 +43,13 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it on; every answer gets the headers."""
-        started = False
 
         async def answer(message: Any) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        try:
-            await (self._own_answer(scope) or self._app)(scope, receive, answer)
-        except Exception:
-            if not started:  # otherwise a page has told it
-                raise
+        await (self._own_answer(scope) or self._app)(scope, receive, answer)
 
     def _own_answer(self, scope: Scope) -> ASGIApp | None:
         """Return the answer to a request that is not passed on."""

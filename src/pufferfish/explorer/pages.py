@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from pufferfish.cli.app import explain
-from pufferfish.errors import printable
+from pufferfish.report import visible
 
 Form = ImmutableMultiDict[str, str]
 #: Megabytes of an upload, by its kind.
@@ -27,14 +27,8 @@ _MOST_BYTES = 1 << 18
 _BUSY, PREVIEW = asyncio.Lock(), asyncio.Lock()
 
 
-def _visible(value: Any) -> Any:
-    """Return text as a page shows it: what does not print is escaped, and lines stay lines."""
-    lines = value.replace("\r\n", "\n").split("\n") if type(value) is str else None
-    return value if lines is None else "\n".join(map(printable, lines))
-
-
 _TEMPLATES = Environment(
-    loader=PackageLoader("pufferfish.explorer", "pages"), autoescape=True, finalize=_visible,
+    loader=PackageLoader("pufferfish.explorer", "pages"), autoescape=True, finalize=visible,
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
 )  # fmt: skip
 

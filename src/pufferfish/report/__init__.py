@@ -8,7 +8,9 @@ promises less: losses up, what is kept down.
 
 import math
 from fractions import Fraction
+from typing import Any
 
+from pufferfish.errors import printable
 from pufferfish.numbers import float_up, rounded_up, show
 
 
@@ -33,3 +35,9 @@ def share(value: float | None) -> str:
     if value == 1:
         return "100 %"
     return ">99.9 %" if value >= 0.999 else f"{math.floor(1000 * value + 1e-9) / 10:.1f} %"
+
+
+def visible(value: Any) -> Any:
+    """Return text as a page shows it: what does not print is escaped, and lines stay lines."""
+    lines = value.replace("\r\n", "\n").split("\n") if type(value) is str else None
+    return value if lines is None else "\n".join(map(printable, lines))

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pufferfish.errors import InputError, listed, listed_pairs, printable, quoted
+from pufferfish.errors import InputError, listed, listed_pairs, quoted
 from pufferfish.estimate.bins import read_bins
 from pufferfish.estimate.matrix import solver_of
 from pufferfish.files import ANY_NEW_FILE, PRIVATE, checked_target, write_whole
@@ -26,7 +26,7 @@ from pufferfish.plans.verify import scenario_of_counts
 from pufferfish.priors.ambiguity import TVBall
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
-from pufferfish.report import at_most, brief, remake, share
+from pufferfish.report import at_most, brief, remake, share, visible
 from pufferfish.report.compare import Result
 from pufferfish.report.sentences import certificate_words, mechanism_words, verdict_lines
 from pufferfish.support import Levels
@@ -98,7 +98,7 @@ def page(
     else:  # all that may be known of the loss is its limit
         claim = replace(plan.certificate, loss=plan.epsilon, witness=None)
         plan = replace(plan, certificate=claim)
-    environment = Environment(autoescape=True, finalize=_visible, undefined=StrictUndefined)
+    environment = Environment(autoescape=True, finalize=visible, undefined=StrictUndefined)
     written = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     ends = [(belief, *moved(belief, plan.loss)) for belief in BELIEFS]
     text: str = environment.from_string(written).render(
@@ -113,11 +113,6 @@ def page(
         plots=plots,
     )  # fmt: skip
     return text
-
-
-def _visible(value: Any) -> Any:
-    """Return text as a page shows it: what does not print is escaped, and lines stay lines."""
-    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
 
 
 def _known(plan: Plan) -> str:
