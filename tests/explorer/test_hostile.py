@@ -43,7 +43,7 @@ FORMS: dict[str, dict[str, str]] = {
     "GET preview/all": CHOSEN | {"pair": "yes\nno", "missing-as-level": "", "decimal": ","},
     "GET preview/rows": CHOSEN | {"mechanism": "channel (kept)", "declared": "on", "levels": "<2"},
     "POST calibrate": CHOSEN | LEVELS | {"confidence": ""},
-    "POST release": {"number": "1", "ending": ".csv", "round": "on", "least": "0", "greatest": "9"},
+    "POST release": {"number": "1", "round": "on", "least": "0", "greatest": "9"},
     "POST /tables": {"path": "nothing.csv"},
     "POST /upload": {"name": "x.csv"},
     "POST /upload?": {"name": "x.json", "table": "1"},
@@ -257,7 +257,7 @@ def test_what_a_table_is_called_runs_nowhere(session: Session, inside: Any, plac
     first = html.unescape(shown[0].text)
     assert all(name in first for name in EVIL)
     plan = session.calibrate(form)
-    shown += [session.get(plan), session.get("/"), session.job(f"{plan}/verify")]
+    shown += [session.get(plan), session.get("/")]
     shown += [session.job(f"{plan}/release", {"number": "1", "allow-unchanged": "on"})]
     shown += [session.job(f"{session.table}/calibrate", form | {"epsilon": EVIL[1]})]
     shown += [session.get(session.table, params=dict.fromkeys(form, value)) for value in EVIL]

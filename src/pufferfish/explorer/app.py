@@ -34,8 +34,8 @@ from pufferfish.support import Levels
 
 #: Pairs of secrets, and levels, that a page lists.
 _MOST_PAIRS, _MOST_LEVELS = 66, 200
-#: What a release may be told, and how the names of released tables end.
-_FLAGS, _ENDINGS = ("round", "allow-unchanged"), (".csv", ".parquet")
+#: What a release may be told.
+_FLAGS = ("round", "allow-unchanged")
 
 
 async def start(request: Request) -> Response:
@@ -182,27 +182,19 @@ async def show_plan(request: Request) -> Response:
     )  # fmt: skip
 
 
-async def verify(request: Request) -> Response:
-    """Verify a plan on its table."""
-    kept, names = pages.found(request, "plan"), request.app.state.space.names
-    return _start(request, Job(["verify", *kept.words], names, f"/plans/{kept.key}"))
-
-
 async def release(request: Request) -> Response:
     """Release a table; another draw is asked for by its number, so that none is made twice."""
     kept, space = pages.found(request, "plan"), request.app.state.space
     form = await pages.posted(request)
-    number, ending = len(kept.releases) + 1, form.get("ending", _ENDINGS[0])
-    running, before = kept.table.releasing, space.released(kept.table)
+    number, running = len(kept.releases) + 1, kept.table.releasing
+    before = space.released(kept.table)
     if (running and running.state == "running") or form.get("number") != str(number):
         raise HTTPException(409, "this plan is released already: look before another draw")
     if before and "again" not in form:
         raise InputError("this is another release of the table: tick that you want one")
-    if ending not in _ENDINGS:
-        raise InputError(f"a release is written as one of {', '.join(_ENDINGS)}")
     column = kept.plan.coding.column if kept.plan.coding else "column"
-    name = f"{re.sub(r'[^0-9A-Za-z]+', '-', column)}-released-{before + 1}{ending}"
-    path = space.new_file(ending, name)
+    name = f"{re.sub(r'[^0-9A-Za-z]+', '-', column)}-released-{before + 1}.csv"
+    path = space.new_file(".csv", name)
 
     def done(job: Job) -> str:
         kept.releases[str(number)], job.made = job, (path, name)
@@ -290,7 +282,6 @@ _DONE = {
     "/upload": upload,
     _TABLE + "/calibrate": calibrate,
     _JOB + "/cancel": cancel,
-    _PLAN + "/verify": verify,
     _PLAN + "/release": release,
 }
 

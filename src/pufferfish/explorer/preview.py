@@ -141,9 +141,7 @@ def meaning(epsilon: str) -> list[str]:
 
 
 def _picture(figure: Any, name: str) -> str:
-    """Return a figure, if there is one, as an element of a page without elements of style."""
+    """Return a figure as an element of a page, or nothing where there is none."""
     if figure is None:
         return ""
-    text = plots.svg(figure, figure.axes[0].get_title(loc="left").replace("\n", " "), name)
-    before, _, rest = text.partition("<style")
-    return before + rest.partition("</style>")[2] if rest else before
+    return plots.svg(figure, figure.axes[0].get_title(loc="left").replace("\n", " "), name)

@@ -48,8 +48,8 @@ class Job:
     made: tuple[Path, str]
 
     def __init__(
-        self, words: Sequence[str], names: Mapping[str, str], back: str = "",
-        done: Callable[["Job"], str] = lambda _: "",
+        self, words: Sequence[str], names: Mapping[str, str], back: str,
+        done: Callable[["Job"], str],
     ) -> None:  # fmt: skip
         self.command, self.back = shown(words, names), back
         self.state, self.location, self.output, self.lines = "running", "", "", list[str]()

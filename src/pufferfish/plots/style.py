@@ -110,6 +110,8 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
 def svg(figure: Any, description: str, prefix: str = "plot") -> str:
     """Return a figure as an SVG element of a page, whose ink it takes for text and axes.
 
+    It has no element of style: of lines and their joins the page decides.
+
     Parameters
     ----------
     figure : matplotlib.figure.Figure
@@ -124,7 +126,8 @@ def svg(figure: Any, description: str, prefix: str = "plot") -> str:
         return text.replace(INK, "currentColor")
 
     text = _drawn(figure, facecolor="none").decode()
-    text = re.sub(r"<[^>]*>", tag, text[text.index("<svg") :])  # names lie between the tags
+    text = re.sub(r"<style.*?</style>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r"<[^>]*>", tag, text)  # names lie between the tags
     return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(description)}" ', 1)
 
 
