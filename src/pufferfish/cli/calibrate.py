@@ -103,8 +103,8 @@ _OUTPUT = f"""
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
     charged in this ledger, and is by default the budget. Charges noisy counts when they are drawn.
 {FORCE}"""
-#: Values up to which the verdict tells unasked what another channel would give, or offers it.
-_MOST_UNASKED, _MOST_OFFERED = 30, 200
+#: Values up to which the verdict tells unasked what another channel would give.
+_MOST_UNASKED = 30
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--format", "--report", "--force", "--explain", "--show-channel")
 
@@ -291,9 +291,7 @@ def _best_for_both(results: Sequence[Result], scenario: Scenario) -> tuple[str, 
     if len(results) > 1 or told or special or not scenario.support.ordered:
         return "", None
     if scenario.support.size > _MOST_UNASKED or len(scenario.protected) > 2:
-        few = scenario.support.size <= _MOST_OFFERED
-        how = "it may take a while" if few else f"with at most {_MOST_OFFERED} values (--step)"
-        return f"See also --best-for both, for shares and the mean; {how}.", None
+        return "See also --best-for both, for shares and the mean.", None
     try:
         plan = calibrate_alone(scenario, one.epsilon, best_for="both")
     except PufferfishError:  # an epsilon out of reach

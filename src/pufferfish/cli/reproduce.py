@@ -77,7 +77,7 @@ def _print(found: Reproduction) -> None:
         [
             item.title,
             item.against,
-            f"{item.least:.1f} to {item.most:.1f}",
+            f"{min(item.percent):.1f} to {max(item.percent):.1f}",
             " to ".join(item.reported or "-"),
             {True: "yes", False: "no", None: "-"}[item.agrees],
         ]
@@ -104,8 +104,7 @@ def _figure_lines(figure: FigureOne) -> list[str]:
         f"{show(figure.age)} (x) against above (x'), epsilon {show(figure.epsilon)}",
         f"rows used {figure.rows_used}, set aside {figure.rows_set_aside}",
         f"wasserstein scale {rounded_up(figure.strict.scale)}, relaxed scale "
-        f"{rounded_up(figure.relaxed.scale)}; the sides given x' and x "
-        f"need {rounded_up(figure.side_columns)} and {rounded_up(figure.side_rows)}",
+        f"{rounded_up(figure.relaxed.scale)}",
         *map(_claim_line, figure.claims),
     ]
 

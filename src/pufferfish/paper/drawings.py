@@ -53,7 +53,7 @@ def _scales(found: Reproduction, titles: Sequence[str]) -> _Drawn:
         for own in found.reductions:
             if own.title == title and own.reported is not None:
                 text = f"{title}: relaxed is {' to '.join(own.reported)} % below {own.against}"
-                seen = f"{own.least:.1f} to {own.most:.1f} %"
+                seen = f"{min(own.percent):.1f} to {max(own.percent):.1f} %"
                 claims.append(Claim(text, bool(own.agrees), seen))
     return figure, tuple(claims)
 

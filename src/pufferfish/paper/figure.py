@@ -13,7 +13,7 @@ import numpy as np
 from flint import arb
 
 from pufferfish.calibration.coupling import Coupling, comonotone
-from pufferfish.calibration.relaxed import Side, relaxed
+from pufferfish.calibration.relaxed import relaxed
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.numbers import Number, parse_epsilon, parse_number, precision, show
@@ -59,8 +59,6 @@ class FigureOne:
     rows_used: int
     rows_set_aside: int
     counts: list[list[int]]  # rows of each bin: at most the age, above it
-    side_columns: float  # the scale that the side given x' needs
-    side_rows: float
     x: list[int]  # the cells of the comonotone coupling
     x_prime: list[int]
     mass: list[float]
@@ -93,17 +91,14 @@ def figure_one(path: Any, epsilon: Number = 1, age: Number = 29) -> FigureOne:
     scenario = Scenario(Prior.from_counts(groups, support=range(BINS)))
     (view,) = scenario.views()
     coupling = comonotone(view)
-    columns, rows = (Side(coupling, second, exact).scale() for second in (True, False))
     scales = (calibrated(scenario, exact).scale for calibrated in (wasserstein, relaxed))
     at_strict, at_relaxed = (condition(coupling, scale, exact) for scale in scales)
     x, x_prime = (view.index[own].tolist() for own in (coupling.first, coupling.second))
     return FigureOne(
         source=report.source, epsilon=exact, age=limit, range=(low, high),
         rows_used=report.rows_used, rows_set_aside=report.rows_set_aside, counts=counts.tolist(),
-        side_columns=columns, side_rows=rows, x=x, x_prime=x_prime,
-        mass=[int(m) / coupling.total for m in coupling.mass.tolist()],
-        strict=at_strict, relaxed=at_relaxed,
-        claims=_claims(at_strict, at_relaxed),
+        x=x, x_prime=x_prime, mass=[int(m) / coupling.total for m in coupling.mass.tolist()],
+        strict=at_strict, relaxed=at_relaxed, claims=_claims(at_strict, at_relaxed),
     )  # fmt: skip
 
 

@@ -129,8 +129,6 @@ class Reduction:
     title: str
     against: str
     percent: tuple[float, ...]  # one for each epsilon
-    least: float
-    most: float
     reported: tuple[str, str] | None
     agrees: bool | None  # within a unit of the paper's last digit, which it often cuts
 
@@ -176,12 +174,12 @@ def _reduction(block: Block, cells: Sequence[Cell], against: str) -> Reduction:
     """Return by how many per cent the relaxed scales are below others (theory, section 3)."""
     scales, others = ([c.scale for c in cells if c.mechanism == m] for m in ("relaxed", against))
     percent = tuple(100 * (1 - s / other) for s, other in zip(scales, others, strict=True))
-    ends, reported = (min(percent), max(percent)), block.reported.get(against)
+    reported = block.reported.get(against)
     agrees = reported and all(
         abs(end - float(text)) < 10.0 ** -len(text.partition(".")[2])
-        for end, text in zip(ends, reported, strict=True)
+        for end, text in zip((min(percent), max(percent)), reported, strict=True)
     )
-    return Reduction(block.name, block.title, against, percent, *ends, reported, agrees)
+    return Reduction(block.name, block.title, against, percent, reported, agrees)
 
 
 def _why(block: Block, cell: Cell) -> str:
