@@ -10,7 +10,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator
 
 from pufferfish.calibration.coupling import comonotone
-from pufferfish.errors import InputError, listed, listed_pairs
+from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import Estimate
 from pufferfish.loss.proof import privacy_loss
 from pufferfish.numbers import show, show_short
@@ -136,29 +136,22 @@ def channel(plan: Plan) -> Any:
 
 
 @style.style()
-def transport(scenario: Scenario | Prior, pair: Sequence[str] | None = None) -> Any:
+def transport(scenario: Scenario | Prior) -> Any:
     """Draw how the mass of one secret is moved to that of the other: the comonotone coupling.
 
     Each mark is mass at x that goes to x', in proportion to its area. The farthest distance decides
-    ``wasserstein``, all of them ``relaxed`` (theory, section 3).
+    ``wasserstein``, all of them ``relaxed`` (theory, section 3). Of several pairs the one is drawn
+    whose mass moves farthest.
 
     Parameters
     ----------
     scenario : Scenario or Prior
         Of one column of numbers or ordered levels; of several adversaries the first.
-    pair : (str, str), optional
-        One of the pairs; by default the one whose mass moves farthest.
     """
     known = as_scenario(scenario)
-    couplings = {
-        frozenset(own): (own, comonotone(view))
-        for own, view in zip(known.pairs, known.views(), strict=False)
-    }
-    chosen = frozenset(pair or max(couplings, key=lambda own: couplings[own][1].largest_distance))
-    if chosen not in couplings:
-        raise InputError(f"no such pair; the pairs are {listed_pairs(known.pairs)}")
-    (first, second), found = couplings[chosen]
-    first, second = style.named(first), style.named(second)
+    couplings = zip(known.pairs, map(comonotone, known.views()), strict=False)
+    pair, found = max(couplings, key=lambda own: own[1].largest_distance)
+    first, second = map(style.named, pair)
     mass = found.mass.astype(np.float64) / found.total
     lattice, farthest = known.lattice, found.largest_distance
     figure, axes = style.new(f"Moving {first}\nto {second}", height=4.4)

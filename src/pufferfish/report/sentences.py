@@ -313,10 +313,8 @@ def survival_lines(results: Sequence[Result]) -> list[str]:
         lines.append(f"Little or nothing is left with {listed(r.name for r in lost)}.")
     same = [r for r in results if r.plan.unchanged]
     if same:
-        needed = "release needs --allow-unchanged"
-        if any(r.plan.channel is None for r in same):
-            needed += " or --min-scale"
-        lines.append(f"PUBLISHED UNCHANGED with {listed(r.name for r in same)}: {needed}.")
+        names = listed(r.name for r in same)
+        lines.append(f"PUBLISHED UNCHANGED with {names}: release needs --allow-unchanged.")
     for r in results:
         if r.gone and not r.plan.unchanged:
             gone = listed(map(r.plan.support.name, r.gone))
