@@ -166,9 +166,11 @@ def _best(query: Query, epsilon: Fraction, earlier: Answers) -> tuple[str, float
             if name == "exact":
                 return name, found[name]
     if not found:
+        fault = "earlier answers leave too little of it"
+        if not earlier:
+            fault = "for any number of records; a stated number of them (length=N) bounds it"
         raise InputError(
-            f"no finite noise is known for this model at epsilon {show(epsilon)}: earlier answers "
-            "leave too little of it, or a stated number of records (length=N) is needed"
+            f"no finite noise is known for this model at epsilon {show(epsilon)}: {fault}"
         )
     return min(found.items(), key=itemgetter(1))
 

@@ -219,8 +219,7 @@ class QueryPlan:
                 "the scale is 0: the answer is published as it is; allow it with "
                 "--allow-unchanged (allow_unchanged=True)"
             )
-        found, ends = self._sequences(records), read_bounds(bounds)
-        self._check(found)
+        found, ends = self.records(records), read_bounds(bounds)
         entropy = None
         if seed is not None:
             text = "the release was drawn from a seed: for tests only, it protects nobody"
@@ -243,6 +242,12 @@ class QueryPlan:
     ) -> "QueryPlan":  # fmt: skip
         """Return a plan that can be released from tables (:meth:`MarkovChain.from_sequences`)."""
         return replace(self, source=SequenceRules(state, time, sequence, gaps, tuple(missing)))
+
+    def records(self, given: Any) -> Sequences:
+        """Return the records that are given for a release; refuse what the plan is not for."""
+        found = self._sequences(given)
+        self._check(found)
+        return found
 
     def _sequences(self, records: Any) -> Sequences:
         """Return sequences given as lists, or those of a table in the columns that are named."""
