@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.process import one_line
+from pufferfish.cli.process import one_line, shown
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import show
@@ -27,10 +27,13 @@ _WIDTH = 80
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of text; one that is a command to be copied stays indented."""
-    _stdout()
+    """Print lines of text, on a terminal wrapped between words.
+
+    A line that is indented is a command to be copied, and stays whole.
+    """
+    stream = _stdout()
     for line in lines:
-        click.echo("  " * line.startswith("  ") + one_line(line))
+        click.echo(f"  {one_line(line)}" if line.startswith("  ") else shown(line, stream))
 
 
 def print_table(

@@ -7,8 +7,10 @@ name, raises again.
 """
 
 import contextlib
+import shutil
 import signal
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -85,6 +87,21 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def shown(line: str, stream: Any) -> str:
+    """Return a line as a stream shows it: wrapped between words on a terminal, else whole.
+
+    A command to be copied, which stands at the end after a colon, stays whole.
+    """
+    text, width = one_line(line), shutil.get_terminal_size().columns
+    if len(text) <= width or not stream.isatty():
+        return text
+    words, colon, command = text.partition(": pufferfish ")
+    filled = textwrap.fill(
+        words, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return f"{filled}:\n  pufferfish {command}" if colon else filled
+
+
 class Messages:
     """Notes and warnings of a command, each printed once on standard error, when its work is done.
 
@@ -114,7 +131,7 @@ class Messages:
         for line in self._waiting:
             if sys.stderr is not None:
                 with contextlib.suppress(OSError, ValueError):  # nobody listens
-                    print(one_line(f"pufferfish: {line}"), file=sys.stderr, flush=True)
+                    print(shown(f"pufferfish: {line}", sys.stderr), file=sys.stderr, flush=True)
         self._waiting.clear()
 
     @contextlib.contextmanager
