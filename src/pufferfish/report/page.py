@@ -10,10 +10,11 @@ import math
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pufferfish import __version__
 from pufferfish.errors import InputError, listed, listed_pairs, quoted
 from pufferfish.estimate.bins import read_bins
 from pufferfish.estimate.matrix import solver_of
@@ -31,7 +32,7 @@ from pufferfish.report.compare import Result
 from pufferfish.report.sentences import certificate_words, mechanism_words, verdict_lines
 from pufferfish.support import Levels
 
-_PACKAGES = ("pufferfish-privacy", "numpy", "python-flint", "highspy", "pyarrow", "matplotlib")
+_PACKAGES = ("numpy", "python-flint", "highspy", "pyarrow", "matplotlib")
 #: Bins whose errors are told.
 _BINS = 5
 
@@ -101,6 +102,8 @@ def page(
     environment = Environment(autoescape=True, finalize=visible, undefined=StrictUndefined)
     written = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
     ends = [(belief, *moved(belief, plan.loss)) for belief in BELIEFS]
+    versions = [f"pufferfish-privacy {__version__}", f"Python {platform.python_version()}"]
+    versions += [f"{package} {version(package)}" for package in _PACKAGES]
     text: str = environment.from_string(written).render(
         **told, plan=plan, scenario=scenario, public=public or plan.noisy is not None,
         column="the released column" if plan.coding is None else quoted(plan.coding.column),
@@ -109,7 +112,7 @@ def page(
         known=_known(plan), beliefs=[[f"{100 * each:.3g} %" for each in row] for row in ends],
         times=brief(math.exp(min(plan.epsilon, 700))), epsilon=show_short(plan.epsilon_exact),
         assumptions=assumptions(plan, plan.noisy is not None),
-        limits=not_covered(plan, plan.spec(allow_unchanged=True)), versions=_versions(),
+        limits=not_covered(plan, plan.spec(allow_unchanged=True)), versions=versions,
         plots=plots,
     )  # fmt: skip
     return text
@@ -158,12 +161,3 @@ def _errors(result: Result) -> Iterator[tuple[str, str]]:
     for name, error in shares:
         if error is not None:
             yield name, brief(error) if error < 1 else "above 1: no estimate"
-
-
-def _versions() -> Iterator[str]:
-    yield f"Python {platform.python_version()}"
-    for name in _PACKAGES:
-        try:
-            yield f"{name} {version(name)}"
-        except PackageNotFoundError:
-            continue
