@@ -113,7 +113,7 @@ R = ("release", "t.csv", "--plan", "plan.json")
         ),
         ((*T1[:1], "--sql", "SELECT * FROM nothing", *T1[2:]), ["nothing does not exist"]),
         ((*T1, "--memory-limit", "1"), ["at least 500MB"]),
-        ((*P, "--epsilon", "1", "--delimiter", ";"), ["--delimiter needs a TABLE"]),
+        ((*P, "--epsilon", "1", "--delimiter", ";"), ["--delimiter: not without a TABLE"]),
         (("verify", "plan.json", "--prior", "prior.json", "--sql", "SELECT 1"), ["not both"]),
         ((*T1, "--cost", "cost.html", "--report", "cost.html", "--force"), ["the input itself"]),
         (("release", "t.csv", "--plan", "plan.json"), ["-o"]),

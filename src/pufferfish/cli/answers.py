@@ -7,10 +7,10 @@ from contextlib import nullcontext
 from typing import Any
 
 from pufferfish.cli.ledger import price_words
-from pufferfish.cli.options import option_name
+from pufferfish.cli.options import refuse_others
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages, check
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError
 from pufferfish.estimate.estimate import LEVEL
 from pufferfish.files import checked_target
 from pufferfish.ledger.ledger import Ledger
@@ -21,13 +21,6 @@ from pufferfish.queries.record import answer_of_record, write_query_record
 from pufferfish.report import brief
 from pufferfish.report.queries import answer_lines
 from pufferfish.tables.table import Table
-
-
-def refuse_others(others: Mapping[str, Any], why: str = "not for the plan of a query") -> None:
-    """Refuse options that are not left at what they are by default."""
-    by_default = (None, False, (), "refuse", "stationary")
-    if wrong := [name for name, value in others.items() if value not in by_default]:
-        raise InputError(f"{listed(map(option_name, wrong))}: {why}")
 
 
 def release_answer(

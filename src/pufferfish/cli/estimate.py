@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from pufferfish.cli.answers import estimate_answer, refuse_others
-from pufferfish.cli.options import FORCE, options
+from pufferfish.cli.answers import estimate_answer
+from pufferfish.cli.options import FORCE, options, refuse_others
 from pufferfish.cli.output import print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, listed, short_name
@@ -78,9 +78,8 @@ def estimate(
     loaded = Plan.of_values(data, by) if plan else None
     if loaded:
         spec = loaded.spec(allow_unchanged=True, **stated)
-    elif any(stated.values()):
-        raise InputError("--bounds, --round and --min-scale stand in the record; leave them out")
     else:
+        refuse_others(stated, "not with --record, in which that stands")
         spec = read_record(by)
     spec = replace(spec, labels_only=labels_only or spec.labels_only)
     if output is not None:

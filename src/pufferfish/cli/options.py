@@ -87,10 +87,10 @@ def opened(
 ) -> Any:
     """Return TABLE, or the answer to --sql, or None; the options of both leave ``options``."""
     given = {name: options.pop(name, None) for name in _OF_READING}
-    wrong = [option_name(name) for name, value in given.items() if value is not None]
     if table is None and given["sql"] is None:
-        if needed or wrong:
-            raise InputError(f"{'give' if needed else f'{listed(wrong)} needs'} a TABLE, or --sql")
+        if needed:
+            raise InputError("give a TABLE, or --sql")
+        refuse_others(given, "not without a TABLE")
         return None
     if ledger is not None and given["sql"] is not None:
         raise InputError(
@@ -129,9 +129,7 @@ def scenario_of(table: Table | None, options: Mapping[str, Any]) -> Scenario:
             given["confidence"] = given["confidence"] or "0.95"
             return noisy_counts(table, epsilon, pairs=pairs, **given)
         return Scenario(Prior.from_table(table, **given), pairs=pairs or "all")
-    wrong = [name for name in _OF_TABLES if options[name] not in (None, ())]
-    if wrong:
-        raise InputError(f"{listed(map(option_name, wrong))} needs a TABLE, not a --prior FILE")
+    refuse_others({name: options[name] for name in _OF_TABLES}, "not without a TABLE")
     found = [read_prior_file(path, order=order, step=options["step"]) for path in files]
     # A file without pairs means all of them: fewer would promise less than it asks for.
     named = {own and frozenset(map(frozenset, own)) for _, own in found}
@@ -171,9 +169,7 @@ def check_publishable(options: Mapping[str, Any]) -> None:
         raise InputError("--hold-out needs --publishable EPS1: a private plan has no EPS1 to save")
     if options["hold_out"] is not None and options["ledger"] is not None:
         raise InputError("--ledger: not with --hold-out, as REST is a dataset of its own")
-    wrong = [name for name in _OF_ROWS if options[name] not in (None, ())]
-    if wrong:
-        raise InputError(f"{listed(map(option_name, wrong))}: not with --publishable")
+    refuse_others({name: options[name] for name in _OF_ROWS}, "not with --publishable")
     if options["save"] is None:
         raise InputError("--publishable needs --save FILE, where the noisy counts are kept")
 
@@ -187,9 +183,11 @@ def channel_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def option_name(name: str) -> str:
-    """Return an option as it is written, by the name of its variable."""
-    return f"--{name.replace('_', '-')}"
+def refuse_others(others: Mapping[str, Any], why: str = "not for the plan of a query") -> None:
+    """Refuse options that are not left at what they are by default."""
+    by_default = (None, False, (), "refuse", "stationary")
+    if wrong := [name for name, value in others.items() if value not in by_default]:
+        raise InputError(f"{listed(f'--{name}'.replace('_', '-') for name in wrong)}: {why}")
 
 
 def _parts(texts: Iterable[str]) -> list[str]:

@@ -10,8 +10,15 @@ from typing import Any
 import click
 
 from pufferfish.cli import process
-from pufferfish.cli.answers import refuse_others
-from pufferfish.cli.options import FORCE, READING, epsilons, name_list, opened, options
+from pufferfish.cli.options import (
+    FORCE,
+    READING,
+    epsilons,
+    name_list,
+    opened,
+    options,
+    refuse_others,
+)
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, PufferfishError
