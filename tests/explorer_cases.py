@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from cli_runner import COMMAND, run
 from pufferfish.explorer.app import application
-from pufferfish.explorer.guard import Guard
+from pufferfish.explorer.explore import Guard
 from pufferfish.explorer.workspace import Workspace
 
 PORT = 8123

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from explorer_cases import CHOSEN, OWN, PORT, Session, explorer, sentence, student_table, text
-from pufferfish.explorer.guard import Guard
+from pufferfish.explorer.explore import Guard
 from pufferfish.explorer.workspace import Workspace
 
 HOSTS = ["localhost:8123", "127.0.0.1", "127.0.0.1:8124", "evil.example:8123", "[::1]:8123", "",
@@ -275,7 +275,7 @@ def test_it_is_served_to_this_machine_alone(tmp_path: Path):
             "explorer.js",
             "explorer.css",
             "nothing",
-            "..%2fguard.py",
+            "..%2fexplore.py",
             "%00",
             "",
             "x%00",

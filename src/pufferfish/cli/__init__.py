@@ -2,8 +2,8 @@
 """The command line: one file for each command, ``options`` in, ``sentences`` and ``output`` out.
 
 ``app`` finds the command: ``calibrate``, ``sweep``, ``release``, ``verify``, ``estimate``,
-``report``, ``ledger`` or ``reproduce``. ``results`` holds those of calibrate. ``process`` keeps the
-messages of a command and hears the signals that end it.
+``report``, ``ledger`` or ``reproduce``. ``process`` keeps the messages of a command and hears the
+signals that end it.
 """
 
 import os

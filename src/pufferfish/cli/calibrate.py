@@ -176,13 +176,12 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
             error.add_note(f"this depends on the noisy counts, whose epsilon {spent} is spent")
         raise
     results = [replace(r, released=len(held.left)) for r in results] if held else results
-    plan = replace(results[0].plan, sensitivity=results[0].risk)
-    _write(messages, table, scenario, plan, held, given)
+    _write(messages, table, results[0], held, given)
     for line in sentences.left_out_lines({**left_out, **failed}):
         messages.note(line)
     name = " and ".join(given["prior"]) or str(source and source.name)
     with after(given["save"]):
-        _print(messages, name, scenario, results, asked, given)
+        _print(messages, name, results, asked, given)
 
 
 def _checked_outputs(
@@ -212,11 +211,12 @@ def _checked_outputs(
 
 
 def _write(
-    messages: Messages, table: str | None, scenario: Scenario, plan: Plan, held: HeldOut | None,
+    messages: Messages, table: str | None, result: Result, held: HeldOut | None,
     given: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Write the plan and the report, where they are asked for."""
     save, force, report = given["save"], given["force"], given["report"]
+    plan = replace(result.plan, sensitivity=result.risk)
     if save is not None:
         if given["prior"] and given["public"] is not None:
             plan = plan.with_columns(**{name: given[name] for name in OF_BOTH})
@@ -231,17 +231,17 @@ def _write(
         from pufferfish.report.page import write_report
 
         with after(save):
-            about = None if plan.noisy else scenario
+            about = None if plan.noisy else result.scenario
             write_report(report, plan, about, source=table or "TABLE", force=force)
         messages.note(f"the report is saved as {report}")
 
 
 def _print(
-    messages: Messages, source: str, scenario: Scenario, results: Sequence[Result],
-    asked: Mapping[str, Any], given: Mapping[str, Any],
+    messages: Messages, source: str, results: Sequence[Result], asked: Mapping[str, Any],
+    given: Mapping[str, Any],
 ) -> None:  # fmt: skip
-    form, channels = given["format"], given["show_channel"]
-    forecast, instead = ("", None) if asked else _best_for_both(results, scenario)
+    form, channels, scenario = given["format"], given["show_channel"], results[0].scenario
+    forecast, instead = ("", None) if asked else _best_for_both(results)
     command = _command_for_a_sample(messages.arguments, results, asked)
     verdict = sentences.verdict_lines(results, command)
     verdict[-1:-1] = [forecast] if forecast else []
@@ -279,9 +279,9 @@ def _rehearse(blank: Scenario, epsilon: str, names: Sequence[str], given: dict[s
         calibrate_alone(blank.with_rules([None]), epsilon, **arguments)
 
 
-def _best_for_both(results: Sequence[Result], scenario: Scenario) -> tuple[str, Result | None]:
+def _best_for_both(results: Sequence[Result]) -> tuple[str, Result | None]:
     """Return what to say of ``--best-for both`` beside the only result; where it is quick, it."""
-    one = results[0]
+    one, scenario = results[0], results[0].scenario
     special = scenario.has_region or scenario.unit or one.joint or len(scenario.priors) > 1
     told = one.plan.unchanged or one.plan.objective is not None or not one.rows
     if len(results) > 1 or told or special or not scenario.support.ordered:
