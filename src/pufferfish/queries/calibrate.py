@@ -23,7 +23,7 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.queries.case import Answers, Case, cases_of, read_answers
 from pufferfish.queries.plan import QueryPlan, certify_query
-from pufferfish.queries.query import Query, query_of
+from pufferfish.queries.query import Query
 from pufferfish.queries.quilts import gk16, mqm_approx, mqm_exact
 from pufferfish.queries.routes import lower_bound, prove, scale_by
 
@@ -85,9 +85,8 @@ def joint_loss(  # noqa: D103  # its docstring is that of what it wraps
 ) -> LossBound:
     if not isinstance(scenario, Query):
         return joint_loss_of_scenario(scenario, items)
-    lengths = {"lengths": scenario.to_json()["lengths"]}
     answers = [
-        (query_of(query.to_json() | lengths, scenario.models), noise)
+        (query.of(scenario.models, scenario.lengths), noise)
         for query, noise in read_answers(items, scenario)
     ]
     if not answers:
@@ -150,7 +149,7 @@ def calibrate_query(
         certificate = certify_query(query, proved, exact_epsilon)
     return QueryPlan(
         query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),
-        epsilon_exact=exact_epsilon, certificate=certificate, least=min(least, proved),
+        epsilon_exact=exact_epsilon, certificate=certificate, least_scale=min(least, proved),
         from_rows=fitted and query.protect == "record",
         notes=tuple(dict.fromkeys(note for m in query.models for note in m.notes)),
         composition=bounds[proved] if earlier else None,
