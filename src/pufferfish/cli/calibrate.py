@@ -103,15 +103,19 @@ _OUTPUT = f"""
 --ledger BOOKS  Calibrate the next release of TABLE: epsilon bounds its joint loss with all that is
     charged in this ledger, and is by default the budget. Charges noisy counts when they are drawn.
 {FORCE}"""
-#: The list of the mechanisms, below the options; click leaves its lines as they are.
-_EPILOG = "\b\nMechanisms:\n" + "\n".join(f"  {m.name:13}{m.summary}" for m in REGISTRY.values())
 #: Values up to which the verdict tells unasked what another channel would give.
 _MOST_UNASKED = 30
 #: Options that the command for a sample does not repeat, those with a value first.
 _NOT_REPEATED = ("--mechanism", "--format", "--report", "--force", "--explain", "--show-channel")
 
 
-@click.command(epilog=_EPILOG)
+class _WithMechanisms(click.Command):
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Mechanisms"):
+            formatter.write_dl([(name, method.summary) for name, method in REGISTRY.items()])
+
+
+@click.command(cls=_WithMechanisms)
 @click.argument("table", required=False)
 @options(_SOURCE + _MECHANISM + _OUTPUT)
 @click.pass_obj
