@@ -18,8 +18,8 @@ from plan_cases import MASSES, SCENARIO, edited, learnt, table
 from pufferfish.errors import InputError, OutsidePromiseWarning, SeededWarning
 from pufferfish.loss.certificate import LossBound
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.plans.distortion import Distortion
-from pufferfish.plans.sensitivity import Sensitivity
+from pufferfish.plans.guarantee import Distortion
+from pufferfish.plans.verify import Sensitivity
 
 
 @pytest.fixture(scope="module")

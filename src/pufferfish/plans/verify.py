@@ -1,89 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verify: the loss of what a plan does, proved again from scratch, whatever the plan claims."""
+"""Verify: the loss of what a plan does, proved from scratch, whatever the plan claims.
 
+``Sensitivity`` is what would be proved if the prior, taken as exact, was only estimated.
+"""
+
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pufferfish.errors import CheckFailed, InputError, listed
 from pufferfish.loss.certificate import Certificate
-from pufferfish.loss.proof import prove
+from pufferfish.loss.proof import loss_bound, prove
 from pufferfish.mechanisms import Mechanism
-from pufferfish.mechanisms.channel import Channel, check_labels
-from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import checked_flag, rounded_up, show
-from pufferfish.priors.ambiguity import NoisyCounts, Rule, TVBall
+from pufferfish.plans.guarantee import Guarantee
+from pufferfish.priors.ambiguity import Confidence, TVBall
 from pufferfish.priors.noisy import scenario_of_noise
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.prior_file import read_prior_file
-from pufferfish.priors.scenario import Pair, Scenario, as_scenario
-from pufferfish.support import Lattice, Levels, Product, Support
-from pufferfish.tables.rules import Coding, Rules
+from pufferfish.priors.scenario import Scenario, as_scenario
+from pufferfish.support import Lattice, Levels, Product
 
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Guarantee:
-    """The part of a :class:`Plan` that ``verify`` looks at: what decides what a release does.
-
-    ``labels`` are drawn from what the channel publishes, so that they add nothing to its loss.
-    """
-
-    applied: Mechanism
-    labels: Channel | None = None
-    epsilon_exact: Fraction
-    support: Support
-    coding: Coding | None = None
-    secret: str | None = None
-    exclude_secrets: tuple[str, ...] = ()
-    secret_missing: tuple[str, ...] = ()
-    unit: str | None = None
-    rows_per_person: tuple[int, ...] = ()
-    pairs: tuple[Pair, ...]
-    digest: str
-    regions: tuple[Rule | None, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.labels is not None:
-            check_labels(self.labels, self.applied, self.support)
-
-    @property
-    def channel(self) -> Channel | None:
-        """The channel that values go through; None for noise."""
-        return self.applied if isinstance(self.applied, Channel) else None
-
-    @cached_property
-    def label_channel(self) -> Channel | None:
-        """The channel from values to labels, or to what is published where there are none."""
-        channel = self.channel
-        return channel if channel is None or self.labels is None else channel.then(self.labels)
-
-    @property
-    def scale(self) -> float | None:
-        """theta, in the units of the data; None for a channel."""
-        return self.applied.scale if isinstance(self.applied, DiscreteLaplace) else None
-
-    @property
-    def noisy(self) -> NoisyCounts | None:
-        """The noisy counts that all of it was computed from, so that it may be published."""
-        return next((rule for rule in self.regions if isinstance(rule, NoisyCounts)), None)
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon as a float; ``epsilon_exact`` is the number itself."""
-        return float(self.epsilon_exact)
-
-    @property
-    def rules(self) -> Rules | None:
-        """How a table is read for this plan; None where it names no columns."""
-        if self.coding is None:
-            return None
-        return Rules(
-            self.secret, (self.coding.declared(),), self.exclude_secrets, self.coding.decimal,
-            self.unit, self.secret_missing,
-        )  # fmt: skip
+#: The confidence of ``loss_at_95``.
+CONFIDENCE = Confidence(Fraction(19, 20))
+#: Work (cells; for a channel, cells times outputs) beyond which it takes more than about a second:
+#: the loss, and a radius.
+_MOST_FOR_LOSS, _MOST_FOR_RADIUS = 30_000, 1_000
+#: A radius is found to this part of itself; below 2**_LEAST it is 0.
+_NEAR, _LEAST = 2.0**-20, -40.0
 
 
 def verify(
@@ -239,3 +187,56 @@ def scenario_of_priors(promise: Guarantee, paths: Iterable[str | Path]) -> Scena
         rounded = scenario(mine.step)  # one that the values may have been rounded to
         found = rounded if rounded.digest == promise.digest else found
     return found
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How a plan's loss depends on the prior being right."""
+
+    #: The largest loss over the intervals that hold together with 95 % confidence, rounded up; inf
+    #: where they leave a level open that shows a secret; None where nobody counted rows.
+    loss_at_95: float | None
+    #: The largest total variation by which the prior may be wrong with a loss of at most epsilon,
+    #: rounded down, proved; None where the support is too large.
+    radius: float | None
+    #: The same for a loss of at most twice epsilon.
+    radius_at_double: float | None
+
+
+def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) -> Sensitivity:
+    """Return how the loss of a mechanism depends on the prior being right (theory, section 5).
+
+    Only the priors count, not their regions. Of a prior that knows the rows of people, or of
+    several columns, nothing is known.
+    """
+    if scenario.row_numbers or len(scenario.product.axes) > 1:
+        return Sensitivity(None, None, None)
+    work = len(scenario.priors) * len(scenario.protected) * scenario.product.size
+    work *= mechanism.outputs.size if isinstance(mechanism, Channel) else 1
+    loss_at_95 = None
+    if all(prior.from_rows for prior in scenario.priors) and work <= _MOST_FOR_LOSS:
+        sampled = scenario.with_rules([CONFIDENCE] * len(scenario.priors))
+        loss_at_95 = loss_bound(sampled, {0: (mechanism,)}).value
+    if work > _MOST_FOR_RADIUS:
+        return Sensitivity(loss_at_95, None, None)
+    radii = [robustness_radius(scenario, mechanism, limit) for limit in (epsilon, 2 * epsilon)]
+    return Sensitivity(loss_at_95, radii[0], max(radii))
+
+
+def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction) -> float:
+    """Return the largest total variation for which a loss within a limit is proved.
+
+    The loss never falls with the radius, for the balls are nested.
+    """
+
+    def holds(radius: float) -> bool:
+        within = scenario.with_rules([TVBall(Fraction(radius))] * len(scenario.priors))
+        return prove(within, {0: (mechanism,)}, limit).holds
+
+    if holds(1.0):
+        return 1.0
+    low, high = _LEAST, 0.0  # powers of two
+    while high - low > _NEAR:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(math.exp2(middle)) else (low, middle)
+    return math.exp2(low) * (low > _LEAST)
