@@ -43,7 +43,7 @@ def test_what_is_told_is_what_labels_are(plan: pf.Plan) -> None:
     ]  # fmt: skip
     assert plan.keep_rate == pytest.approx(29 / 78, abs=1e-15)
     assert (plan.objective, plan.objective_bound, plan.cost, plan.mse) == (2.5, 2.0, 2.5, None)
-    assert "a channel that keeps 37.18 % of the values" in repr(plan)
+    assert "channel that keeps 37.18 % of the values" in repr(plan)
     assert not plan.unchanged
     numbers = set_plan(learnt(NUMBERS))
     assert (numbers.mse or 0) > 0

@@ -72,7 +72,7 @@ def test_another_prior_fails_unless_asked_for(plan: pf.Plan) -> None:
     with pytest.raises(CheckFailed, match="above epsilon"):
         plan.verify(far, other_prior=True)
     finer = pf.Prior.from_mapping({"a": {0: 1}, "b": {"0.5": 1}})
-    with pytest.raises(CheckFailed, match=r"lattice of step 0\.5, but the plan's noise on .* 1"):
+    with pytest.raises(CheckFailed, match="code values in another way"):
         plan.verify(finer, other_prior=True)
 
 
@@ -137,7 +137,7 @@ def test_whoever_asks_for_more_than_the_plan_promises_gets_it() -> None:
     counts = pf.Prior.from_counts({"a": [60, 40], "b": [40, 60]}, support=[0, 1])
     plan = pf.calibrate(counts, 0.5)
     assert plan.verify(counts).holds
-    with pytest.raises(CheckFailed, match="not reached by the walk with 95 % conf"):
+    with pytest.raises(CheckFailed, match="could not be proved to be at most"):
         plan.verify(counts.with_region(confidence=0.95))
 
 
@@ -316,7 +316,7 @@ def test_the_rows_of_people_are_judged_together(tmp_path: Path) -> None:
         edited(plan, scale=plan.scale / 2).verify(scenario)
     # Counted row by row it is another scenario, in which nobody knows whose rows are whose.
     for other_prior in (False, True):
-        with pytest.raises(CheckFailed, match=r"another scenario|does not say which rows"):
+        with pytest.raises(CheckFailed, match=r"another scenario|knows nothing"):
             loaded.verify(learnt(source), other_prior=other_prior)
     alone = pf.calibrate(learnt(source), 0.5)
     with pytest.raises(CheckFailed):

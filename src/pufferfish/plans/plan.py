@@ -16,7 +16,7 @@ from pufferfish.notebooks import html_table
 from pufferfish.numbers import float_up, rounded_up, show
 from pufferfish.plans import schema
 from pufferfish.plans.guarantee import Guarantee
-from pufferfish.plans.verify import Sensitivity, own_column, sensitivity_of, verify, with_regions
+from pufferfish.plans.verify import Sensitivity, sensitivity_of, verify, with_regions
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 
@@ -118,32 +118,26 @@ class Plan(Guarantee):
         return min(float_up(self.noisy.total(Fraction(loss))), self.epsilon)
 
     def __repr__(self) -> str:
-        # The double nearest to epsilon stands for epsilon itself.
-        loss = show(self.epsilon_exact) if self.loss == self.epsilon else rounded_up(self.loss)
-        what = f"noise of scale {self.scale!r}"
-        if self.channel is not None:
-            what = f"a channel that keeps {100 * (self.keep_rate or 0):.4g} % of the values"
-        column = "" if self.coding is None else f" on {self.coding.column!r}"
-        state = "proved" if self.certificate.holds else "not proved"
-        if self.loaded:
-            state += ", says its file"
-        return (
-            f"<Plan: {self.mechanism} at epsilon {show(self.epsilon_exact)}: {what}{column}\n"
-            f"  loss at most {loss} ({state})\n"
-            f"  pairs {listed_pairs(self.pairs)}>"
-        )
+        return "<Plan: " + "\n  ".join(map(" ".join, self._facts())) + ">"
 
     def _repr_html_(self) -> str:
-        proved = "proved" if self.certificate.holds else "not proved"
-        size: list[object] = ["scale of the noise", self.scale]
+        return html_table("Plan", ["", "this plan"], self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what is shown of a plan, by name."""
+        # The double nearest to epsilon stands for epsilon itself.
+        loss = show(self.epsilon_exact) if self.loss == self.epsilon else rounded_up(self.loss)
+        size = "noise of scale", repr(self.scale)
         if self.channel is not None:
-            size = ["values kept", f"{100 * (self.keep_rate or 0):.4g} %"]
-        rows: list[list[object]] = [
-            ["mechanism", self.mechanism], ["epsilon", show(self.epsilon_exact)], size,
-            ["loss at most", f"{self.loss:.6g} ({proved})"],
-            ["column", self.coding and self.coding.column], ["pairs", listed_pairs(self.pairs)],
+            size = "channel that keeps", f"{100 * (self.keep_rate or 0):.4g} % of the values"
+        proved = "proved" if self.certificate.holds else "not proved"
+        facts = [
+            ("mechanism", self.mechanism), ("epsilon", show(self.epsilon_exact)), size,
+            ("loss at most", f"{loss} ({proved}{', says its file' if self.loaded else ''})"),
+            ("column", "" if self.column is None else repr(self.column)),
+            ("pairs", listed_pairs(self.pairs)),
         ]  # fmt: skip
-        return html_table("Plan", ["", "this plan"], rows)
+        return [(name, value) for name, value in facts if value]
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the plan as JSON, readable by its owner only (mode 0600).
@@ -205,14 +199,14 @@ class Plan(Guarantee):
 
     def is_for(self, scenario: Scenario) -> bool:
         """Return whether this plan was computed from a scenario, with the plan's own regions."""
-        return with_regions(self, own_column(self, scenario)).digest == self.digest
+        return with_regions(self, scenario.of_column(self.column)).digest == self.digest
 
     def with_sensitivity(self, scenario: Scenario | Prior) -> "Plan":
         """Return the same plan, with what errors of the prior would do to its loss.
 
         ``scenario`` is the one that the plan was computed from.
         """
-        own = own_column(self, as_scenario(scenario))
+        own = as_scenario(scenario).of_column(self.column)
         if self.noisy is not None:
             raise InputError("what errors of the prior do to a plan that is public is private")
         return replace(self, sensitivity=sensitivity_of(own, self.applied, self.epsilon_exact))
