@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError
-from pufferfish.estimate.bins import offered_bins, read_bins
 from pufferfish.estimate.estimate import REACH, by_matrix
-from pufferfish.estimate.matrix import FiniteChannel, LeastSquares
+from pufferfish.estimate.matrix import FiniteChannel, LeastSquares, offered_bins, read_bins
 from pufferfish.estimate.released import estimate_released
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.release.pipeline import release_any

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferfish.errors import InputError, listed, listed_pairs, printable, quoted
-from pufferfish.estimate.bins import read_bins
-from pufferfish.estimate.matrix import solver_of
+from pufferfish.estimate.matrix import read_bins, solver_of
 from pufferfish.files import ANY_NEW_FILE, PRIVATE, checked_target, write_whole
 from pufferfish.numbers import show, show_short
 from pufferfish.plans.plan import Plan
