@@ -3,6 +3,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,25 +19,9 @@ from pufferfish.release.pipeline import release_any
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Levels, Support, make_lattice, make_levels
-from release_cases import channel_job, spec_of
+from release_cases import channel_job, exact_law, one_by_one, spec_of
 
 STEPS = [Fraction(1), Fraction(1, 4), Fraction(3, 2), Fraction(1, 3)]
-
-
-def released_law(spec: ReleaseSpec, x: int) -> dict[int, float]:
-    """The chance of every released value (in steps) for atom x, the far tails left out."""
-    post = Postprocess(spec)
-    noise, support = spec.mechanism, spec.support
-    units = float(Fraction(noise.scale) / noise.step)
-    a = math.exp(-1 / units)
-    far = int(60 * units) + 2
-    place = support.origin + int(support.index[x])
-    draws = np.arange(place - far, place + far + 1)
-    chances: dict[int, float] = {}
-    for value, z in zip(post.finish(draws).tolist(), range(-far, far + 1), strict=True):
-        mass = (1 - a) / (1 + a) * a ** abs(z)
-        chances[value] = chances.get(value, 0.0) + mass
-    return chances
 
 
 @given(
@@ -55,8 +40,11 @@ def test_the_matrix_is_the_law_of_the_release(
     spec = spec_of(support, DiscreteLaplace(scale, step), round=rounds, bounds=limits)
     channel = FiniteChannel(Postprocess(spec), support)
     assert channel.matrix.sum(axis=1) == pytest.approx(np.ones(support.size))
-    for x in range(support.size):
-        law = released_law(spec, x)
+    for x, value in enumerate(support.values):
+        exact = exact_law(
+            value, spec, partial(one_by_one, noise=0, step=step, rounding=rounds, bounds=limits)
+        )
+        law = {int(output / out_step): chance for output, chance in exact.items()}
         assert channel.matrix[x] == pytest.approx(channel.counts(law) / sum(law.values()), abs=1e-9)
 
 
