@@ -352,22 +352,19 @@ def test_steps_and_orders_are_those_of_the_prior() -> None:
 # Releases and estimates, which are of other folders; here: that options arrive
 
 
-def test_release_of_arrays(plan: pf.Plan) -> None:
+def test_release_of_arrays_and_of_paths(plan: pf.Plan, tmp_path: Path) -> None:
     values = np.tile([0, 1, 2], 5000)
     released = plan.release(values)
     assert ((released - values) ** 2).mean() == pytest.approx(plan.mse, rel=0.2)
     with pytest.warns(SeededWarning):
         assert (plan.release(values, seed=1) == plan.release(values, seed=1)).all()
     assert plan.estimate(released).mean.estimate == pytest.approx(1, abs=0.2)
-
-
-def test_a_path_needs_an_output(tmp_path: Path) -> None:
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
-    source.write_text("s,x\na,0\na,0\nb,1\nb,0\nb,1\n")
-    plan = pf.calibrate(pf.Prior.from_table(source, secret="s", public="x"), 0.5)
+    source.write_text("x\n0\n2\n1\n")
+    plan = plan.with_columns("x")
     with pytest.raises(InputError, match=r"names a file: say where .* output="):
         plan.release(source)
-    report = plan.release(str(source), output=output)
-    assert report.rows_released == 5
+    for _ in range(2):
+        report = plan.release(str(source), output=output, force=True)
+    assert report.rows_released == 3
     assert output.read_text().startswith("x\n")
-    plan.release(source, output=output, force=True)

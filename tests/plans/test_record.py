@@ -59,13 +59,12 @@ def test_what_a_record_says(tmp_path: Path) -> None:
     told = public_record(*released(plan, table(tmp_path)))
     assert next(iter(told)) == "notice"
     assert told["notice"].startswith("PUBLIC")
-    assert (told["column"], told["secret"], told["unit"]) == ("place", "health", None)
-    assert told["kept_columns"] == []
-    assert told["pairs"] == [["ill", "well"]]
-    assert told["epsilon"] == "0.25"
-    assert told["mechanism"] == "discrete Laplace noise"
-    assert told["values"] == {"kind": "numbers", "levels": None, "step": "1"}
-    assert (told["rounded"], told["bounds"]) == (False, None)
+    facts = {
+        "column": "place", "secret": "health", "unit": None, "kept_columns": [], "epsilon": "0.25",
+        "pairs": [["ill", "well"]], "mechanism": "discrete Laplace noise", "rounded": False,
+        "bounds": None, "values": {"kind": "numbers", "levels": None, "step": "1"},
+    }  # fmt: skip
+    assert told.items() >= facts.items()
     assert told["certificate"]["claimed"] is True
     assert "e**epsilon" in told["promise"]
     said = " ".join(told["assumptions"])
@@ -162,9 +161,6 @@ def test_no_certificate_is_claimed_for_something_else(
     assert bool(told["promise"]) is promised
     assert bool(told["assumptions"]) is promised
     assert told["kept_columns"] == list(changes.get("keep", ()))
-
-
-def test_a_plan_without_a_certificate_claims_none(tmp_path: Path) -> None:
     plan = edited(planned(tmp_path), certificate=None)
     told = public_record(*released(plan, table(tmp_path)))
     assert "none that holds" in told["certificate"]["statement"]

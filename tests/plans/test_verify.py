@@ -192,21 +192,6 @@ def test_verify_and_release_use_one_coding(
     assert not refuses_another_coding(frame, edit)
 
 
-def test_what_a_plan_says_is_said_once() -> None:
-    """A plan calibrated with step 1, edited to round to 3 with hardly any noise."""
-    frame = table(*[("A", 2), ("B", 4)] * 50, ("A", 4), ("B", 2))
-    plan = pf.calibrate(learnt(frame, step=1), 0.1)
-    data = json.loads(plan.to_json())
-    assert "step" not in data["cleaning"]
-    forged = edited(plan, support=data["support"] | {"step": "3"}, scale=0.05)
-    for scenario in (pf.Scenario(learnt(frame)), pf.Scenario(learnt(frame, step=1))):
-        for other_prior in (False, True):
-            with pytest.raises(CheckFailed):
-                forged.verify(scenario, other_prior=other_prior)
-    with pytest.raises(CheckFailed, match="does not fit the plan"):
-        scenario_of_table(forged, frame)
-
-
 # Tables, read as the plan says
 
 
