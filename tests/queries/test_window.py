@@ -30,8 +30,7 @@ def test_exact_below_narrow_below_wide(seed: int) -> None:
     weights = [w - min(weights) for w in weights]
     longest, u = {2: 8, 3: 6, 4: 5}[k], 10 ** draw.uniform(-1, 0.7)
     lengths = [longest, draw.randint(1, longest - 1)]
-    laws = [brute.chain_conditionals(rows, initial, weights, n) for n in lengths]
-    exact = max(brute.loss(each, 1 / u) for each in laws)
+    exact = max(brute.chain_loss(chain, weights, n, 1 / u) for n in lengths)
     before = math.inf
     for width in (1, 2, 3, longest):
         bound = window_loss(chain, weights, lengths, width).worst(u)[0]
