@@ -14,13 +14,12 @@ import pytest
 
 import pufferfish as pf
 from estimate_cases import figures, formula, numbers, truths
-from plan_cases import edited, learnt, table
+from plan_cases import edited, learnt, recorded, table
 from pufferfish.errors import InputError
 from pufferfish.estimate.estimate import by_matrix
 from pufferfish.estimate.matrix import LeastSquares, expected_errors
 from pufferfish.estimate.released import estimate_released
-from pufferfish.plans.record import read_record, write_record
-from pufferfish.release.pipeline import release_file
+from pufferfish.plans.record import read_record
 from set_cases import set_plan, sets_and_labels
 
 NUMBERS = numbers(0, 1, 2, 5)
@@ -221,12 +220,10 @@ def test_weights_stay_in_the_plan(plan: pf.Plan, tmp_path: Path) -> None:
             edited(plan, weights=wrong)
     ways: tuple[Any, ...] = ({}, {"labels_only": True})
     for options in ways:
-        spec, out = plan.spec(**options), tmp_path / "o.csv"
-        report = release_file(MANY, out, spec, force=True)
-        write_record(tmp_path / "r.json", plan, report, spec, publish=True, force=True)
-        read = read_record(tmp_path / "r.json")
+        recorded(plan, MANY, tmp_path, publish=True, **options)
+        read, out = read_record(tmp_path / "record.json"), tmp_path / "test.csv"
         assert read.weights == ()
-        assert read.labels_only == spec.labels_only
+        assert read.labels_only == bool(options)
         by_record = estimate_released(out, read)
         by_plan = replace(plan, weights=()).estimate(out, **options)
         assert by_record == by_plan
@@ -254,10 +251,8 @@ def test_awkward_levels_and_columns_come_back(column: str, tmp_path: Path) -> No
 
 
 def test_records_that_were_edited(plan: pf.Plan, tmp_path: Path) -> None:
-    spec, out, path = plan.spec(), tmp_path / "o.csv", tmp_path / "r.json"
-    report = release_file(MANY, out, spec)
-    write_record(path, plan, report, spec, publish=True)
-    told = json.loads(path.read_text())
+    told = recorded(plan, MANY, tmp_path, publish=True)
+    path, out = tmp_path / "record.json", tmp_path / "test.csv"
     labels, support = told["labels"], told["support"]
     turned = support | {"names": support["names"][::-1]}
     for edit, message in (

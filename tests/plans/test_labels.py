@@ -12,12 +12,11 @@ import pytest
 
 import pufferfish as pf
 import referee
-from plan_cases import edited, learnt, table
+from plan_cases import edited, learnt, recorded, table
 from pufferfish.errors import CheckFailed, InputError
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.plans.record import read_record, write_record
-from pufferfish.release.pipeline import release_file
+from pufferfish.plans.record import read_record
 from pufferfish.support import Levels, make_lattice
 from set_cases import set_plan
 
@@ -150,22 +149,15 @@ def test_sets_compose_like_any_channel(plan: pf.Plan, tmp_path: Path) -> None:
 def test_a_record_tells_sets_and_labels_where_they_are_published(
     rows: Any, shown: dict[str, Any], tmp_path: Path
 ) -> None:
-    plan, path = set_plan(learnt(rows)), tmp_path / "r.json"
+    plan, path = set_plan(learnt(rows)), tmp_path / "record.json"
 
-    def record(publish: bool, **options: Any) -> dict[str, Any]:
-        spec = plan.spec(**options)
-        report = release_file(rows, tmp_path / "o.csv", spec, force=True)
-        write_record(path, plan, report, spec, publish=publish, force=True)
-        told: dict[str, Any] = json.loads(path.read_text())
-        return told
-
-    secret = record(False)
+    secret = recorded(plan, rows, tmp_path)
     assert secret["set_column"] == "x (set)"
     assert not {"labels", "channel"} & {*secret}
     assert "{*}" not in path.read_text()
-    assert record(True, labels_only=True)["set_column"] is None
+    assert recorded(plan, rows, tmp_path, publish=True, labels_only=True)["set_column"] is None
     assert read_record(path).labels_only
-    told = record(True)
+    told = recorded(plan, rows, tmp_path, publish=True)
     assert told["values"].items() >= shown.items()
     read, again = read_record(path), edited(plan).spec()
     for mine, its in ((read.mechanism, again.mechanism), (read.labels, again.labels)):
