@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from pufferfish.estimate.estimate import LEVEL, Estimate, Figure
 from pufferfish.estimate.released import estimate_released
@@ -21,6 +22,17 @@ NAMES = ("low", "mid", "high")
 ORDERED, UNORDERED = Levels(NAMES, ordered=True), Levels(NAMES)
 INVERTIBLE = [[8, 1, 1], [1, 8, 1], [1, 1, 8]]
 MERGING = [[8, 1, 1], [8, 1, 1], [1, 1, 8]]
+
+
+def matrices(outputs: int = 5, values: int = 5) -> st.SearchStrategy[Any]:
+    """Channels as matrices of at most so many values; none of the outputs never occurs."""
+    row = st.lists(st.integers(0, 4), min_size=outputs, max_size=outputs).filter(any)
+
+    def stochastic(rows: list[list[int]]) -> Any:
+        matrix = np.array(rows, dtype=float)
+        return (matrix / matrix.sum(axis=1, keepdims=True))[:, matrix.any(axis=0)]
+
+    return st.lists(row, min_size=2, max_size=values).map(stochastic)
 
 
 def numbers(*values: object) -> Lattice:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from estimate_cases import matrices, numbers
 from pufferfish.estimate.matrix import FiniteChannel, LeastSquares, expected_errors
 from pufferfish.estimate.released import estimate_released
 from pufferfish.mechanisms.channel import Channel
@@ -48,19 +49,8 @@ def test_the_matrix_is_the_law_of_the_release(
         assert channel.matrix[x] == pytest.approx(channel.counts(law) / sum(law.values()), abs=1e-9)
 
 
-ROWS = st.lists(
-    st.lists(st.integers(0, 4), min_size=4, max_size=4).filter(any), min_size=2, max_size=4
-)
-
-
-def stochastic(rows: list[list[int]]) -> Any:
-    matrix = np.array(rows, dtype=float)
-    return (matrix / matrix.sum(axis=1, keepdims=True))[:, matrix.any(axis=0)]
-
-
-@given(ROWS)
-def test_weights_solve_and_have_the_least_variance(rows: list[list[int]]) -> None:
-    matrix = stochastic(rows)
+@given(matrices(4, 4))
+def test_weights_solve_and_have_the_least_variance(matrix: Any) -> None:
     size = len(matrix)
     weights, usable = LeastSquares(matrix).weights(np.eye(size))
     exact = np.linalg.matrix_rank(matrix, tol=1e-10)
@@ -87,7 +77,7 @@ def test_a_nearly_singular_channel_is_of_no_use() -> None:
 
 # The errors that `calibrate` promises are those that estimates from a release have.
 
-NUMBERS = make_lattice([Fraction(k) for k in (0, 1, 2, 5)])
+NUMBERS = numbers(0, 1, 2, 5)
 ORDERED = make_levels(["low", "mid", "high"], ["low", "mid", "high"])
 MASKED = [[8, 1, 1], [2, 6, 2], [0, 1, 9]]
 
@@ -125,6 +115,6 @@ def test_what_cannot_be_told_is_none():
     no_rows = expected_errors(NUMBERS, DiscreteLaplace(1.0, Fraction(1)), np.ones(4), 0)
     assert (no_rows.mean_error, no_rows.share_error) == (None, None)
     assert no_rows.noise_to_spread == pytest.approx(no_rows.noise / no_rows.spread)  # type: ignore[operator]  # numbers here
-    one = make_lattice([Fraction(7)])
+    one = numbers(7)
     still = expected_errors(one, DiscreteLaplace(0.0, Fraction(1)), np.ones(1), 4)
     assert (still.noise_to_spread, still.mean_error, still.share_error) == (0, 0, 0)
