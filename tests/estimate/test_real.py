@@ -53,17 +53,9 @@ def test_numbers_come_back(
     bins = 1 if support.ordered else None
     estimates = [by_matrix(each, solve, support, (), bins) for each in drawn]
     # From a record, without the weights of the plan: about as sure, also of other rows.
-    alone = np.array(
-        [
-            [
-                f.estimate
-                for f in by_matrix(
-                    each, LeastSquares(matrix), support, (), bins
-                ).frequencies.values()
-            ]
-            for each in drawn[:FEWER]
-        ]
-    )
+    even = LeastSquares(matrix)
+    found = [by_matrix(each, even, support, (), bins).frequencies for each in drawn[:FEWER]]
+    alone = np.array([[f.estimate for f in shares.values()] for shares in found])
     expected = formula(matrix, p if other else plan.weights, np.eye(support.size), p, rows).sum()
     assert ((alone - p) ** 2).sum(axis=1).mean() < 1.2 * expected
     parts = {"share": np.eye(support.size)}

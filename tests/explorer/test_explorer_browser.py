@@ -41,7 +41,6 @@ BIG = """COPY (SELECT i AS id, 'person ' || i AS name, if(hash(i) % 10 < 4, 'yes
 #: Its channel takes some seconds under a confidence.
 SLOW = """COPY (SELECT 's' || i % 3 AS who, printf('v%02d', (hash(i) % 20 * (1 + hash(i * 5) % 2) +
     i % 3) % 20) AS what FROM range(6000) AS rows(i)) TO '{}' (HEADER)"""
-CONFIDENT = "&epsilon=0.5&confidence=0.95&mechanism=channel+(frequencies)"
 
 
 @pytest.fixture(scope="module")
