@@ -68,24 +68,8 @@ def test_thousands_of_releases(counts: tuple[int, ...], labels: bool) -> None:
         assert np.mean(inside) > 0.93
 
 
-def test_the_weights_of_the_plan_have_the_least_variance_under_it() -> None:
-    """J^-1 - diag(mu), and for other weights more."""
-    rng, mu = np.random.default_rng(4), np.array(WEIGHTS)
-    for k in range(20):
-        matrix = CHANNEL.matrix if k == 0 else rng.dirichlet(np.ones(9) / 2, 4)
-        q = mu @ matrix
-        j = (matrix / q) @ matrix.T
-        assert j @ mu == pytest.approx(np.ones(4))
-        least = np.trace(np.linalg.inv(j)) - 1
-        for weights, factor in ((WEIGHTS, 1.0), ((), 1.0001), ((0.1, 0.2, 0.3, 0.4), 1.0001)):
-            g, usable = LeastSquares(matrix, weights).single
-            assert usable.all()
-            assert g.sum(axis=1) == pytest.approx(np.ones(matrix.shape[1]))
-            noise = float((mu @ (matrix @ g**2 - np.eye(4))).sum())
-            assert noise == pytest.approx(least) if weights == WEIGHTS else noise > factor * least
-    # A value without weight has little, and is estimated all the same.
-    _, usable = LeastSquares(CHANNEL.matrix, (1.0, 0.0, 0.0, 0.0)).single
-    assert usable.all()
+def test_a_value_without_weight_has_little_and_is_estimated_all_the_same() -> None:
+    assert LeastSquares(CHANNEL.matrix, (1.0, 0.0, 0.0, 0.0)).single[1].all()
 
 
 def test_without_weights_each_half_of_the_rows_weighs_the_other() -> None:
