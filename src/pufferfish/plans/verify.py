@@ -65,19 +65,16 @@ def verify(
 
 def with_regions(promise: Guarantee, scenario: Scenario) -> Scenario:
     """Return the scenario with the regions that a plan is to hold for, and no others."""
-    count, rules = len(scenario.priors), promise.regions or (None,)
+    rules = promise.regions or (None,)
     alike = len(set(rules)) == 1
     try:
-        promised = scenario.with_rules(rules[:1] * count if alike else rules)
+        promised = scenario.with_rules(rules[:1] * len(scenario.priors) if alike else rules)
     except InputError as error:
         raise CheckFailed(f"the plan's region does not fit the prior: {error}") from None
     # Which region is whose is known only by the order of the priors it was made for.
-    if alike or promised.digest == promise.digest:
-        return promised
-    raise CheckFailed(
-        f"the plan holds for {len(rules)} adversaries with regions of their own, and it cannot be "
-        "told which of them belongs to which of the priors given"
-    )
+    if not alike and promised.digest != promise.digest:
+        raise CheckFailed("the plan's regions differ, and which prior has which is not known")
+    return promised
 
 
 def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) -> None:
