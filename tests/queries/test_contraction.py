@@ -161,7 +161,8 @@ def test_two_states_by_their_recursion(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_two_states_by_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(seed)
-    chain, reach = random_chain(draw, 2), times(10 ** draw.uniform(-2, 1), TWO)
+    chain = MarkovChain(range(2), *brute.random_chain(draw, 2, "positive", "random"))
+    reach = times(10 ** draw.uniform(-2, 1), TWO)
     found = contraction_loss(chain, reach)
     monkeypatch.setattr(contraction, "two_states", contraction.fixed_point)
     assert found == pytest.approx(contraction_loss(chain, reach), rel=1e-9)
