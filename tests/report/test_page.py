@@ -105,36 +105,27 @@ def test_files(prior: pf.Prior, tmp_path: Path) -> None:
 def test_by_the_command_line(tmp_path: Path) -> None:
     table, plan, out = (str(tmp_path / name) for name in ("t.csv", "p.json", "r.html"))
     numbers().head(300).to_csv(table, index=False)
-    made = run("calibrate", table, "--secret", "s", "--public", "x", "--epsilon", 1, "--save", plan)
-    assert made.status == 0
-    assert run("report", plan, table, "-o", out).err.endswith("it is private\n")
-    checked(Path(out).read_text())
-    for words, message in (
+    words = ("calibrate", table, "--secret", "s", "--public", "x", "--report", out, "--epsilon")
+    done = run(*words, "0.5", "--save", plan)
+    assert done.status == 0, done.err
+    assert f"the report is saved as {out}" in done.err
+    assert "--report" not in done.out, "the command for a sample"
+    known = pf.Prior.from_table(table, secret="s", public="x")
+    assert Path(out).read_text() == page(pf.calibrate(known, "0.5"), known, source=table)
+    assert run(*words, "0.5").status == 2
+    assert run(*words, "0.5,1", "--force").status == 2
+    for given, message in (
         ((table, "-o", out), "exists"),
         (("-o", out, "--force"), "or --prior FILE, and not both"),
         ((table, "-o", out, "--force", "--public"), "of PLAN alone"),
         ((table, "-o", str(tmp_path / "r.txt")), "its name ends in .html"),
     ):
-        done = run("report", plan, *words)
+        done = run("report", plan, *given)
         assert done.status == 2
         assert message in done.err
-    done = run("report", plan, "--public", "-o", out, "--force")
-    assert done.err.endswith("it is public\n")
-
-
-def test_calibrate_writes_it_too(tmp_path: Path) -> None:
-    table, out = str(tmp_path / "t.csv"), str(tmp_path / "r.html")
-    numbers().head(300).to_csv(table, index=False)
-    words = ("calibrate", table, "--secret", "s", "--public", "x", "--report", out)
-    done = run(*words, "--epsilon", "0.5")
-    assert done.status == 0, done.err
-    assert f"the report is saved as {out}" in done.err
-    assert "--report" not in done.out, "the command for a sample"
-    plan = pf.calibrate(pf.Prior.from_table(table, secret="s", public="x"), "0.5")
-    known = pf.Prior.from_table(table, secret="s", public="x")
-    assert Path(out).read_text() == page(plan, known, source=table)
-    assert run(*words, "--epsilon", "0.5").status == 2
-    assert run(*words, "--epsilon", "0.5,1", "--force").status == 2
+    for about, end in ((table, "it is private\n"), ("--public", "it is public\n")):
+        assert run("report", plan, about, "-o", out, "--force").err.endswith(end)
+        checked(Path(out).read_text())
 
 
 def test_the_notebook_runs() -> None:
