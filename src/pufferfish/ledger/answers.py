@@ -17,9 +17,10 @@ from typing import Any
 from pufferfish.errors import InputError, listed
 from pufferfish.files import parse_strict
 from pufferfish.ledger import records
-from pufferfish.ledger.pricing import Price, State, dataset_of, is_answer, stamp_of
+from pufferfish.ledger.pricing import Price, Release, State, dataset_of, is_answer, stamp_of
 from pufferfish.ledger.records import ReleaseRecord
 from pufferfish.loss.certificate import LossBound
+from pufferfish.queries.answer import read_bounds
 from pufferfish.queries.case import read_answers
 from pufferfish.queries.plan import QueryPlan
 from pufferfish.queries.routes import prove
@@ -39,6 +40,7 @@ def plans_of(charged: Sequence[ReleaseRecord]) -> tuple[QueryPlan, ...]:
     """Return the plans of a dataset's releases, which must be answers."""
     for record in charged:
         if not is_answer(record):
+            Release.of(record)  # or else it says that the plan is damaged
             raise InputError(
                 f"the dataset {record.dataset!r} has releases of columns, with which an answer "
                 "about dependent records has no joint loss that is known"
@@ -46,15 +48,17 @@ def plans_of(charged: Sequence[ReleaseRecord]) -> tuple[QueryPlan, ...]:
     return tuple(map(plan_of, charged))
 
 
-def bound_of_answers(plans: Sequence[QueryPlan]) -> LossBound:
+def bound_of_answers(plans: Sequence[QueryPlan], budget: Fraction) -> LossBound:
     """Return the joint loss of the answers of plans, or the least bound of it that is found.
 
     All plans are for the sequences of one table: it is bounded for the fewest lengths that one
-    of them is for.
+    of them is for. A bound above the budget is looked at again: noise may be for the budget itself.
     """
     first = min(plans, key=lambda plan: max(plan.query.sizes, default=math.inf))
-    others = [plan for plan in plans if plan is not first]
-    return prove(first.query, first.scale, None, read_answers(others, first.query))
+    others = read_answers([plan for plan in plans if plan is not first], first.query)
+    found = prove(first.query, first.scale, None, others)
+    within = found if found.at_most(budget) else prove(first.query, first.scale, budget, others)
+    return within if within.at_most(budget) else found
 
 
 class AnswerSubject:
@@ -71,11 +75,13 @@ class AnswerSubject:
             raise InputError(f"{listed(wrong)}: not for the plan of a query")
         self.table, self.plan, self.rules = open_table(source), plan, plan.source
         read_answers([plan], plan.query)
+        read_bounds(options.get("bounds"))
+        plan.noise.noise(0)  # of a scale that can be drawn
         self.stamp, self.digest = stamp_of(self.table), identity_of(self.table).digest
+        plan.records(self.table)
 
     def rehearse(self) -> None:
-        """Refuse what a release would refuse; nothing is drawn."""
-        self.plan.records(self.table)
+        """Refuse nothing more: what a release would refuse was, at once."""
 
     def state(self, connection: sqlite3.Connection) -> State:
         """Return the dataset of this table, and what is charged to it."""
@@ -93,8 +99,8 @@ class AnswerSubject:
 
     def price(self, state: State) -> Price:
         """Return the price beside what is charged."""
-        bound, asked = bound_of_answers([*state.releases, self.plan]), self.plan.query
-        column = f"{asked.kind} of {self.rules.state}"
+        bound = bound_of_answers([*state.releases, self.plan], state.dataset.budget)
+        column = f"{self.plan.query.kind} of {self.rules.state}"
         charged = len(state.releases), state.before
         return Price(state.dataset, column, *charged, bound, True, 0, 1, 0)
 
