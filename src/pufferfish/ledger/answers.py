@@ -24,6 +24,7 @@ from pufferfish.queries.answer import read_bounds
 from pufferfish.queries.case import read_answers
 from pufferfish.queries.plan import QueryPlan
 from pufferfish.queries.routes import prove
+from pufferfish.queries.sequences import SequenceRules
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
 
@@ -36,8 +37,13 @@ def plan_of(record: ReleaseRecord) -> QueryPlan:
     return QueryPlan.of_values(parse_strict(record.plan), f"the plan of the release {record.id}")
 
 
-def plans_of(charged: Sequence[ReleaseRecord]) -> tuple[QueryPlan, ...]:
-    """Return the plans of a dataset's releases, which must be answers."""
+def plans_of(charged: Sequence[ReleaseRecord], rules: SequenceRules) -> tuple[QueryPlan, ...]:
+    """Return the plans of a dataset's releases, which must be answers from the same sequences."""
+    if rules.time is None:
+        raise InputError(
+            "a ledger needs the column of times beside that of states (--time COL, "
+            "plan.with_columns): it knows a table again whatever the order of its rows"
+        )
     for record in charged:
         if not is_answer(record):
             Release.of(record)  # or else it says that the plan is damaged
@@ -45,7 +51,13 @@ def plans_of(charged: Sequence[ReleaseRecord]) -> tuple[QueryPlan, ...]:
                 f"the dataset {record.dataset!r} has releases of columns, with which an answer "
                 "about dependent records has no joint loss that is known"
             )
-    return tuple(map(plan_of, charged))
+    plans = tuple(map(plan_of, charged))
+    if any(plan.source and replace(plan.source, step=rules.step) != rules for plan in plans):
+        raise InputError(
+            f"the plan reads sequences otherwise than the answers charged to "
+            f"{charged[0].dataset!r}: other columns, gaps or missing texts"
+        )
+    return plans
 
 
 def bound_of_answers(plans: Sequence[QueryPlan], budget: Fraction) -> LossBound:
@@ -65,11 +77,12 @@ class AnswerSubject:
     """A table as it is now and the plan of a query about its records, to release it by."""
 
     def __init__(self, source: Any, plan: QueryPlan, options: dict[str, Any]) -> None:
-        if plan.source is None or plan.source.time is None:
+        if plan.source is None:
             raise InputError(
                 "a ledger needs the plan of a query that names the columns of states and times "
-                "(plan.with_columns): it knows a table again whatever the order of its rows"
+                "(plan.with_columns)"
             )
+        plans_of((), plan.source)
         others = {n: value for n, value in options.items() if n not in _FREE}
         if wrong := [n for n, value in others.items() if value not in (None, False, "refuse")]:
             raise InputError(f"{listed(wrong)}: not for the plan of a query")
@@ -88,13 +101,7 @@ class AnswerSubject:
         secret = self.table.column(self.rules.state)
         dataset = dataset_of(connection, self.table, secret, self.digest)
         charged = records.releases(connection, dataset.name)
-        plans = plans_of(charged)
-        if any(plan.source and replace(plan.source, step=self.rules.step) != self.rules
-               for plan in plans):  # fmt: skip
-            raise InputError(
-                f"the plan reads sequences otherwise than the answers charged to {dataset.name!r}: "
-                "other columns, gaps or missing texts"
-            )
+        plans = plans_of(charged, self.rules)
         return State(dataset, charged[-1].bound if charged else Fraction(0), plans)
 
     def price(self, state: State) -> Price:
