@@ -131,6 +131,42 @@ def test_models_of_all_plans_count() -> None:
     assert float(pf.joint_loss(quick, [first, second])) < float(both)
 
 
+def test_exact_for_any_number_of_records() -> None:
+    count, both = pf.CountQuery(STAY, 1, "any"), pf.HistogramQuery(STAY, "any")
+    first = pf.calibrate(count, 1)
+    second = pf.calibrate(both, 2, already=[first])
+    assert second.mechanism == "exact"
+    assert second.least_scale >= second.scale * (1 - 1e-9)
+    long = [(pf.CountQuery(STAY, 1, 1000), first.scale),
+            (pf.HistogramQuery(STAY, 1000), second.scale * 0.999)]  # fmt: skip
+    assert joint(long).lower > 2
+    crossed = pf.MarkovChain(range(3), [
+        [".5", ".25", ".25"], [".25", ".5", ".25"], [".125", ".375", ".5"]])  # fmt: skip
+    first, total = pf.calibrate(pf.CountQuery(crossed, 2, 9), 1), pf.SumQuery(crossed, length=9)
+    bound = pf.calibrate(total, 2, "contraction", already=[first])
+    least = pf.calibrate(total, 2, already=[first]).scale
+    assert 0 < bound.least_scale <= least * (1 + 1e-9) < bound.scale
+
+
+def test_models_of_several_kinds() -> None:
+    home, chain = pf.CountQuery(HOME, "ill"), pf.MarkovChain(["well", "ill"], STAY.transition)
+    other = pf.CountQuery(chain, "ill", 3)
+    first = pf.calibrate(home, 1)
+    second = pf.calibrate(other, 2, already=[first])
+    rates = 1 / first.scale + 1 / second.scale
+    worst = max(float(prove(query, 1 / rates)) for query in (home, other))
+    assert worst == pytest.approx(2)
+    for order in ([first, second], [second, first]):
+        parts = [(plan.query, plan.scale) for plan in order]
+        assert float(joint(parts)) == pytest.approx(worst, rel=1e-12)
+
+
+def test_why_there_is_no_noise() -> None:
+    point = pf.CountQuery(pf.MarkovChain([0, 1], STAY.transition, [0, 1]), 1, 6)
+    with pytest.raises(InputError, match="starts exactly in its stationary law"):
+        pf.calibrate(pf.CountQuery(STAY, 1, "any"), 2, already=[pf.calibrate(point, 1)])
+
+
 def test_sequences_and_records_together() -> None:
     whole = pf.CountQuery(STAY, 1, 10, protect="sequence")
     first = pf.calibrate(pf.CountQuery(STAY, 1, 10), 1)
