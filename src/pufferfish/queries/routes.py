@@ -124,7 +124,8 @@ def _prove(case: Case, scale: float, epsilon: Fraction | None) -> LossBound:
             found.append(_proof(route, case, scale, epsilon))
             if epsilon and found[-1].at_most(epsilon):
                 break
-    return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
+    lower = max((bound.lower for bound in found), key=rank, default=Fraction(0))
+    return replace(min(found, key=lambda own: rank(own.upper), default=UNKNOWN), lower=lower)
 
 
 def _proof(route: str, case: Case, scale: float, epsilon: Fraction | None) -> LossBound:
