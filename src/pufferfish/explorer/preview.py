@@ -15,7 +15,7 @@ from pufferfish import plots
 from pufferfish.calibration.registry import NOISE
 from pufferfish.cli.calibrate import calibrate
 from pufferfish.cli.options import scenario_of
-from pufferfish.estimate.bins import read_bins
+from pufferfish.estimate.matrix import read_bins
 from pufferfish.explorer.pages import Form
 from pufferfish.numbers import parse_epsilon, rounded_up
 from pufferfish.plots.figures import moved

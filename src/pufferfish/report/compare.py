@@ -29,7 +29,7 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.notebooks import html_table
 from pufferfish.numbers import FloatArray, Number, parse_epsilon, rounded_up, show
 from pufferfish.plans.plan import Plan
-from pufferfish.plans.sensitivity import Sensitivity
+from pufferfish.plans.verify import Sensitivity
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
 from pufferfish.report import brief, share
