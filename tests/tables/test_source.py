@@ -9,11 +9,13 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -472,6 +474,35 @@ def test_columns_of_parquet_keep_their_names(tmp_path: Path) -> None:
     assert open_table(path).columns == ("S", "s", "X", "x")
     assert as_dict(count(path)) == {"b": {"2": 1}}
     assert as_dict(count(path, "S", "X")) == {"a": {"1": 1}}
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"version": "1.0"}, {"data_page_version": "2.0"}, {"store_schema": False}], ids=str
+)
+def test_integers_of_parquet_are_what_duckdb_counts(tmp_path: Path, how: dict[str, Any]) -> None:
+    path = tmp_path / "t.parquet"
+    names = ["a.b", "a", "A", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))]
+    columns = [pa.array([1, 2, 3, 3]), pa.array([4, None, 5, 5]), pa.array([6, 7, 8, 8])]
+    for name in names[3:]:
+        ends = np.iinfo(name)
+        columns.append(pa.array([ends.min, ends.max, None, None], getattr(pa, name)()))
+    columns += [
+        columns[0].dictionary_encode(),
+        columns[0].cast("int32").cast("date32"),
+        columns[0].cast("str"),
+    ]
+    names += ["category", "day", "text"]
+    pq.write_table(pa.table(columns, names=names), path, row_group_size=3, **how)
+    table = open_table(path)
+    for name in names:
+        cells = pa.Table.from_batches(table.batches([name])).column(0)
+        column, counts = table.groups([name]).columns
+        assert cells.type == column.type
+        assert Counter(cells.to_pylist()) == dict(
+            zip(column.to_pylist(), counts.to_pylist(), strict=True)
+        )
+    both = pa.Table.from_batches(table.batches(["a", "a.b"]))
+    assert both.to_pydict() == {"a": [4, None, 5, 5], "a.b": [1, 2, 3, 3]}
 
 
 def test_batches_come_in_the_order_of_rows(tmp_path: Path) -> None:

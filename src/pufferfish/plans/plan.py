@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -303,7 +304,7 @@ class Plan(Guarantee):
 
     def spec(self, **options: Unpack[ReleaseOptions]) -> ReleaseSpec:
         """Return what releasing and estimating need of this plan; options as in :meth:`release`."""
-        protected = tuple(dict.fromkeys(secret for pair in self.pairs for secret in pair))
+        protected = tuple(dict.fromkeys(chain.from_iterable(self.pairs)))
         return ReleaseSpec(
             self.coding, self.support, self.applied, self.labels, self.weights,
             secret=self.secret, unit=self.unit, rows_per_person=self.rows_per_person,

@@ -23,7 +23,7 @@ from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
 from pufferfish.tables.partitions import Constants, PartitionedTable
 from pufferfish.tables.query import open_query
-from pufferfish.tables.scan import OPEN_FILES, ScanTable, Source, literal
+from pufferfish.tables.scan import OPEN_FILES, ParquetTable, ScanTable, Source, literal
 from pufferfish.tables.table import Table, arrow, column_names, distinct, strings
 from pufferfish.tables.text import opened, read_header
 
@@ -163,16 +163,12 @@ def _open_text(
 def _open_parquet(source: Source, path: Path, constants: Constants) -> ScanTable:
     import pyarrow.parquet as pq
 
-    scan = "read_parquet({file}, hive_partitioning=false)"
-    # DuckDB gives other names to columns whose names differ only in case, or not at all.
-    known = source.rows(f"SELECT * FROM (DESCRIBE SELECT * FROM {scan})")
-    fields = ['"' + name.replace('"', '""') + '"' for name, *_ in known]
-    try:
-        with path.open("rb") as file:
-            names = pq.read_schema(file).names
-    except (pa.ArrowException, OSError):  # DuckDB does not look at all that pyarrow does
-        raise InputError(f"cannot read {source.name} as a Parquet file: it is damaged") from None
-    return ScanTable(source, scan, names, fields, constants=constants)
+    with source.readable(), path.open("rb") as file:
+        names = pq.read_schema(file).names
+    # Otherwise DuckDB gives other names to columns whose names differ only in case, or not at all.
+    fields = [f"c{k}" for k in range(len(names))]
+    scan = f"read_parquet({{file}}, hive_partitioning=false) AS t({', '.join(fields)})"
+    return ParquetTable(source, scan, names, fields, constants=constants)
 
 
 def _open_json(source: Source, path: Path, packed: bool, constants: Constants) -> ScanTable:
