@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -503,6 +504,20 @@ def test_integers_of_parquet_are_what_duckdb_counts(tmp_path: Path, how: dict[st
         )
     both = pa.Table.from_batches(table.batches(["a", "a.b"]))
     assert both.to_pydict() == {"a": [4, None, 5, 5], "a.b": [1, 2, 3, 3]}
+
+
+def test_integers_of_parquet_are_read_piece_by_piece(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "t.parquet", np.random.default_rng(1).integers(0, 2**40, 10**6)
+    for rows in (10**5, 10**6):  # row groups; 8 MB in all
+        pq.write_table(pa.table({"x": numbers}), path, row_group_size=rows, use_dictionary=False)
+        tracemalloc.start()
+        held, cells = 0, []
+        for batch in open_table(path).batches(["x"], 50_000):
+            held = max(held, tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes())
+            cells.append(int(np.from_dlpack(batch.column(0)).sum()))
+        tracemalloc.stop()
+        assert sum(cells) == int(numbers.sum())
+        assert held < 4 * 2**20
 
 
 def test_batches_come_in_the_order_of_rows(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ class ParquetTable(ScanTable):
 
         names = [self.column(name) for name in columns]
         with self._source.readable(), self.paths[0].open("rb") as file:
-            stored = pq.ParquetFile(file, buffer_size=_BUFFER)
+            stored = pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
             fields = zip(self.columns, stored.schema_arrow, strict=False)  # without constants
             known = {column: field.name for column, field in fields if pt.is_integer(field.type)}
             if known.keys() >= {*names}:
