@@ -185,5 +185,4 @@ def _digits_of(scale: float, step: Fraction) -> _Digits:
         for low, high in itertools.pairwise(edges)
     )
     cut = math.ceil(_TOP_LENGTH / (rate * (1 << shift)))
-    top = Table.of([SignedGeometric(rate, 1 << shift, cut)])
-    return _Digits(top, cut << shift, lower)
+    return _Digits(Table.of([SignedGeometric(rate, 1 << shift, cut)]), cut << shift, lower)

@@ -41,8 +41,7 @@ class Encoder:
         if coding.missing_as_level:
             # The name of this level is no cell's own: only cells that mean "missing" are of it.
             self._missing = (self._levels.pop(MISSING_LEVEL), OK)
-        # From one batch to the next.
-        self._remembered = lru_cache(2**20)(self._code)
+        self._remembered = lru_cache(2**20)(self._code)  # from one batch to the next
         self._between = lru_cache(8)(lambda a, b: self._codes(map(str, range(a, b + 1)), "."))
 
     def encode(self, cells: pa.Array | pa.ChunkedArray) -> tuple[IntArray, npt.NDArray[np.uint8]]:
