@@ -195,6 +195,23 @@ def test_integers_are_encoded_as_their_texts(
         assert codes(support, small, **own) == codes(support, small.cast(pa.string()), **own)
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64()])
+@pytest.mark.parametrize(
+    "support",
+    [Levels(("0", "3")), make_lattice([0, 3, 9]), make_lattice([0, 1, 2]), make_lattice([10**6])],
+)
+@pytest.mark.parametrize("nulls", [[], [None]])
+def test_many_integers_of_few_values_are_encoded_as_their_texts(
+    kind: pa.DataType, support: Support, nulls: list[None]
+) -> None:
+    """Those that lie close together are looked up as they stand, whatever lies between them."""
+    cells = [*range(-3, 5), *nulls, 7, 9] * 64
+    texts = [None if cell is None else str(cell) for cell in cells]
+    found = codes(support, pa.array(cells, kind), missing=("-2",))
+    assert found == codes(support, pa.array(texts, pa.string()), missing=("-2",))
+    assert {state for _, state in found} >= {MISSING, OUTSIDE}
+
+
 def test_integers_are_no_numbers_of_steps_and_never_wrap() -> None:
     """The least and the largest of 64 bits are 1 - 2**64 steps apart, which is 1 in 64 bits."""
     assert codes(make_lattice([0, 3, 9], Fraction(3)), [0, 3]) == [(0, OK), (1, OK)]

@@ -5,6 +5,7 @@ Counting, releasing and verifying all place cells with the one encoder, under th
 """
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -41,6 +42,7 @@ class Encoder:
             # The name of this level is no cell's own: only cells that mean "missing" are of it.
             self._missing = (self._levels.pop(MISSING_LEVEL), OK)
         self._remembered = lru_cache(2**20)(self._code)  # from one batch to the next
+        self._between = lru_cache(8)(lambda a, b: self._codes(map(str, range(a, b + 1)), "."))
 
     def encode(self, cells: pa.Array | pa.ChunkedArray) -> tuple[IntArray, npt.NDArray[np.uint8]]:
         """Return the atom and the state (OK, MISSING, OUTSIDE, UNREADABLE) of every raw cell.
@@ -50,7 +52,7 @@ class Encoder:
         """
         check_type(cells.type, self._what)
         support, cells = self.coding.support, one_array(cells)
-        integers = pt.is_signed_integer(cells.type) and not cells.null_count
+        integers = pt.is_signed_integer(cells.type) and not cells.null_count and len(cells) > 0
         if integers and isinstance(support, Lattice) and abs(support.origin) < INT64_SAFE:
             # At once where each has an atom, as no number has that means a missing value.
             dense = support.index[-1] < support.size
@@ -61,11 +63,22 @@ class Encoder:
             fits = support.step == 1 and units.view(np.uint64).max(initial=0) <= support.index[-1]
             if fits and (dense or np.array_equal(support.index[atoms], units)):
                 return atoms[places], np.full(len(cells), OK, dtype=np.uint8)
-        values, places = distinct(cells)
-        mark = mark_of(values, self.coding.decimal)
-        found = [self._remembered(text, mark) for text in raw_texts(values)]
+        numbers = np.from_dlpack(cells) if integers else np.zeros(1, dtype=np.int64)
+        low, high = int(numbers.min()), int(numbers.max())
+        if integers and high - low <= len(cells) >> 5:  # quicker than to find those that occur
+            atoms, states = self._between(low, high)
+            places = np.subtract(numbers, low, dtype=np.int64)
+        else:
+            values, places = distinct(cells)
+            atoms, states = self._codes(raw_texts(values), mark_of(values, self.coding.decimal))
+        found = states.take(places) if states.any() else np.full(len(places), OK, dtype=np.uint8)
+        return atoms.take(places), found
+
+    def _codes(self, raw: Iterable[str], mark: str) -> tuple[IntArray, npt.NDArray[np.uint8]]:
+        """Return the atoms and the states of raw texts."""
+        found = [self._remembered(text, mark) for text in raw]
         atoms, states = np.array(found, dtype=np.int64).reshape(-1, 2).T.copy()
-        return atoms.take(places), states.astype(np.uint8).take(places)
+        return atoms, states.astype(np.uint8)
 
     def _code(self, raw: str, mark: str) -> tuple[int, int]:
         """Return the atom and the state of one raw text."""
