@@ -19,12 +19,11 @@ from pufferfish.errors import InputError, SeededWarning, counted, listed, warn_u
 from pufferfish.files import PRIVATE, PendingFile, checked_target, writing
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, parse_number, text_of
+from pufferfish.numbers import Number, canonical, parse_number, text_of
 from pufferfish.priors.ambiguity import NoisyCounts, parse_level
 from pufferfish.priors.noisy import checked_epsilon, checked_noise, scenario_of_noise
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import Product
-from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import FrameTable, known
 from pufferfish.tables.rules import Rules, make_rules
 from pufferfish.tables.source import open_table

@@ -9,12 +9,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from pufferfish.errors import InputError, listed_pairs
+from pufferfish.errors import InputError, html_table, listed_pairs
 from pufferfish.files import PRIVATE, PUBLIC, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.notebooks import html_table
 from pufferfish.numbers import Number, float_up, parse_number, rounded_up, show
 from pufferfish.plans import schema
 from pufferfish.plans.distortion import OBJECTIVES, Distortion

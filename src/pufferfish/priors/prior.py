@@ -11,8 +11,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
-from pufferfish.notebooks import html_table
+from pufferfish.errors import (
+    InputError,
+    PriorWarning,
+    counted,
+    did_you_mean,
+    html_table,
+    listed,
+    warn_user,
+)
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, Number
 from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, region_rule
 from pufferfish.priors.given import read_counts, read_mapping

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
-from pufferfish.numbers import IntArray
+from pufferfish.numbers import IntArray, parse_cell
 from pufferfish.support import Product
-from pufferfish.tables.canonical import parse
-from pufferfish.tables.decide import Found, decide
-from pufferfish.tables.encode import MISSING, Encoder
+from pufferfish.tables.encode import MISSING, Encoder, Found, decide
 from pufferfish.tables.rules import (
     Coding,
     Column,
@@ -154,7 +152,7 @@ def _secrets(
 
 def _natural(text: str) -> tuple[int, float, str]:
     """Sort secrets that are numbers by their value, before all others."""
-    value = parse(text)
+    value = parse_cell(text)
     return (0, value[0] / value[1], text) if isinstance(value, tuple) else (1, 0.0, text)
 
 

@@ -17,9 +17,8 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.files import ANY_FILE, home_expanded, no_file
 from pufferfish.tables.frames import open_frame, raw_cells
-from pufferfish.tables.groups import one_pass
 from pufferfish.tables.scan import ScanTable, Source
-from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array
+from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array, one_pass
 from pufferfish.tables.text import opened
 
 #: What a file of SQLite begins with.

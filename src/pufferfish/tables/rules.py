@@ -8,7 +8,16 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
-from pufferfish.numbers import INT64_SAFE, IntArray, checked_flag, parse_number, show, text_of
+from pufferfish.numbers import (
+    INT64_SAFE,
+    IntArray,
+    canonical,
+    checked_flag,
+    parse_cell,
+    parse_number,
+    show,
+    text_of,
+)
 from pufferfish.support import (
     MISSING_LEVEL,
     Lattice,
@@ -18,7 +27,6 @@ from pufferfish.support import (
     make_lattice,
     read_order,
 )
-from pufferfish.tables.canonical import canonical, parse
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ class Coding:
 
 def numbers_among(texts: Iterable[str], decimal: str) -> frozenset[tuple[int, int]]:
     """Return the numbers that canonical texts print, also with the decimal mark in use."""
-    parsed = {parse(text, mark) for text in texts for mark in (".", decimal)}
+    parsed = {parse_cell(text, mark) for text in texts for mark in (".", decimal)}
     return frozenset(number for number in parsed if isinstance(number, tuple))
 
 
