@@ -22,7 +22,7 @@ from pufferfish.calibration import noisy_counts as module
 from pufferfish.errors import CheckFailed, InputError, SeededWarning
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.ambiguity import NoisyCounts
-from pufferfish.priors.noisy import scenario_of_noise
+from pufferfish.priors.scenario import scenario_of_noise
 from pufferfish.support import Product, make_lattice
 
 DECLARED: dict[str, Any] = {"secret": "s", "public": "x", "pairs": [("a", "b")]}

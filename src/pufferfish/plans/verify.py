@@ -16,10 +16,8 @@ from pufferfish.mechanisms.channel import Channel, check_labels
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import checked_flag, rounded_up, show
 from pufferfish.priors.ambiguity import NoisyCounts, Rule, TVBall
-from pufferfish.priors.noisy import scenario_of_noise
-from pufferfish.priors.prior import Prior
-from pufferfish.priors.prior_file import read_prior_file
-from pufferfish.priors.scenario import Pair, Scenario, as_scenario
+from pufferfish.priors.prior import Prior, read_prior_file
+from pufferfish.priors.scenario import Pair, Scenario, as_scenario, scenario_of_noise
 from pufferfish.support import Lattice, Levels, Product, Support
 from pufferfish.tables.rules import Coding, Rules
 
