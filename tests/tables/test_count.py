@@ -249,13 +249,13 @@ def test_orders_that_do_not_fit(tmp_path: Path) -> None:
     assert "(first in data row 4)" in message
     assert "'low' is none (did you mean 'Low'?)" in message
     message = refused(path, levels=["Medium", "jones"])
-    assert "the levels Medium, jones do not fit" in message
+    assert "2 of the distinct values of column 'x'" in message
     assert "High" not in message  # a cell that is no level is not shown
     assert "step" in refused(path, step=1)
     assert "support" in refused(path, support=[1])
     numbers = write(tmp_path, csv_text([("a", "1"), ("b", "2")]))
     assert "holds numbers" in refused(numbers, order="alphabetical")
-    assert "do not fit" in refused(numbers, order=["low", "high"])
+    assert "that were declared" in refused(numbers, order=["low", "high"])
     turned = count(numbers, order=["2", "1"])
     assert support(turned) == Levels(("2", "1"), ordered=True)
 
@@ -405,7 +405,7 @@ def test_numbers_that_no_row_has(tmp_path: Path) -> None:
     assert found.counts.tolist() == [[1, 0, 0, 0], [1, 0, 1, 0]]
     assert any("2 declared values" in n and n.endswith(": 2, 7") for n in found.report.notes)
     assert not any("in no row" in n for n in count(path, support=[1, "2.5"]).report.notes)
-    assert "lacks 1 of the distinct values" in refused(path, support=[1, 2])
+    assert "1 of the distinct values" in refused(path, support=[1, 2])
     rounded = count(path, support=[0, 5], step=5)
     assert as_dict(rounded) == {"m": {"0": 1}, "n": {"0": 2}}
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pufferfish.errors import InputError, counted, did_you_mean, listed
+from pufferfish.errors import InputError, counted
 from pufferfish.numbers import INT64_SAFE, IntArray, canonical, parse_cell, show
 from pufferfish.support import MISSING_LEVEL, Lattice, Levels, make_lattice, nearest_unit
 from pufferfish.tables.rules import Coding, Column, numbers_among
@@ -184,9 +184,7 @@ def _warn_of_far_values(found: Found, numbers: dict[int, tuple[int, int]]) -> No
 
 def _levels(found: Found, column: Column, declared: Levels | None, used: set[str]) -> Levels:
     """Return the levels: those declared, or those that occur."""
-    if declared is not None:
-        _check_declared(found, used, declared.names)
-    elif len(used) > MOST_LEVELS:
+    if declared is None and len(used) > MOST_LEVELS:
         raise InputError(
             f"{found.what} holds {len(used):,} different texts, more than {MOST_LEVELS:,} "
             "levels; is it an identifier or free text?"
@@ -215,26 +213,8 @@ def _levels(found: Found, column: Column, declared: Levels | None, used: set[str
     seen: dict[str, int] = {}
     for batch in found.table.batches([found.name]):
         numbered(batch.column(0), seen, set())
-    names = dict.fromkeys([*(name for name in seen if name in used), *declared.names])
-    return Levels(tuple(names), ordered=True)
-
-
-def _check_declared(found: Found, used: set[str], names: Sequence[str]) -> None:
-    """Refuse texts that are no declared level; where one is nearly a level, say so."""
-    lost = used.difference(map(canonical, names))
-    if lost:
-        # A slip of the pen is in what was given: its near match is a level of the column.
-        unused = sorted(set(names).difference(used))
-        some = sorted(lost)[:100]
-        near = ((name, did_you_mean(name, some)) for name in unused[:100])
-        slip = next((f"; {name!r} is none{match}" for name, match in near if match), "")
-        where = found.first_row(k for k, text in enumerate(found.texts) if text in lost)
-        stated = listed(name for name in names if name != MISSING_LEVEL)
-        raise InputError(
-            f"the levels {stated} do not fit {found.what}{slip}; {counted(len(lost), 'text')} of "
-            f"the column (first in {where}) cannot be found among them; name every level, or say "
-            "which texts mean a missing value (--missing)"
-        )
+    named = (name for name in seen if name in declared.names)
+    return Levels(tuple(dict.fromkeys([*named, *declared.names])), ordered=True)
 
 
 class Encoder:
@@ -245,8 +225,11 @@ class Encoder:
         self._what = f"column {coding.column!r}" + (f" of {table.name}" if table else "")
         self._absent = frozenset(("", *coding.missing))
         self._absent_numbers = numbers_among(coding.missing, coding.decimal)
-        names = () if isinstance(support, Lattice) else support.names
-        self._index = support.index.tolist() if isinstance(support, Lattice) else []
+        names, self._index, self._first = getattr(support, "names", ()), [], None
+        if isinstance(support, Lattice):
+            self._index = support.index.tolist()
+            whole = support.step == 1 and support.index[-1] < support.size  # without a hole
+            self._first = support.origin if whole and abs(support.origin) < INT64_SAFE else None
         self._levels = {canonical(name): k for k, name in enumerate(names)}
         if len(self._levels) < len(names):
             raise InputError(f"two levels of {self._what} are one text, as cells are read")
@@ -265,16 +248,12 @@ class Encoder:
         check_type(cells.type, self._what)
         support, cells = self.coding.support, one_array(cells)
         integers = pt.is_signed_integer(cells.type) and not cells.null_count
-        if integers and isinstance(support, Lattice) and abs(support.origin) < INT64_SAFE:
+        if integers and self._first is not None:
             # At once where each has an atom, as no number has that means a missing value.
-            dense = support.index[-1] < support.size
-            values, places = (cells, slice(None)) if dense else distinct(cells)
-            units = np.subtract(np.from_dlpack(values), support.origin, dtype=np.int64)
-            atoms = units if dense else np.searchsorted(support.index, units)
+            units = np.subtract(np.from_dlpack(cells), self._first, dtype=np.int64)
             # Seen as unsigned, what lies below the first atom lies far above the last.
-            fits = support.step == 1 and units.view(np.uint64).max(initial=0) <= support.index[-1]
-            if fits and (dense or np.array_equal(support.index[atoms], units)):
-                return atoms[places], np.full(len(cells), OK, dtype=np.uint8)
+            if units.view(np.uint64).max(initial=0) < support.size:
+                return units, np.full(len(cells), OK, dtype=np.uint8)
         values, places = distinct(cells)
         mark = mark_of(values, self.coding.decimal)
         found = [self._remembered(text, mark) for text in raw_texts(values)]

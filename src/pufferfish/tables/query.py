@@ -18,7 +18,7 @@ from pufferfish.errors import InputError
 from pufferfish.files import ANY_FILE, home_expanded, no_file
 from pufferfish.tables.frames import open_frame, raw_cells
 from pufferfish.tables.scan import ScanTable, Source
-from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array, one_pass
+from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array
 from pufferfish.tables.text import opened
 
 #: What a file of SQLite begins with.
@@ -100,10 +100,6 @@ class CursorTable(Table):
             if not cursor.description:
                 raise InputError("a query is one SELECT statement, and no other")
             self.columns = column_names((column[0] for column in cursor.description), name)
-
-    def groups(self, columns: Sequence[str]) -> pa.Table:
-        """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        return one_pass(self, [columns])[0]
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""

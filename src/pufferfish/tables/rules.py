@@ -27,6 +27,7 @@ from pufferfish.support import (
     Order,
     Support,
     make_lattice,
+    make_levels,
     read_order,
 )
 
@@ -186,17 +187,11 @@ def _column(
     as_level = as_level is not None and checked_flag(as_level, "missing_as_level")
     order, last = read_order(order), (MISSING_LEVEL,) if as_level else ()
     stated = None
-    if levels is not None:
+    if isinstance(order, tuple):
+        stated, order = make_levels(_texts(levels, "levels"), _texts(order, "order")), None
+    elif levels is not None:
         used = set(_texts(levels, "levels")).difference(last)
         stated = Levels((*sorted(used), *last), ordered=order is not None)
-    if isinstance(order, tuple):
-        names = _texts(order, "order")
-        if stated is not None and set(names) != set(stated.names):
-            raise InputError(
-                f"order and levels differ: the order is {listed(names)}, but the levels are "
-                f"{listed(stated.names)}; name the same in both (--order)"
-            )
-        order, stated = None, Levels(names, ordered=True)
     if step is not None and (step := parse_number(step, "the step")) <= 0:
         raise InputError(f"the step must be above 0, but {show(step)} was given")
     if support is None:
@@ -206,9 +201,10 @@ def _column(
     if stated is not None:
         raise InputError("a support is for numbers, but order or levels make the column levels")
     # Integers of a moderate size stay what they are: of these there may be many.
-    what, kind = "a value of the support", str(getattr(support, "dtype", ""))
-    given = map(int, support) if (kind, getattr(support, "ndim", 1)) == ("int64", 1) else support
-    values = [v if type(v) is int and abs(v) < INT64_SAFE else parse_number(v, what) for v in given]
+    what = "a value of the support"
+    values = [
+        v if type(v) is int and abs(v) < INT64_SAFE else parse_number(v, what) for v in support
+    ]
     return Column(name, make_lattice(values, step), missing, step, order, as_level)
 
 

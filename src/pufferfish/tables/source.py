@@ -80,23 +80,20 @@ def open_table(
     progress : bool
         Show on standard output how far a count has come that takes some seconds.
     """
-    if isinstance(source, Table):
-        if delimiter or sql or memory_limit:
-            raise InputError("the table is open already: say how to read it when it is opened")
-        return source
+    path = named_path(source) if isinstance(source, str | Path) else None
+    read_here = path is not None or (source is None and sql is not None)
+    in_text = path is not None and sql is None
+    if (delimiter is not None and not in_text) or (memory_limit is not None and not read_here):
+        raise InputError(
+            "a delimiter is for text files, a memory limit for files and queries of files, when "
+            "they are opened; leave it out"
+        )
     how: dict[str, Any] = {"memory": _memory(memory_limit), "progress": progress}
     if sql is not None:
-        if delimiter is not None or (memory_limit and hasattr(source, "cursor")):
-            raise InputError(
-                "a query takes no delimiter (say it to its reader), a connection no memory limit"
-            )
         return open_query(source, sql, **how)
-    path = named_path(source) if isinstance(source, str | Path) else None
+    if isinstance(source, Table):
+        return source
     if path is None:
-        if delimiter is not None or memory_limit is not None:
-            raise InputError(
-                "a delimiter is for text files, a memory limit for files and queries; leave it out"
-            )
         return open_frame(source)
     if str(path) == "-":
         path = _standard_input()
