@@ -67,11 +67,9 @@ def _open_duckdb(path: Path | None, sql: str, **how: Any) -> ScanTable:
         known = described.fetchall()
     # By their places, for capitals tell no names apart; and a column may be declared to hold equal
     # texts where they differ in letters' case: not so here.
-    places = [f"c{k}" for k in range(len(known))]
-    fields = [
-        c + ' COLLATE "binary"' * (k[1] == "VARCHAR") for c, k in zip(places, known, strict=True)
-    ]
-    found = ScanTable(source, f"{scan} AS q({', '.join(places)})", [n for n, _ in known], fields)
+    binary = (' COLLATE "binary"' * (kind == "VARCHAR") for _, kind in known)
+    fields = [f"#{k}{collation}" for k, collation in enumerate(binary, start=1)]
+    found = ScanTable(source, scan, [name for name, _ in known], fields)
     found.patterns = (ANY_FILE,)
     return found
 
