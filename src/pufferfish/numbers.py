@@ -81,9 +81,7 @@ def parse_text(text: str) -> Fraction | None:
         value = Decimal(stripped)
     elif fraction and int(fraction[2]):
         value = Fraction(int(fraction[1]), int(fraction[2]))
-    elif fraction:
-        raise NotFinite(f"{stripped!r} divides by zero")
-    elif _NON_FINITE.fullmatch(stripped):
+    elif fraction or _NON_FINITE.fullmatch(stripped):
         raise NotFinite(f"{stripped!r} is not a finite number")
     else:
         return None

@@ -212,13 +212,7 @@ def column_name(value: object, what: str) -> str:
     """Return the name of a column, trimmed and in NFC."""
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be the name of a column, but {value!a} was given")
-    return unicodedata.normalize("NFC", _utf8(value, what).strip())
-
-
-def _utf8(text: str, what: str) -> str:
-    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-        raise InputError(f"{what} must be UTF-8 text, but {text!a} was given")
-    return text
+    return unicodedata.normalize("NFC", value.strip())
 
 
 def _texts(given: Any, what: str) -> tuple[str, ...]:
@@ -226,7 +220,7 @@ def _texts(given: Any, what: str) -> tuple[str, ...]:
     if not isinstance(given, Iterable | None):
         raise InputError(f"{what} must be a list of texts, but {given!r} was given")
     items = [given] if isinstance(given, str) else () if given is None else given
-    return tuple(filter(None, (canonical(_utf8(text_of(item), what)) for item in items)))
+    return tuple(filter(None, (canonical(text_of(item)) for item in items)))
 
 
 #: Why rows are set aside: no value in a public column, no secret, or an excluded secret.
