@@ -11,6 +11,7 @@ import pytest
 
 import pufferfish as pf
 from pufferfish.errors import InputError
+from pufferfish.queries.case import Case
 from pufferfish.queries.ends import is_tp2
 from pufferfish.queries.plan import certify_query
 from pufferfish.queries.query import Query
@@ -51,7 +52,7 @@ def random_case(seed: int) -> tuple[list[Any], Query, Fraction]:
 def scale_of(query: Query, epsilon: Fraction, mechanism: str) -> float:
     """The scale of a proved plan; inf where the mechanism has none."""
     if mechanism == "ends":
-        return lower_bound(query, query.models[0], epsilon)
+        return lower_bound(Case(query.models[0], query), epsilon)
     try:
         plan = pf.calibrate(query, epsilon, mechanism)
     except InputError:  # there is no finite scale

@@ -49,6 +49,8 @@ def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
     if record:
         believed = "for those who believe in the model, and that sequences are independent"
     lines = [f"Proved: each loss is within its epsilon, {believed}."]
+    if any(plan.composition is not None for plan in plans):
+        lines.append("Epsilon is for this answer and all that the ledger has charged, together.")
     for plan in plans if len(plans) == 1 else ():
         if plan.least * (1 + 1e-9) >= plan.scale:
             lines.append("It is the least Laplace noise.")
