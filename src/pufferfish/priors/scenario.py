@@ -113,16 +113,13 @@ class Scenario:
         rules = [prior.rules for prior in self.priors if prior.rules is not None]
         if len(rules) < len(self.priors):
             return None, None
-        # What values there are the scenario knows of all of them together.
-        free: dict[str, Any] = {"order": None, "support": None}
-        ways = {replace(each, columns=(replace(each.columns[0], **free),)) for each in rules}
-        if len(ways) > 1:
+        if len(set(rules)) > 1:
             raise InputError(
                 "the tables of the priors were read with different options (columns, missing "
                 "texts, step, ...); a release can follow only one, so read all tables in the same "
                 "way"
             )
-        return rules[0], replace(self.priors[0].codings[0], support=self.support)
+        return rules[0], self.priors[0].codings[0]
 
     def reads_alike(self, at: int, coding: Coding | None) -> bool:
         """Return whether a release reads cells of a column as the tables were read, if known."""
@@ -164,8 +161,6 @@ class Scenario:
     @property
     def rules(self) -> tuple[Rule | None, ...]:
         """The rules of all adversaries' regions, in an order that does not depend on the given."""
-        if not self.has_region:
-            return (None,) * len(self.priors)
         return tuple(self.priors[rho].rule for rho in self._order)
 
     def with_rules(self, rules: Sequence[Rule | None]) -> "Scenario":
