@@ -213,8 +213,9 @@ def _levels(found: Found, column: Column, declared: Levels | None, used: set[str
     seen: dict[str, int] = {}
     for batch in found.table.batches([found.name]):
         numbered(batch.column(0), seen, set())
-    named = (name for name in seen if name in declared.names)
-    return Levels(tuple(dict.fromkeys([*named, *declared.names])), ordered=True)
+    known = used.intersection(declared.names)
+    first = (name for name in seen if name in known)
+    return Levels(tuple(dict.fromkeys([*first, *declared.names])), ordered=True)
 
 
 class Encoder:
