@@ -481,7 +481,8 @@ def test_a_text_of_that_name_is_refused_unless_it_means_missing(tmp_path: Path) 
         assert "data row 3" in refused(path, missing_as_level=True, **rules)
         found = count(path, missing_as_level=True, missing=["(missing)"], **rules)
         assert as_dict(found) == {"m": {"a": 1}, "n": {"b": 1, "(missing)": 2}}
-    late = count(path, missing_as_level=True, missing=["(missing)"], order="appearance")
+    with pytest.warns(PriorWarning, match="first appearance"):
+        late = count(path, missing_as_level=True, missing=["(missing)"], order="appearance")
     assert support(late) == Levels(("a", "b", "(missing)"), ordered=True)  # it is the last one
     plain = count(path)
     assert as_dict(plain)["n"] == {"b": 1, "(missing)": 1}
