@@ -186,6 +186,21 @@ def test_a_household_from_a_table() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_plan_knows_the_step_of_its_times() -> None:
+    lines = Path("t.csv").read_text(encoding="utf-8").splitlines()
+    cells = [line.split(",") for line in lines[1:]]
+    for name, factor in (("thirds.csv", 3), ("moved.csv", 1)):
+        moved = (f"{who},{factor * int(week) + 2},{state}" for who, week, state in cells)
+        write(Path(), name, rows(*moved, header=lines[0]))
+    for wrong in (
+        ("release", "thirds.csv", "--plan", "given.json", "-o", "o.csv"),
+        ("verify", "given.json", "thirds.csv"),
+    ):
+        check_refused(run(*wrong), "other steps than 1, which the plan is for")
+    assert run("release", "moved.csv", "--plan", "given.json", "-o", "o.csv").status == 0
+
+
+@pytest.mark.usefixtures("folder")
 def test_several_answers_by_a_ledger() -> None:
     asked = ("query", "t.csv", *WHERE, "--model", "chain.json", "--ledger", "b.db")
     opened = run("ledger", "open", "b.db", "--dataset", "d", "t.csv", "--secret", "state",

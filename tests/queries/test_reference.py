@@ -51,7 +51,7 @@ def test_every_known_scale(name: str) -> None:
                 continue
             near = 1e-7 if name == LIMITS else TOLERANCE.get(mechanism, 1e-9)
             if mechanism == "ends":
-                found = lower_bound(Case(query.models[0], query), Fraction(epsilon))
+                found = lower_bound(Case(query), Fraction(epsilon))
                 assert found == pytest.approx(expected, rel=near)
                 assert found <= expected * (1 + ROUNDED) or name == LIMITS
                 continue
@@ -63,7 +63,7 @@ def test_every_known_scale(name: str) -> None:
             assert plan.loss <= plan.epsilon == float(epsilon)
             if mechanism == "exact":
                 assert plan.scale >= expected * (1 - ROUNDED)
-                assert plan.scale * (1 - 1e-9) <= plan.least <= plan.scale
+                assert plan.scale * (1 - 1e-9) <= plan.least_scale <= plan.scale
                 less = certify_query(query, expected * (1 - 1e-6), plan.epsilon_exact)
                 assert not less.holds
 

@@ -153,6 +153,7 @@ def _asked(
             given["state"], given["time"], given["sequence"], given["gaps"], given["missing"]
         )
         found = read_sequences(source, rules, states)
+        rules = replace(rules, step=found.step)
         fixed = bool(models) and bool(models[0].sizes(()))  # a tree or household has its own size
         length = None if fixed else found.lengths
     elif not models:
@@ -224,7 +225,7 @@ def _print(
             "epsilon": plan.epsilon, "mechanism": plan.mechanism, "scale": plan.scale,
             "loss": plan.loss, "mse": plan.mse,
             "error": plan.noise.std / divisor if divisor else None,
-            "least_scale": plan.least, "certified": plan.certificate.holds,
+            "least_scale": plan.least_scale, "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
         }
         for plan in plans
@@ -241,7 +242,8 @@ def _print(
         print_lines([*query_lines(asked, source, found), ""])
         cells = [
             [f"{plan.epsilon:g}", plan.mechanism, rounded_up(plan.scale, 8), brief(row["error"]),
-             brief(plan.least) if plan.least else "-", plan.certificate.method.split("+")[0]]
+             brief(plan.least_scale) if plan.least_scale else "-",
+             plan.certificate.method.split("+")[0]]
             for plan, row in zip(plans, rows, strict=True)
         ]  # fmt: skip
         heads = ["epsilon", "mechanism", "scale", "error", "least scale", "proved by"]

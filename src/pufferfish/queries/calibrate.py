@@ -23,7 +23,7 @@ from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 from pufferfish.queries.case import Answers, Case, cases_of, read_answers
 from pufferfish.queries.plan import QueryPlan, certify_query
-from pufferfish.queries.query import Query, query_of
+from pufferfish.queries.query import Query
 from pufferfish.queries.quilts import gk16, mqm_approx, mqm_exact
 from pufferfish.queries.routes import lower_bound, prove, scale_by
 
@@ -85,9 +85,8 @@ def joint_loss(  # noqa: D103  # its docstring is that of what it wraps
 ) -> LossBound:
     if not isinstance(scenario, Query):
         return joint_loss_of_scenario(scenario, items)
-    lengths = {"lengths": scenario.to_json()["lengths"]}
     answers = [
-        (query_of(query.to_json() | lengths, scenario.models), noise)
+        (query.of(scenario.models, scenario.lengths), noise)
         for query, noise in read_answers(items, scenario)
     ]
     if not answers:
@@ -137,7 +136,9 @@ def calibrate_query(
         ) from None
     least, reached = 0.0, certificate.loss >= float(exact_epsilon) * _NEAR
     if name == "exact" and certificate.method.startswith("contraction") and not reached:
-        raise InputError("exact: the least noise is not found to its last digits here")
+        name = "contraction"  # doubles cannot tell
+        if mechanism is not None:
+            raise InputError("exact: the least noise is not found to its last digits here")
     if name == "exact" and certificate.loss_at_least >= float(exact_epsilon) * (1 - _SAME):
         least = proved
     elif query.protect == "record":
@@ -150,7 +151,7 @@ def calibrate_query(
         certificate = certify_query(query, proved, exact_epsilon)
     return QueryPlan(
         query=query, mechanism=name, noise=DiscreteLaplace(proved, query.step),
-        epsilon_exact=exact_epsilon, certificate=certificate, least=min(least, proved),
+        epsilon_exact=exact_epsilon, certificate=certificate, least_scale=min(least, proved),
         from_rows=fitted and query.protect == "record",
         notes=tuple(dict.fromkeys(note for m in query.models for note in m.notes)),
         composition=bounds[proved] if earlier else None,
@@ -215,13 +216,15 @@ def _scale_of(case: Case, name: str, epsilon: Fraction) -> float:
 
 
 def _exact_scale(case: Case, epsilon: Fraction) -> float:
-    bounds = "try contraction" if case.query.vector else f"bounds of it are {listed(_BOUNDS)}"
+    query = case.query
+    bounds = "try contraction" if query.vector else f"bounds of it are {listed(_BOUNDS)}"
     route = case.exact_route if case.attained else None
     if route is None:
         raise InputError(
             f"exact: the loss itself is not known for this model, query and length; {bounds}"
         )
     scale = scale_by(route, case, epsilon)
-    if route == "contraction" and lower_bound(case, epsilon) < scale * _NEAR:
+    doubted = route == "contraction" and len(query.states) > 2  # of two states it is a closed form
+    if doubted and lower_bound(case, epsilon) < scale * _NEAR:
         raise InputError(f"exact: the least noise is not found to its last digits here; {bounds}")
     return scale

@@ -26,10 +26,14 @@ Answers = tuple[tuple[Query, DiscreteLaplace], ...]
 class Case:
     """What is released of the records of one model: a query, beside earlier answers."""
 
-    model: Any  # a Model
     query: Query  # for this model alone
     earlier: Answers = ()
     attained: bool = True  # whether the model is one of the query's, or a member of a class of them
+
+    @property
+    def model(self) -> Any:
+        """The model, one of those in queries/."""
+        return self.query.models[0]
 
     def reach(self, rate: Any) -> list[list[Any]]:
         """Return by how much each two states of a record move all answers, in units of their noise.
@@ -115,13 +119,13 @@ def cases_of(query: Query, earlier: Answers = ()) -> list[Case]:
 
     A class of chains counts with its worst chain, where that is known.
     """
-    cases, queries = list[Case](), [query, *(own for own, _ in earlier)]
+    cases, queries, lengths = list[Case](), [query, *(q for q, _ in earlier)], query.lengths
     for model in dict.fromkeys(model for own in queries for model in own.models):
         worst = model.chains() if isinstance(model, ChainBox) else None
         if isinstance(model, ChainBox) and worst is not None:
-            cases += [Case(own, query.of(own), earlier, own in model) for own in worst]
+            cases += [Case(query.of([own], lengths), earlier, own in model) for own in worst]
         else:
-            cases.append(Case(model, query.of(model), earlier))
+            cases.append(Case(query.of([model], lengths), earlier))
     return cases
 
 

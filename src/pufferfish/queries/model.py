@@ -3,11 +3,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import accumulate, permutations, product
 from operator import mul
-from typing import Any, Protocol
+from typing import Any
 
 from flint import fmpz_poly
 
@@ -23,33 +24,32 @@ Distribution = tuple[Fraction, ...]
 Rows = tuple[Distribution, ...]
 
 
-class Model(Protocol):
-    """A joint law of records, each of which has one of some states."""
+@dataclass(frozen=True, init=False)
+class Model:
+    """A joint law of records, each of which has one of some states, or a class of such laws."""
 
-    @property
-    def states(self) -> tuple[str, ...]:
-        """The names of the states."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to the input."""
-
-    @property
-    def from_rows(self) -> bool:
-        """Whether it was fitted to a table, of which a plan then tells."""
+    states: tuple[str, ...]  # their names
+    notes: tuple[str, ...] = field(compare=False, repr=False)  # what was done to the input
+    #: Whether it was fitted to a table, of which a plan then tells.
+    from_rows: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
     @property
     def any_length(self) -> bool:
         """Whether ``length="any"`` is allowed."""
+        return False
 
     def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
         """Return the number of records in each group that is independent of all others."""
+        return tuple(lengths)
 
     def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
         """Yield the law of every record of every group; theory, section 8.1."""
+        raise InputError("a class of chains has no scenario: it holds many laws")
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this model again, as JSON values."""
+        given = {own.name: getattr(self, own.name) for own in fields(self) if own.compare}
+        return {name: _written(value) for name, value in given.items() if value is not None}
 
 
 def set_fields(model: Any, **values: Any) -> None:
@@ -125,21 +125,15 @@ def cross_ratio(rows: Rows, upper: Rows | None = None) -> Fraction | None:
     largest, high = Fraction(1), upper or rows
     for r, s in permutations(range(len(rows)), 2):
         firsts, seconds = _two_largest(high[r], rows[s]), _two_largest(high[s], rows[r])
-        for (a, x), (b, y) in product(firsts, seconds):
-            if a != b and (x is None or x) and (y is None or y):
-                if x is None or y is None:
-                    return None
-                largest = max(largest, x * y)
-    return largest
+        products = [x * y for (x, a), (y, b) in product(firsts, seconds) if a != b and x and y]
+        largest = max([largest, *products])
+    return largest if isinstance(largest, Fraction) else None
 
 
-def _two_largest(tops: Distribution, bottoms: Distribution) -> list[tuple[int, Fraction | None]]:
-    """Return the places of the two largest ratios, with these; None: infinite."""
-    ratios = [t / b if b else None if t else Fraction(0)
-              for t, b in zip(tops, bottoms, strict=True)]  # fmt: skip
-    finite = sorted(((x, k) for k, x in enumerate(ratios) if x is not None), reverse=True)
-    found: list[tuple[int, Fraction | None]] = [(k, x) for k, x in enumerate(ratios) if x is None]
-    return (found + [(k, x) for x, k in finite])[:2]
+def _two_largest(tops: Distribution, bottoms: Distribution) -> list[tuple[Any, int]]:
+    """Return the two largest ratios, which may be infinite, with their places."""
+    ratios = (t / b if b else math.inf if t else 0 for t, b in zip(tops, bottoms, strict=True))
+    return sorted(((ratio, place) for place, ratio in enumerate(ratios)), reverse=True)[:2]
 
 
 def numerators(rows: Iterable[Sequence[Fraction]]) -> list[list[int]]:
@@ -160,9 +154,11 @@ def dot(factors: Sequence[int], polynomials: Sequence[fmpz_poly]) -> fmpz_poly:
     return sum((factor * each for factor, each in pairs if factor), fmpz_poly())
 
 
-def written(distribution: Sequence[Fraction]) -> list[str]:
-    """Return a distribution as texts that are read back exactly."""
-    return [show(p) for p in distribution]
+def _written(value: Any) -> Any:
+    """Return JSON values that are read back exactly."""
+    if isinstance(value, tuple):
+        return list(map(_written, value))
+    return show(value) if isinstance(value, Fraction) else value
 
 
 def tree_laws(

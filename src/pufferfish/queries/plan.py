@@ -76,7 +76,7 @@ class QueryPlan:
     noise: DiscreteLaplace  #: What is added to each number; of a mean to the sum.
     epsilon_exact: Fraction
     certificate: Certificate  #: The proof that the loss is at most epsilon, or a file's claim.
-    least: float = 0.0  #: No noise of a smaller scale than this would do; 0: not known.
+    least_scale: float = 0.0  #: No noise of a smaller scale than this would do; 0: not known.
     from_rows: bool = False  #: Whether a model was fitted to a table, of which the plan tells.
     source: SequenceRules | None = None  #: How a table is read; None: sequences are lists.
     fit: Fit | None = None  #: How the model was fitted to the table; None: it was given.
@@ -124,8 +124,8 @@ class QueryPlan:
             format=2, mechanism=self.mechanism, epsilon=self.epsilon_exact,
             scale=self.scale, loss=self.loss, from_rows=self.from_rows, query=self.query.to_json(),
             models=tuple({"kind": kinds[type(m)], **m.to_json()} for m in self.query.models),
-            source=self.source, fit=self.fit, least=self.least, certificate=self.certificate,
-            notes=self.notes, composition=self.composition,
+            source=self.source, fit=self.fit, least_scale=self.least_scale,
+            certificate=self.certificate, notes=self.notes, composition=self.composition,
         )  # fmt: skip
         return schema.to_json_values(file)
 
@@ -148,7 +148,8 @@ class QueryPlan:
                 query=query, mechanism=file.mechanism, epsilon_exact=parse_epsilon(file.epsilon),
                 noise=DiscreteLaplace(file.scale, query.step),
                 from_rows=file.from_rows or file.fit is not None,
-                certificate=claimed or Certificate("none", math.inf, 0.0), least=file.least,
+                certificate=claimed or Certificate("none", math.inf, 0.0),
+                least_scale=file.least_scale,
                 source=file.source, fit=file.fit, notes=file.notes, loaded=True,
                 composition=file.composition and schema.claim(file.composition, LossBound),
             )  # fmt: skip
@@ -194,8 +195,7 @@ class QueryPlan:
         found, models = self._sequences(table), list(self.query.models)
         if self.fit is not None and self.source is not None:
             models = [self.fit.model(found, self.source)]
-        own = {"lengths": found.lengths} if self.query.lengths else {}
-        return query_of(self.query.to_json() | own, models)
+        return self.query.of(models, found.lengths if self.query.lengths else self.query.lengths)
 
     def release(
         self, records: Any, *, bounds: Literal["range"] | Sequence[Number] | None = None,
@@ -309,7 +309,7 @@ class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     models: schema.Some[dict[str, Any]]
     source: SequenceRules | None = None
     fit: Fit | None = None
-    least: schema.Scale = 0.0
+    least_scale: schema.Scale = 0.0
     certificate: Any = None
     notes: tuple[str, ...] = ()
     composition: Any = None

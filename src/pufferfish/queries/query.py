@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -14,7 +15,7 @@ from pufferfish.errors import InputError, listed
 from pufferfish.numbers import Number, parse_number, parse_text, show, text_of
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.queries.model import Law, Model
+from pufferfish.queries.model import Law, Model, set_fields
 from pufferfish.queries.sequences import check_known
 from pufferfish.support import Lattice, Product, make_lattice
 
@@ -42,7 +43,7 @@ class Query:
     def __post_init__(self) -> None:
         if self.protect not in ("record", "sequence"):
             raise InputError(f"protect must be 'record' or 'sequence', not {self.protect!r}")
-        object.__setattr__(self, "lengths", _read_length(self.lengths, self.models))
+        set_fields(self, lengths=_read_length(self.lengths, self.models))
         if self.lengths is None and self.protect == "sequence":
             raise InputError(
                 "to hide a whole sequence (--user-level) takes noise for the longest one: state "
@@ -98,9 +99,11 @@ class Query:
         """How many dependent records there may be; empty where there is no limit."""
         return tuple(sorted({n for model in self.models for n in model.sizes(self.lengths or ())}))
 
-    def of(self, model: Model) -> "Query":
-        """Return the same query for one of the models."""
-        return self if self.models == (model,) else query_of(self.to_json(), [model])
+    def of(self, models: Sequence[Model], lengths: tuple[int, ...] | None) -> "Query":
+        """Return the same query of other models on the same states."""
+        made, length = copy(self), "any" if lengths is None else lengths or None
+        set_fields(made, models=tuple(models), lengths=_read_length(length, models))
+        return made
 
     def scenario(self) -> Scenario:
         """Return what this query is, as a scenario: one prior for each record.
@@ -272,7 +275,7 @@ def scenario_of(queries: tuple[Query, ...]) -> Scenario:
 def read_models(given: Any) -> tuple[Model, ...]:
     """Return one model or several on the same states."""
     models = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not models or not all(hasattr(model, "laws") for model in models):
+    if not models or not all(isinstance(model, Model) for model in models):
         raise InputError(
             "a query needs a model of its records, such as a MarkovChain, or a list of several, "
             f"but {listed(type(m).__name__ for m in models) or 'none'} was given"
