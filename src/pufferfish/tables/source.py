@@ -195,7 +195,9 @@ def _open_json(source: Source, path: Path, packed: bool, constants: Constants) -
             pass
     kind = "gzip" if packed else "uncompressed"
     scan = f"read_json_objects({{file}}, format='auto', compression='{kind}')"
-    kinds = source.rows(f"SELECT DISTINCT json_type(json), json_keys(json) FROM {scan}")
+    query = f"SELECT DISTINCT json_type(json), json_keys(json) FROM {scan}"
+    with source.connected() as (connection, name):
+        kinds = connection.sql(query.replace("{file}", literal(name), 1)).fetchall()
     if {kind for kind, _ in kinds} != {"OBJECT"}:
         raise InputError(
             f"{source.name} holds no table: one is a list of JSON objects, or an object on each "
