@@ -226,11 +226,8 @@ class Encoder:
         self._what = f"column {coding.column!r}" + (f" of {table.name}" if table else "")
         self._absent = frozenset(("", *coding.missing))
         self._absent_numbers = numbers_among(coding.missing, coding.decimal)
-        names, self._index, self._first = getattr(support, "names", ()), [], None
-        if isinstance(support, Lattice):
-            self._index = support.index.tolist()
-            whole = support.step == 1 and support.index[-1] < support.size  # without a hole
-            self._first = support.origin if whole and abs(support.origin) < INT64_SAFE else None
+        names = () if isinstance(support, Lattice) else support.names
+        self._index = support.index.tolist() if isinstance(support, Lattice) else []
         self._levels = {canonical(name): k for k, name in enumerate(names)}
         if len(self._levels) < len(names):
             raise InputError(f"two levels of {self._what} are one text, as cells are read")
@@ -249,12 +246,16 @@ class Encoder:
         check_type(cells.type, self._what)
         support, cells = self.coding.support, one_array(cells)
         integers = pt.is_signed_integer(cells.type) and not cells.null_count
-        if integers and self._first is not None:
+        if integers and isinstance(support, Lattice) and abs(support.origin) < INT64_SAFE:
             # At once where each has an atom, as no number has that means a missing value.
-            units = np.subtract(np.from_dlpack(cells), self._first, dtype=np.int64)
+            dense = support.index[-1] < support.size
+            values, places = (cells, slice(None)) if dense else distinct(cells)
+            units = np.subtract(np.from_dlpack(values), support.origin, dtype=np.int64)
+            atoms = units if dense else np.searchsorted(support.index, units)
             # Seen as unsigned, what lies below the first atom lies far above the last.
-            if units.view(np.uint64).max(initial=0) < support.size:
-                return units, np.full(len(cells), OK, dtype=np.uint8)
+            fits = support.step == 1 and units.view(np.uint64).max(initial=0) <= support.index[-1]
+            if fits and (dense or np.array_equal(support.index[atoms], units)):
+                return atoms[places], np.full(len(cells), OK, dtype=np.uint8)
         values, places = distinct(cells)
         mark = mark_of(values, self.coding.decimal)
         found = [self._remembered(text, mark) for text in raw_texts(values)]
