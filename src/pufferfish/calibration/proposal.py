@@ -7,7 +7,7 @@ from fractions import Fraction
 from pufferfish.loss.certificate import LossBound
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.plans.distortion import Distortion
+from pufferfish.plans.guarantee import Distortion
 
 
 @dataclass(frozen=True, eq=False)
