@@ -22,6 +22,7 @@ from channel_checks import beliefs
 from definitions import M, real
 from loss_cases import (
     EXTREME,
+    joint_prior,
     kernel_of,
     known_people,
     noise,
@@ -120,7 +121,7 @@ NEAR_AND_FAR = (
 
 def test_adversaries_are_not_mixed(arithmetic: str) -> None:
     # Both secrets look alike to either adversary, and different between the two of them.
-    scenario = scenario_of({"a": {0: 1}, "b": {0: 1}}, {"a": {5: 1}, "b": {5: 1}})
+    scenario = scenario_of({"a": {0: 1, 5: 0}, "b": {0: 1}}, {"a": {0: 0, 5: 1}, "b": {5: 1}})
     for scale in (0.0, 1.0):
         assert privacy_loss(scenario, scale=scale) == 0
     assert certify(scenario_of(*NEAR_AND_FAR), 2.0).witness.adversary == 1  # type: ignore[union-attr]  # there is one
@@ -312,7 +313,7 @@ def test_several_releases_often(case: Released) -> None:
 
 def test_outputs_that_nobody_causes_do_not_count(arithmetic: str) -> None:
     rows = {"A": [[1, 0], [0, 2]], "B": [[2, 0], [0, 1]]}
-    scenario = Scenario(Prior.from_counts(rows, support={"x": [0, 1], "z": [0, 1]}))
+    scenario = Scenario(joint_prior(rows, {"x": [0, 1], "z": [0, 1]}))
     both = {0: [noise(0.0)], 1: [noise(0.0)]}
     assert loss_bound(scenario, both).value == pytest.approx(math.log(2), rel=1e-12)
 

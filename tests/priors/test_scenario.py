@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loss_cases import joint_prior
 from pufferfish.errors import InputError
 from pufferfish.priors.ambiguity import (
     Confidence,
@@ -22,18 +23,12 @@ from pufferfish.priors.ambiguity import (
 )
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import Lattice, Levels
 
 THREE = Prior.from_mapping({"a": {0: 1}, "b": {1: 1}, "c": {2: 1}})
 
 
 def counted(*rows: Any, support: Any = (0, 1), **options: Any) -> Prior:
     return Prior.from_counts(dict(zip("abc", rows, strict=False)), support=support, **options)
-
-
-def values_of(scenario: Scenario) -> tuple[Fraction, ...]:
-    assert isinstance(scenario.support, Lattice)
-    return scenario.support.values
 
 
 def test_pairs_are_cleaned_and_counted_once() -> None:
@@ -91,11 +86,11 @@ def test_with_very_many_secrets_the_pairs_are_named() -> None:
 
 
 def test_joint_priors_share_their_columns_and_values() -> None:
-    one = Prior.from_counts(
-        {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}, support={"x": [0, 1], "z": ["u", "v"]}
+    one = joint_prior(
+        {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}, {"x": [0, 1], "z": ["u", "v"]}
     )
-    other = Prior.from_counts(
-        {"b": [[1, 2], [3, 4]], "a": [[5, 6], [7, 8]]}, support={"x": [0, 1], "z": ["u", "v"]}
+    other = joint_prior(
+        {"b": [[1, 2], [3, 4]], "a": [[5, 6], [7, 8]]}, {"x": [0, 1], "z": ["u", "v"]}
     )
     scenario = Scenario([one, other])
     (_, points) = scenario.sets
@@ -112,24 +107,23 @@ def test_adversaries_that_do_not_fit_together() -> None:
     numbers, levels = (counted([1, 1], [1, 1], support=own) for own in ([0, 2], ["x", "y"]))
     ordered = counted([1, 1], [1, 1], support=["x", "y"], order="x,y")
     backwards = counted([1, 1], [1, 1], support=["x", "y"], order="y,x")
-    joint = counted([[1]], [[1]], support={"x": [0], "z": [0]})
-    elsewhere = counted([[1]], [[1]], support={"x": [0], "y": [0]})
-    mixed = counted([[1]], [[1]], support={"x": [0], "z": ["u"]})
+    joint = joint_prior({"a": [[1]], "b": [[1]]}, {"x": [0], "z": [0]})
+    elsewhere = joint_prior({"a": [[1]], "b": [[1]]}, {"x": [0], "y": [0]})
+    mixed = joint_prior({"a": [[1]], "b": [[1]]}, {"x": [0], "z": ["u"]})
     for wrong, message in (
         ([numbers, Prior.from_mapping({"a": {0: 1}, "z": {2: 1}})], "same secrets"),
-        ([numbers, levels], "one has Lattice.* and another Levels.* may differ"),
+        ([numbers, levels], "one has Lattice.* and another Levels.* 0, or declare it"),
+        ([levels, counted([1, 0], [0, 1], support=["x", "z"])], "Levels.x, y. and .* Levels.x, z"),
         ([levels, ordered], "in the same order"),
         ([ordered, backwards], "in the same order"),
         ([numbers, joint], "same columns"),
         ([joint, elsewhere], "same columns"),
         ([joint, mixed], "z: Lattice.* z: Levels"),
-        ([people(PEOPLE).priors[0], counted([1, 1], [1, 1], support=[0, 7])], "without a unit"),
+        ([people(PEOPLE).priors[0], counted([1, 1], [1, 1], support=[0, 7])], "same columns"),
     ):
         with pytest.raises(InputError, match=message):
             Scenario(wrong)
-    wider = counted([1, 0], [0, 1], support=["x", "z"])
-    assert Scenario([levels, wider]).support == Levels(("x", "y", "z"))
-    named = counted([1, 1], [1, 1], support={"x": ["x", "y"]})
+    named = joint_prior({"a": [1, 1], "b": [1, 1]}, {"x": ["x", "y"]})
     assert Scenario([levels, named]).priors[1].product.columns == (None,)
 
 
@@ -158,12 +152,12 @@ def test_one_level_for_all_cells_of_the_secrets_in_the_pairs() -> None:
 
 
 def test_several_adversaries_share_the_level() -> None:
-    one = counted([3, 4], [5, 6], confidence=0.9)
+    one = counted([3, 4, 0], [5, 6, 0], support=[0, 1, 2], confidence=0.9)
     other = counted([9, 4, 0], [5, 1, 0], support=[0, 1, 2], confidence=0.9)
-    exact = Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}})
+    exact = Prior.from_mapping({"a": {"0": 1, "2": 0}, "b": {"1": 1}})
     near = exact.with_region(tv_radius="1/7")
     sets = Scenario([one, other, exact, near]).sets
-    # Supports are widened to their union: 3 values, 2 secrets, 2 counted adversaries.
+    # 3 values, 2 secrets, 2 counted adversaries.
     first, point, ball = sets[0][0], sets[2][0], sets[3][0]
     assert first == box_of([3, 4, 0], 7, Fraction(1, 10) / 12)
     assert isinstance(point, Point)
@@ -205,7 +199,7 @@ def test_orders_do_not_change_a_digest(secrets: list[str], swapped: bool) -> Non
     def digest(secrets: list[str], turn: int) -> str:
         ordered = [{s: cube[s] for s in secrets} for cube in cubes[::turn]]
         support = {"x": [0, 1], "y": ["u", "v", "w"]}
-        return Scenario([Prior.from_counts(own, support=support) for own in ordered]).digest
+        return Scenario([joint_prior(own, support) for own in ordered]).digest
 
     assert digest(secrets, -1 if swapped else 1) == digest(["a", "b", "c"], 1)
 
@@ -249,29 +243,3 @@ def test_whose_rows_are_whose_is_part_of_the_scenario() -> None:
     assert len(digests) == 4
     renamed = [(name * 2, s, x) for name, s, x in PEOPLE]
     assert people(renamed).digest == scenario.digest
-
-
-LATTICES = st.tuples(
-    st.sampled_from([Fraction(1), Fraction(1, 3), Fraction(5, 2), Fraction(1, 10**40)]),
-    st.sampled_from([0, -7, 10**30]),
-    st.lists(st.integers(1, 40), max_size=5).map(lambda gaps: [0, *np.cumsum(gaps).tolist()]),
-)
-
-
-@given(st.lists(LATTICES, min_size=2, max_size=3))
-def test_the_union_holds_exactly_the_values_of_all(lattices: list[Any]) -> None:
-    priors = []
-    for step, origin, index in lattices:
-        values = [str(step * (origin + k)) for k in index]
-        masses = {value: Fraction(1, len(values)) for value in values}
-        priors.append(Prior.from_mapping({"a": masses, "b": {values[0]: 1}}, step=step))
-    try:
-        scenario = Scenario(priors)
-    except InputError:  # a range of too many steps
-        return
-    every = {value: None for p in priors for value in p.support.values}
-    assert values_of(scenario) == tuple(sorted(every))
-    for before, after in zip(priors, scenario.priors, strict=True):
-        for k, value in enumerate(before.support.values):
-            at = values_of(scenario).index(value)
-            assert after.probability("a", at) == before.probability("a", k)

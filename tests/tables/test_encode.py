@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from pufferfish import support as support_module
 from pufferfish.errors import InputError
+from pufferfish.numbers import parse_cell
 from pufferfish.support import MISSING_LEVEL, Levels, Support, make_lattice
 from pufferfish.tables import encode as encode_module
-from pufferfish.tables.canonical import parse
 from pufferfish.tables.count import RowCounts
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, UNREADABLE, Encoder, canonical
 from pufferfish.tables.frames import raw_cells
@@ -39,9 +39,9 @@ def test_plain_decimals_are_read_exactly(text: str) -> None:
     try:
         expected = Fraction(Decimal(text))
     except ArithmeticError:
-        assert parse(text) is None
+        assert parse_cell(text) is None
         return
-    found = parse(text)
+    found = parse_cell(text)
     assert isinstance(found, tuple)
     assert Fraction(*found) == expected
 
@@ -63,7 +63,7 @@ def test_plain_decimals_are_read_exactly(text: str) -> None:
     ],
 )
 def test_numbers_that_are_not_read(text: str, fault: str) -> None:
-    assert fault in str(parse(text))
+    assert fault in str(parse_cell(text))
 
 
 @pytest.mark.parametrize(

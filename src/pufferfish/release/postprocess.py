@@ -193,8 +193,6 @@ def _in_steps(bounds: tuple[Fraction, Fraction], step: Fraction) -> tuple[int, i
             f"{show(bounds[0])} and {show(bounds[1])} were given"
         )
     # Whole numbers are shown as integers of 64 bits too.
-    unit = step.numerator if step.denominator == 1 else 1
-    least, most = -(-INT64_MIN // unit), INT64_MAX // unit
-    if low > most or high < least:
+    if min(low, bounds[0]) < INT64_MIN or max(high, bounds[1]) > INT64_MAX:
         raise InputError("the bounds lie beyond 64 bits; such results are refused, not wrapped")
-    return max(int(low), least), min(int(high), most)
+    return int(low), int(high)

@@ -23,10 +23,9 @@ from pufferfish.calibration.registry import (
     purpose,
 )
 from pufferfish.calibration.wasserstein import wasserstein
-from pufferfish.errors import InputError, PufferfishError, listed
+from pufferfish.errors import InputError, PufferfishError, html_table, listed
 from pufferfish.estimate.matrix import Expected, expected_errors
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.notebooks import html_table
 from pufferfish.numbers import FloatArray, Number, parse_epsilon, rounded_up, show
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import Sensitivity
