@@ -127,7 +127,7 @@ def test_previews_are_of_simulated_rows(session: Session, table: str):
         ({"public": "age", "least": "16", "greatest": "17"}, "of the distinct values"),
         ({"pair": "x"}, "the pair (x, '')"),
         ({"confidence": "2"}, "confidence"),
-        ({"order": "listed", "levels": "<2\n2-5"}, "name every level"),
+        ({"order": "listed", "levels": "<2\n2-5"}, "declare every value"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(session: Session, table: str, form: Any, part: str):
