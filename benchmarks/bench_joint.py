@@ -10,17 +10,14 @@ import numpy as np
 from timing import Given, Row, accumulate, seconds
 
 import pufferfish as pf
-from pufferfish.support import Lattice, Product
 
 COLUMNS = "uvwxyz"
 
 
 def grid(columns: str, size: int) -> pf.Scenario:
     counts = np.random.default_rng(2).poisson(3, (2, *[size] * len(columns)))
-    axis = Lattice(Fraction(1), 0, np.arange(size))
-    product = Product(tuple(columns), (axis,) * len(columns))
-    rows = {secret: own.reshape(-1) for secret, own in zip("ab", counts, strict=True)}
-    return pf.Scenario(pf.Prior.from_numerators(product, rows, from_rows=True))
+    support = {column: range(size) for column in columns}
+    return pf.Scenario(pf.Prior.from_counts(dict(zip("ab", counts, strict=True)), support=support))
 
 
 def joint(of: pf.Scenario, columns: str, scales: list[float]) -> float:

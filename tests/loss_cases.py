@@ -2,7 +2,7 @@
 """Random cases of `strategies` as objects of the package, and their loss by brute force."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +15,7 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.support import Product, make_lattice
+from pufferfish.support import make_lattice
 from strategies import Case, Released, Robust
 
 ONE = Fraction(1)
@@ -27,15 +27,6 @@ def noise(scale: float, step: Fraction = ONE) -> DiscreteLaplace:
 
 def scenario_of(*priors: dict[str, Any], pairs: Any = "all") -> Scenario:
     return Scenario([Prior.from_mapping(prior) for prior in priors], pairs=pairs)
-
-
-def joint_prior(counts: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> Prior:
-    """The prior of counts of rows, with an axis for each column; its values are in order."""
-    axes = tuple(
-        Prior.from_counts({"a": [1] * len(v)}, support=v).support for v in columns.values()
-    )
-    rows = {secret: np.array(own, dtype=object).reshape(-1) for secret, own in counts.items()}
-    return Prior.from_numerators(Product(tuple(columns), axes), rows, from_rows=True)
 
 
 def scenario_of_case(case: Case) -> Scenario:
@@ -91,10 +82,9 @@ def package_scenario(case: Released) -> Scenario:
                 places = zip(case.columns, values, strict=True)
                 array[tuple(own.index(v) for own, v in places)] = count
         support = {f"c{k}": list(values) for k, values in enumerate(case.columns)}
-        if len(support) > 1:
-            priors.append(joint_prior(counts, support))
-        else:
-            priors.append(Prior.from_counts(counts, support=support["c0"]))
+        priors.append(
+            Prior.from_counts(counts, support=support if len(support) > 1 else support["c0"])
+        )
     return Scenario(priors, case.pairs)
 
 

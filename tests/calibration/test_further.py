@@ -15,7 +15,6 @@ import pytest
 import pufferfish as pf
 import pufferfish.calibration.exact
 import pufferfish.calibration.further as module
-from loss_cases import joint_prior
 from pufferfish.calibration.further import per_release_epsilon
 from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import REGISTRY, Method
@@ -26,8 +25,12 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 from set_cases import set_plan, sets_and_labels
 
 RARE = pf.Scenario(pf.Prior.from_mapping({"A": {"0": "1"}, "B": {"0": ".99", "10": ".01"}}))
-XOR = joint_prior({"A": [[1, 0], [0, 1]], "B": [[0, 1], [1, 0]]}, {"x": [0, 1], "z": [0, 1]})
-PAIR = joint_prior({"A": [[5, 3], [2, 6]], "B": [[4, 4], [4, 3]]}, {"x": [0, 1], "z": [0, 1]})
+XOR = pf.Prior.from_counts(
+    {"A": [[1, 0], [0, 1]], "B": [[0, 1], [1, 0]]}, support={"x": [0, 1], "z": [0, 1]}
+)
+PAIR = pf.Prior.from_counts(
+    {"A": [[5, 3], [2, 6]], "B": [[4, 4], [4, 3]]}, support={"x": [0, 1], "z": [0, 1]}
+)
 UNCHANGED = DiscreteLaplace(0.0, Fraction(1))
 
 
@@ -123,7 +126,9 @@ def test_several_columns_at_once() -> None:
         for _ in range(1 + trial % 2):
             counts = rng.integers(0, 9, (2, 4, 3, 2))
             counts[:, 0, 0, 0] += 1
-            priors.append(joint_prior(dict(zip("ab", counts, strict=True)), support))
+            priors.append(
+                pf.Prior.from_counts(dict(zip("ab", counts, strict=True)), support=support)
+            )
         scenario = pf.Scenario(priors)
         out = [("x", noise(300.0))] if trial % 3 else []
         wanted = {"x": 1, "y": "1/3", "z": 5}
@@ -151,7 +156,7 @@ def test_wrong_columns_are_refused_and_ratios_kept() -> None:
 
 
 def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
-    known = joint_prior({"A": [8, 8], "B": [8, 7]}, {"x": [0, 1]})
+    known = pf.Prior.from_counts({"A": [8, 8], "B": [8, 7]}, support={"x": [0, 1]})
     own = pf.Scenario(PAIR).of_column("z")
     noisy = pf.Plan.of(own, "exact", noise(4.0), Fraction(1), pf.certify(own, 4)).with_columns("z")
     plan = pf.calibrate(known, "0.5", already=[noisy], column="x")
@@ -169,7 +174,9 @@ def test_a_crumb_that_rounding_left_is_nothing() -> None:
         with pytest.raises(CheckFailed, match="no further release"):
             pf.calibrate(PAIR, "0.05", mechanism, column="z", already=[("x", first)])
     # What costs nothing more still fits.
-    alone = joint_prior({"A": [[3, 3], [5, 5]], "B": [[5, 5], [3, 3]]}, {"x": [0, 1], "z": [0, 1]})
+    alone = pf.Prior.from_counts(
+        {"A": [[3, 3], [5, 5]], "B": [[5, 5], [3, 3]]}, support={"x": [0, 1], "z": [0, 1]}
+    )
     spent = pf.calibrate(alone, "0.05", column="x")
     for mechanism in ("exact", "relaxed", "channel"):
         assert pf.calibrate(alone, "0.05", mechanism, column="z", already=[("x", spent)]).unchanged
@@ -231,14 +238,14 @@ def test_channels_are_fitted_to_previous_outputs(
     """No channel for an epsilon of its own, nor one for any prior, does better beside others."""
     rng = np.random.default_rng(seed)
     counts = {s: rng.integers(1, 60, (4, 2)) for s in "abc"[: 2 + seed % 2]}
-    prior = joint_prior(counts, {"x": [0, 1, 2, 5], "z": ["p", "q"]})
+    prior = pf.Prior.from_counts(counts, support={"x": [0, 1, 2, 5], "z": ["p", "q"]})
     if seed < 2:
         prior = pf.Prior.from_counts({s: c[:, 0] for s, c in counts.items()}, support=[0, 1, 2, 5])
         out: list[Any] = [("x", noise(9.0)), ("x", pf.calibrate(prior, "0.1", "channel"))]
     else:
         out = [("x", noise(8.0)), ("z", pf.calibrate(prior, "0.1", column="z"))]
-    out.append(("y", pf.calibrate(joint_prior(
-        {"A": [5, 3], "B": [3, 5]}, {"y": [0, 1]}), "0.01")))  # fmt: skip
+    out.append(("y", pf.calibrate(pf.Prior.from_counts(
+        {"A": [5, 3], "B": [3, 5]}, support={"y": [0, 1]}), "0.01")))  # fmt: skip
     epsilon = float(pf.joint_loss(prior, out)) + 0.3
     how: Any = {"column": "x", "best_for": best_for, "already": out}
     fitted = pf.calibrate(prior, epsilon, "channel", **how)

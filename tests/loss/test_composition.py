@@ -16,7 +16,6 @@ from hypothesis import given, settings
 import definitions
 from definitions import M, real
 from loss_cases import (
-    joint_prior,
     kernel_of,
     known_people,
     noise,
@@ -133,7 +132,9 @@ def test_budgets_of_one_column_add_exactly() -> None:
 
 # ---- several columns --------------------------------------------------------------------------
 
-PAIR = joint_prior({"A": [[5, 3], [2, 6]], "B": [[4, 4], [4, 3]]}, {"x": [0, 1], "z": [0, 1]})
+PAIR = Prior.from_counts(
+    {"A": [[5, 3], [2, 6]], "B": [[4, 4], [4, 3]]}, support={"x": [0, 1], "z": [0, 1]}
+)
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def test_the_order_of_releases_does_not_matter() -> None:
 
 
 def test_a_worst_case_stands_in_for_a_column_nobody_counted() -> None:
-    known = joint_prior({"A": [7, 9], "B": [8, 7]}, {"x": [0, 1]})
+    known = Prior.from_counts({"A": [7, 9], "B": [8, 7]}, support={"x": [0, 1]})
     z = planned("z", noise(4.0), [0, 1])
     alone = joint_loss(known, [("x", noise(2.0))])
     both = joint_loss(known, [("x", noise(2.0)), z])
@@ -257,7 +258,7 @@ def test_rows_that_lack_a_value_draw_a_warning() -> None:
 
 def test_a_region_is_charged_its_robust_loss_or_worst_cases() -> None:
     counts = {"A": [30, 50, 20], "B": [50, 30, 20]}
-    exact = joint_prior(counts, {"x": [0, 1, 2]})
+    exact = Prior.from_counts(counts, support={"x": [0, 1, 2]})
     robust = exact.with_region(tv_radius=".1")
     one = joint_loss(robust, [("x", noise(4.0))])
     assert one.kind == "joint loss"

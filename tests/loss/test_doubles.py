@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loss_cases import EXTREME, joint_prior, scenario_of, scenario_of_case, scenario_of_region
+from loss_cases import EXTREME, scenario_of, scenario_of_case, scenario_of_region
 from pufferfish.loss import doubles, passes
 from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.proof import certify, loss_bound
@@ -87,7 +87,7 @@ def test_a_loss_that_doubles_cannot_see() -> None:
 
 def test_further_noise_beside_what_is_out() -> None:
     rows = {"a": [[5, 1], [2, 3]], "b": [[1, 4], [3, 3]]}
-    scenario = Scenario(joint_prior(rows, {"x": [0, 1], "z": [0, 3]}))
+    scenario = Scenario(Prior.from_counts(rows, support={"x": [0, 1], "z": [0, 3]}))
     levels = make_levels(["p", "q"])
     channel = Channel(scenario.product.axes[1], levels, [[3, 1], [1, 2]])
     out = {0: [DiscreteLaplace(2.0, ONE)], 1: [channel]}

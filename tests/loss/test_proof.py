@@ -22,7 +22,6 @@ from channel_checks import beliefs
 from definitions import M, real
 from loss_cases import (
     EXTREME,
-    joint_prior,
     kernel_of,
     known_people,
     noise,
@@ -313,7 +312,7 @@ def test_several_releases_often(case: Released) -> None:
 
 def test_outputs_that_nobody_causes_do_not_count(arithmetic: str) -> None:
     rows = {"A": [[1, 0], [0, 2]], "B": [[2, 0], [0, 1]]}
-    scenario = Scenario(joint_prior(rows, {"x": [0, 1], "z": [0, 1]}))
+    scenario = Scenario(Prior.from_counts(rows, support={"x": [0, 1], "z": [0, 1]}))
     both = {0: [noise(0.0)], 1: [noise(0.0)]}
     assert loss_bound(scenario, both).value == pytest.approx(math.log(2), rel=1e-12)
 

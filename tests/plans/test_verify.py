@@ -13,7 +13,6 @@ import pytest
 
 import pufferfish as pf
 import referee
-from loss_cases import joint_prior
 from plan_cases import MASSES, SCENARIO, edited, learnt, table
 from pufferfish.errors import CheckFailed, InputError
 from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
@@ -98,7 +97,9 @@ def test_other_pairs_are_another_scenario() -> None:
 
 
 def test_a_column_of_several_is_judged_alone() -> None:
-    joint = joint_prior({"a": [[5, 1], [2, 4]], "b": [[1, 3], [3, 2]]}, {"x": [0, 1], "z": [0, 1]})
+    joint = pf.Prior.from_counts(
+        {"a": [[5, 1], [2, 4]], "b": [[1, 3], [3, 2]]}, support={"x": [0, 1], "z": [0, 1]}
+    )
     plan = pf.calibrate(pf.Scenario(joint.marginal("z")), 0.1).with_columns("z")
     assert plan.verify(joint).holds
     assert plan.is_for(pf.Scenario(joint))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loss_cases import joint_prior
 from pufferfish.errors import InputError
 from pufferfish.numbers import show
 from pufferfish.priors.ambiguity import Confidence, TVBall
@@ -134,7 +133,7 @@ def test_counts_of_any_size_and_kind() -> None:
     levels = Prior.from_counts({"a": [1, 2]}, support=["y", "x"])
     assert levels.support == Levels(("x", "y"))
     assert levels.counts.tolist() == [[2, 1]]
-    near = joint_prior({"a": [[2**62, 2**62]]}, {"x": [0], "z": [5, 6]})
+    near = Prior.from_counts({"a": [[2**62, 2**62]]}, support={"x": [0], "z": [5, 6]})
     assert near.totals == (2**63,)
     assert near.marginal("x").counts.tolist() == [[2**63]]
     masses = Prior.from_mapping({"a": {0: f"1/{2**63 + 1}", 1: f"{2**63}/{2**63 + 1}"}})
@@ -148,7 +147,7 @@ def test_counts_of_any_size_and_kind() -> None:
 @pytest.mark.parametrize(
     "counts, support, message",
     [
-        ([1], [0], "mapping"), ({"a": [1, 2]}, [0], r"needs 1 count, .* \(2,\)"),
+        ([1], [0], "mapping"), ({"a": [1, 2]}, [0], r"needs counts of the shape \(1,\).* \(2,\)"),
         ({"a": [-1, 2]}, [0, 1], "negative count -1"), ({"a": [0.5, 0.5]}, [0, 1], "whole numbers"),
         ({"a": [0, 0]}, [0, 1], "'a' has no mass"), ({"a": [1, 1]}, [0, 0], "same value twice"),
         ({"a": [1, 1]}, ["0", "0.0"], "same value twice"),
@@ -188,8 +187,8 @@ def by_name(prior: Prior, secret: str) -> dict[str, int]:
 
 
 def test_counts_have_one_axis_per_column() -> None:
-    counts = {"a": [[4, 3], [6, 5], [2, 1]], "b": [[3, 2], [5, 4], [1, 0]]}
-    prior = joint_prior(counts, {"x": [0, 1, 2], "z": ["no", "yes"]})
+    counts = {"a": [[1, 2], [3, 4], [5, 6]], "b": np.arange(6).reshape(3, 2)}
+    prior = Prior.from_counts(counts, support={" x": ["2", 0, 1], "z": ["yes", "no"]})
     assert prior.product.axes[1] == Levels(("no", "yes"))
     assert by_name(prior, "a") == {
         "x = 2, z = yes": 1, "x = 2, z = no": 2, "x = 0, z = yes": 3, "x = 0, z = no": 4,
@@ -213,19 +212,37 @@ def test_counts_have_one_axis_per_column() -> None:
     assert one.marginal("x") is one.marginal(None) is one
 
 
+def test_an_order_and_a_step_are_for_their_columns() -> None:
+    prior = Prior.from_counts(
+        {"a": [[1, 2], [4, 8], [16, 32]]},
+        support={"x": [".2", ".4", 1], "z": ["lo", "hi"]},
+        order={"z": ["lo", "hi"]},
+        step={"x": 1},
+    )
+    assert prior.product.axes[1] == Levels(("lo", "hi"), ordered=True)
+    assert prior.counts.tolist() == [[5, 10, 16, 32]]
+
+
 @pytest.mark.parametrize(
     "counts, given, message",
     [
-        ({"a": [[1, 2]]}, {}, r"2 counts, .* the shape \(1, 2\)"),
-        ({"a": [1, 2, 3]}, {}, r"2 counts, .* the shape \(3,\)"),
+        ({"a": [[1, 2]]}, {}, r"shape \(2, 2\) of x, z, .* \(1, 2\)"),
+        ({"a": [1, 2, 3, 4]}, {}, r"the shape \(4,\)"),
         ({"a": [[1, 2], [3]]}, {}, "no such shape"), ({"a": 5}, {}, "no such shape"),
-        ({"a": [1, 1]}, {"support": {"x": [0, 1]}}, "of one dimension"),
-        ({"a": [1, 1]}, {"order": "a,b"}, "an order is for levels"),
+        ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, "0.0"], "z": [0, 1]}}, "column 'x'.*twice"),
+        ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "z": []}}, "column 'z'.*empty"),
+        ({"a": [[1, 1], [1, 1]]}, {"support": {"x": [0, 1], "x ": [0, 1]}}, "names"),
+        ({"a": [[1, 1], [1, 1]]}, {"support": {}}, "columns must be"),
+        ({"a": [[1, 1], [1, 1]]}, {"step": 1}, "step of several columns must be a mapping"),
+        ({"a": [[1, 1], [1, 1]]}, {"order": {"zz": "a,b"}}, "'zz'.*, but the columns are x, z"),
+        ({"a": [[1, 1], [1, 1]]}, {"order": {"x": ["0", "1"]}}, "column 'x': an order is for"),
+        ({"a": [[1, 1], [1, 1]]}, {"confidence": ".95"}, "not supported .* several columns"),
+        ({"a": [1, 1]}, {"support": ["u", "v"], "order": {"x": ["u", "v"]}}, "misses the levels"),
     ],
 )  # fmt: skip
-def test_wrong_shapes_and_orders(counts: Any, given: dict[str, Any], message: str) -> None:
+def test_wrong_joint_counts(counts: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Prior.from_counts(counts, **{"support": [0, 1], **given})
+        Prior.from_counts(counts, **{"support": {"x": [0, 1], "z": [0, 1]}, **given})
 
 
 # Regions

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loss_cases import joint_prior
 from pufferfish.errors import InputError
 from pufferfish.priors.ambiguity import (
     Confidence,
@@ -86,11 +85,11 @@ def test_with_very_many_secrets_the_pairs_are_named() -> None:
 
 
 def test_joint_priors_share_their_columns_and_values() -> None:
-    one = joint_prior(
-        {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}, {"x": [0, 1], "z": ["u", "v"]}
+    one = Prior.from_counts(
+        {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}, support={"x": [0, 1], "z": ["u", "v"]}
     )
-    other = joint_prior(
-        {"b": [[1, 2], [3, 4]], "a": [[5, 6], [7, 8]]}, {"x": [0, 1], "z": ["u", "v"]}
+    other = Prior.from_counts(
+        {"b": [[1, 2], [3, 4]], "a": [[5, 6], [7, 8]]}, support={"x": [0, 1], "z": ["u", "v"]}
     )
     scenario = Scenario([one, other])
     (_, points) = scenario.sets
@@ -107,9 +106,9 @@ def test_adversaries_that_do_not_fit_together() -> None:
     numbers, levels = (counted([1, 1], [1, 1], support=own) for own in ([0, 2], ["x", "y"]))
     ordered = counted([1, 1], [1, 1], support=["x", "y"], order="x,y")
     backwards = counted([1, 1], [1, 1], support=["x", "y"], order="y,x")
-    joint = joint_prior({"a": [[1]], "b": [[1]]}, {"x": [0], "z": [0]})
-    elsewhere = joint_prior({"a": [[1]], "b": [[1]]}, {"x": [0], "y": [0]})
-    mixed = joint_prior({"a": [[1]], "b": [[1]]}, {"x": [0], "z": ["u"]})
+    joint = counted([[1]], [[1]], support={"x": [0], "z": [0]})
+    elsewhere = counted([[1]], [[1]], support={"x": [0], "y": [0]})
+    mixed = counted([[1]], [[1]], support={"x": [0], "z": ["u"]})
     for wrong, message in (
         ([numbers, Prior.from_mapping({"a": {0: 1}, "z": {2: 1}})], "same secrets"),
         ([numbers, levels], "one has Lattice.* and another Levels.* 0, or declare it"),
@@ -123,7 +122,7 @@ def test_adversaries_that_do_not_fit_together() -> None:
     ):
         with pytest.raises(InputError, match=message):
             Scenario(wrong)
-    named = joint_prior({"a": [1, 1], "b": [1, 1]}, {"x": ["x", "y"]})
+    named = counted([1, 1], [1, 1], support={"x": ["x", "y"]})
     assert Scenario([levels, named]).priors[1].product.columns == (None,)
 
 
@@ -199,7 +198,7 @@ def test_orders_do_not_change_a_digest(secrets: list[str], swapped: bool) -> Non
     def digest(secrets: list[str], turn: int) -> str:
         ordered = [{s: cube[s] for s in secrets} for cube in cubes[::turn]]
         support = {"x": [0, 1], "y": ["u", "v", "w"]}
-        return Scenario([joint_prior(own, support) for own in ordered]).digest
+        return Scenario([Prior.from_counts(own, support=support) for own in ordered]).digest
 
     assert digest(secrets, -1 if swapped else 1) == digest(["a", "b", "c"], 1)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, counted
+from pufferfish.errors import InputError, listed
 from pufferfish.numbers import (
     INT64_SAFE,
     IntArray,
@@ -22,6 +22,7 @@ from pufferfish.numbers import (
     text_of,
 )
 from pufferfish.support import Lattice, Product, Support, make_lattice, make_levels
+from pufferfish.tables.rules import by_column, column_name
 
 #: How far from 1 a row of probabilities may sum and still be taken as one.
 TOLERANCE = Fraction(1, 10**6)
@@ -88,16 +89,32 @@ def _numerators(name: str, row: Mapping[Any, Any], notes: list[str]) -> list[int
 
 
 def read_counts(counts: Mapping[Any, Any], support: Any, order: Any, step: Any) -> Given:
-    """Read integer counts of one column; see :meth:`pufferfish.Prior.from_counts`."""
+    """Read integer counts of one column, or nested ones with an axis for each of several.
+
+    See :meth:`pufferfish.Prior.from_counts`; for several columns ``support`` is a mapping.
+    """
     _check_mapping(counts, "counts must be a mapping {secret: [count, ...]}")
-    axis, at = _axis(support, order, step)
-    product = Product((None,), (axis,))
+    columns: tuple[str | None, ...] = (None,)
+    if isinstance(support, Mapping):
+        columns = names = tuple(column_name(name, "support") for name in support)
+        orders, steps = by_column(order, names, "order"), by_column(step, names, "step")
+        axes = []
+        for name, values in zip(names, support.values(), strict=True):
+            try:
+                axes.append(_axis(values, orders.get(name), steps.get(name)))
+            except InputError as error:
+                raise InputError(f"column {name!r}: {error}") from None
+    else:
+        axes = [_axis(support, order, step)]
+    product = Product(columns, tuple(axis for axis, _ in axes))
+    places = [at for _, at in axes]
+    flat = np.ravel_multi_index(np.ix_(*places), product.shape).reshape(-1)
 
     def read(name: str, given: Any) -> npt.NDArray[Any]:
-        row = _integers(name, given, len(at))
+        row = _integers(name, given, tuple(map(len, places)), columns)
         safe = sum(row.tolist()) < INT64_SAFE  # a step may merge values
         numerators = np.zeros(product.size, dtype=row.dtype if safe else object)
-        np.add.at(numerators, at, row)
+        np.add.at(numerators, flat, row)
         return numerators
 
     return product, _by_secret(counts, read), ()
@@ -171,18 +188,21 @@ def _axis(values: Any, order: Any, step: Any) -> tuple[Support, IntArray]:
     return axis, at
 
 
-def _integers(secret: str, given: Any, size: int) -> npt.NDArray[Any]:
-    """Return one secret's counts as integers; Python integers where 64 bits may fail."""
+def _integers(
+    secret: str, given: Any, shape: tuple[int, ...], columns: Sequence[str | None]
+) -> npt.NDArray[Any]:
+    """Return one secret's counts as integers, flat; Python integers where 64 bits may fail."""
     array = _array(given)
-    if array.shape != (size,):
+    if array.shape != shape:
+        of = "" if len(shape) == 1 else f" of {listed(map(str, columns))}"
         raise InputError(
-            f"secret {secret!r} needs {counted(size, 'count')}, one for each value of the support, "
-            f"but those given have {f'the shape {array.shape}' if array.ndim else 'no such shape'}"
+            f"secret {secret!r} needs counts of the shape {shape}{of}, as the support has, but "
+            f"those given have {f'the shape {array.shape}' if array.ndim else 'no such shape'}"
         )
     if array.dtype.kind in "iuf" and _small(array) and bool((array % 1 == 0).all()):
-        flat = array.astype(np.int64)
+        flat = array.astype(np.int64).reshape(-1)
     else:  # from what was given: a double would lose digits of large integers
-        exact = np.array(given, dtype=object).tolist()
+        exact = np.array(given, dtype=object).reshape(-1).tolist()
         numbers = [parse_number(count, f"a count of secret {secret!r}") for count in exact]
         wrong = [number for number in numbers if number.denominator != 1]
         if wrong:

@@ -213,8 +213,9 @@ class Prior:
     @classmethod
     def from_counts(
         cls, counts: Mapping[Any, Sequence[Any] | npt.NDArray[Any]], *,
-        support: Sequence[Any] | npt.NDArray[Any], order: Sequence[Any] | str | None = None,
-        step: Number | None = None, confidence: Number | None = None,
+        support: Sequence[Any] | npt.NDArray[Any] | Mapping[str, Sequence[Any]],
+        order: Sequence[Any] | str | Mapping[str, Any] | None = None,
+        step: Number | Mapping[str, Number] | None = None, confidence: Number | None = None,
         tv_radius: Number | None = None,
     ) -> "Prior":  # fmt: skip
         """Read a prior from integer counts, one list or array per secret.
@@ -222,10 +223,12 @@ class Prior:
         Parameters
         ----------
         counts : mapping from secret to integers, shape (n,)
-            How often each value occurs under the secret; not negative.
-        support : sequence, shape (n,)
+            How often each value occurs under the secret; not negative. For several columns nested
+            lists or an array with an axis for each.
+        support : sequence, shape (n,), or mapping from column to its values
             The values: numbers (in any order) or levels; those that no row has too (structural
-            ones), which a region needs.
+            ones), which a region needs. For several columns a mapping, and so are ``order`` and
+            ``step``.
         order, step : optional
             As in :meth:`from_mapping`.
         confidence, tv_radius : number, optional
