@@ -25,9 +25,9 @@ from loss_cases import (
 )
 from pufferfish.errors import InputError, OutsidePromiseWarning
 from pufferfish.loss import composition
+from pufferfish.loss.bounds import worst_case
 from pufferfish.loss.composition import gather, joint_loss
 from pufferfish.loss.problem import LARGEST_GRID
-from pufferfish.loss.worst_case import worst_case
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.prior import Prior

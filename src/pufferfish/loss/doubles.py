@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from pufferfish.loss.balls import enclose, log_ratio
-from pufferfish.loss.integers import loses_nothing
+from pufferfish.loss.bounds import loses_nothing
 from pufferfish.loss.passes import FLOOR, LARGEST_U, ExtremePass, PlainPass, noise_pass, quotients
-from pufferfish.loss.problem import Problem, Releases, largest, problems_of
+from pufferfish.loss.problem import Problem, Releases, Where, largest, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, error_bound
 from pufferfish.loss.support_function import extremes, still_extremes
-from pufferfish.loss.witness import Where
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray

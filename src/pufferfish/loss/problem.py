@@ -6,18 +6,23 @@ For each adversary the rows of the table are one problem. Where the rows of one 
 all rows of a person are released, independently given their values (theory, section 6). Where
 nothing is known of such people for a secret of a pair, or their grid is too large, the worst cases
 count, k times over.
+
+The loss is a supremum over all outputs, for noise over a continuum, and is attained at one of
+finitely many *witnesses*, so that it can be computed and proved: of a column with noise at an atom
+(theory, section 2), of a region at an atom of the whole support (section 5). Outputs of several
+columns, or rows, are a grid of finitely many cells, in C order.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pufferfish.loss.certificate import Witness
 from pufferfish.loss.kernel import Axis, GridTooLarge, axis_of
-from pufferfish.loss.witness import Where, Witness
 from pufferfish.mechanisms import Mechanism
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
 from pufferfish.priors.scenario import Pair, Scenario, positions
@@ -32,6 +37,14 @@ LARGEST_GRID = 1 << 24
 LARGEST_STRATUM = 1 << 22
 #: The same where channels have to be multiplied out in whole numbers.
 _CHANNELS = 1 << 20
+
+
+class Where(NamedTuple):
+    """A cell of the grid of outputs, and positions of two secrets: ``first`` is likelier there."""
+
+    cell: int
+    first: int
+    second: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +151,8 @@ def problems_of(
         return [], 0
     problems, unknown = [], 0
     for number, prior in enumerate(scenario.priors):
-        if len(scenario.product.axes) == 1:
-            problems.append(_column_problem(scenario, applied, number, limit))
+        if prior.rule is not None:
+            problems.append(_region_problem(scenario, applied[0], number))
         else:
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
@@ -158,20 +171,13 @@ def problems_of(
     return problems, unknown
 
 
-def _column_problem(scenario: Scenario, applied: Releases, number: int, limit: int) -> Problem:
-    """Return the problem of single rows: on the atoms that have mass, or on all with a region."""
-    secrets, sets = scenario.protected, scenario.sets[number]
-    atoms = np.arange(scenario.support.size)
-    points = [own for own in sets if isinstance(own, Point)]
-    if points:
-        atoms = np.flatnonzero(np.any([own.masses != 0 for own in points], axis=0))
-    axis = axis_of(0, scenario.support, applied[0], atoms)
-    if points:
-        points = [Point(own.masses.take(atoms), own.total) for own in points]
-        sets = _behind_channels(points, [axis], limit)
-    elif axis.noisy and axis.kinds:
+def _region_problem(scenario: Scenario, applied: Sequence[Mechanism], number: int) -> Problem:
+    """Return the problem of single rows under a region, on all atoms of the only column."""
+    axis = axis_of(0, scenario.support, applied, np.arange(scenario.support.size))
+    if axis.noisy and axis.kinds:
         raise GridTooLarge
-    return Problem((axis,), sets, positions(scenario.pairs, secrets), secrets, number)
+    pairs = positions(scenario.pairs, scenario.protected)
+    return Problem((axis,), scenario.sets[number], pairs, scenario.protected, number)
 
 
 def _people_problem(

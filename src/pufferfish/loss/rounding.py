@@ -68,10 +68,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.loss.integers import causes
+from pufferfish.loss.bounds import causes
 from pufferfish.loss.kernel import Axis
-from pufferfish.loss.problem import Problem, largest
-from pufferfish.loss.witness import Where
+from pufferfish.loss.problem import Problem, Where, largest
 from pufferfish.numbers import FloatArray, IntArray
 
 #: Cells of all secrets of one adversary up to which balls are taken at once.

@@ -24,9 +24,8 @@ from pufferfish.errors import (
     warn_user,
 )
 from pufferfish.files import PRIVATE, read_strict, write_json
-from pufferfish.loss.certificate import Certificate, LossBound
+from pufferfish.loss.certificate import Certificate, LossBound, rank
 from pufferfish.loss.proof import certificate_of
-from pufferfish.loss.worst_case import rank
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import Number, checked_flag, parse_epsilon, show

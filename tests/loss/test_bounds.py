@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from definitions import M, real
 from pufferfish.errors import InputError
-from pufferfish.loss.certificate import Certificate, LossBound
-from pufferfish.loss.witness import Witness
-from pufferfish.loss.worst_case import worst_case
+from pufferfish.loss.bounds import worst_case
+from pufferfish.loss.certificate import Certificate, LossBound, Witness
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.support import make_lattice, make_levels
