@@ -23,7 +23,7 @@ from pufferfish.calibration import channel_repair, design
 from pufferfish.calibration.best_for import best_for
 from pufferfish.calibration.channel import channel
 from pufferfish.calibration.exact import exact
-from pufferfish.calibration.proposal import Proposal
+from pufferfish.calibration.root import Proposal
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.mechanisms import Channel
 from pufferfish.priors.prior import Prior

@@ -16,8 +16,8 @@ import pufferfish as pf
 import pufferfish.calibration.exact
 import pufferfish.calibration.further as module
 from pufferfish.calibration.further import per_release_epsilon
-from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import REGISTRY, Method
+from pufferfish.calibration.root import Proposal
 from pufferfish.errors import CheckFailed, InputError, PriorWarning
 from pufferfish.loss.composition import gather
 from pufferfish.loss.kernel import GridTooLarge

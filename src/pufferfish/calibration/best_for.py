@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from pufferfish.calibration.channel import cone_of, exponential_below, usable
-from pufferfish.calibration.channel_options import by_value, read_conditions, read_weights
 from pufferfish.calibration.channel_repair import exact_columns, narrower
-from pufferfish.calibration.channel_task import Sets
+from pufferfish.calibration.channel_task import Sets, by_value, read_conditions, read_weights
+from pufferfish.calibration.columns import MOST_LEVELS, best_of_region, rays_of, too_many
 from pufferfish.calibration.design import Design, labelled, solve
-from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.rays import MOST_LEVELS, rays_of, too_many
-from pufferfish.calibration.region_columns import best_of_region
+from pufferfish.calibration.root import Proposal
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import CountArray, FloatArray, float_down, parse_number, precision

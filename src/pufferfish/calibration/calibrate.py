@@ -7,7 +7,6 @@ from typing import Any
 
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.further import further_release, least_noises
-from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import (
     MechanismName,
     Method,
@@ -15,7 +14,7 @@ from pufferfish.calibration.registry import (
     default_for,
     method_named,
 )
-from pufferfish.calibration.root import raised
+from pufferfish.calibration.root import Proposal, raised
 from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.composition import Composition, Item, gather

@@ -2,18 +2,26 @@
 """``channel``: the least expected distortion that any record-by-record channel can have.
 
 A linear program (theory, section 4), then a repair: the solver's floating-point answer becomes a
-channel of integers that satisfies every privacy inequality in exact arithmetic.
+channel of integers that satisfies every privacy inequality in exact arithmetic. Values of which
+privacy says nothing are left out of it, and published like the average.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from pufferfish.calibration.channel_options import (
+from pufferfish.calibration.channel_program import build, check_size, least_cost
+from pufferfish.calibration.channel_repair import repaired
+from pufferfish.calibration.channel_task import (
     Conditions,
+    Cone,
     Costs,
+    Sets,
+    Task,
     check_span,
     output_alphabet,
     read_conditions,
@@ -21,15 +29,13 @@ from pufferfish.calibration.channel_options import (
     read_weights,
     widened,
 )
-from pufferfish.calibration.channel_program import build, check_size, least_cost
-from pufferfish.calibration.channel_repair import repaired
-from pufferfish.calibration.channel_task import Average, Cone, Sets, Task
-from pufferfish.calibration.proposal import Proposal
+from pufferfish.calibration.root import Proposal
 from pufferfish.calibration.solver import Infeasible, solve
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel, places, same_places
-from pufferfish.numbers import float_up, precision, show
+from pufferfish.numbers import CountArray, IntArray, float_up, precision, show
 from pufferfish.plans.distortion import Distortion
+from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.betting import ball
 from pufferfish.priors.scenario import Scenario, positions
 from pufferfish.support import Support
@@ -96,6 +102,64 @@ def task_of(
         same=[y for y in same_places(inputs, alphabet) if y is not None], conditions=conditions,
         places=places(inputs, alphabet)[1:] if conditions.unbiased and inputs.size > 1 else None,
     )  # fmt: skip
+
+
+class Average:
+    """The values that no protected secret can take, of whose rows privacy says nothing.
+
+    They are published like the average: beside the share ``min_keep``, which stays, with the row
+    avg(y), the mean over adversaries and secrets of sum_x P_s(x) M(y|x). Whoever has such a value
+    is then protected too (theory, section 4): if all pairs of one adversary are protected, avg(y)
+    lies between likelihoods that differ by a factor E at most. There are no such values where there
+    is a region, which reaches all of them, nor in an unbiased channel; in an invariant one only
+    those without a weight.
+
+    ``task`` is that of all values, ``masses`` is the sum of the priors in whole numbers, ``kept``
+    the share that stays; ``values`` are published so, and ``others`` have rows of their own.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.kept = task, task.conditions.min_keep or Fraction(0)
+        sets = [belief for own in task.sets for belief in own]
+        points = [belief for belief in sets if isinstance(belief, Point)]
+        common = math.lcm(*(point.total for point in points))
+        each = (p.masses.reshape(-1).astype(object) * (common // p.total) for p in points)
+        self.masses: CountArray = sum(each, np.zeros(len(task.weights), dtype=object))
+        found = (self.masses == 0) & (len(points) == len(sets)) & (not task.conditions.unbiased)
+        if task.conditions.invariant:
+            found &= task.weights == 0
+        self.values: IntArray = np.flatnonzero(found)
+        self.others: IntArray = np.flatnonzero(~found)
+
+    def task_of_others(self) -> Task:
+        """Return the task of the other values, which bear what their average costs."""
+        if not self.values.size:
+            return self.task
+        task, at, kept = self.task, self.others, self.kept
+        borne = (kept.denominator - kept.numerator) * task.costs[self.values].sum(axis=0)
+        whole = sum(self.masses) * kept.denominator
+        points = (
+            [Point(b.masses.reshape(-1)[at], b.total) for b in own if isinstance(b, Point)]
+            for own in task.sets
+        )
+        return replace(
+            task, sets=tuple(map(tuple, points)), weights=task.weights[at] * whole,
+            prices=task.prices[at], costs=task.costs[at] * whole + np.outer(self.masses[at], borne),
+            unit=task.unit / whole, same=[task.same[x] for x in at],
+        )  # fmt: skip
+
+    def with_rows(self, table: CountArray) -> CountArray:
+        """Return the rows of all values, given those of the others, in whole numbers."""
+        rows, kept = np.zeros(self.task.costs.shape, dtype=object), self.kept
+        rows[self.others] = table
+        sums = table.sum(axis=1)
+        common = math.lcm(*sums)
+        average = self.masses[self.others] * (common // sums) @ table
+        for x in self.values:
+            row = (kept.denominator - kept.numerator) * average
+            row[self.task.same[x]] += kept.numerator * sum(self.masses) * common
+            rows[x] = row // math.gcd(*row)
+        return rows
 
 
 def cone_of(scenario: Scenario, bound: Fraction, beside: Sets | None = None) -> Cone:

@@ -10,8 +10,8 @@ from numpy.linalg import LinAlgError
 
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.l1 import l1
-from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.relaxed import one_sided, relaxed
+from pufferfish.calibration.root import Proposal
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.priors.scenario import Scenario

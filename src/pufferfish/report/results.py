@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pufferfish.calibration.channel_options import read_weights
+from pufferfish.calibration.channel_task import read_weights
 from pufferfish.estimate.matrix import Expected, expected_errors
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import FloatArray, parse_epsilon, rounded_up, show

@@ -10,7 +10,7 @@ import pytest
 from channel_checks import BIT, HALF, PAIR, UNSEEN, entries, is_private
 from pufferfish.calibration import channel_program
 from pufferfish.calibration.channel import channel
-from pufferfish.calibration.channel_options import (
+from pufferfish.calibration.channel_task import (
     output_alphabet,
     read_costs,
     read_weights,
