@@ -302,4 +302,3 @@ def test_any_multipliers_bound_the_cost(asked: dict[str, Any]) -> None:
             others = duals + rng.normal(0, size, len(duals))
             assert bound_of(program, others) <= least * (1 + 1e-8)
     assert bound_of(program, np.full(len(duals), np.nan)) <= least
-    assert bound_of(program, duals, private=False) <= best

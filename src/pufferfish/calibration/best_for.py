@@ -7,7 +7,7 @@ a value drawn from the set that is published, costs neither privacy nor accuracy
 
 import math
 import operator
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import count
 from typing import Any
@@ -16,13 +16,19 @@ import numpy as np
 
 from pufferfish.calibration.channel import cone_of, exponential_below, usable
 from pufferfish.calibration.channel_repair import exact_columns, narrower
-from pufferfish.calibration.channel_task import Sets, by_value, read_conditions, read_weights
+from pufferfish.calibration.channel_task import (
+    Sets,
+    by_value,
+    read_conditions,
+    read_matrix,
+    read_weights,
+)
 from pufferfish.calibration.columns import MOST_LEVELS, best_of_region, rays_of, too_many
 from pufferfish.calibration.design import Design, labelled, solve
 from pufferfish.calibration.root import Proposal
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import CountArray, FloatArray, float_down, parse_number, precision
+from pufferfish.numbers import CountArray, FloatArray, float_down, precision
 from pufferfish.plans.distortion import Distortion
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of, set_name
@@ -141,16 +147,7 @@ def _matrix(support: Support, given: Any) -> tuple[FloatArray, Fraction]:
     """Return the matrix of a mapping by values, or of rows of numbers, over its largest entry."""
     if isinstance(given, Mapping):
         given = by_value(support, given, "the matrix of statistics", "row")
-    given = given.to_numpy() if hasattr(given, "to_numpy") else given  # a frame lists its columns
-    sequence = np.iterable(given) and not isinstance(given, bytes | bytearray | Set)
-    rows = [list(row) if np.ndim(row) else [row] for row in given] if sequence else []
-    widths = {len(row) for row in rows}
-    if len(rows) != support.size or len(widths) != 1 or 0 in widths:
-        raise InputError(
-            f"best_for is {listed((KEPT, *STATISTICS))}, or a matrix of {support.size} rows, one "
-            "for each value, with as many numbers each"
-        )
-    read = [[parse_number(v, "an entry of the matrix") for v in row] for row in rows]
+    read = read_matrix(support, given, f"best_for is {listed((KEPT, *STATISTICS))}, or a matrix of")
     largest = max(abs(v) for row in read for v in row)
     if not largest:
         raise InputError("the matrix of statistics is all 0")

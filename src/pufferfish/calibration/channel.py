@@ -75,10 +75,15 @@ def channel(
     try:
         values, duals = solve(program.lp)
     except Infeasible:
-        raise InputError(_why_infeasible(scenario, conditions, used, whole)) from None
+        raise InputError(
+            f"no channel that is private at epsilon {show(used)} meets "
+            f"{' and '.join(conditions.names)}; fewer or weaker conditions, a larger epsilon, "
+            "weights above 0, or no region (confidence or tv_radius) may help"
+        ) from None
     table = repaired(program.task, values)
     rows = average.with_rows(table)
-    least = Fraction(least_cost(program, duals, private=used == epsilon)) * program.unit
+    # What bounds the cost for one epsilon says nothing of a larger one.
+    least = Fraction(least_cost(program, duals) if used == epsilon else 0) * program.unit
     gap = float_up(max(Fraction(0), program.task.cost(table) - least))
     made, spent = Channel(inputs, alphabet, rows), task.cost(rows)
     mu = tuple(Fraction(weight, sum(whole)) for weight in whole)
@@ -182,20 +187,3 @@ def exponential_below(epsilon: Fraction) -> Fraction:
     with precision(_EXP_BITS):
         below = (ball(epsilon).exp() * (1 << _BITS)).lower().floor()
         return Fraction(int(below.unique_fmpz() or 0), 1 << _BITS)
-
-
-def _why_infeasible(
-    scenario: Scenario, asked: Conditions, epsilon: Fraction, weights: Sequence[int]
-) -> str:
-    """Return one line on what cannot be met, and what would make it feasible."""
-    ways = {
-        "a smaller min_keep (--min-keep)": asked.min_keep is not None,
-        "a larger epsilon": epsilon < LARGEST_EPSILON,
-        "fewer conditions": len(asked.names) > 1,
-        "weights above 0": asked.invariant and 0 in weights,
-        "no region (confidence or tv_radius)": scenario.has_region,
-    }
-    return (
-        f"no channel that is private at epsilon {show(epsilon)} meets {' and '.join(asked.names)}; "
-        f"feasible with {' or '.join(way for way, helps in ways.items() if helps)}"
-    )

@@ -2,7 +2,7 @@
 """What is asked of a channel, in whole numbers: privacy, costs, outputs, weights, conditions."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -114,25 +114,29 @@ def read_costs(inputs: Support, outputs: Support, cost: Any) -> Costs:
             raise InputError("each row of the cost matrix must be a mapping {y: cost}")
         names = (f"the row of {inputs.name(x)!r} in the cost matrix" for x in range(inputs.size))
         cost = [by_value(outputs, row, n, "entry") for n, row in zip(names, cost, strict=True)]
-    try:
-        given = [list(row) for row in cost]
-    except TypeError:
-        raise InputError(
-            f"a cost is {listed(NAMED)}, a mapping {{x: {{y: cost}}}} or rows of numbers, but "
-            f"{cost!r} was given"
-        ) from None
-    if len(given) != inputs.size or any(len(row) != outputs.size for row in given):
-        raise InputError(
-            f"the cost matrix must have {inputs.size} rows of {outputs.size} numbers, one for "
-            "each value and output"
-        )
-    matrix = [[parse_number(c, "an entry of the cost matrix") for c in row] for row in given]
+    known = f"a cost is {listed(NAMED)}, a mapping {{x: {{y: cost}}}} or"
+    matrix = read_matrix(inputs, cost, known, outputs.size)
     least = min(map(min, matrix))
     if least < 0:
         raise InputError(f"the cost matrix has the negative entry {show(least)}")
     common = math.lcm(*(c.denominator for row in matrix for c in row))
     whole = np.array([[int(c * common) for c in row] for row in matrix], dtype=object)
     return Costs("own", whole, Fraction(1, common))
+
+
+def read_matrix(
+    support: Support, given: Any, known: str, width: int | None = None
+) -> list[list[Fraction]]:
+    """Return a row of numbers for each value; ``known`` begins the refusal of anything else."""
+    given = given.to_numpy() if hasattr(given, "to_numpy") else given  # a frame lists its columns
+    sequence = np.iterable(given) and not isinstance(given, bytes | bytearray | Set)
+    rows = [list(row) if np.ndim(row) else [row] for row in given] if sequence else []
+    widths = {len(row) for row in rows}
+    if len(rows) != support.size or len(widths) != 1 or 0 in widths or width not in (None, *widths):
+        raise InputError(
+            f"{known} {support.size} rows of {width or 'as many'} numbers, one row for each value"
+        )
+    return [[parse_number(v, "an entry of the matrix") for v in row] for row in rows]
 
 
 def _named_costs(inputs: Support, outputs: Support, name: str) -> Costs:

@@ -8,7 +8,6 @@ at most. From the other side Newton steps lead back (theory, section 2).
 """
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -83,13 +82,11 @@ def raised(
         proof, holds, loss = judge(scale)
         if holds:
             return scale, proof
-        missing = max(loss / float(epsilon) - 1, 1e-16)
         # A rise of the scale lowers the loss by about as much, relative to each; a wrong 0 is no
         # rounding error.
-        rise = min(1.5 * missing, 0.01) if math.isfinite(missing) else 0.0
-        ulps = scale + (1 << attempt) * math.ulp(scale)
-        scale = min(max(scale * (1 + rise), ulps), sys.float_info.max)
-        if proposal <= 0 or scale > proposal * (1 + _LARGEST_RISE):
+        missing = min(loss / float(epsilon) - 1, 0.01)
+        scale = max(scale * (1 + 1.5 * missing), scale + (1 << attempt) * math.ulp(scale))
+        if not 0 < proposal <= scale <= proposal * (1 + _LARGEST_RISE):
             break
     raise PufferfishError(
         f"no scale near {proposal!r} could be proved to be private; please report it"
