@@ -19,7 +19,7 @@ from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed
 from pufferfish.loss.bounds import Term, terms_of, worst_sum
 from pufferfish.loss.certificate import LossBound, added, rank
 from pufferfish.loss.kernel import GridTooLarge
-from pufferfish.loss.problem import LARGEST_GRID, Releases
+from pufferfish.loss.problem import Releases
 from pufferfish.loss.proof import loss_bound
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
@@ -55,11 +55,11 @@ class Composition:
         own = (*self.releases.get(at, ()), mechanism)
         return replace(self, releases={**self.releases, at: own})
 
-    def bound(self, limit: int = LARGEST_GRID) -> LossBound:
+    def bound(self) -> LossBound:
         """Return the least bound that is found of the loss of everything together.
 
         It is the joint loss of all, or of those that are left when the smallest worst cases are
-        left out until the grid fits ``limit``, with the worst cases of the others; or the sum of
+        left out until the grid fits, with the worst cases of the others; or the sum of
         all worst cases where that is less.
         """
         scenario, terms = self.scenario, [*self.others, *terms_of(self.scenario, self.releases)]
@@ -67,7 +67,7 @@ class Composition:
             return LossBound(Fraction(0), Fraction(0))
         known = max(scenario.row_numbers, default=1)
         bounds = [worst_sum(terms, known)]
-        mixed = _mixture(scenario, terms, known, limit)
+        mixed = _mixture(scenario, terms, known)
         if mixed is not None and rank(mixed.upper) <= rank(bounds[0].upper):
             bounds = [mixed]
         unknown = unknown_rows(scenario, self.rows)
@@ -163,7 +163,7 @@ def unknown_rows(scenario: Scenario, rows: Iterable[int]) -> int:
     return max(set(rows).difference(scenario.row_numbers or [1]), default=0)
 
 
-def _mixture(scenario: Scenario, terms: Sequence[Term], rows: int, limit: int) -> LossBound | None:
+def _mixture(scenario: Scenario, terms: Sequence[Term], rows: int) -> LossBound | None:
     """Return the joint loss with the fewest worst cases; None where no grid fits."""
     # What is left out together, smallest worst cases first: leaving out only some of the noises of
     # a column makes no grid smaller.
@@ -180,7 +180,7 @@ def _mixture(scenario: Scenario, terms: Sequence[Term], rows: int, limit: int) -
         for term in chain(*units[many:]):
             releases.setdefault(int(term.at or 0), []).append(term.mechanism)
         try:
-            joint = loss_bound(scenario, releases, limit)
+            joint = loss_bound(scenario, releases)
         except GridTooLarge:
             continue
         left = worst_sum([*chain(*units[:many]), *outside], rows)

@@ -135,16 +135,14 @@ def largest(
     return float(gaps[cell]), Where(cell, firsts[int(first)], seconds[int(second)])
 
 
-def problems_of(
-    scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID
-) -> tuple[list[Problem], int]:
+def problems_of(scenario: Scenario, releases: Releases) -> tuple[list[Problem], int]:
     """Return the problems of single rows, and those of one person's rows; none for no releases.
 
     The second answer is the largest number of rows of which only worst cases over the whole support
     are known (some secret of a pair has no such people, or their grid is too large); 0: none.
 
-    Raises GridTooLarge where the grid of single rows has more cells than ``limit``, or where noise
-    and channels of one column are to be proved together for a region.
+    Raises GridTooLarge where the grid of single rows is too large, or where noise and channels of
+    one column are to be proved together for a region.
     """
     applied = {c: tuple(own) for c, own in sorted(releases.items()) if own}
     if not applied:
@@ -156,15 +154,14 @@ def problems_of(
         else:
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
-            problems.append(_people_problem(scenario, applied, number, single, pairs, limit))
+            problems.append(_people_problem(scenario, applied, number, single, pairs))
         lacking = set(scenario.row_numbers)
         for stratum in prior.strata:
             have = {s for s in scenario.protected if stratum.counts[prior.row(s)].any()}
             pairs = [pair for pair in scenario.pairs if have.issuperset(pair)]
             with suppress(GridTooLarge):
                 if pairs:
-                    args = scenario, applied, number, stratum, pairs, limit
-                    problems.append(_people_problem(*args))
+                    problems.append(_people_problem(scenario, applied, number, stratum, pairs))
                 if len(pairs) == len(scenario.pairs):
                     lacking.remove(stratum.rows)
         unknown = max([unknown, *lacking])
@@ -181,14 +178,14 @@ def _region_problem(scenario: Scenario, applied: Sequence[Mechanism], number: in
 
 
 def _people_problem(
-    scenario: Scenario, applied: Releases, number: int, stratum: Stratum, pairs: Sequence[Pair],
-    limit: int,
-) -> Problem:  # fmt: skip
+    scenario: Scenario, applied: Releases, number: int, stratum: Stratum, pairs: Sequence[Pair]
+) -> Problem:
     """Return the problem of the people with one number of rows, on the atoms that have mass."""
     secrets = tuple(s for s in scenario.protected if any(s in pair for pair in pairs))
     counts = [stratum.counts[scenario.priors[number].row(s)] for s in secrets]
     used = np.flatnonzero(np.any([own != 0 for own in counts], axis=0))
     sequences = stratum.sequences.take(used, axis=0)
+    limit = LARGEST_GRID
     if stratum.rows > 1:
         limit = min(limit, LARGEST_STRATUM // len(secrets))
     axes: list[Axis] = []

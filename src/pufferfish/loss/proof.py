@@ -17,7 +17,7 @@ from pufferfish.loss.balls import enclose, log_ends
 from pufferfish.loss.bounds import farthest, infinite, loses_nothing, terms_of, worst_sum
 from pufferfish.loss.certificate import Certificate, LossBound, rank
 from pufferfish.loss.kernel import GridTooLarge
-from pufferfish.loss.problem import LARGEST_GRID, Problem, Releases, problems_of
+from pufferfish.loss.problem import Problem, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles
 from pufferfish.loss.walk import claims_of, walked
 from pufferfish.mechanisms import Mechanism
@@ -110,7 +110,7 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
                 return walked(claims, made[0].scale)[1]
     rows = scenario.row_numbers
     try:
-        bound = loss_bound(scenario, releases, LARGEST_GRID, epsilon)
+        bound = loss_bound(scenario, releases, epsilon)
     except GridTooLarge:
         bound = worst_sum(terms_of(scenario, releases), max(rows, default=1))
     return certificate_of(bound, epsilon, rows)
@@ -135,17 +135,14 @@ def certificate_of(
 
 
 def loss_bound(
-    scenario: Scenario,
-    releases: Releases,
-    limit: int = LARGEST_GRID,
-    epsilon: Fraction | None = None,
+    scenario: Scenario, releases: Releases, epsilon: Fraction | None = None
 ) -> LossBound:
     """Return the proven loss of some releases together, or on which side of epsilon it is.
 
     That of single rows is joint, or GridTooLarge is raised; rows of one person of which too little
     is known count with their worst cases.
     """
-    problems, unknown = problems_of(scenario, releases, limit)
+    problems, unknown = problems_of(scenario, releases)
     found = []
     for problem in problems:
         try:
