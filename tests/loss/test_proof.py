@@ -532,13 +532,13 @@ def test_mutant_one_direction_of_a_pair() -> None:
 
 
 def test_mutant_adversaries_mixed() -> None:
-    def mixed(scenario: Scenario, applied: object, number: int, people: Any, *rest: object) -> Any:
-        counts = np.stack([people.counts[0], scenario.priors[1 - number].counts[1]])
-        return honest(scenario, applied, number, replace(people, counts=counts), *rest)  # type: ignore[arg-type]  # mixed kinds
+    def mixed(self: Scenario) -> tuple:
+        sets = honest.func(self)
+        return tuple((one[0], other[1]) for one, other in zip(sets, sets[::-1], strict=True))
 
-    honest = problem._people_problem
-    case = case_of(*NEAR_AND_FAR)
-    caught(lambda: check_loss(case, 1.0), "_people_problem", problem, mixed)
+    honest = vars(Scenario)["sets"]
+    lie = property(mixed)
+    caught(lambda: check_loss(case_of(*NEAR_AND_FAR), 1.0), "sets", Scenario, lie)
 
 
 def test_mutant_a_region_on_the_atoms_of_the_pair_only() -> None:

@@ -149,8 +149,8 @@ def problems_of(scenario: Scenario, releases: Releases) -> tuple[list[Problem], 
         return [], 0
     problems, unknown = [], 0
     for number, prior in enumerate(scenario.priors):
-        if prior.rule is not None:
-            problems.append(_region_problem(scenario, applied[0], number))
+        if len(scenario.product.axes) == 1:
+            problems.append(_column_problem(scenario, applied[0], number))
         else:
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
@@ -168,13 +168,20 @@ def problems_of(scenario: Scenario, releases: Releases) -> tuple[list[Problem], 
     return problems, unknown
 
 
-def _region_problem(scenario: Scenario, applied: Sequence[Mechanism], number: int) -> Problem:
-    """Return the problem of single rows under a region, on all atoms of the only column."""
-    axis = axis_of(0, scenario.support, applied, np.arange(scenario.support.size))
-    if axis.noisy and axis.kinds:
+def _column_problem(scenario: Scenario, applied: Sequence[Mechanism], number: int) -> Problem:
+    """Return the problem of single rows: on the atoms that have mass, or on all with a region."""
+    secrets, sets = scenario.protected, scenario.sets[number]
+    atoms = np.arange(scenario.support.size)
+    points = [own for own in sets if isinstance(own, Point)]
+    if points:
+        atoms = np.flatnonzero(np.any([own.masses != 0 for own in points], axis=0))
+    axis = axis_of(0, scenario.support, applied, atoms)
+    if points:
+        points = [Point(own.masses.take(atoms), own.total) for own in points]
+        sets = _behind_channels(points, [axis], LARGEST_GRID)
+    elif axis.noisy and axis.kinds:
         raise GridTooLarge
-    pairs = positions(scenario.pairs, scenario.protected)
-    return Problem((axis,), scenario.sets[number], pairs, scenario.protected, number)
+    return Problem((axis,), sets, positions(scenario.pairs, secrets), secrets, number)
 
 
 def _people_problem(
