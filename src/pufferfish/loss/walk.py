@@ -125,7 +125,6 @@ class _Test:
         self.outputs = np.arange(len(self.places))
         # Of h and of 1 - h, by output and secret.
         self.means = np.full((2, len(self.outputs), len(claim.beliefs)), 0.5)
-        self.before = self.means
         self.passed: FloatArray | None = None
         both = [*claim.pairs, *((j, i) for i, j in claim.pairs)]
         self.firsts, self.seconds = map(list, zip(*both, strict=True))
@@ -180,13 +179,9 @@ class _Test:
         """Return bounds of ln <P_i, k_y> / <P_j, k_y> by output and pair."""
         if not self.shares:
             h = rescaled(self.places, rate, outputs)
-            start = self.means[:, outputs]
-            if not close:
-                # They change by about as much as in the step before.
-                start, self.before = 2 * start - self.before, start
             for side, own in enumerate((h, 1 - h)):
-                found = Wealth(self.claim.beliefs, own).upper(start[side], close)
-                self.means[side, outputs] = found
+                start = self.means[side, outputs]
+                self.means[side, outputs] = Wealth(self.claim.beliefs, own).upper(start, close)
         upper, other = self.means[:, outputs]
         lower = np.nextafter(1 - other, 0)
         places = self.places[outputs]
