@@ -6,5 +6,5 @@ column, ``support_function`` finds the extremes of an ambiguity set (theory, sec
 ``problem`` is both for one adversary. Searching: ``doubles``, on the ``passes`` of noise. Proving:
 ``bounds`` in whole numbers, ``balls``, and ``rounding`` on large grids (section 9). ``proof``
 answers with a ``certificate``. Scales that hold with a confidence are found and proved by a
-``walk``, through ``betting``. ``composition`` bounds several releases together (section 6).
+``walk``. ``composition`` bounds several releases together (section 6).
 """
