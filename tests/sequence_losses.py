@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,10 @@ from pufferfish.queries.chain import MarkovChain
 Vectors = npt.NDArray[np.int64]
 
 
-def brute_loss(chain: MarkovChain, values: Sequence[Sequence[int]], length: int, u: float) -> float:
+def brute_loss(chain: MarkovChain, values: Sequence[Sequence[int]], length: int, u: Any) -> float:
     """The loss of noise on each entry of the sum of ``values[X_t]``, from all sequences.
 
+    The noise has one rate, or one for each entry.
     The largest over the product of all that each entry of the sum can be, all t and all pairs.
     """
     assert chain.start is not None
@@ -32,7 +34,7 @@ def brute_loss(chain: MarkovChain, values: Sequence[Sequence[int]], length: int,
     points, which = np.unique(sums, axis=0, return_inverse=True)
     axes = [np.unique(column) for column in points.T]
     outputs = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-    kernel = np.exp(-u * np.abs(outputs[:, None, :] - points[None]).sum(axis=-1))
+    kernel = np.exp(-(np.abs(outputs[:, None, :] - points[None]) * u).sum(axis=-1))
     worst = 0.0
     for column in paths.T:
         logs = []

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from pufferfish.calibration.noisy_counts import noisy_counts
     from pufferfish.ledger.ledger import Ledger
     from pufferfish.loss.certificate import Certificate
-    from pufferfish.loss.composition import joint_loss
     from pufferfish.loss.proof import certify, privacy_loss
     from pufferfish.mechanisms.channel import Channel
     from pufferfish.mechanisms.laplace import DiscreteLaplace
     from pufferfish.plans.plan import Plan
     from pufferfish.priors.prior import Prior
     from pufferfish.priors.scenario import Scenario
-    from pufferfish.queries.calibrate import calibrate
+    from pufferfish.queries.calibrate import calibrate, joint_loss
     from pufferfish.queries.chain import MarkovChain
     from pufferfish.queries.chain_box import ChainBox
     from pufferfish.queries.household import Household
@@ -60,7 +59,7 @@ _HOMES = {
     "calibrate_together": "pufferfish.calibration.calibrate",
     "certify": "pufferfish.loss.proof",
     "compare": "pufferfish.report.compare",
-    "joint_loss": "pufferfish.loss.composition",
+    "joint_loss": "pufferfish.queries.calibrate",
     "noisy_counts": "pufferfish.calibration.noisy_counts",
     "open_table": "pufferfish.tables.source",
     "privacy_loss": "pufferfish.loss.proof",

@@ -148,8 +148,8 @@ def test_options_that_are_refused() -> None:
         (("query", *COUNT, "--model", "w.json", "--length", 3), "chain has no"),
         ((*query, *COUNT, "--user-level", "--any-length"), "longest"),
         ((*release, "o.csv", "--keep", "who"), "--keep"), ((*release, "o.parquet"), "ends in .csv"),
-        ((*release, "o.csv", "--ledger", "l"), "--l"), ((*release, "o.csv", "--round"), "--round"),
         ((*release, "o.csv", "--min-scale", 3), "--min-scale"),
+        ((*release, "o.csv", "--round"), "--round"),
         ((*release, "o.csv", "--seed", 1), "'test'"), ((*release, "t.csv", "--force"), "input"),
         ((*release, "o.csv", "--publish-scale"), "--rec"),
         ((*release, "o.csv", "--bounds", 3, 1), "bound"),
@@ -183,3 +183,55 @@ def test_a_household_from_a_table() -> None:
     assert run("verify", "h.json", "homes.csv").status == 0
     Path("none.csv").write_text("query,value,records\n")
     check_refused(run("estimate", "none.csv", "--plan", "h.json"), "it has none")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_knows_the_step_of_its_times() -> None:
+    lines = Path("t.csv").read_text(encoding="utf-8").splitlines()
+    cells = [line.split(",") for line in lines[1:]]
+    for name, factor in (("thirds.csv", 3), ("moved.csv", 1)):
+        moved = (f"{who},{factor * int(week) + 2},{state}" for who, week, state in cells)
+        write(Path(), name, rows(*moved, header=lines[0]))
+    for wrong in (
+        ("release", "thirds.csv", "--plan", "given.json", "-o", "o.csv"),
+        ("verify", "given.json", "thirds.csv"),
+    ):
+        check_refused(run(*wrong), "other steps than 1, which the plan is for")
+    assert run("release", "moved.csv", "--plan", "given.json", "-o", "o.csv").status == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_several_answers_by_a_ledger() -> None:
+    asked = ("query", "t.csv", *WHERE, "--model", "chain.json", "--ledger", "b.db")
+    opened = run("ledger", "open", "b.db", "--dataset", "d", "t.csv", "--secret", "state",
+                 "--budget", 2)  # fmt: skip
+    assert opened.status == 0, opened.err
+    for number, what in enumerate((("--count", "ill", "--epsilon", 1), ("--histogram",))):
+        made = run(*asked, *what, "--save", f"{number}.json")
+        assert made.status == 0, made.err
+        price = run("ledger", "price", "b.db", "t.csv", "--plan", f"{number}.json")
+        assert price.status == 0, price.err
+        assert "fits" in price.out
+        done = run("release", "t.csv", "--plan", f"{number}.json", "-o", f"{number}.csv",
+                   "--ledger", "b.db")  # fmt: skip
+        assert done.status == 0, done.err
+        assert f"at most {number + 1}.000" in done.out
+    assert "Epsilon is for this answer and all that the ledger has charged" in made.out
+    assert "epsilon is for all answers charged with this one, and at most 2" in made.err
+    again = run("release", "t.csv", "--plan", "0.json", "-o", "o.csv", "--ledger", "b.db")
+    assert again.status == 1
+    assert "over the budget 2; releases out: 2; nothing was charged" in again.err
+    assert not Path("o.csv").exists()
+    assert run("ledger", "verify", "b.db", "t.csv").status == 0
+    assert "histogram of state" in run("ledger", "show", "b.db").out
+    alone = run("release", "t.csv", "--plan", "1.json", "-o", "o.csv")
+    assert "calibrated beside earlier answers" in alone.err
+    check_refused(run(*asked, "--mean"), "states")
+    for wrong, fault in (
+        ((*asked, "--count", "ill"), "earlier answers leave too little"),
+        (("query", "--model", "chain.json", "--length", 6, *COUNT, "--ledger", "b.db"),
+         "--ledger is about tables"),
+        (("release", "t.csv", "--plan", "0.json", "-o", "test.csv", "--ledger", "b.db",
+          "--seed", 1), "--ledger does not account for --seed"),
+    ):  # fmt: skip
+        check_refused(run(*wrong), fault)

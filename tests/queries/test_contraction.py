@@ -21,6 +21,10 @@ ANY = MarkovChain(range(2), [[".9", ".1"], [".1", ".9"]], "any")
 THREE = MarkovChain(range(3), [["8/10", ".1", ".1"], [".2", ".7", ".1"], [".3", ".1", ".6"]])
 
 
+def times(u: Any, spread: Any) -> list[list[Any]]:
+    return [[u * own for own in row] for row in spread]
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_no_number_of_records_loses_more(seed: int) -> None:
     draw = random.Random(seed)
@@ -31,10 +35,10 @@ def test_no_number_of_records_loses_more(seed: int) -> None:
         weights = [draw.randint(0, 3) for _ in range(k)]
         values, spread, longest = [[w] for w in weights], spread_of(weights), {2: 8, 3: 6, 4: 5}[k]
     u = 10 ** draw.uniform(-1.5, 0.3)
-    bound = contraction_loss(chain, spread, u)
+    bound = contraction_loss(chain, times(u, spread))
     exact = max(brute_loss(chain, values, n, u) for n in (1, 2, longest))
     assert exact <= bound * (1 + 1e-10) + 1e-12
-    proven = prove_contraction(chain, spread, Fraction(u))
+    proven = prove_contraction(chain, times(Fraction(u), spread))
     assert (proven is None) == (bound == math.inf)
     if proven is not None:
         assert float(proven) == pytest.approx(bound, rel=1e-9, abs=1e-12)
@@ -48,8 +52,8 @@ def test_every_start(seed: int) -> None:
     known = random_chain(draw, k)
     weights, u = [*range(k - 1), 3], 10 ** draw.uniform(-1.5, 0.3)
     chain = MarkovChain(known.states, known.transition, "any")
-    bound = contraction_loss(chain, spread_of(weights), u)
-    assert bound <= birkhoff_loss(contraction.cross_ratio(chain.transition), 3, u) * (1 + 1e-12)
+    bound = contraction_loss(chain, times(u, spread_of(weights)))
+    assert bound <= birkhoff_loss(contraction.cross_ratio(chain.transition), 3 * u) * (1 + 1e-12)
     for _ in range(4):
         one = MarkovChain(known.states, known.transition, random_chain(draw, k, 0.3).start)
         assert brute_loss(one, [[w] for w in weights], 5, u) <= bound * (1 + 1e-12)
@@ -72,7 +76,7 @@ def test_exact_for_ordered_chains(seed: int) -> None:
             values, vectors = np.linalg.eig(matrix)
             ends *= np.abs(vectors[:, values.real.argmax()].real)
         limit = max(limit, float(np.ptp(np.log(ends))))
-    assert contraction_loss(chain, spread_of(weights), u) == pytest.approx(limit, rel=1e-9)
+    assert contraction_loss(chain, times(u, spread_of(weights))) == pytest.approx(limit, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +93,11 @@ def test_exact_for_ordered_chains(seed: int) -> None:
 def test_known_scales(
     chain: MarkovChain, spread: Any, epsilon: float, scale: float, tolerance: float
 ) -> None:
-    ends = [contraction_loss(chain, spread, (1 + d) / scale) for d in (-tolerance, tolerance)]
+    ends = [
+        contraction_loss(chain, times((1 + d) / scale, spread)) for d in (-tolerance, tolerance)
+    ]
     assert ends[0] < epsilon < ends[1]
-    proven = prove_contraction(chain, spread, 1 / Fraction(scale))
+    proven = prove_contraction(chain, times(1 / Fraction(scale), spread))
     assert proven is not None
     assert ends[0] < proven < ends[1]
 
@@ -100,24 +106,24 @@ def test_no_bound() -> None:
     parted = MarkovChain(range(2), [[1, 0], [0, 1]], ["1/2", "1/2"])
     swapped = MarkovChain(range(2), [[0, 1], [1, 0]])
     for chain, rate in ((parted, ONE), (SLOW, 40 * ONE), (SLOW, ONE * 10**300)):
-        assert contraction_loss(chain, TWO, float(rate)) == math.inf
-        assert prove_contraction(chain, TWO, rate) is None
-    assert prove_contraction(swapped, TWO, ONE) == contraction_loss(swapped, TWO, 1.0) == 1
+        assert contraction_loss(chain, times(float(rate), TWO)) == math.inf
+        assert prove_contraction(chain, times(rate, TWO)) is None
+    assert prove_contraction(swapped, TWO) == contraction_loss(swapped, TWO) == 1
     rare = [Fraction(1, 10**120), Fraction(1, 2), Fraction(1, 2) - Fraction(1, 10**120)]
     alike = MarkovChain(range(3), [rare] * 3)  # rare transitions are left to Birkhoff's bound
-    assert 2 <= prove_contraction(alike, spread_of([0, 1, 2]), ONE) < 2 + Fraction(1, 10**9)
-    assert prove_contraction(parted, [[0, 0], [0, 0]], ONE) == 0
-    assert birkhoff_loss(None, 1, 0.1) == math.inf
-    assert contraction.prove_birkhoff(None, 1, ONE) is None
+    assert 2 <= prove_contraction(alike, spread_of([0, 1, 2])) < 2 + Fraction(1, 10**9)
+    assert prove_contraction(parted, [[0, 0], [0, 0]]) == 0
+    assert birkhoff_loss(None, 0.1) == math.inf
+    assert contraction.prove_birkhoff(None, ONE) is None
 
 
 @pytest.mark.parametrize("k, u", [(1.0, 0.3), (1.5, 1e-6), (9.0, 0.3), (9.0, 8.0)])
 def test_birkhoff(k: float, u: float) -> None:
-    loss = birkhoff_loss(Fraction(k) ** 2, 2, u)
+    loss = birkhoff_loss(Fraction(k) ** 2, 2 * u)
     one_side, e = (loss - 2 * u) / 2, math.exp((loss + 2 * u) / 4)
     assert one_side == pytest.approx(2 * math.log((1 + k * e) / (k + e)), rel=1e-9, abs=1e-15)
     assert float(
-        contraction.prove_birkhoff(Fraction(k) ** 2, 2, Fraction(u)) or 0
+        contraction.prove_birkhoff(Fraction(k) ** 2, 2 * Fraction(u)) or 0
     ) == pytest.approx(loss)
 
 
@@ -126,7 +132,7 @@ def certificate(d: str, *rows: tuple[int, int], own: str = "0") -> bool:
     one = [[Fraction(n, 128) for n in row] for row in rows]
     shares = np.array([[one, one], [[row[::-1] for row in one[::-1]]] * 2])
     values = np.array([[Fraction(own), Fraction(d)], [Fraction(d), Fraction(own)]])
-    return contraction.holds(SLOW.transition, TWO, Fraction(10, 29), values, shares, 128)
+    return contraction.holds(SLOW.transition, times(Fraction(10, 29), TWO), values, shares, 128)
 
 
 def test_certificates() -> None:
@@ -148,5 +154,5 @@ def test_wrong_programs_cost_noise_only(monkeypatch: pytest.MonkeyPatch) -> None
 
     for wrong in (fails, lambda p: (draw.random(len(p.cost)), draw.random(len(p.end)))):
         monkeypatch.setattr(contraction, "solve", wrong)
-        proven = prove_contraction(THREE, spread, Fraction(1, 20))
+        proven = prove_contraction(THREE, times(Fraction(1, 20), spread))
         assert proven is None or proven >= exact

@@ -11,6 +11,7 @@ import pytest
 
 import pufferfish as pf
 from pufferfish.errors import InputError
+from pufferfish.queries.case import Case
 from pufferfish.queries.plan import certify_query
 from pufferfish.queries.query import Query
 from pufferfish.queries.routes import lower_bound
@@ -50,7 +51,7 @@ def test_every_known_scale(name: str) -> None:
                 continue
             near = 1e-7 if name == LIMITS else TOLERANCE.get(mechanism, 1e-9)
             if mechanism == "ends":
-                found = lower_bound(query, query.models[0], Fraction(epsilon))
+                found = lower_bound(Case(query), Fraction(epsilon))
                 assert found == pytest.approx(expected, rel=near)
                 assert found <= expected * (1 + ROUNDED) or name == LIMITS
                 continue
@@ -62,7 +63,7 @@ def test_every_known_scale(name: str) -> None:
             assert plan.loss <= plan.epsilon == float(epsilon)
             if mechanism == "exact":
                 assert plan.scale >= expected * (1 - ROUNDED)
-                assert plan.scale * (1 - 1e-9) <= plan.least <= plan.scale
+                assert plan.scale * (1 - 1e-9) <= plan.least_scale <= plan.scale
                 less = certify_query(query, expected * (1 - 1e-6), plan.epsilon_exact)
                 assert not less.holds
 

@@ -3,14 +3,17 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
+from pufferfish.cli.ledger import price_words
 from pufferfish.cli.options import option_name
 from pufferfish.cli.output import after, print_csv, print_json, print_lines, print_table
 from pufferfish.cli.process import Messages, check
 from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import LEVEL
 from pufferfish.files import checked_target
+from pufferfish.ledger.ledger import Ledger
 from pufferfish.numbers import show
 from pufferfish.queries.answer import QueryAnswer, read_answer, read_bounds
 from pufferfish.queries.plan import QueryPlan
@@ -29,7 +32,8 @@ def refuse_others(others: Mapping[str, Any], why: str = "not for the plan of a q
 
 def release_answer(
     messages: Messages, plan: QueryPlan, source: Table, plan_file: str, output: str,
-    record: str | None, publish: bool, force: bool, seed: int | None, others: Mapping[str, Any],
+    record: str | None, publish: bool, ledger: str | None, force: bool, seed: int | None,
+    others: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Write the noisy answer to the query of a plan, as CSV, and its public record."""
     taken = ("bounds", "allow_unchanged")
@@ -38,12 +42,20 @@ def release_answer(
         raise InputError(f"cannot write {output}: an answer is CSV, and the name ends in .csv")
     if seed is not None and "test" not in os.path.basename(output).lower():
         raise InputError("a release from a seed is for tests only: OUT must contain 'test'")
-    checked_target(output, force, [*source.inputs, plan_file])
-    answer = plan.release(
-        source, bounds=others["bounds"], seed=seed, allow_unchanged=others["allow_unchanged"]
-    )
-    check()
-    answer.save(output, force=force)
+    if seed is not None and ledger is not None:
+        raise InputError("--ledger does not account for --seed; leave it out")
+    checked_target(output, force, [*source.inputs, plan_file, *([ledger] if ledger else [])])
+    if ledger is None and plan.composition is not None:
+        messages.warning(
+            "the plan was calibrated beside earlier answers, but this one is charged to no ledger "
+            "(--ledger); the next answer will not know of it"
+        )
+    how = {name: others[name] for name in taken}
+    charged = None if ledger is None else Ledger.open(ledger).charge(source, plan, **how)
+    with charged or nullcontext():
+        answer = plan.release(source, seed=seed, **how)
+        check()
+        answer.save(output, force=force)
     with after(output):
         if record is not None:
             made: dict[str, Any] = {"seeded": seed is not None, "bounds": answer.bounds}
@@ -51,7 +63,8 @@ def release_answer(
             messages.note(f"the public record is saved as {record}")
             if publish and plan.from_rows:
                 messages.warning("the record tells the scale, and so of the rows it was fitted to")
-        print_lines(answer_lines(plan, output, answer, plan_file))
+        price = [price_words(charged.price)] if charged else []
+        print_lines([*answer_lines(plan, output, answer, plan_file), *price])
 
 
 def estimate_answer(

@@ -20,7 +20,7 @@ from pufferfish.ledger.records import Dataset, parse_budget, parse_name
 from pufferfish.ledger.store import NOTICE
 from pufferfish.ledger.verify import Difference
 from pufferfish.numbers import float_down, float_up, show_short
-from pufferfish.plans.plan import Plan
+from pufferfish.queries.plan import load_plan
 from pufferfish.report.digits import at_most
 from pufferfish.tables.identity import identity_of
 
@@ -34,7 +34,7 @@ _OPEN = f"""
     secret.
 {DELIMITER}"""
 _PRICE = f"""
---plan FILE (required)  Plan of calibrate.
+--plan FILE (required)  Plan of calibrate or query.
 {CLAMP}
 --bounds LO HI  As it will be given to release.
 --min-scale T  As it will be given to release.
@@ -89,7 +89,7 @@ def open_dataset(books: str, table: str, dataset: str, **given: Any) -> None:
 def price(books: str, table: str, plan: str, **given: Any) -> None:
     """Print what the joint loss would be with a release of TABLE; nothing is charged."""
     source, form = opened(table, given), given.pop("format")
-    found = Ledger.open(books).price(source, Plan.load(plan), **given)
+    found = Ledger.open(books).price(source, load_plan(plan), **given)
     if form == "json":
         left = float_down(found.left)
         facts = {"bound": found.bound.kind, "joint_loss": found.loss, "left": left}

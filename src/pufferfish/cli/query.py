@@ -16,7 +16,9 @@ from pufferfish.cli.output import after, print_csv, print_json, print_lines, pri
 from pufferfish.cli.process import Messages
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.files import checked_target, read_strict
-from pufferfish.numbers import parse_number, rounded_up
+from pufferfish.ledger.answers import plans_of
+from pufferfish.ledger.ledger import Ledger
+from pufferfish.numbers import parse_epsilon, parse_number, rounded_up, show
 from pufferfish.queries.calibrate import MECHANISMS, calibrate_query
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Model
@@ -55,6 +57,8 @@ _OPTIONS = f"""
 --smoothing A  Number that is added to each number of transitions that were counted, such as 1/2.
 --confidence C  Take all chains within intervals of this confidence, such as 0.95.
 --epsilon E1,E2,... ...  The largest loss: one number or several, such as 0.1,0.5,1 or 1/3.
+--ledger BOOKS  Compute the noise of the next answer about TABLE: epsilon bounds its joint loss with
+    all answers that are charged in this ledger, and is by default the budget.
 --mechanism M1,M2,...|all ...  Mechanisms to compute; by default the least noise that is known.
 --format table|json|csv  Form of what is printed on standard output.
 --save FILE  Save the plan, for release. Takes one epsilon and one mechanism.
@@ -91,15 +95,16 @@ def query(
           --histogram --any-length --epsilon 1 --save plan.json
       pufferfish query --model chain.json --length 100 --count ill --epsilon 1
     """  # noqa: D301  # \b keeps click from wrapping the examples
-    texts = epsilons(given["epsilon"])
+    source = opened(table, given | {"format": format}, ledger=given["ledger"])
+    already, texts = _charged(messages, source, given)
     names = [name.strip() for text in given["mechanism"] for name in text.split(",")] or [None]
     if save is not None and (len(texts) > 1 or len(names) > 1 or "all" in names):
         raise InputError("--save takes exactly one epsilon and one mechanism")
-    source = opened(table, given | {"format": format})
     if save is not None:
-        checked_target(save, force, [*(source.inputs if source else ()), given["model"]])
+        inputs = source.inputs if source else ()
+        checked_target(save, force, [*inputs, *filter(None, (given["model"], given["ledger"]))])
     asked, rules, fit, found = _asked(source, given)
-    plans, left_out = _plans(asked, texts, names)
+    plans, left_out = _plans(asked, texts, names, already)
     if save is not None:
         process.check()
         replace(plans[0], source=rules, fit=fit).save(save, force=force)
@@ -109,6 +114,22 @@ def query(
         messages.note(line)
     with after(save):
         _print(asked, plans, found, str(source.name if source else given["model"]), format)
+
+
+def _charged(
+    messages: Messages, source: Table | None, given: dict[str, Any]
+) -> tuple[tuple[QueryPlan, ...], tuple[str, ...]]:
+    """Return the plans that a ledger has charged for a table, and epsilons within its budget."""
+    if given["ledger"] is None:
+        return (), epsilons(given["epsilon"])
+    if source is None or given["state"] is None:
+        raise InputError("--ledger is about tables: give a TABLE with --state COL")
+    dataset, charged = Ledger.open(given["ledger"]).account(source, given["state"])
+    budget = show(dataset.budget)
+    messages.note(f"epsilon is for all answers charged with this one, and at most {budget}")
+    texts = epsilons(given["epsilon"] or (budget,))
+    limited = dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts)
+    return plans_of(charged), tuple(limited)
 
 
 def _asked(
@@ -132,6 +153,7 @@ def _asked(
             given["state"], given["time"], given["sequence"], given["gaps"], given["missing"]
         )
         found = read_sequences(source, rules, states)
+        rules = replace(rules, step=found.step)
         fixed = bool(models) and bool(models[0].sizes(()))  # a tree or household has its own size
         length = None if fixed else found.lengths
     elif not models:
@@ -172,7 +194,7 @@ def _query(models: Sequence[Model], given: dict[str, Any], how: dict[str, Any]) 
 
 
 def _plans(
-    asked: Query, texts: Sequence[str], names: Sequence[str | None]
+    asked: Query, texts: Sequence[str], names: Sequence[str | None], already: Sequence[QueryPlan]
 ) -> tuple[list[QueryPlan], dict[str, str]]:
     """Return a plan for each epsilon and mechanism, and why 'all' leaves out others."""
     every = ["group"] if asked.protect == "sequence" else list(MECHANISMS)
@@ -182,7 +204,7 @@ def _plans(
         for name in wanted:
             process.check()
             try:
-                plans.append(calibrate_query(asked, text, name))
+                plans.append(calibrate_query(asked, text, name, already))
             except PufferfishError as error:
                 if "all" not in names:
                     raise
@@ -203,7 +225,7 @@ def _print(
             "epsilon": plan.epsilon, "mechanism": plan.mechanism, "scale": plan.scale,
             "loss": plan.loss, "mse": plan.mse,
             "error": plan.noise.std / divisor if divisor else None,
-            "least_scale": plan.least, "certified": plan.certificate.holds,
+            "least_scale": plan.least_scale, "certified": plan.certificate.holds,
             "certified_by": plan.certificate.method,
         }
         for plan in plans
@@ -220,7 +242,8 @@ def _print(
         print_lines([*query_lines(asked, source, found), ""])
         cells = [
             [f"{plan.epsilon:g}", plan.mechanism, rounded_up(plan.scale, 8), brief(row["error"]),
-             brief(plan.least) if plan.least else "-", plan.certificate.method.split("+")[0]]
+             brief(plan.least_scale) if plan.least_scale else "-",
+             plan.certificate.method.split("+")[0]]
             for plan, row in zip(plans, rows, strict=True)
         ]  # fmt: skip
         heads = ["epsilon", "mechanism", "scale", "error", "least scale", "proved by"]

@@ -75,10 +75,10 @@ def release(
     elif publish:
         raise InputError("--publish-scale and --publish-channel are for --record FILE")
     if isinstance(loaded, QueryPlan):
-        others = {"ledger": ledger, "keep": keep, "publish_channel": publish_channel}
+        others = chosen | {"keep": keep, "publish_channel": publish_channel}
         release_answer(
-            messages, loaded, source, plan, output, record, publish_scale, force, seed,
-            others | chosen,
+            messages, loaded, source, plan, output, record, publish_scale, ledger, force, seed,
+            others,
         )  # fmt: skip
         return
     spec = loaded.spec(**chosen)

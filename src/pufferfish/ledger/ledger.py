@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 from pufferfish.errors import CheckFailed, InputError, PufferfishWarning, listed, warn_user
 from pufferfish.files import home_expanded, named_path
 from pufferfish.ledger import records, store
+from pufferfish.ledger.answers import AnswerSubject
 from pufferfish.ledger.counts import COUNTS, is_draw
-from pufferfish.ledger.pricing import Price, State, Subject, dataset_of
+from pufferfish.ledger.pricing import Price, State, Subject, dataset_of, stamp_of
 from pufferfish.ledger.records import Dataset, ReleaseRecord, parse_budget, parse_name
 from pufferfish.ledger.verify import Verified, verify_ledger
 from pufferfish.numbers import Number, checked_flag, show_short
 from pufferfish.plans.plan import Plan
+from pufferfish.queries.plan import QueryPlan
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
 
@@ -148,7 +150,7 @@ class Ledger:
             records.add_dataset(connection, made)
         return made
 
-    def price(self, table: Any, plan: Plan, **options: Any) -> Price:
+    def price(self, table: Any, plan: Plan | QueryPlan, **options: Any) -> Price:
         """Return the joint loss of all releases of a table about a secret, with this one.
 
         Nothing is charged, and nothing is drawn.
@@ -157,8 +159,9 @@ class Ledger:
         ----------
         table : path, dataframe or Table
             The table that is to be released.
-        plan : Plan
-            It names the released column and that of the secret.
+        plan : Plan or QueryPlan
+            It names the released column and that of the secret. Of a query the secret is the column
+            of states.
         **options
             As they will be given to the release: ``min_scale``, ``out_of_support``, ...
 
@@ -168,10 +171,10 @@ class Ledger:
             If the ledger has no such dataset, or the plan does not name its columns, reads its
             column otherwise than earlier releases, or cannot be released.
         """
-        subject = Subject(table, plan, options)
+        subject = _subject(table, plan, options)
         return subject.price(self._state(subject))
 
-    def charge(self, table: Any, plan: Plan, **options: Any) -> Charged:
+    def charge(self, table: Any, plan: Plan | QueryPlan, **options: Any) -> Charged:
         """Charge a release, at once and durably; draw it in the block of ``with``.
 
         Release this table by this plan, once, with these options, and neither with further
@@ -194,7 +197,7 @@ class Ledger:
         InputError
             As for :meth:`price`.
         """
-        subject = Subject(table, plan, options)
+        subject = _subject(table, plan, options)
         subject.rehearse()
         state = self._state(subject)
         price, bound = _fitting(subject, state)
@@ -203,10 +206,13 @@ class Ledger:
             # Whoever charged meanwhile is seen; the others wait for this computation.
             if len(now.releases) != len(state.releases):
                 price, bound = _fitting(subject, now)
-            subject.check_unchanged()
+            if stamp_of(subject.table) != subject.stamp:
+                name = subject.table.name
+                raise InputError(f"{name} changed while it was read; nothing was charged")
+            drawn = isinstance(plan, Plan) and is_draw(plan)
             record = ReleaseRecord(
-                price.dataset.name, price.column, subject.plan.to_json(), price.own, bound,
-                COUNTS if is_draw(plan) else price.kind,
+                price.dataset.name, price.column, subject.text, price.own, bound,
+                COUNTS if drawn else price.kind,
             )  # fmt: skip
             records.add_release(connection, record)
         return Charged(record.id, price, self.path)
@@ -236,12 +242,17 @@ class Ledger:
         """
         return verify_ledger(self.path, table)
 
-    def _state(self, subject: Subject) -> State:
+    def _state(self, subject: Subject | AnswerSubject) -> State:
         with store.reading(self.path) as connection:
             return subject.state(connection)
 
 
-def _fitting(subject: Subject, state: State) -> tuple[Price, Fraction]:
+def _subject(table: Any, plan: Any, options: dict[str, Any]) -> Subject | AnswerSubject:
+    kind = AnswerSubject if isinstance(plan, QueryPlan) else Subject
+    return kind(table, plan, options)
+
+
+def _fitting(subject: Subject | AnswerSubject, state: State) -> tuple[Price, Fraction]:
     """Return the price beside what is charged, and its bound; refuse one over the budget."""
     price = subject.price(state)
     bound = price.bound

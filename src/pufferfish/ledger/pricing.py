@@ -24,6 +24,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted, listed, quoted
+from pufferfish.files import parse_strict
 from pufferfish.ledger import records
 from pufferfish.ledger.counts import COUNTS, is_draw, may_be_of, with_counts
 from pufferfish.ledger.records import Dataset, ReleaseRecord
@@ -45,6 +46,14 @@ from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table
 
 
+def is_answer(record: ReleaseRecord) -> bool:
+    """Whether a release is the answer to a query, and no column."""
+    try:
+        return isinstance(parse_strict(record.plan)["query"], dict)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """A plan with what was applied, how its column is read, and whether it is for its own counts.
@@ -59,6 +68,11 @@ class Release:
     @classmethod
     def of(cls, record: ReleaseRecord) -> "Release":
         """Return a charged release."""
+        if is_answer(record):
+            raise InputError(
+                f"the dataset {record.dataset!r} has answers to queries about dependent records, "
+                "with which the release of a column has no joint loss that is known"
+            )
         try:
             plan = Plan.from_json(record.plan)
         except PufferfishError as error:
@@ -248,7 +262,7 @@ class State(NamedTuple):
 
     dataset: Dataset
     before: Fraction
-    releases: tuple[Release, ...]
+    releases: tuple[Any, ...]  # of columns Release, of answers QueryPlan
 
 
 class Subject:
@@ -268,7 +282,7 @@ class Subject:
         self.spec, self.table, self.coding = plan.spec(**options), open_table(source), plan.coding
         self.plan = replace(plan, applied=Postprocess(self.spec).mechanism)
         self.counted = Counted(self.table, self.table.column(plan.secret))
-        self.stamp, self.digest = _stamp(self.table), identity_of(self.table).digest
+        self.stamp, self.digest = stamp_of(self.table), identity_of(self.table).digest
 
     def rehearse(self) -> None:
         """Refuse what a release would refuse; nothing is drawn."""
@@ -298,13 +312,13 @@ class Subject:
         charged, found = (len(state.releases), state.before), bound_of(self.counted, every)
         return Price(state.dataset, self.coding.column, *charged, found[0], own, *found[1:], plans)
 
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to since its identity was taken."""
-        if _stamp(self.table) != self.stamp:
-            raise InputError(f"{self.table.name} changed while it was read; nothing was charged")
+    @property
+    def text(self) -> str:
+        """The plan as it is charged."""
+        return self.plan.to_json()
 
 
-def _stamp(table: Table) -> tuple[int, ...]:
+def stamp_of(table: Table) -> tuple[int, ...]:
     """Return what tells that a file was written to; nothing of what is no file."""
     found = map(os.stat, table.paths)
     return tuple(n for each in found for n in (each.st_ino, each.st_size, each.st_mtime_ns))

@@ -8,9 +8,11 @@ from typing import Any, Literal
 
 from pufferfish.errors import InputError, PufferfishError
 from pufferfish.ledger import records, store
+from pufferfish.ledger.answers import bound_of_answers, plan_of
 from pufferfish.ledger.counts import with_counts
-from pufferfish.ledger.pricing import Counted, Release, bound_of, worst_of
+from pufferfish.ledger.pricing import Counted, Release, bound_of, is_answer, worst_of
 from pufferfish.ledger.records import Dataset, ReleaseRecord
+from pufferfish.queries.plan import QueryPlan
 from pufferfish.tables.identity import identity_of
 from pufferfish.tables.source import open_table
 
@@ -60,9 +62,14 @@ def verify_ledger(path: Path, table: Any = None) -> Verified:
             raise InputError(f"{opened.name} is none of the datasets of {path}")
     differences: list[Difference] = []
     for dataset in datasets:
-        releases: list[Release] = []
+        releases, answers = list[Release](), list[QueryPlan]()
         for record in (each for each in charged if each.dataset == dataset.name):
             try:
+                if is_answer(record):
+                    answers.append(plan_of(record))
+                    bound = bound_of_answers(answers).upper
+                    differences += _faults(dataset, record, bound, bound)
+                    continue
                 releases.append(Release.of(record))
                 differences += _compared(dataset, record, releases, counted.get(dataset.name))
             except PufferfishError as error:
@@ -76,12 +83,10 @@ def _compared(
     dataset: Dataset, record: ReleaseRecord, releases: list[Release], counted: Counted | None
 ) -> list[Difference]:
     """Return what is wrong with the last of some releases."""
-    faults: list[tuple[Fault, Fraction | None]] = []
-    if record.bound > dataset.budget:
-        faults.append(("over the budget", dataset.budget))
+    not_its_own = False
     if counted is not None:
         if record.own and counted.own(releases[-1].plan) is None:
-            faults.append(("not its own", None))
+            not_its_own = True
             releases[-1] = replace(releases[-1], own=False)
         least = most = bound_of(counted, releases)[0].upper
     else:
@@ -91,6 +96,19 @@ def _compared(
             most = None  # as often as a person has rows
         if all(release.own for release in releases):
             least = with_counts(worst_of([]), plans).upper  # any joint loss
+    return _faults(dataset, record, least, most, not_its_own)
+
+
+def _faults(
+    dataset: Dataset, record: ReleaseRecord, least: Fraction | None, most: Fraction | None,
+    not_its_own: bool = False,
+) -> list[Difference]:  # fmt: skip
+    """Return what is wrong with the bound of a release, which must lie between two others."""
+    faults: list[tuple[Fault, Fraction | None]] = []
+    if record.bound > dataset.budget:
+        faults.append(("over the budget", dataset.budget))
+    if not_its_own:
+        faults.append(("not its own", None))
     if least is None or record.bound < least * (1 - _ALIKE):
         faults.append(("too little", least))
     elif most is not None and most < record.bound * (1 - _ALIKE):

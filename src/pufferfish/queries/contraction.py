@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """An upper bound of the loss that holds for every number of records; theory, sections 8.5 and 8.7.
 
-D(a, b) bounds what all later records tell of X_t = a against X_t = b: any D >= 0 that one more
-record does not raise, Psi(D + uW) <= D. Transports prove it: where the rows of shares S sum to 1,
-P_a . v <= max_t [sum_s P_a(s) S(s, t) e^(D + uW)(s, t) / P_b(t)] P_b . v for every admissible v.
+R(a, b), the reach, bounds what one record itself tells of a against b: of noise with rate u that is
+u times by how much the answer differs, and several answers add theirs. D(a, b) bounds what all
+later records tell: any D >= 0 that one more record does not raise, Psi(D + R) <= D. Transports
+prove it: where the rows of shares S sum to 1,
+P_a . v <= max_t [sum_s P_a(s) S(s, t) e^(D + R)(s, t) / P_b(t)] P_b . v for every admissible v.
 Doubles propose D and S, balls check them: a wrong program only costs noise. Earlier records are the
 later ones of a reversed stationary chain; else Birkhoff's contraction bounds what they tell.
 """
@@ -27,7 +29,8 @@ from pufferfish.priors.betting import ball
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Rows, cross_ratio
 
-Spread = Sequence[Sequence[int]]
+#: By pair of states; of doubles for the search, exact for proofs.
+Reach = Sequence[Sequence[Any]]
 #: With more states the programs take too long, with smaller probabilities they are ill-conditioned:
 #: Birkhoff's contraction stands for them.
 _MOST_STATES = 10
@@ -40,80 +43,70 @@ _SLACKS = [10.0**-k for k in range(13, 5, -1)]
 _FRACTIONS: Any = np.frompyfunc(Fraction, 2, 1)
 
 
-def contraction_loss(chain: MarkovChain, spread: Spread, u: float) -> float:
-    """Return an upper bound of the loss at u for every number of records, unproved; inf: none."""
-    return float(_bound(chain, spread, u, fixed_point, birkhoff_loss))
+def contraction_loss(chain: MarkovChain, reach: Reach) -> float:
+    """Return an upper bound of the loss for every number of records, unproved; inf: none."""
+    return float(_bound(chain, reach, fixed_point, birkhoff_loss))
 
 
-def prove_contraction(
-    chain: MarkovChain, spread: Spread, rate: Fraction, bits: int = 128
-) -> Fraction | None:
+def prove_contraction(chain: MarkovChain, reach: Reach, bits: int = 128) -> Fraction | None:
     """Return a proven upper bound of the loss for every number of records; None: none is proved."""
-    found = _bound(
-        chain, spread, rate, partial(_prove, bits=bits), partial(prove_birkhoff, bits=bits)
-    )
+    found = _bound(chain, reach, partial(_prove, bits=bits), partial(prove_birkhoff, bits=bits))
     return None if found == math.inf else Fraction(found)
 
 
 def _bound(
-    chain: MarkovChain,
-    spread: Spread,
-    u: Any,
-    find: Callable[..., Any],
-    birkhoff: Callable[..., Any],
+    chain: MarkovChain, reach: Reach, find: Callable[..., Any], birkhoff: Callable[..., Any]
 ) -> Any:
     """Return the largest sum of what earlier records tell, later ones, and a record itself."""
-    rows, k, reach = chain.transition, range(len(spread)), max(map(max, spread)) * u
+    rows, k, most = chain.transition, range(len(reach)), max(map(max, reach))
     if len(k) == 2 and rows[0][1] + rows[1][0] >= 1:
-        return reach  # theory, section 8.7: what surrounds a record takes back what it adds
-    if not reach:
+        return most  # theory, section 8.7: what surrounds a record takes back what it adds
+    if not most:
         return 0
     hard = len(k) > _MOST_STATES or any(0 < p < _TINY for row in rows for p in row)
     if chain.stationary and not hard:
-        later = find(rows, spread, u)
-        earlier = later if chain.backwards == rows else find(chain.backwards, spread, u)
+        later = find(rows, reach)
+        earlier = later if chain.backwards == rows else find(chain.backwards, reach)
     else:
-        both = birkhoff(cross_ratio(rows), max(map(max, spread)), u)
+        both = birkhoff(cross_ratio(rows), most)
         if both is None or both == math.inf:
             return math.inf  # nothing bounds what earlier records tell
         if hard:
             return both
-        later = find(rows, spread, u)
-        earlier = [[[(both - reach) / 2 for _ in k] for _ in k]]
+        later = find(rows, reach)
+        earlier = [[[(both - most) / 2 for _ in k] for _ in k]]
     if later is None or earlier is None:
         return math.inf
-    return max(earlier[0][a][b] + u * spread[a][b] + later[0][a][b] for a, b in permutations(k, 2))
+    return max(earlier[0][a][b] + reach[a][b] + later[0][a][b] for a, b in permutations(k, 2))
 
 
-def birkhoff_loss(k_squared: Fraction | None, range_: int, u: float) -> float:
+def birkhoff_loss(k_squared: Fraction | None, reach: float) -> float:
     """Return an upper bound of the loss of all chains of a cross ratio, unproved; inf: none.
 
-    Earlier and later records tell D each, D = 2 ln((1 + kE) / (k + E)), E = e^((D + u range) / 2):
-    the only root above 0 of a quadratic in e^(D/2). With u range it is 4 asinh(k sinh(u range/4)).
+    Earlier and later records tell D each, D = 2 ln((1 + kE) / (k + E)), E = e^((D + reach) / 2):
+    the only root above 0 of a quadratic in e^(D/2). With the reach it is 4 asinh(k sinh(reach/4)).
     """
-    if k_squared is None or k_squared > 10**200 or not u * range_ <= 1000:
+    if k_squared is None or k_squared > 10**200 or not reach <= 1000:
         return math.inf
-    return 4 * math.asinh(math.sqrt(k_squared) * math.sinh(u * range_ / 4))
+    return 4 * math.asinh(math.sqrt(k_squared) * math.sinh(reach / 4))
 
 
-def prove_birkhoff(
-    k_squared: Fraction | None, range_: int, rate: Fraction, bits: int = 128
-) -> Fraction | None:
-    """Return the same with proof, at least u range; None: no bound is proved."""
+def prove_birkhoff(k_squared: Fraction | None, reach: Fraction, bits: int = 128) -> Fraction | None:
+    """Return the same with proof, at least the reach; None: no bound is proved."""
     if k_squared is None:
         return None
     with precision(bits):
-        x = ball(k_squared).sqrt() * (ball(range_ * rate) / 4).sinh()
+        x = ball(k_squared).sqrt() * (ball(reach) / 4).sinh()
         upper = log_ends((x + (x * x + 1).sqrt()) ** 4)[1]
-    return None if upper is None else max(upper, range_ * rate)
+    return None if upper is None else max(upper, reach)
 
 
-def fixed_point(rows: Rows, spread: Spread, u: float) -> tuple[FloatArray, FloatArray] | None:
+def fixed_point(rows: Rows, given: Reach) -> tuple[FloatArray, FloatArray] | None:
     """Return the least D that one more record does not raise, and a direction for slack, or None.
 
     By Newton's method from 0 where it leads upwards, else by one more record.
     """
-    chances, reach = np.array(rows, dtype=np.float64), u * np.array(spread, dtype=np.float64)
+    chances, reach = (np.array(each, dtype=np.float64) for each in (rows, given))
     values, identity = np.zeros_like(reach), np.eye(reach.size)
     for _ in range(_ROUNDS):
         if not (values + reach).max() <= _LARGEST:
@@ -133,23 +126,23 @@ def fixed_point(rows: Rows, spread: Spread, u: float) -> tuple[FloatArray, Float
     return None
 
 
-def _prove(rows: Rows, spread: Spread, rate: Fraction, bits: int) -> tuple[Any, Any] | None:
+def _prove(rows: Rows, given: Reach, bits: int) -> tuple[Any, Any] | None:
     """Return exponents that one more record is proved not to raise, and shares; None: none."""
-    found = fixed_point(rows, spread, float(rate))
+    found = fixed_point(rows, given)
     if found is None:
         return None
-    reach, chances = float(rate) * np.array(spread), np.array(rows, dtype=np.float64)
+    chances, reach = (np.array(each, dtype=np.float64) for each in (rows, given))
     for slack in _SLACKS:
         values = found[0] + slack * (found[0] + reach).max() * found[1]
         bounds = np.array([[Fraction(value) for value in row] for row in values.tolist()])
         whole = np.rint(_one_more(chances, values + reach)[2] * 2.0**60).astype(int).astype(object)
         exact = _FRACTIONS(whole, np.maximum(whole.sum(axis=-1, keepdims=True), 1))
-        if holds(rows, spread, rate, bounds, exact, bits):
+        if holds(rows, given, bounds, exact, bits):
             return bounds, exact
     return None
 
 
-def holds(rows: Rows, spread: Spread, rate: Fraction, values: Any, shares: Any, bits: int) -> bool:
+def holds(rows: Rows, reach: Reach, values: Any, shares: Any, bits: int) -> bool:
     """Return whether transports prove that one more record does not raise the exponents.
 
     ``shares[a, b, s, t]`` is the fraction of state s that goes to t for the states a and b.
@@ -158,7 +151,7 @@ def holds(rows: Rows, spread: Spread, rate: Fraction, values: Any, shares: Any, 
     if (values < 0).any() or (shares < 0).any():
         return False
     with precision(bits):
-        growth = [[ball(values[s, t] + rate * spread[s][t]).exp() for t in k] for s in k]
+        growth = [[ball(values[s, t] + reach[s][t]).exp() for t in k] for s in k]
         for a, b in permutations(k, 2):
             start, end, most = rows[a], rows[b], ball(values[a, b]).exp()
             if any(start[s] and sum(shares[a, b, s]) != 1 for s in k):

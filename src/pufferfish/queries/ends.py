@@ -4,6 +4,7 @@
 The likelihood ratio of two states tends to that of E[e^{uF} | X_t = s], u and minus u, which are
 numbers and no polynomials: linear in the number of records. The loss is never below; it is equal
 where the law is MTP2 and the weights do not fall with the states (theory, sections 8.2 and 8.3).
+The tilt is u times the weights, of several answers its sum (section 8.12).
 """
 
 import math
@@ -27,7 +28,7 @@ from pufferfish.queries.model import Rows, numerators
 _MOST_ORDERS = 5040
 
 
-def is_tp2(transition: Rows, weights: Sequence[int]) -> bool:
+def is_tp2(transition: Rows, weights: Sequence[int | Fraction]) -> bool:
     """Whether all minors of two rows and columns are at least 0, compared in rationals.
 
     The states are in the order of their weights; those with equal weights in any order.
@@ -57,24 +58,24 @@ def _is_tp2(order: Sequence[int], rows: Sequence[Sequence[int]]) -> bool:
 
 
 class Ends:
-    """The ends of sequences of some lengths as a function of u, in doubles, for the search.
+    """The ends of sequences of some lengths as a function of the tilt, in doubles, for the search.
 
     Likelihoods are logarithms: those of rare states may be beyond doubles.
     """
 
-    def __init__(self, chain: MarkovChain, weights: Sequence[int], lengths: Sequence[int]) -> None:
+    def __init__(self, chain: MarkovChain, lengths: Sequence[int]) -> None:
         with np.errstate(divide="ignore"):
             self._steps = np.log(np.array(chain.transition, dtype=np.float64))
             self._start = np.log(np.array(chain.start, dtype=np.float64))
-        self._weights, self._lengths = np.array(weights), sorted(lengths)
+        self._lengths = sorted(lengths)
         self._masses = _iterates(self._steps.T, self._start, self._lengths[-1])
 
-    def __call__(self, u: float) -> float:
+    def __call__(self, tilt: FloatArray) -> float:
         """Return the larger of both ends, over lengths, records and pairs of possible states."""
-        return max(self._end(u), self._end(-u))
+        return max(self._end(tilt), self._end(-tilt))
 
-    def _end(self, u: float) -> float:
-        tilt, most = u * self._weights, self._lengths[-1]
+    def _end(self, tilt: FloatArray) -> float:
+        most = self._lengths[-1]
         past = _iterates(self._steps.T + tilt, self._start, most) + tilt
         future = _iterates(self._steps + tilt, np.zeros(len(tilt)), most)
         possible = self._masses > -np.inf
@@ -87,14 +88,14 @@ class Ends:
         return worst
 
 
-def limit_of_ends(chain: MarkovChain, weights: Sequence[int], u: float) -> float:
+def limit_of_ends(chain: MarkovChain, tilt: FloatArray) -> float:
     """Return what the ends of ever more records tend to, in a stationary chain, in doubles.
 
     That is ln (l_a r_a pi_b) / (l_b r_b pi_a), l and r the Perron vectors of P D (theory, 8.4).
     """
     steps, found = np.array(chain.transition, dtype=np.float64), list[float]()
-    for tilt in (u * np.array(weights), -u * np.array(weights)):
-        matrix = steps * np.exp(tilt - tilt.max())
+    for each in (tilt, -tilt):
+        matrix = steps * np.exp(each - each.max())
         logs = -np.log(np.array(chain.start, dtype=np.float64))
         for own in (matrix, matrix.T):
             values, vectors = np.linalg.eig(own)
@@ -128,27 +129,28 @@ def _product(matrix: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def prove_ends(
-    chain: MarkovChain, weights: Sequence[int], lengths: Sequence[int], rate: Fraction, bits: int
+    chain: MarkovChain, tilt: Sequence[Fraction], lengths: Sequence[int], bits: int
 ) -> LossBound:
     """Enclose the larger of both ends over all lengths, records and pairs, in balls.
 
     Whether a state is possible at a record is decided by what leads there, not by numbers.
     """
     with precision(bits):
-        down, up = (
-            _largest_ratio(chain, weights, sorted(lengths), rate, sign) for sign in (False, True)
-        )
+        down, up = (_largest_ratio(chain, tilt, sorted(lengths), sign) for sign in (False, True))
         lower, upper = log_ends(down.max(up))
     return LossBound(upper, lower, method="ends+ball", precision=bits)
 
 
 def _largest_ratio(
-    chain: MarkovChain, weights: Sequence[int], lengths: Sequence[int], rate: Fraction, up: bool
+    chain: MarkovChain, tilts: Sequence[Fraction], lengths: Sequence[int], up: bool
 ) -> arb:
-    """Return the largest ratio of E[e^{uF} | X_t = s] between states, for one sign of u."""
-    k, most = range(len(chain.states)), max(weights)
+    """Return the largest ratio of E[e^{uF} | X_t = s] between states, for one sign of u.
+
+    ``tilts``: u times the weights, from 0.
+    """
+    k, most = range(len(chain.states)), max(tilts)
     # e^{uw} over its largest value, for either sign.
-    tilt = [exp_minus((most - w if up else w) * rate) for w in weights]
+    tilt = [exp_minus(most - own if up else own) for own in tilts]
     p = [[ball(value) for value in row] for row in chain.transition]
     columns = [[(r, p[r][s]) for r in k if chain.transition[r][s]] for s in k]
     rows = [[(r, p[s][r]) for r in k if chain.transition[s][r]] for s in k]

@@ -125,21 +125,15 @@ def cross_ratio(rows: Rows, upper: Rows | None = None) -> Fraction | None:
     largest, high = Fraction(1), upper or rows
     for r, s in permutations(range(len(rows)), 2):
         firsts, seconds = _two_largest(high[r], rows[s]), _two_largest(high[s], rows[r])
-        for (a, x), (b, y) in product(firsts, seconds):
-            if a != b and (x is None or x) and (y is None or y):
-                if x is None or y is None:
-                    return None
-                largest = max(largest, x * y)
-    return largest
+        products = [x * y for (x, a), (y, b) in product(firsts, seconds) if a != b and x and y]
+        largest = max([largest, *products])
+    return largest if isinstance(largest, Fraction) else None
 
 
-def _two_largest(tops: Distribution, bottoms: Distribution) -> list[tuple[int, Fraction | None]]:
-    """Return the places of the two largest ratios, with these; None: infinite."""
-    ratios = [t / b if b else None if t else Fraction(0)
-              for t, b in zip(tops, bottoms, strict=True)]  # fmt: skip
-    finite = sorted(((x, k) for k, x in enumerate(ratios) if x is not None), reverse=True)
-    found: list[tuple[int, Fraction | None]] = [(k, x) for k, x in enumerate(ratios) if x is None]
-    return (found + [(k, x) for x, k in finite])[:2]
+def _two_largest(tops: Distribution, bottoms: Distribution) -> list[tuple[Any, int]]:
+    """Return the two largest ratios, which may be infinite, with their places."""
+    ratios = (t / b if b else math.inf if t else 0 for t, b in zip(tops, bottoms, strict=True))
+    return sorted(((ratio, place) for place, ratio in enumerate(ratios)), reverse=True)[:2]
 
 
 def numerators(rows: Iterable[Sequence[Fraction]]) -> list[list[int]]:

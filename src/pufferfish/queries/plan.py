@@ -24,7 +24,7 @@ from pufferfish.errors import (
     warn_user,
 )
 from pufferfish.files import PRIVATE, read_strict, write_json
-from pufferfish.loss.certificate import Certificate, LossBound, rank
+from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.loss.proof import certificate_of
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -36,7 +36,7 @@ from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
 from pufferfish.queries.household import Household
 from pufferfish.queries.query import Query, query_of
-from pufferfish.queries.routes import UNKNOWN, is_attained, models_of, prove_model
+from pufferfish.queries.routes import prove
 from pufferfish.queries.sequences import (
     SequenceRules,
     Sequences,
@@ -76,11 +76,12 @@ class QueryPlan:
     noise: DiscreteLaplace  #: What is added to each number; of a mean to the sum.
     epsilon_exact: Fraction
     certificate: Certificate  #: The proof that the loss is at most epsilon, or a file's claim.
-    least: float = 0.0  #: No noise of a smaller scale than this would do; 0: not known.
+    least_scale: float = 0.0  #: No noise of a smaller scale than this would do; 0: not known.
     from_rows: bool = False  #: Whether a model was fitted to a table, of which the plan tells.
     source: SequenceRules | None = None  #: How a table is read; None: sequences are lists.
     fit: Fit | None = None  #: How the model was fitted to the table; None: it was given.
     notes: tuple[str, ...] = ()
+    composition: LossBound | None = None  #: The joint loss with earlier answers; None: it is alone.
     loaded: bool = False
 
     @property
@@ -113,16 +114,20 @@ class QueryPlan:
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the plan as JSON, readable by its owner only (mode 0600)."""
+        write_json(path, self.to_values(), force=force, mode=PRIVATE)
+
+    def to_values(self) -> Any:
+        """Return the JSON values of the plan's file."""
         kinds = {kind: name for name, kind in MODELS.items()}
         file = _PlanFile(
             notice=schema.FROM_ROWS if self.from_rows else schema.FROM_GIVEN_PRIOR,
             format=2, mechanism=self.mechanism, epsilon=self.epsilon_exact,
             scale=self.scale, loss=self.loss, from_rows=self.from_rows, query=self.query.to_json(),
             models=tuple({"kind": kinds[type(m)], **m.to_json()} for m in self.query.models),
-            source=self.source, fit=self.fit, least=self.least, certificate=self.certificate,
-            notes=self.notes,
+            source=self.source, fit=self.fit, least_scale=self.least_scale,
+            certificate=self.certificate, notes=self.notes, composition=self.composition,
         )  # fmt: skip
-        write_json(path, schema.to_json_values(file), force=force, mode=PRIVATE)
+        return schema.to_json_values(file)
 
     @classmethod
     def load(cls, path: str | Path) -> "QueryPlan":
@@ -143,8 +148,10 @@ class QueryPlan:
                 query=query, mechanism=file.mechanism, epsilon_exact=parse_epsilon(file.epsilon),
                 noise=DiscreteLaplace(file.scale, query.step),
                 from_rows=file.from_rows or file.fit is not None,
-                certificate=claimed or Certificate("none", math.inf, 0.0), least=file.least,
+                certificate=claimed or Certificate("none", math.inf, 0.0),
+                least_scale=file.least_scale,
                 source=file.source, fit=file.fit, notes=file.notes, loaded=True,
+                composition=file.composition and schema.claim(file.composition, LossBound),
             )  # fmt: skip
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{path} is no usable plan of a query: {error}") from None
@@ -188,8 +195,7 @@ class QueryPlan:
         found, models = self._sequences(table), list(self.query.models)
         if self.fit is not None and self.source is not None:
             models = [self.fit.model(found, self.source)]
-        own = {"lengths": found.lengths} if self.query.lengths else {}
-        return query_of(self.query.to_json() | own, models)
+        return self.query.of(models, found.lengths if self.query.lengths else self.query.lengths)
 
     def release(
         self, records: Any, *, bounds: Literal["range"] | Sequence[Number] | None = None,
@@ -213,8 +219,7 @@ class QueryPlan:
                 "the scale is 0: the answer is published as it is; allow it with "
                 "--allow-unchanged (allow_unchanged=True)"
             )
-        found, ends = self._sequences(records), read_bounds(bounds)
-        self._check(found)
+        found, ends = self.records(records), read_bounds(bounds)
         entropy = None
         if seed is not None:
             text = "the release was drawn from a seed: for tests only, it protects nobody"
@@ -237,6 +242,12 @@ class QueryPlan:
     ) -> "QueryPlan":  # fmt: skip
         """Return a plan that can be released from tables (:meth:`MarkovChain.from_sequences`)."""
         return replace(self, source=SequenceRules(state, time, sequence, gaps, tuple(missing)))
+
+    def records(self, given: Any) -> Sequences:
+        """Return the records that are given for a release; refuse what the plan is not for."""
+        found = self._sequences(given)
+        self._check(found)
+        return found
 
     def _sequences(self, records: Any) -> Sequences:
         """Return sequences given as lists, or those of a table in the columns that are named."""
@@ -298,9 +309,10 @@ class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     models: schema.Some[dict[str, Any]]
     source: SequenceRules | None = None
     fit: Fit | None = None
-    least: schema.Scale = 0.0
+    least_scale: schema.Scale = 0.0
     certificate: Any = None
     notes: tuple[str, ...] = ()
+    composition: Any = None
 
 
 def load_plan(path: str | Path) -> Plan | QueryPlan:
@@ -311,22 +323,8 @@ def load_plan(path: str | Path) -> Plan | QueryPlan:
 
 
 def certify_query(query: Query, scale: float, epsilon: Fraction) -> Certificate:
-    """Prove the loss of noise for a query under all of its models, and compare it with epsilon.
-
-    Whatever the model is, the range of all dependent records over the scale bounds it.
-    """
-    found = UNKNOWN
-    if query.protect == "record":
-        models = models_of(query)
-        every = [prove_model(query, model, scale, epsilon) for model in models]
-        found = max(every, key=lambda bound: rank(bound.upper))
-        if not all(is_attained(query, model) for model in models):
-            found = replace(found, lower=Fraction(0))  # only the loss of a model is a lower bound
-    if scale and query.sizes and not found.at_most(epsilon):
-        group = query.range * max(query.sizes) * query.step / Fraction(scale)
-        if rank(group) < rank(found.upper):
-            found = LossBound(group, found.lower, method="group+rational")
-    return certificate_of(found, epsilon)
+    """Prove the loss of noise for a query, and compare it with epsilon."""
+    return certificate_of(prove(query, scale, epsilon), epsilon)
 
 
 def model_of(data: Any) -> Any:

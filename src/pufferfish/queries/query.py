@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries: a count, sum, mean or histogram of records, and the scenario of one."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +15,7 @@ from pufferfish.errors import InputError, listed
 from pufferfish.numbers import Number, parse_number, parse_text, show, text_of
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
-from pufferfish.queries.model import Law, Model
+from pufferfish.queries.model import Law, Model, set_fields
 from pufferfish.queries.sequences import check_known
 from pufferfish.support import Lattice, Product, make_lattice
 
@@ -41,7 +43,7 @@ class Query:
     def __post_init__(self) -> None:
         if self.protect not in ("record", "sequence"):
             raise InputError(f"protect must be 'record' or 'sequence', not {self.protect!r}")
-        object.__setattr__(self, "lengths", _read_length(self.lengths, self.models))
+        set_fields(self, lengths=_read_length(self.lengths, self.models))
         if self.lengths is None and self.protect == "sequence":
             raise InputError(
                 "to hide a whole sequence (--user-level) takes noise for the longest one: state "
@@ -73,16 +75,19 @@ class Query:
         """The step of the lattice that all answers lie on: 1 for integers."""
         return make_lattice(self.numbers).step
 
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """What each state adds beyond the least, in steps."""
-        return tuple(int((n - min(self.numbers)) / self.step) for n in self.numbers)
+    @cached_property
+    def weights(self) -> tuple[tuple[int, ...], ...]:
+        """For each number of the answer what the states add beyond the least, in steps."""
+        k = range(len(self.states))
+        if self.vector:
+            return tuple(tuple(int(a == b) for b in k) for a in k)
+        return (tuple(int((n - min(self.numbers)) / self.step) for n in self.numbers),)
 
-    @property
+    @cached_property
     def spread(self) -> tuple[tuple[int, ...], ...]:
         """By how many steps the answer differs (in all) where one record has another state."""
-        k, w = range(len(self.states)), self.weights
-        return tuple(tuple(2 * (a != b) if self.vector else abs(w[a] - w[b]) for b in k) for a in k)
+        k = range(len(self.states))
+        return tuple(tuple(sum(abs(w[a] - w[b]) for w in self.weights) for b in k) for a in k)
 
     @property
     def range(self) -> int:
@@ -94,17 +99,11 @@ class Query:
         """How many dependent records there may be; empty where there is no limit."""
         return tuple(sorted({n for model in self.models for n in model.sizes(self.lengths or ())}))
 
-    def of(self, model: Model) -> "Query":
-        """Return the same query for one of the models."""
-        return self if self.models == (model,) else query_of(self.to_json(), [model])
-
-    @property
-    def cells(self) -> int:
-        """Records, times states, times values of the answer; 0 for any number of records."""
-        k = len(self.states)
-        values = ((n + 1) ** k if self.vector else n * self.range + 1 for n in self.sizes)
-        each = (n * most for n, most in zip(self.sizes, values, strict=True))
-        return sum(each) * k * len(self.models)
+    def of(self, models: Sequence[Model], lengths: tuple[int, ...] | None) -> "Query":
+        """Return the same query of other models on the same states."""
+        made, length = copy(self), "any" if lengths is None else lengths or None
+        set_fields(made, models=tuple(models), lengths=_read_length(length, models))
+        return made
 
     def scenario(self) -> Scenario:
         """Return what this query is, as a scenario: one prior for each record.
@@ -117,35 +116,7 @@ class Query:
         InputError
             If there are too many records or values, no number of records, or a class of chains.
         """
-        return self._scenario
-
-    @cached_property
-    def _scenario(self) -> Scenario:
-        if self.protect == "sequence":
-            raise InputError("whole sequences are hidden by group noise, without a scenario")
-        if not 0 < self.cells <= MOST_CELLS:
-            raise InputError(
-                f"a scenario needs at most {MOST_CELLS:,} cells (records times states times "
-                f"values), but this query has {f'{self.cells:,}' if self.sizes else 'no limit'}"
-            )
-        size, product = max(self.sizes), self._product()
-        weights = self.weights
-        if self.vector:  # of each state its place among the digits of a number in C order
-            weights = tuple((size + 1) ** k for k in reversed(range(len(self.states))))
-        laws = [law for model in self.models for law in model.laws(weights, self.lengths or ())]
-        rows = ([*_rows(law, product.size)] for law in laws)
-        named = (dict(zip(self.states, own, strict=True)) for own in rows)
-        return Scenario([Prior.from_numerators(product, own) for own in named])
-
-    def _product(self) -> Product:
-        """Return the lattices of the answer's numbers, in the largest group of records."""
-        size = max(self.sizes)
-        most = size if self.vector else size * self.range
-        # With sequences of several lengths each sum is counted from its own least value.
-        least = size * min(self.numbers) / self.step if len(self.sizes) == 1 else Fraction(0)
-        lattice = Lattice(self.step, int(least), np.arange(most + 1, dtype=np.int64))
-        names = self.states if self.vector else (None,)
-        return Product(names, (lattice,) * len(names))
+        return scenario_of((self,))
 
     def answer(self, codes: Any) -> list[Fraction]:
         """Return the exact answer for the places of records' states; of a mean the sum."""
@@ -256,6 +227,49 @@ def query_of(data: Mapping[str, Any], models: Sequence[Model]) -> Query:
     made = object.__new__(kind)
     Query.__init__(made, models, data["lengths"] or None, numbers, data["protect"])
     return made
+
+
+def cells_of(queries: Sequence[Query]) -> int:
+    """Return records times states times values of all answers; 0 for any number of records.
+
+    The models and lengths are those of the first query.
+    """
+    most, first = [max(row) for query in queries for row in query.weights], queries[0]
+    values = (n * math.prod(n * own + 1 for own in most) for n in first.sizes)
+    return sum(values) * len(first.states) * len(first.models)
+
+
+@lru_cache(maxsize=4)  # a search asks for it again and again
+def scenario_of(queries: tuple[Query, ...]) -> Scenario:
+    """Return the scenario of all answers together, for the models and lengths of the first query.
+
+    There is an axis for each number of the answers.
+    """
+    first, cells = queries[0], cells_of(queries)
+    if first.protect == "sequence":
+        raise InputError("whole sequences are hidden by group noise, without a scenario")
+    if not 0 < cells <= MOST_CELLS:
+        raise InputError(
+            f"a scenario needs at most {MOST_CELLS:,} cells (records times states times "
+            f"values), but this query has {f'{cells:,}' if cells else 'no limit'}"
+        )
+    size, lattices, sums = max(first.sizes), list[Lattice](), [0] * len(first.states)
+    for query in queries:
+        # With sequences of several lengths each sum is counted from its own least value.
+        least = size * min(query.numbers) / query.step if len(first.sizes) == 1 else Fraction(0)
+        for row in query.weights:
+            index = np.arange(size * max(row) + 1, dtype=np.int64)
+            lattices.append(Lattice(query.step, int(least), index))
+            # All numbers of the answers are the digits of one, in C order.
+            sums = [total * len(index) + own for total, own in zip(sums, row, strict=True)]
+    names: list[Any] = [str(n) for n in range(1, len(lattices) + 1)]
+    if len(queries) == 1:
+        names = list(first.names) if first.vector else [None]
+    product = Product(tuple(names), tuple(lattices))
+    laws = [law for model in first.models for law in model.laws(sums, first.lengths or ())]
+    rows = ([*_rows(law, product.size)] for law in laws)
+    named = (dict(zip(first.states, own, strict=True)) for own in rows)
+    return Scenario([Prior.from_numerators(product, own) for own in named])
 
 
 def read_models(given: Any) -> tuple[Model, ...]:

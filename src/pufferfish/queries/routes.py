@@ -7,20 +7,25 @@ chains in their stationary law; a ``window`` nears the loss as it widens (theory
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from pufferfish.calibration.exact import exact, least_factor
 from pufferfish.calibration.root import find_root
 from pufferfish.loss.certificate import LossBound, rank
+from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.loss.proof import loss_bound
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import float_up
+from pufferfish.numbers import FloatArray, float_up
+from pufferfish.queries.case import MANY, Answers, Case, cases_of
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
 from pufferfish.queries.contraction import (
@@ -29,15 +34,11 @@ from pufferfish.queries.contraction import (
     prove_birkhoff,
     prove_contraction,
 )
-from pufferfish.queries.ends import Ends, is_tp2, limit_of_ends, prove_ends
-from pufferfish.queries.model import Model, cross_ratio
-from pufferfish.queries.query import MOST_CELLS, Query
+from pufferfish.queries.ends import Ends, limit_of_ends, prove_ends
+from pufferfish.queries.model import cross_ratio
+from pufferfish.queries.query import Query, scenario_of
 from pufferfish.queries.window import prove_window, window_loss
 
-#: Records above which a contraction is tried first, and above which there are no ends.
-_MANY, _MOST_FOR_ENDS = 100_000, 2_000_000
-#: Cells of a scenario up to which it is quicker than a contraction.
-_FEW = 20_000
 #: Records that stand for any number where a lower bound is looked for.
 _LONG = 1000
 #: Widths that are tried in turn; the search stops where the next one gains less than _GAIN.
@@ -55,119 +56,103 @@ _ALL_CORNERS, _FEW_STATES = 4, 20
 UNKNOWN = LossBound(None, Fraction(0))
 
 
-def models_of(query: Query) -> list[Model]:
-    """Return the models whose losses bound that of a query: of a class of chains its worst."""
-    worst = ((m.chains() if isinstance(m, ChainBox) else None) or [m] for m in query.models)
-    return [model for models in worst for model in models]
-
-
-def is_attained(query: Query, model: Model) -> bool:
-    """Whether one of the models of a query is this one, or a class of chains that has it."""
-    return any(own == model or (isinstance(own, ChainBox) and model in own) for own in query.models)
-
-
-def exact_route(query: Query, model: Model) -> str | None:
-    """Return the route whose loss is the model's own; None: there is none."""
-    if isinstance(model, MarkovChain) and model.start is not None and not query.vector:
-        most = max(query.lengths or [0])
-        if is_tp2(model.transition, query.weights) and most <= _MOST_FOR_ENDS:
-            return "contraction" if query.lengths is None else "ends"
-    return "scenario" if _has_scenario(query, model) else None
-
-
-def _has_scenario(query: Query, model: Model) -> bool:
-    """Return whether a model is one law, and its scenario is small enough."""
-    several = isinstance(model, ChainBox)
-    several |= isinstance(model, MarkovChain) and model.start is None
-    return not several and 0 < query.of(model).cells <= MOST_CELLS
-
-
-def scale_by(route: str, query: Query, model: Model, epsilon: Fraction) -> float:
+def scale_by(route: str, case: Case, epsilon: Fraction) -> float:
     """Return the least scale that a route finds, in units of the answer; inf: it finds none."""
-    steps = _SCALES[route](query.of(model), model, epsilon)
-    return steps if math.isinf(steps) else float_up(Fraction(steps) * query.step)
+    steps = _SCALES[route](case, epsilon)
+    return steps if math.isinf(steps) else float_up(Fraction(steps) * case.query.step)
 
 
-def lower_bound(query: Query, model: Model, epsilon: Fraction) -> float:
+def lower_bound(case: Case, epsilon: Fraction) -> float:
     """Return a scale below which no noise will do, as the ends of a chain show; else 0."""
-    if not isinstance(model, MarkovChain) or model.start is None:
+    query, model, lengths = case.query, case.model, case.query.lengths
+    if not case.has_start or case.earlier or len(model.states) > _FEW_STATES:
         return 0.0
-    if len(model.states) > _FEW_STATES:
-        return 0.0
-    lengths = query.lengths
-    rising = not query.vector and model.stationary and is_tp2(model.transition, query.weights)
-    if lengths is not None and max(lengths) > _MANY:
+    rising = model.stationary and case.rising
+    if lengths is not None and max(lengths) > MANY:
         if not rising:
             return 0.0
-        lengths = (_MANY,)  # the loss rises with the number of records
-    corners = [query.weights]
+        lengths = (MANY,)  # the loss rises with the number of records
+    corners: list[Any] = [case.tilt(1)] if not query.vector else []
     if query.vector:  # each number of the answer goes to minus or to plus infinity
         k = len(model.states)
         sets = range(1, (1 << k) - 1) if k <= _ALL_CORNERS else [1 << s for s in range(k)]
-        corners = [tuple(2 * (each >> s & 1) for s in range(k)) for each in sets]
-    found = 0.0
-    for weights in corners:
-        ends: Callable[[float], float] = Ends(model, weights, lengths or (_LONG,))
-        if lengths is None and rising:
-            ends = partial(limit_of_ends, model, weights)
-        found = max(found, _scale(ends, query, epsilon))
+        corners = [[2 * (each >> s & 1) for s in range(k)] for each in sets]
+    ends: Callable[[Any], float] = Ends(model, lengths or (_LONG,))
+    if lengths is None and rising:
+        ends = partial(limit_of_ends, model)
+    losses = (partial(_tilted, ends, np.array(corner, dtype=np.float64)) for corner in corners)
+    found = max(_scale(loss, case, epsilon) for loss in losses)
     # Where hardly any noise will do, none at all may.
     bound = found if found * _HARDLY_ANY >= query.range else 0.0
     return bound * float(query.step) * (1 - _MARGIN)
 
 
-def prove_model(query: Query, model: Model, scale: float, epsilon: Fraction) -> LossBound:
+def _tilted(ends: Callable[[Any], float], corner: FloatArray, u: float) -> float:
+    return ends(u * corner)
+
+
+def prove(
+    query: Query, scale: float, epsilon: Fraction | None = None, earlier: Answers = ()
+) -> LossBound:
+    """Prove the loss of noise for a query, beside earlier answers, under all of their models.
+
+    It is the least bound that is found or, with ``epsilon``, the first one that is within it.
+    Whatever the model is, the reach of all dependent records is a bound.
+    """
+    found, cases = UNKNOWN, cases_of(query, earlier)
+    if all(own.protect == "record" for own in cases[0].queries):
+        found = max((_prove(case, scale, epsilon) for case in cases), key=lambda b: rank(b.upper))
+        if not all(case.attained for case in cases):
+            found = replace(found, lower=Fraction(0))  # only the loss of a model is a lower bound
+    if scale and query.sizes and not (epsilon and found.at_most(epsilon)):
+        group = max(query.sizes) * max(map(max, cases[0].reach(query.step / Fraction(scale))))
+        if rank(group) < rank(found.upper):
+            found = LossBound(group, found.lower, method="group+rational")
+    return found
+
+
+def _prove(case: Case, scale: float, epsilon: Fraction | None) -> LossBound:
     """Return the loss under one model by the first route that proves it within epsilon.
 
     Where none does it is that of the route with the least upper bound.
     """
-    own, found = query.of(model), list[LossBound]()
-    for route in _routes(own, model) if scale else ["scenario"] * _has_scenario(own, model):
+    found = list[LossBound]()
+    for route in case.routes() if scale else ["scenario"] * case.has_scenario:
         with suppress(GridTooLarge):
-            found.append(_proof(route, own, model, scale, epsilon))
-            if found[-1].at_most(epsilon):
+            found.append(_proof(route, case, scale, epsilon))
+            if epsilon and found[-1].at_most(epsilon):
                 break
     return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
 
 
-def _proof(route: str, query: Query, model: Any, scale: float, epsilon: Fraction) -> LossBound:
+def _proof(route: str, case: Case, scale: float, epsilon: Fraction | None) -> LossBound:
     """Return what a route proves of a scale, which is above 0 but for a scenario."""
+    query, model = case.query, case.model
     if route == "scenario":
-        noise = DiscreteLaplace(scale, query.step)
-        releases = dict.fromkeys(range(len(query.names)), (noise,))
-        return loss_bound(query.scenario(), releases, epsilon=epsilon)
+        noises = [DiscreteLaplace(scale, query.step), *(noise for _, noise in case.earlier)]
+        return loss_bound(scenario_of(case.queries), _by_axis(case, noises), epsilon=epsilon)
     rate, lengths = query.step / Fraction(scale), query.lengths or ()
     if route == "ends":
-        return prove_ends(model, query.weights, lengths, rate, _BITS)
+        return prove_ends(model, case.tilt(rate), lengths, _BITS)
     if route == "window":
         found = UNKNOWN
         for width in _widths(lengths):
-            found = prove_window(model, query.weights, lengths, width, rate, epsilon)
-            if found.at_most(epsilon):
+            found = prove_window(model, query.weights[0], lengths, width, rate, epsilon)
+            if epsilon and found.at_most(epsilon):
                 break
         return found
+    reach = case.reach(rate)
     if isinstance(model, ChainBox):
-        upper = prove_birkhoff(model.k_squared, query.range, rate, _BITS)
+        upper = prove_birkhoff(model.k_squared, max(map(max, reach)), _BITS)
     else:
-        upper = prove_contraction(model, query.spread, rate, _BITS)
+        upper = prove_contraction(model, reach, _BITS)
     return LossBound(upper, Fraction(0), method="contraction+ball", precision=_BITS)
 
 
-def _routes(query: Query, model: Model) -> Iterator[str]:
-    """Yield the routes that may prove a loss, the exact and quick ones first."""
-    own = exact_route(query, model)
-    chain = isinstance(model, MarkovChain | ChainBox)
-    slow = max(query.lengths or [0]) > _MANY or (own == "scenario" and query.cells > _FEW)
-    bounds = ["contraction"] if chain and own != "contraction" else []
-    exact_ones = [] if own is None else [own]
-    yield from bounds + exact_ones if chain and slow else exact_ones + bounds
-    if own is None and _has_windows(query, model):
-        yield "window"
-
-
-def _has_windows(query: Query, model: Model) -> bool:
-    started = isinstance(model, MarkovChain) and model.start is not None
-    return started and bool(query.lengths) and not query.vector
+def _by_axis(case: Case, noises: Sequence[DiscreteLaplace]) -> dict[int, list[DiscreteLaplace]]:
+    """Return the noise of each axis of a scenario."""
+    pairs = zip(case.queries, noises, strict=True)
+    return dict(enumerate([noise] for query, noise in pairs for _ in query.weights))
 
 
 def _widths(lengths: Sequence[int]) -> list[int]:
@@ -175,50 +160,65 @@ def _widths(lengths: Sequence[int]) -> list[int]:
     return [w for before, w in pairwise((0, *_WIDTHS)) if before < max(lengths)]
 
 
-def _ends_scale(query: Query, chain: MarkovChain, epsilon: Fraction) -> float:
-    lengths = query.lengths or ()
-    if max(lengths) > _MANY and chain.stationary:
+def _ends_scale(case: Case, epsilon: Fraction) -> float:
+    chain, lengths = case.model, case.query.lengths or ()
+
+    def scale(ends: Ends) -> float:
+        return _scale(lambda u: ends(np.array(case.tilt(u), dtype=np.float64)), case, epsilon)
+
+    if max(lengths) > MANY and chain.stationary:
         # The loss rises with the number of records, to that of any number of them.
-        limit = _contraction_scale(query, chain, epsilon)
-        part = _scale(Ends(chain, query.weights, (_MANY,)), query, epsilon)
-        if limit <= part * (1 + _SAME):
+        limit = _contraction_scale(case, epsilon)
+        if limit <= scale(Ends(chain, (MANY,))) * (1 + _SAME):
             return limit
-    return _scale(Ends(chain, query.weights, lengths), query, epsilon)
+    return scale(Ends(chain, lengths))
 
 
-def _scenario_scale(query: Query, model: Model, epsilon: Fraction) -> float:
-    scenario, each = query.scenario(), range(len(query.names))
-    if not query.vector:
+def _scenario_scale(case: Case, epsilon: Fraction) -> float:
+    query, scenario = case.query, scenario_of(case.queries)
+    if not query.vector and not case.earlier:
         return float_up(Fraction(exact(scenario, epsilon).scale) / query.step)
-    nothing = dict.fromkeys(each, (DiscreteLaplace(0.0, query.step),))
-    if loss_bound(scenario, nothing, epsilon=epsilon).at_most(epsilon):
+    noises = [DiscreteLaplace(0.0, query.step), *(noise for _, noise in case.earlier)]
+    every = _by_axis(case, noises)
+    if loss_bound(scenario, every, epsilon=epsilon).at_most(epsilon):
         return 0.0
-    return float_up(least_factor(scenario, dict.fromkeys(each, Fraction(1)), {}, epsilon, epsilon))
+    own = range(len(query.weights))
+    rates, known = dict.fromkeys(own, Fraction(1)), {n: every[n] for n in every if n not in own}
+    if not known:
+        return float_up(least_factor(scenario, rates, {}, epsilon, epsilon))
+    loss = RateLoss(scenario, rates, known)
+    return _scale(lambda u: loss.worst(u)[0], case, epsilon)
 
 
-def _contraction_scale(query: Query, model: Model, epsilon: Fraction) -> float:
+def _contraction_scale(case: Case, epsilon: Fraction) -> float:
+    model, k, start = case.model, 1.0, 0.0
     if isinstance(model, ChainBox):
         squared = model.k_squared
-        loss: Callable[[float], float] = partial(birkhoff_loss, squared, query.range)
+
+        def loss(u: float) -> float:
+            return birkhoff_loss(squared, float(max(map(max, case.reach(u)))))
     elif isinstance(model, MarkovChain):
-        squared = cross_ratio(model.transition)
-        loss = partial(contraction_loss, model, query.spread)
+        chain, squared = model, cross_ratio(model.transition)
+
+        def loss(u: float) -> float:
+            return contraction_loss(chain, case.reach(u))
     else:
         return math.inf
-    # Birkhoff's bound is never below, so that its u is private.
-    k = math.sqrt(min(squared or 1, 10**300))
-    start = 4 / query.range * math.asinh(math.sinh(float(epsilon) / 4) / k)
-    return _scale(loss, query, epsilon, start)
+    if not case.earlier:  # Birkhoff's bound is never below, so that its u is private
+        k = math.sqrt(min(squared or 1, 10**300))
+        start = 4 / case.query.range * math.asinh(math.sinh(float(epsilon) / 4) / k)
+    return _scale(loss, case, epsilon, start)
 
 
-def _window_scale(query: Query, chain: Any, epsilon: Fraction) -> float:
+def _window_scale(case: Case, epsilon: Fraction) -> float:
+    query, chain = case.query, case.model
     best, goal = math.inf, float(epsilon)
-    if not _has_windows(query, chain) or not query.lengths:
+    if not case.has_windows or not query.lengths:
         return best
     low = (1 - _SAME) * goal / (query.range * max(query.lengths))
     for width in _widths(query.lengths):
         try:
-            loss = window_loss(chain, query.weights, query.lengths, width)
+            loss = window_loss(chain, query.weights[0], query.lengths, width)
         except GridTooLarge:
             return best
         if loss.worst(low)[0] > goal:
@@ -233,20 +233,20 @@ def _window_scale(query: Query, chain: Any, epsilon: Fraction) -> float:
 
 
 def _scale(
-    loss: Callable[[float], float], query: Query, epsilon: Fraction, start: float = 0.0
+    loss: Callable[[float], float], case: Case, epsilon: Fraction, start: float = 0.0
 ) -> float:
     """Return 1 / u for the largest u at which a loss that rises with u is within epsilon."""
-    goal = float(epsilon)
-    excess, low = cache(lambda u: loss(u) - goal), start or goal / query.range
+    goal, widest = float(epsilon), case.query.range
+    excess, low = cache(lambda u: loss(u) - goal), start or goal / widest
     for _ in range(30):
         if excess(low) <= 0:
             break
         low /= 2
     else:
         return math.inf
-    while low * query.range <= _HARDLY_ANY and excess(2 * low) <= 0:
+    while low * widest <= _HARDLY_ANY and excess(2 * low) <= 0:
         low *= 2
-    if low * query.range > _HARDLY_ANY:
+    if low * widest > _HARDLY_ANY:
         return 1 / low
     return (1 + _MARGIN) / _root(excess, low, 2 * low)
 

@@ -6,7 +6,7 @@ Messages name columns, data rows and states, and no sequence or time.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
-from pufferfish.numbers import INT64_SAFE, IntArray, text_of
+from pufferfish.numbers import INT64_SAFE, IntArray, show, text_of
 from pufferfish.tables.canonical import canonical, parse
 from pufferfish.tables.decide import LOOKS_MISSING
 from pufferfish.tables.source import open_table
@@ -35,6 +35,7 @@ class SequenceRules:
     sequence: str | None = None  # its equal values mark one sequence; None: all rows are one
     gaps: Literal["refuse", "order"] = "refuse"  # "order": irregular times count by their order
     missing: tuple[str, ...] = ()  # texts that mean "missing", besides the empty cell
+    step: Fraction | None = None  # from one time to the next, of dates in microseconds; None: any
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class Sequences:
     codes: IntArray  # shape (records,): the place of each record's state among ``states``
     starts: IntArray  # shape (count,): where in ``codes`` each sequence begins
     notes: tuple[str, ...] = ()  # what was done to the input
+    step: Fraction | None = None  # from each time to the next; None: there is no time or no step
 
     @property
     def records(self) -> int:
@@ -109,17 +111,24 @@ def read_sequences(table: Any, rules: SequenceRules, states: Any = None) -> Sequ
             "name the column that orders the records with --time COL (time=...); if the rows of "
             "each sequence are in that order already, say so with --gaps order (gaps='order')"
         )
-    if rules.time is None:
-        times = np.arange(len(who))
-    else:
-        times = _times(texts[1], what[1], codes[1])[codes[1]]
+    times, unit = np.arange(len(who)), 1
+    if rules.time is not None:
+        distinct, unit = _times(texts[1], what[1], codes[1])
+        times = distinct[codes[1]]
     order = np.lexsort((times, who))
     starts = np.flatnonzero(np.diff(who[order], prepend=-1))
     found = Sequences(names, place[codes[0][order]], starts, tuple(notes))
-    if rules.time is not None:
-        steps = times[order[found.later]] - times[order[found.later - 1]]
-        _check_steps(steps, order[found.later], rules.gaps, what[1])
-    return found
+    if rules.time is None or not len(found.later):
+        return found
+    steps = times[order[found.later]] - times[order[found.later - 1]]
+    _check_steps(steps, order[found.later], rules.gaps, what[1])
+    step = Fraction(int(steps[0]), unit) if rules.gaps == "refuse" else None
+    if rules.step is not None and rules.step != step:
+        raise InputError(
+            f"{what[1]} has other steps than {show(rules.step)}, which the plan is for (of dates "
+            "in microseconds)"
+        )
+    return replace(found, step=step)
 
 
 def sequences_of_lists(given: Iterable[Iterable[Any]], states: Sequence[str]) -> Sequences:
@@ -208,8 +217,8 @@ def _time(text: str) -> tuple[str, Fraction]:
     return kind, Fraction((moment - start) // timedelta(microseconds=1))
 
 
-def _times(texts: Sequence[str], what: str, codes: IntArray) -> IntArray:
-    """Return integers in the order of some times and with their distances, up to a unit."""
+def _times(texts: Sequence[str], what: str, codes: IntArray) -> tuple[IntArray, int]:
+    """Return integers with the distances of some times, and how many of them are 1."""
     kinds, values = zip(*map(_time, texts), strict=True)
     wrong = [k for k, kind in enumerate(kinds) if not kind or kind != kinds[0]]
     _refuse(
@@ -221,7 +230,7 @@ def _times(texts: Sequence[str], what: str, codes: IntArray) -> IntArray:
     unit, least = math.lcm(*(value.denominator for value in values)), min(values)
     if (max(values) - least) * unit > INT64_SAFE:
         raise InputError(f"{what} holds times of more than 18 digits, counted from the first one")
-    return np.array([int((value - least) * unit) for value in values], dtype=np.int64)
+    return np.array([int((value - least) * unit) for value in values], dtype=np.int64), unit
 
 
 def _check_steps(steps: IntArray, rows: IntArray, gaps: str, what: str) -> None:

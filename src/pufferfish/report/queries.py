@@ -49,14 +49,16 @@ def query_verdict(plans: Sequence[QueryPlan]) -> list[str]:
     if record:
         believed = "for those who believe in the model, and that sequences are independent"
     lines = [f"Proved: each loss is within its epsilon, {believed}."]
+    if any(plan.composition is not None for plan in plans):
+        lines.append("Epsilon is for this answer and all that the ledger has charged, together.")
     for plan in plans if len(plans) == 1 else ():
-        if plan.least * (1 + 1e-9) >= plan.scale:
+        if plan.least_scale * (1 + 1e-9) >= plan.scale:
             lines.append("It is the least Laplace noise.")
-        elif plan.least:
-            over = rounded_up(100 * (plan.scale / plan.least - 1), 3)
+        elif plan.least_scale:
+            over = rounded_up(100 * (plan.scale / plan.least_scale - 1), 3)
             lines.append(
-                f"No Laplace noise of a scale below {plan.least:.8g} would do: this one is at most "
-                f"{over} % above the least."
+                f"No Laplace noise of a scale below {plan.least_scale:.8g} would do: this one is "
+                f"at most {over} % above the least."
             )
     if record:
         lines.append("Whole sequences are not hidden (see --user-level).")
