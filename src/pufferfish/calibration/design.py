@@ -155,7 +155,7 @@ def labelled(
     wanted, mixed = min(float(least) * (1 + 1e-7), most), 0 * amounts
     mixed[found.at] = labels
     short = wanted - float((mixed * rays).sum(axis=0).min())
-    mixed += min(1.0, short / max(most - wanted + short, 1e-300)) * (amounts - mixed)
+    mixed += min(1.0, max(0.0, short) / max(most - wanted + short, 1e-300)) * (amounts - mixed)
     w, at = mixed.sum(axis=1), np.flatnonzero(mixed.any(axis=1))
     return Solution(rays[at], w[at], at, design.objective(w), found.bound), mixed[at]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""The walk: the least scale on a fixed grid that counted rows allow with some confidence.
+"""The walk: the least scale on a fixed grid that counted rows allow with some confidence.
 
 The scales range / (epsilon ratio^r) are tried one after the other, up to the first that fails. The
 test asks U_i(y) <= e^epsilon L_j(y) of every pair and output, each bound with an error alpha / 2 of
@@ -8,17 +8,8 @@ pass them is one comparison. So every scale has to be tried, in this order (theo
 
 The bound U of a mean is the least m at which the mean wealth of all bets, e_b(m) = prod_x
 ((1 - b h_x) / (1 - b m))^n_x over the noise's M, reaches 1 / alpha. Bets that are left out count as
-0 (theory, section 5). It is found in doubles with a proved error.
-
-*Error.* As in ``rounding``: unit u = 2^-53, exp, expm1 and log of NumPy err by at most 4 units in
-the last place. h errs by 33 u: k_y by 9 u, each 1 - e^-s by 10 u relative. w = 1 - b h is at least
-1 / 16, so ln w errs by (15 * 33 + 16 + 23) u; v = 1 - b m with m as given, and ln v by 39 u. With
-sums and their logarithm, ln e_b errs by at most (620 + 3 n) u times the sum of \|n_x\|, plus 100 u.
-With noise M = P = 1 / (1 - c t), c = a / (1 - a)^2 and t = (w - v)^2 / (w v). Here w - v errs by
-38 u, 1 / (w v) by 600 u relative and c t < 1, so that c \|w - v\| / (w v) is at most
-sqrt(c) / (1 - b): 1 - c t errs by (76 sqrt(c) / (1 - b) + 650) u, and the sum of ln M by this and
-(n + 10) u, times the sum of P. The wealth returned is a lower bound: that of each bet less its
-error. A mean at which it suffices is proved.
+0. In doubles the wealth is a lower bound: that of each bet less its error, of which section 9 of
+the theory has the proof. A mean at which it suffices is proved.
 """
 
 import math
