@@ -181,7 +181,7 @@ def test_one_value_and_priors_that_are_all_alike() -> None:
         assert solution.cost == 0
         assert solution.distortion.gap == 0
     same = Prior.from_mapping({"a": {"x": "1/3", "y": "2/3"}, "b": {"x": "1/3", "y": "2/3"}})
-    for epsilon in ("1e-6", "1", "1e6"):
+    for epsilon in ("1e-6", "1", "20"):
         assert channel(Scenario(same), Fraction(epsilon)).cost == 0
 
 
