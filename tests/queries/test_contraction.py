@@ -6,6 +6,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -105,9 +106,10 @@ def test_known_scales(
 def test_no_bound() -> None:
     parted = MarkovChain(range(2), [[1, 0], [0, 1]], ["1/2", "1/2"])
     swapped = MarkovChain(range(2), [[0, 1], [1, 0]])
-    for chain, rate in ((parted, ONE), (SLOW, 40 * ONE), (SLOW, ONE * 10**300)):
-        assert contraction_loss(chain, times(float(rate), TWO)) == math.inf
-        assert prove_contraction(chain, times(rate, TWO)) is None
+    far, every = times(10**300, TWO), times(20, histogram_spread(3))
+    for chain, reach in ((parted, TWO), (SLOW, far), (THREE, every)):
+        assert contraction_loss(chain, reach) == math.inf
+        assert prove_contraction(chain, reach) is None
     assert prove_contraction(swapped, TWO) == contraction_loss(swapped, TWO) == 1
     rare = [Fraction(1, 10**120), Fraction(1, 2), Fraction(1, 2) - Fraction(1, 10**120)]
     alike = MarkovChain(range(3), [rare] * 3)  # rare transitions are left to Birkhoff's bound
@@ -115,6 +117,42 @@ def test_no_bound() -> None:
     assert prove_contraction(parted, [[0, 0], [0, 0]]) == 0
     assert birkhoff_loss(None, 0.1) == math.inf
     assert contraction.prove_birkhoff(None, ONE) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_two_states_by_their_recursion(seed: int) -> None:
+    """The exponents are what more and more records lead to, however lasting the states."""
+    draw = random.Random(seed)
+    p, q = (Fraction(10 ** draw.uniform(-14, -0.4)) for _ in range(2))
+    reach = Fraction(10 ** draw.uniform(-3, 1.5))
+    chain = MarkovChain(range(2), [[1 - p, p], [q, 1 - q]])
+    expected = mpmath.mpf(0)
+    with mpmath.workdps(60):
+        a, b = (mpmath.mpf(n.numerator) / n.denominator for n in (p, q))
+        growth = mpmath.exp(mpmath.mpf(reach.numerator) / reach.denominator)
+        for one, other in ((a, b), (b, a)):
+            low, high = mpmath.mpf(1), mpmath.mpf(10) ** 30
+            for _ in range(260):  # one more record raises what is below the root
+                x = mpmath.sqrt(low * high)
+                after = ((1 - one) * x * growth + one) / (other * x * growth + 1 - other)
+                low, high = (x, high) if after > x else (low, x)
+            expected = max(expected, 2 * mpmath.log(low) + mpmath.log(growth))
+    proven = prove_contraction(chain, times(reach, TWO))
+    assert proven is not None
+    assert (
+        expected * (1 - mpmath.mpf(10) ** -30) <= mpmath.mpf(proven.numerator) / proven.denominator
+    )
+    assert float(proven) == pytest.approx(float(expected), rel=1e-14)
+    assert contraction_loss(chain, times(float(reach), TWO)) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_states_by_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(seed)
+    chain, reach = random_chain(draw, 2), times(10 ** draw.uniform(-2, 1), TWO)
+    found = contraction_loss(chain, reach)
+    monkeypatch.setattr(contraction, "two_states", contraction.fixed_point)
+    assert found == pytest.approx(contraction_loss(chain, reach), rel=1e-9)
 
 
 @pytest.mark.parametrize("k, u", [(1.0, 0.3), (1.5, 1e-6), (9.0, 0.3), (9.0, 8.0)])

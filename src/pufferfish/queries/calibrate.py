@@ -136,7 +136,9 @@ def calibrate_query(
         ) from None
     least, reached = 0.0, certificate.loss >= float(exact_epsilon) * _NEAR
     if name == "exact" and certificate.method.startswith("contraction") and not reached:
-        raise InputError("exact: the least noise is not found to its last digits here")
+        name = "contraction"  # doubles cannot tell
+        if mechanism is not None:
+            raise InputError("exact: the least noise is not found to its last digits here")
     if name == "exact" and certificate.loss_at_least >= float(exact_epsilon) * (1 - _SAME):
         least = proved
     elif query.protect == "record":
@@ -214,13 +216,15 @@ def _scale_of(case: Case, name: str, epsilon: Fraction) -> float:
 
 
 def _exact_scale(case: Case, epsilon: Fraction) -> float:
-    bounds = "try contraction" if case.query.vector else f"bounds of it are {listed(_BOUNDS)}"
+    query = case.query
+    bounds = "try contraction" if query.vector else f"bounds of it are {listed(_BOUNDS)}"
     route = case.exact_route if case.attained else None
     if route is None:
         raise InputError(
             f"exact: the loss itself is not known for this model, query and length; {bounds}"
         )
     scale = scale_by(route, case, epsilon)
-    if route == "contraction" and lower_bound(case, epsilon) < scale * _NEAR:
+    doubted = route == "contraction" and len(query.states) > 2  # of two states it is a closed form
+    if doubted and lower_bound(case, epsilon) < scale * _NEAR:
         raise InputError(f"exact: the least noise is not found to its last digits here; {bounds}")
     return scale

@@ -2,7 +2,7 @@
 """MarkovChain: records in their order, each depending on the one before; exact."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from pufferfish.queries.sequences import SequenceRules, Sequences, read_sequence
 
 
 @dataclass(frozen=True, init=False)
-class MarkovChain:
+class MarkovChain(model.Model):
     """A Markov chain: P(X_1 = s), and P(X_{t+1} = s' | X_t = s) for every t, exact.
 
     Parameters
@@ -33,11 +33,8 @@ class MarkovChain:
         holds, holds for all of them.
     """
 
-    states: tuple[str, ...]
     transition: Rows
     start: Distribution | None  # the law of the first record; None: any
-    notes: tuple[str, ...] = field(compare=False, repr=False)  # what was done to the input
-    from_rows: bool = field(compare=False, repr=False)  # fitted to a table, of which a plan tells
 
     def __init__(
         self, states: Iterable[Any], transition: Any, initial: Any = "stationary",
@@ -137,10 +134,6 @@ class MarkovChain:
         pi, k = self.start or (), range(len(self.states))
         return tuple(tuple(pi[r] * self.transition[r][s] / pi[s] for r in k) for s in k)
 
-    def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
-        """Return the number of records in each sequence."""
-        return tuple(lengths)
-
     def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
         """Yield the law of every record of sequences of each length; theory, section 8.1."""
         if self.start is None:
@@ -151,11 +144,9 @@ class MarkovChain:
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this chain again, as JSON values."""
-        initial: Any = "any" if self.start is None else model.written(self.start)
-        return {
-            "states": list(self.states), "transition": list(map(model.written, self.transition)),
-            "initial": "stationary" if self.stationary else initial,
-        }  # fmt: skip
+        given = super().to_json()
+        initial = given.pop("start", "any")
+        return given | {"initial": "stationary" if self.stationary else initial}
 
     def _stationary(self) -> Distribution:
         """Return the law that an irreducible chain keeps, by linear equations in rationals."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ChainBox: all Markov chains whose transitions lie between two matrices."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -11,13 +11,13 @@ from pufferfish.numbers import Number
 from pufferfish.priors.ambiguity import UNIT, clopper_pearson, parse_level
 from pufferfish.queries import model
 from pufferfish.queries.chain import MarkovChain, sequences_of
-from pufferfish.queries.model import Distribution, Law, Rows
+from pufferfish.queries.model import Distribution, Rows
 
 _GRID = 10**18  # the ends of fitted intervals are rounded outwards to multiples of 1 / this
 
 
 @dataclass(frozen=True, init=False)
-class ChainBox:
+class ChainBox(model.Model):
     """The Markov chains with each entry of their transitions between two bounds, exact.
 
     Parameters
@@ -29,12 +29,9 @@ class ChainBox:
         Whether every member starts in its own stationary law, or in any law.
     """
 
-    states: tuple[str, ...]
     lower: Rows
     upper: Rows
     initial: Literal["stationary", "any"]
-    notes: tuple[str, ...] = field(compare=False, repr=False)
-    from_rows: bool = field(compare=False, repr=False)  # as of a MarkovChain
     any_length: ClassVar[bool] = True  # what bounds all members does so at every length
 
     def __init__(
@@ -98,22 +95,6 @@ class ChainBox:
     def k_squared(self) -> Fraction | None:
         """A bound of all P(r,a) P(s,b) / (P(r,b) P(s,a)), theory, section 8.7; None: infinite."""
         return model.cross_ratio(self.lower, self.upper)
-
-    def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
-        """Return the number of records in each sequence."""
-        return tuple(lengths)
-
-    def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
-        """Refuse: every member has its own."""
-        raise InputError("a box of chains has no scenario: it holds many laws")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the arguments that make this box again, as JSON values."""
-        ends = {
-            "lower": list(map(model.written, self.lower)),
-            "upper": list(map(model.written, self.upper)),
-        }
-        return {"states": list(self.states), **ends, "initial": self.initial}
 
 
 def _matrix(given: Any, states: Sequence[str]) -> list[list[Fraction]]:

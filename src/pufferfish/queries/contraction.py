@@ -6,8 +6,9 @@ u times by how much the answer differs, and several answers add theirs. D(a, b) 
 later records tell: any D >= 0 that one more record does not raise, Psi(D + R) <= D. Transports
 prove it: where the rows of shares S sum to 1,
 P_a . v <= max_t [sum_s P_a(s) S(s, t) e^(D + R)(s, t) / P_b(t)] P_b . v for every admissible v.
-Doubles propose D and S, balls check them: a wrong program only costs noise. Earlier records are the
-later ones of a reversed stationary chain; else Birkhoff's contraction bounds what they tell.
+Doubles propose D and S, balls check them: a wrong program only costs noise. Of two states D is the
+root of a quadratic. Earlier records are the later ones of a reversed stationary chain; else
+Birkhoff's contraction bounds what they tell.
 """
 
 import math
@@ -59,8 +60,10 @@ def _bound(
 ) -> Any:
     """Return the largest sum of what earlier records tell, later ones, and a record itself."""
     rows, k, most = chain.transition, range(len(reach)), max(map(max, reach))
-    if len(k) == 2 and rows[0][1] + rows[1][0] >= 1:
-        return most  # theory, section 8.7: what surrounds a record takes back what it adds
+    if len(k) == 2:
+        find = two_states
+        if rows[0][1] + rows[1][0] >= 1:
+            return most  # theory, section 8.7: what surrounds a record takes back what it adds
     if not most:
         return 0
     hard = len(k) > _MOST_STATES or any(0 < p < _TINY for row in rows for p in row)
@@ -78,6 +81,24 @@ def _bound(
     if later is None or earlier is None:
         return math.inf
     return max(earlier[0][a][b] + reach[a][b] + later[0][a][b] for a, b in permutations(k, 2))
+
+
+def two_states(rows: Rows, reach: Reach, bits: int = 128) -> tuple[Any, None] | None:
+    """Return the least exponents of two states, rounded up, p and q the chances to leave them.
+
+    One more record leads from x = e^D to ((1 - p) g + p) / (q g + 1 - q), g = x e^R, as p + q < 1.
+    Above the root that is below x.
+    """
+    found = [[Fraction(0), Fraction(0)], [Fraction(0), Fraction(0)]]
+    with precision(bits):
+        for a, b in ((0, 1), (1, 0)):
+            p, q, growth = ball(rows[a][b]), ball(rows[b][a]), ball(Fraction(reach[a][b])).exp()
+            half = ((1 - p) * growth - (1 - q)) / 2
+            upper = log_ends((half + (half * half + p * q * growth).sqrt()) / (q * growth))[1]
+            if upper is None:
+                return None
+            found[a][b] = max(upper, Fraction(0))
+    return found, None
 
 
 def birkhoff_loss(k_squared: Fraction | None, reach: float) -> float:

@@ -3,9 +3,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from flint import fmpz_poly
 
@@ -19,7 +19,7 @@ Joint = tuple[tuple[tuple[str, ...], Fraction], ...]
 
 
 @dataclass(frozen=True, init=False)
-class Household:
+class Household(model.Model):
     """Members whose states have a joint law, given by one of two arguments.
 
     Parameters
@@ -33,12 +33,8 @@ class Household:
         likely as any others.
     """
 
-    states: tuple[str, ...]
     joint: Joint | None
     counts: Distribution | None
-    notes: tuple[str, ...] = field(compare=False, repr=False)
-    from_rows: ClassVar[bool] = False
-    any_length: ClassVar[bool] = False
 
     def __init__(self, states: Iterable[Any], joint: Any = None, counts: Any = None) -> None:
         names, notes = model.read_states(states), list[str]()
@@ -78,13 +74,6 @@ class Household:
                 total = others * weights[0] + j * weights[1]
                 yield 0, total, mass * others
                 yield 1, total, mass * j
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the arguments that make this household again, as JSON values."""
-        if self.counts:
-            return {"states": list(self.states), "counts": model.written(self.counts)}
-        joint = [[list(members), *model.written((p,))] for members, p in self.joint or ()]
-        return {"states": list(self.states), "joint": joint}
 
 
 def _read_counts(given: Any, states: Sequence[str], notes: list[str]) -> Distribution:

@@ -3,11 +3,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import accumulate, permutations, product
 from operator import mul
-from typing import Any, Protocol
+from typing import Any
 
 from flint import fmpz_poly
 
@@ -23,33 +24,32 @@ Distribution = tuple[Fraction, ...]
 Rows = tuple[Distribution, ...]
 
 
-class Model(Protocol):
-    """A joint law of records, each of which has one of some states."""
+@dataclass(frozen=True, init=False)
+class Model:
+    """A joint law of records, each of which has one of some states, or a class of such laws."""
 
-    @property
-    def states(self) -> tuple[str, ...]:
-        """The names of the states."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to the input."""
-
-    @property
-    def from_rows(self) -> bool:
-        """Whether it was fitted to a table, of which a plan then tells."""
+    states: tuple[str, ...]  # their names
+    notes: tuple[str, ...] = field(compare=False, repr=False)  # what was done to the input
+    #: Whether it was fitted to a table, of which a plan then tells.
+    from_rows: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
     @property
     def any_length(self) -> bool:
         """Whether ``length="any"`` is allowed."""
+        return False
 
     def sizes(self, lengths: Sequence[int]) -> tuple[int, ...]:
         """Return the number of records in each group that is independent of all others."""
+        return tuple(lengths)
 
     def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
         """Yield the law of every record of every group; theory, section 8.1."""
+        raise InputError("a class of chains has no scenario: it holds many laws")
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this model again, as JSON values."""
+        given = {own.name: getattr(self, own.name) for own in fields(self) if own.compare}
+        return {name: _written(value) for name, value in given.items() if value is not None}
 
 
 def set_fields(model: Any, **values: Any) -> None:
@@ -154,9 +154,11 @@ def dot(factors: Sequence[int], polynomials: Sequence[fmpz_poly]) -> fmpz_poly:
     return sum((factor * each for factor, each in pairs if factor), fmpz_poly())
 
 
-def written(distribution: Sequence[Fraction]) -> list[str]:
-    """Return a distribution as texts that are read back exactly."""
-    return [show(p) for p in distribution]
+def _written(value: Any) -> Any:
+    """Return JSON values that are read back exactly."""
+    if isinstance(value, tuple):
+        return list(map(_written, value))
+    return show(value) if isinstance(value, Fraction) else value
 
 
 def tree_laws(

@@ -275,7 +275,7 @@ def scenario_of(queries: tuple[Query, ...]) -> Scenario:
 def read_models(given: Any) -> tuple[Model, ...]:
     """Return one model or several on the same states."""
     models = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not models or not all(hasattr(model, "laws") for model in models):
+    if not models or not all(isinstance(model, Model) for model in models):
         raise InputError(
             "a query needs a model of its records, such as a MarkovChain, or a list of several, "
             f"but {listed(type(m).__name__ for m in models) or 'none'} was given"

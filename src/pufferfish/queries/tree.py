@@ -2,8 +2,8 @@
 """Tree: records each of which depends on its parent; exact."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 from pufferfish.errors import InputError
 from pufferfish.queries import model
@@ -11,7 +11,7 @@ from pufferfish.queries.model import Distribution, Law, Rows
 
 
 @dataclass(frozen=True, init=False)
-class Tree:
+class Tree(model.Model):
     """Records at the nodes of a tree; given its parent, a node depends on none that is not below.
 
     Parameters
@@ -25,13 +25,9 @@ class Tree:
         Row s holds the law of a node whose parent has state s. In a list the root has None.
     """
 
-    states: tuple[str, ...]
     parents: tuple[int | None, ...]
     root: Distribution
     transition: tuple[Rows | None, ...]
-    notes: tuple[str, ...] = field(compare=False, repr=False)
-    from_rows: ClassVar[bool] = False
-    any_length: ClassVar[bool] = False
 
     def __init__(self, states: Iterable[Any], parents: Any, root: Any, transition: Any) -> None:
         names, above, notes = model.read_states(states), _read_parents(parents), list[str]()
@@ -55,14 +51,6 @@ class Tree:
     def laws(self, weights: Sequence[int], lengths: Sequence[int]) -> Iterator[Law]:
         """Yield the law of every node; theory, section 8.9."""
         yield from model.tree_laws(self.parents, self.root, self.transition, weights)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the arguments that make this tree again, as JSON values."""
-        return {
-            "states": list(self.states), "parents": list(self.parents),
-            "root": model.written(self.root),
-            "transition": [rows and list(map(model.written, rows)) for rows in self.transition],
-        }  # fmt: skip
 
 
 def _read_parents(given: Any) -> tuple[int | None, ...]:
