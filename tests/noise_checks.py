@@ -8,7 +8,8 @@ multiple-precision floats, draws with the definition in fractions, by every word
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
@@ -35,33 +36,41 @@ def edges(units: float, cells: int = 40) -> NDArray[np.int64]:
     return np.unique(np.round(quantiles).astype(np.int64))
 
 
-def fit(noise: NDArray[np.int64], scale: float, step: Fraction) -> float:
-    """p-value of a chi-square test that the noise, in steps, has this scale."""
-    units = float(Fraction(scale) / step)
-    ends = edges(units)
-    below = stats.dlaplace.cdf(ends, 1 / units)
-    expected = np.diff(below, prepend=0.0, append=1.0) * noise.size
-    observed = np.bincount(np.searchsorted(ends, noise), minlength=ends.size + 1)
-    if np.any(observed[expected < 1e-9]):
+def chi_square(observed: NDArray[Any], expected: NDArray[Any]) -> float:
+    """p-value of draws by cell, of known expectations; 0 for one of an impossible cell."""
+    possible = expected >= 1e-9
+    if observed[~possible].any():
         return 0.0
+    observed, expected = observed[possible], expected[possible]
     # Thin cells are merged into their neighbour, as the chi-square approximation asks.
     groups = np.minimum(np.cumsum(expected) // 20, sum(expected) // 20 - 1).astype(int)
     groups = np.unique(groups, return_inverse=True)[1]
     observed, expected = np.bincount(groups, observed), np.bincount(groups, expected)
     statistic = np.sum((observed - expected) ** 2 / expected)
-    return float(stats.chi2.sf(statistic, observed.size - 1))
+    return float(stats.chi2.sf(statistic, max(1, observed.size - 1)))
+
+
+def fit(noise: NDArray[np.int64], scale: float, step: Fraction) -> float:
+    """p-value of the claim that the noise, in steps, has this scale."""
+    units = float(Fraction(scale) / step)
+    ends = edges(units)
+    below = stats.dlaplace.cdf(ends, 1 / units)
+    expected = np.diff(below, prepend=0.0, append=1.0) * noise.size
+    return chi_square(np.bincount(np.searchsorted(ends, noise), minlength=ends.size + 1), expected)
+
+
+def law_p(outputs: Iterable[Any], chances: Mapping[Any, float]) -> float:
+    """p-value of the claim that outputs have this law; 0 if one is none of the law."""
+    observed = Counter(outputs)
+    if not observed.keys() <= chances.keys():
+        return 0.0
+    expected = np.array([*chances.values()]) * sum(observed.values())
+    return chi_square(np.array([observed[output] for output in chances]), expected)
 
 
 def fit_row(drawn: NDArray[Any], row: Sequence[int]) -> float:
-    """p-value of a chi-square test that outputs have the masses of a row."""
-    expected = np.array([v / sum(row) for v in row]) * drawn.size
-    observed = np.bincount(drawn, minlength=len(row))
-    if observed[expected == 0].any():
-        return 0.0
-    kept = expected > 0
-    if kept.sum() == 1:
-        return 1.0
-    return float(stats.chisquare(observed[kept], expected[kept]).pvalue)
+    """p-value of the claim that outputs have the masses of a row."""
+    return law_p(drawn.tolist(), {y: v / sum(row) for y, v in enumerate(row)})
 
 
 def residues(noise: NDArray[np.int64], modulus: int = 64) -> float:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the tests of plans: a small scenario, edited plans, small tables."""
+"""Shared by the tests of plans: a small scenario, edited plans, small tables, records."""
 
 import json
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 import pufferfish as pf
+from pufferfish.plans.record import write_record
+from pufferfish.release.pipeline import release_file
 
 MASSES = {"a": {"0": ".5", "1": ".3", "2": ".2"}, "b": {"0": ".2", "1": ".3", "2": ".5"}}
 SCENARIO = pf.Scenario(pf.Prior.from_mapping(MASSES))
@@ -25,3 +29,17 @@ def table(*rows: tuple[object, ...]) -> pd.DataFrame:
 def learnt(frame: Any, public: str = "x", **options: Any) -> pf.Prior:
     """The prior of such a table."""
     return pf.Prior.from_table(frame, secret="s", public=public, **options)
+
+
+def recorded(
+    plan: pf.Plan, source: Any, folder: Path, *, publish: bool = False, keep: Any = (),
+    seed: int | None = None, **options: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Release a table as test.csv of a folder, and return what record.json beside it tells."""
+    spec, path = plan.spec(**options), folder / "record.json"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = release_file(source, folder / "test.csv", spec, keep, seed=seed, force=True)
+    write_record(path, plan, report, spec, publish=publish, force=True)
+    told: dict[str, Any] = json.loads(path.read_text())
+    return told

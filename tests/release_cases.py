@@ -2,13 +2,10 @@
 """Shared by the tests of releasing: small jobs, exact laws of outputs, a slow release by rows."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -114,25 +111,3 @@ def exact_law(
         mass = (1 - a) / (1 + a) * math.exp(-abs(k) / units)
         chances[output] = chances.get(output, 0.0) + mass
     return chances
-
-
-def law_p(outputs: Iterable[Fraction], chances: dict[Fraction, float]) -> float:
-    """p-value of a chi-square test of outputs against their exact law; 0 for an impossible one."""
-    from scipy import stats  # slow to import, and programs of one release do not need it
-
-    observed = Counter(outputs)
-    if not observed.keys() <= chances.keys():
-        return 0.0
-    rows = sum(observed.values())
-    seen, expected, rare = [], [], [0.0, 0.0]
-    for output, chance in chances.items():
-        if chance * rows >= 20:
-            seen.append(float(observed[output]))
-            expected.append(chance * rows)
-        else:
-            rare = [rare[0] + observed[output], rare[1] + chance * rows]
-    if rare[1] >= 20:
-        seen.append(rare[0])
-        expected.append(rare[1])
-    statistic = float(np.sum((np.array(seen) - expected) ** 2 / np.array(expected)))
-    return float(stats.chi2.sf(statistic, max(1, len(seen) - 1)))

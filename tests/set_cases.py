@@ -7,7 +7,7 @@ from typing import Any
 
 import pufferfish as pf
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.plans.distortion import Distortion
+from pufferfish.plans.guarantee import Distortion
 from pufferfish.support import Levels, Support, set_name
 
 

@@ -231,6 +231,9 @@ def test_several_answers_by_a_ledger() -> None:
         ((*asked, "--count", "ill"), "earlier answers leave too little"),
         (("query", "--model", "chain.json", "--length", 6, *COUNT, "--ledger", "b.db"),
          "--ledger is about tables"),
+        ((*asked, "--histogram", "--gaps", "order"), "reads sequences otherwise"),
+        (("query", "t.csv", "--state", "state", "--gaps", "order", *COUNT, "--ledger", "b.db"),
+         "needs the column of times"),
         (("release", "t.csv", "--plan", "0.json", "-o", "test.csv", "--ledger", "b.db",
           "--seed", 1), "--ledger does not account for --seed"),
     ):  # fmt: skip

@@ -3,6 +3,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,33 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from estimate_cases import ORDERED, draws, matrices, numbers
 from pufferfish.estimate.matrix import FiniteChannel, LeastSquares, expected_errors
 from pufferfish.estimate.released import estimate_released
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.release.pipeline import release_any
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Levels, Support, make_lattice, make_levels
-from release_cases import channel_job, spec_of
+from release_cases import channel_job, exact_law, one_by_one, spec_of
 
 STEPS = [Fraction(1), Fraction(1, 4), Fraction(3, 2), Fraction(1, 3)]
-
-
-def released_law(spec: ReleaseSpec, x: int) -> dict[int, float]:
-    """The chance of every released value (in steps) for atom x, the far tails left out."""
-    post = Postprocess(spec)
-    noise, support = spec.mechanism, spec.support
-    units = float(Fraction(noise.scale) / noise.step)
-    a = math.exp(-1 / units)
-    far = int(60 * units) + 2
-    place = support.origin + int(support.index[x])
-    draws = np.arange(place - far, place + far + 1)
-    chances: dict[int, float] = {}
-    for value, z in zip(post.finish(draws).tolist(), range(-far, far + 1), strict=True):
-        mass = (1 - a) / (1 + a) * a ** abs(z)
-        chances[value] = chances.get(value, 0.0) + mass
-    return chances
 
 
 @given(
@@ -55,29 +40,23 @@ def test_the_matrix_is_the_law_of_the_release(
     spec = spec_of(support, DiscreteLaplace(scale, step), round=rounds, bounds=limits)
     channel = FiniteChannel(Postprocess(spec), support)
     assert channel.matrix.sum(axis=1) == pytest.approx(np.ones(support.size))
-    for x in range(support.size):
-        law = released_law(spec, x)
+    for x, value in enumerate(support.values):
+        exact = exact_law(
+            value, spec, partial(one_by_one, noise=0, step=step, rounding=rounds, bounds=limits)
+        )
+        law = {int(output / out_step): chance for output, chance in exact.items()}
         assert channel.matrix[x] == pytest.approx(channel.counts(law) / sum(law.values()), abs=1e-9)
 
 
-ROWS = st.lists(
-    st.lists(st.integers(0, 4), min_size=4, max_size=4).filter(any), min_size=2, max_size=4
-)
-
-
-def stochastic(rows: list[list[int]]) -> Any:
-    matrix = np.array(rows, dtype=float)
-    return (matrix / matrix.sum(axis=1, keepdims=True))[:, matrix.any(axis=0)]
-
-
-@given(ROWS)
-def test_weights_solve_and_have_the_least_variance(rows: list[list[int]]) -> None:
-    matrix = stochastic(rows)
+@given(matrices(4, 4), st.booleans())
+def test_weights_solve_and_have_the_least_variance(matrix: Any, weighed: bool) -> None:
+    """For outputs that are as frequent as the plan takes the values to be; else all the same."""
     size = len(matrix)
-    weights, usable = LeastSquares(matrix).weights(np.eye(size))
+    mu = np.arange(1.0, size + 1) if weighed else np.ones(size)
+    weights, usable = LeastSquares(matrix, mu.tolist() * weighed).weights(np.eye(size))
     exact = np.linalg.matrix_rank(matrix, tol=1e-10)
     null = np.linalg.svd(matrix)[2][exact:]
-    mass = matrix.mean(axis=0)
+    mass = mu / mu.sum() @ matrix
     for x in range(size):
         solvable = np.linalg.matrix_rank(np.c_[matrix, np.eye(size)[x]], tol=1e-10) == exact
         assert usable[x] == solvable
@@ -99,28 +78,21 @@ def test_a_nearly_singular_channel_is_of_no_use() -> None:
 
 # The errors that `calibrate` promises are those that estimates from a release have.
 
-NUMBERS = make_lattice([Fraction(k) for k in (0, 1, 2, 5)])
-ORDERED = make_levels(["low", "mid", "high"], ["low", "mid", "high"])
-MASKED = [[8, 1, 1], [2, 6, 2], [0, 1, 9]]
+NUMBERS = numbers(0, 1, 2, 5)
 
 
 @pytest.mark.parametrize(
-    "support, mechanism, counts",
-    [
-        (NUMBERS, DiscreteLaplace(1.5, Fraction(1)), [600, 200, 800, 400]),
-        (ORDERED, DiscreteLaplace(0.7, Fraction(1)), [500, 100, 1400]),
-        (ORDERED, Channel(ORDERED, ORDERED, MASKED), [500, 100, 1400]),
-    ],
+    "support, scale, counts",
+    [(NUMBERS, 1.5, [600, 200, 800, 400]), (ORDERED, 0.7, [500, 100, 1400])],
 )
 def test_estimates_have_the_errors_that_were_expected(
-    support: Support, mechanism: DiscreteLaplace | Channel, counts: list[int]
-):
-    rows = sum(counts)
+    support: Support, scale: float, counts: list[int]
+) -> None:
+    """Of noise; of channels there is a formula."""
+    rows, mechanism = sum(counts), DiscreteLaplace(scale, Fraction(1))
     expected = expected_errors(support, mechanism, np.array(counts, dtype=float), rows)
-    codes = [support.name(k) for k, n in enumerate(counts) for _ in range(n)]
-    values = np.array([float(c) for c in codes]) if support is NUMBERS else np.array(codes)
     spec = ReleaseSpec(None, support, mechanism)
-    found = estimate_released(release_any(values, spec), spec)
+    found = estimate_released(draws(spec, counts, 1)[0], spec)
     errors = [figure.standard_error for figure in found.frequencies.values()]
     assert found.mean is not None
     assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(expected.share_error, rel=0.2)
@@ -137,6 +109,6 @@ def test_what_cannot_be_told_is_none():
     no_rows = expected_errors(NUMBERS, DiscreteLaplace(1.0, Fraction(1)), np.ones(4), 0)
     assert (no_rows.mean_error, no_rows.share_error) == (None, None)
     assert no_rows.noise_to_spread == pytest.approx(no_rows.noise / no_rows.spread)  # type: ignore[operator]  # numbers here
-    one = make_lattice([Fraction(7)])
+    one = numbers(7)
     still = expected_errors(one, DiscreteLaplace(0.0, Fraction(1)), np.ones(1), 4)
     assert (still.noise_to_spread, still.mean_error, still.share_error) == (0, 0, 0)

@@ -13,30 +13,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferfish as pf
+from estimate_cases import (
+    INVERTIBLE,
+    MERGING,
+    ORDERED,
+    UNORDERED,
+    draws,
+    figures,
+    laplace,
+    matrices,
+    numbers,
+    right,
+    truths,
+)  # fmt: skip
+from noisy_cases import noise_of
 from pufferfish.errors import SeededWarning
 from pufferfish.estimate import released
-from pufferfish.estimate.estimate import LEVEL, Estimate, Figure
 from pufferfish.estimate.matrix import LeastSquares
 from pufferfish.estimate.released import estimate_released
-from pufferfish.mechanisms.entropy import seeded_entropy
-from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.ambiguity import NoisyCounts
-from pufferfish.release.postprocess import Postprocess
-from pufferfish.support import Levels, lattice_of, make_lattice
-from release_cases import channel_job, spec_of
+from pufferfish.support import Levels
+from release_cases import channel_job
 
-ORDERED = Levels(("low", "mid", "high"), ordered=True)
-MERGING = [[8, 1, 1], [8, 1, 1], [1, 1, 8]]
 #: By secret (a, b, any other one) and value.
 ROWS = np.array([[120, 90, 10, 0], [30, 40, 70, 60], [10, 5, 0, 25]])
-
-
-def numbers(*values: object) -> Any:
-    return make_lattice([Fraction(str(value)) for value in values])
-
-
-def laplace(support: Any, scale: float, **options: Any) -> Any:
-    return spec_of(support, DiscreteLaplace(scale, lattice_of(support).step), **options)
+COUNTS = ROWS.sum(axis=0)
 
 
 def noisy_of(cells: Any, epsilon1: str = "0.5", **more: Any) -> NoisyCounts:
@@ -46,33 +47,9 @@ def noisy_of(cells: Any, epsilon1: str = "0.5", **more: Any) -> NoisyCounts:
     return NoisyCounts(("a", "b"), tuple(counts), others, epsilon1=Fraction(epsilon1), **facts)
 
 
-def with_noise(cells: Any, rng: np.random.Generator, epsilon1: str = "0.5") -> NoisyCounts:
-    stop = 1 - math.exp(-float(Fraction(epsilon1)) / 2)
-    drawn = rng.geometric(stop, np.shape(cells)) - rng.geometric(stop, np.shape(cells))
-    return noisy_of(cells + drawn, epsilon1, rows=int(np.sum(cells)))
-
-
-def release(spec: Any, cells: Any, entropy: Any) -> Any:
-    post = Postprocess(spec)
-    atoms = np.repeat(np.arange(spec.support.size), np.sum(cells, axis=0))
-    shown, outputs = post.draw(atoms, entropy)
-    if post.sets is None:
-        return post.numpy(shown)
-    return np.array(post.sets.names, dtype=object)[outputs]
-
-
-def figures(found: Estimate) -> list[Figure]:
-    assert found.mean is not None
-    assert found.variance is not None
-    shares = [*found.frequencies.values(), *list(found.cdf.values())[:-1], *found.bins.values()]
-    return [found.mean, found.variance, *shares]
-
-
-def truths(spec: Any, cells: Any) -> Any:
-    p = np.sum(cells, axis=0) / np.sum(cells)
-    values = np.array([float(v) for v in lattice_of(spec.support).values])
-    mean = p @ values
-    return np.r_[mean, p @ (values - mean) ** 2, p, np.cumsum(p)[:-1], p[0] + p[1], p[2:].sum()]
+def with_noise(cells: Any, rng: np.random.Generator) -> NoisyCounts:
+    drawn = cells + noise_of(Fraction(1, 2), np.shape(cells), rng)
+    return noisy_of(drawn, rows=int(np.sum(cells)))
 
 
 @pytest.fixture(scope="module", params=["exact", "frequencies"])
@@ -94,48 +71,30 @@ def frame() -> pd.DataFrame:
 # Unbiased, covered, and as sure as stated.
 
 
-def right(spec: Any, times: int, cells: Any = ROWS) -> bool:
-    rng, entropy = np.random.default_rng(3), seeded_entropy(4)
-    bins = 2 if cells.shape[1] == 4 else [0, 2, 3]
-    drawn = []
-    for _ in range(times):
-        noisy = with_noise(cells, rng)
-        found = estimate_released(release(spec, cells, entropy), spec, noisy, bins=bins)
-        assert found.noisy_better is not None
-        drawn.append([(f.estimate, f.standard_error, *f.interval) for f in figures(found)])
-    estimates, errors, low, high = np.array(drawn).transpose(2, 0, 1)
-    truth, own = truths(spec, cells), estimates.std(axis=0)
-    unbiased = np.abs(estimates.mean(axis=0) - truth) < 4 * own / math.sqrt(times)
-    honest = np.abs(errors.mean(axis=0) / own - 1) < 0.03 + 3 / math.sqrt(times)
-    covered = ((low <= truth) & (truth <= high)).mean(axis=0)
-    close = np.abs(covered - LEVEL) <= 0.02 + (times < 2000) * 3 * math.sqrt(0.05 / times)
-    return bool(unbiased.all() and honest.all() and close.all())
+def right_beside(spec: Any, times: int, cells: Any = ROWS) -> bool:
+    rng, bins = np.random.default_rng(3), 2 if cells.shape[1] == 4 else [0, 2, 3]
+    return right(spec, cells.sum(axis=0), times, bins, lambda: with_noise(cells, rng))
 
 
-def test_estimates_are_unbiased_and_covered(plan: pf.Plan) -> None:
-    assert right(plan.spec(), 200)
+@pytest.mark.parametrize("times", [200, pytest.param(2000, marks=pytest.mark.slow)])
+def test_estimates_are_unbiased_and_covered(plan: pf.Plan, times: int) -> None:
+    assert right_beside(plan.spec(), times)
+    if plan.channel is not None:
+        assert right_beside(channel_job(ORDERED, MERGING), times, ROWS[:, 1:])
 
 
 def test_what_the_release_does_not_tell_comes_from_the_counts_alone() -> None:
     spec = channel_job(ORDERED, MERGING)
-    assert right(spec, 200, ROWS[:, 1:])
     unknown = estimate_released(["low", "mid", "high"] * 50, spec)
     assert unknown.not_estimable == ("low", "mid")
     found = estimate_released(["low", "mid", "high"] * 50, spec, noisy_of([[50] * 3, [0] * 3]))
     assert found.not_estimable == ()
-    constant = channel_job(Levels(("p", "q", "r")), [[1, 1, 1]] * 3)
+    constant = channel_job(UNORDERED, [[1, 1, 1]] * 3)
     cells = [[80, 20, 10], [10, 20, -1], [5, 3, 3]]
-    found = estimate_released(["p", "q", "r"] * 50, constant, noisy_of(cells))
+    found = estimate_released(["low", "mid", "high"] * 50, constant, noisy_of(cells))
     assert found.noisy_better == (3, 3)
     want = [95 / 150, 43 / 150, 12 / 150]
     assert [f.estimate for f in found.frequencies.values()] == pytest.approx(want, abs=1e-12)
-
-
-@pytest.mark.slow
-def test_estimates_are_unbiased_and_covered_in_thousands(plan: pf.Plan) -> None:
-    assert right(plan.spec(), 2000)
-    if plan.channel is not None:
-        assert right(channel_job(ORDERED, MERGING), 2000, ROWS[:, 1:])
 
 
 def test_mutants_of_the_variance_are_caught(monkeypatch: pytest.MonkeyPatch, plan: pf.Plan) -> None:
@@ -146,13 +105,13 @@ def test_mutants_of_the_variance_are_caught(monkeypatch: pytest.MonkeyPatch, pla
         return shares, variance * len(noisy.counts) / (len(noisy.counts) + 1)
 
     monkeypatch.setattr(released, "_frequencies", without_others)
-    assert not right(plan.spec(), 600)
+    assert not right_beside(plan.spec(), 600)
 
     def of_pairs_alone(noisy: NoisyCounts) -> Any:
         return of_counts(replace(noisy, others=(0,) * len(noisy.others)))
 
     monkeypatch.setattr(released, "_frequencies", of_pairs_alone)
-    assert not right(plan.spec(), 200)
+    assert not right_beside(plan.spec(), 200)
 
 
 # In exact numbers.
@@ -178,10 +137,6 @@ def test_two_values_in_exact_numbers() -> None:
 
 # Never worse than either source.
 
-CHANNELS = st.lists(
-    st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any), min_size=2, max_size=5
-)
-
 
 def no_larger(matrix: Any, p: Any, rows: float, variance: float) -> bool:
     """Whether no error is above that of either source, or of a sum of them with equal weights."""
@@ -198,18 +153,16 @@ def no_larger(matrix: Any, p: Any, rows: float, variance: float) -> bool:
     return True
 
 
-@given(CHANNELS, st.sampled_from([30, 10_000]), st.sampled_from([1e-7, 1e-4, 1e-2, 1.0]))
+@given(matrices(4), st.sampled_from([30, 10_000]), st.sampled_from([1e-7, 1e-4, 1e-2, 1.0]))
 def test_no_error_is_larger_than_that_of_a_source(
-    rows: list[list[int]], number: int, variance: float
+    matrix: Any, number: int, variance: float
 ) -> None:
-    matrix = np.array(rows, dtype=float)
-    matrix = (matrix / matrix.sum(axis=1, keepdims=True))[:, matrix.any(axis=0)]
     p = np.arange(1.0, len(matrix) + 1) / np.arange(1.0, len(matrix) + 1).sum()
     assert no_larger(matrix, p, number, variance)
 
 
 def test_weights_that_are_swapped_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix, p = np.array([[8, 1, 1], [1, 8, 1], [1, 1, 8]]) / 10, np.array([0.5, 0.3, 0.2])
+    matrix, p = np.array(INVERTIBLE) / 10, np.array([0.5, 0.3, 0.2])
     assert no_larger(matrix, p, 1000, 1e-3)
     combined = LeastSquares.combined
 
@@ -228,7 +181,7 @@ def test_weights_that_are_swapped_are_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_plan_uses_its_noisy_counts(plan: pf.Plan) -> None:
-    shown = release(plan.spec(), ROWS, seeded_entropy(5))
+    (shown,) = draws(plan.spec(), COUNTS, 1, 5)
     found, alone = plan.estimate(shown), estimate_released(shown, plan.spec())
     assert found == estimate_released(shown, plan.spec(), plan.noisy)
     assert alone.noisy_better is None
@@ -246,15 +199,16 @@ def test_a_plan_uses_its_noisy_counts(plan: pf.Plan) -> None:
 
 
 def test_noisy_counts_of_other_rows_are_not_used(plan: pf.Plan) -> None:
-    shown, spec = release(plan.spec(), ROWS, seeded_entropy(5)), plan.spec()
+    spec = plan.spec()
+    (shown,) = draws(spec, COUNTS, 1, 5)
     assert plan.noisy is not None
     weighed = replace(spec, weights=(0.4, 0.3, 0.2, 0.1))
     alone = estimate_released(shown, weighed)
     for other in ({"held_out": True}, {"rows": plan.noisy.rows + 1}):
         assert estimate_released(shown, weighed, replace(plan.noisy, **other)) == alone
     # As many rows, but those of another table.
-    keeps = channel_job(ORDERED, [[8, 1, 1], [1, 8, 1], [1, 1, 8]], weights=(0.4, 0.3, 0.3))
-    shown = release(keeps, 5 * ROWS[:, 1:], seeded_entropy(1))
+    keeps = channel_job(ORDERED, INVERTIBLE, weights=(0.4, 0.3, 0.3))
+    (shown,) = draws(keeps, 5 * COUNTS[1:], 1, 1)
     assert estimate_released(shown, keeps, noisy_of(5 * ROWS[:, 1:])).noisy_better is not None
     turned = estimate_released(shown, keeps, noisy_of(5 * ROWS[:, 3:0:-1]))
     assert turned == estimate_released(shown, keeps)
@@ -263,11 +217,11 @@ def test_noisy_counts_of_other_rows_are_not_used(plan: pf.Plan) -> None:
 @pytest.mark.parametrize("cut", [{"round": True}, {"bounds": (0, 2)}, {"min_scale": 4}, {}])
 def test_options_of_the_release(cut: dict[str, Any]) -> None:
     spec = laplace(numbers("0", "0.5", "1", "2"), 1.5, **cut)
-    shown, truth = release(spec, ROWS, seeded_entropy(1)), truths(spec, ROWS)
+    (shown,) = draws(spec, COUNTS, 1, 1)
     noisy = with_noise(ROWS, np.random.default_rng(2))
     found = estimate_released(shown, spec, noisy, bins=(0, 0.75, 2))
     assert found.not_estimable == ()
-    for figure, true in zip(figures(found), truth, strict=True):
+    for figure, true in zip(figures(found), truths(spec.support, COUNTS), strict=True):
         assert abs(figure.estimate - true) < 5 * figure.standard_error
     moved = estimate_released(shown, spec, noisy, simplex=True)
     shares = [f.estimate for f in moved.frequencies.values()]
@@ -287,5 +241,5 @@ def test_a_column_that_was_released_unchanged_needs_no_counts() -> None:
     found = estimate_released(frame().x, spec, with_noise(ROWS, np.random.default_rng(1)))
     assert found.noisy_better == (0, 8)
     estimates = [f.estimate for f in figures(found)]
-    assert estimates == pytest.approx(truths(spec, ROWS)[: len(estimates)], abs=1e-6)
+    assert estimates == pytest.approx(truths(spec.support, COUNTS)[: len(estimates)], abs=1e-6)
     assert max(f.standard_error for f in figures(found)) < 1e-6

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import pufferfish as pf
+from estimate_cases import formula
 from pufferfish.estimate.estimate import by_matrix
 from pufferfish.estimate.matrix import FiniteChannel, LeastSquares
 from pufferfish.mechanisms.entropy import seeded_entropy
@@ -22,14 +23,6 @@ REAL = {
     "hours by sex": ("adult.data.gz", 9, ("Female", "Male"), 12, "both"),
     "G3 by higher": ("student-por.csv", 20, ("no", "yes"), 32, "both"),
 }
-
-
-def formula(matrix: Any, weights: Any, sets: Any, p: Any, rows: int) -> Any:
-    """The variances, by their definition: A (G diag(p M) G^T - diag(p)) A^T / n."""
-    q = np.array(weights) @ matrix
-    g = np.linalg.solve((matrix / q) @ matrix.T, matrix / q)
-    cov = (g * (p @ matrix)) @ g.T - np.diag(p)
-    return np.diag(sets.T @ cov @ sets) / rows
 
 
 @pytest.mark.slow
@@ -60,17 +53,9 @@ def test_numbers_come_back(
     bins = 1 if support.ordered else None
     estimates = [by_matrix(each, solve, support, (), bins) for each in drawn]
     # From a record, without the weights of the plan: about as sure, also of other rows.
-    alone = np.array(
-        [
-            [
-                f.estimate
-                for f in by_matrix(
-                    each, LeastSquares(matrix), support, (), bins
-                ).frequencies.values()
-            ]
-            for each in drawn[:FEWER]
-        ]
-    )
+    even = LeastSquares(matrix)
+    found = [by_matrix(each, even, support, (), bins).frequencies for each in drawn[:FEWER]]
+    alone = np.array([[f.estimate for f in shares.values()] for shares in found])
     expected = formula(matrix, p if other else plan.weights, np.eye(support.size), p, rows).sum()
     assert ((alone - p) ** 2).sum(axis=1).mean() < 1.2 * expected
     parts = {"share": np.eye(support.size)}

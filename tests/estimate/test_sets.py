@@ -5,7 +5,6 @@ import json
 import math
 import re
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,16 @@ import polars as pl
 import pytest
 
 import pufferfish as pf
-from plan_cases import edited, learnt, table
+from estimate_cases import figures, formula, numbers, truths
+from plan_cases import edited, learnt, recorded, table
 from pufferfish.errors import InputError
-from pufferfish.estimate.estimate import Estimate, Figure, by_matrix
+from pufferfish.estimate.estimate import by_matrix
 from pufferfish.estimate.matrix import LeastSquares, expected_errors
 from pufferfish.estimate.released import estimate_released
-from pufferfish.plans.record import read_record, write_record
-from pufferfish.release.pipeline import release_file
-from pufferfish.support import make_lattice
+from pufferfish.plans.record import read_record
 from set_cases import set_plan, sets_and_labels
 
-NUMBERS = make_lattice([Fraction(k) for k in (0, 1, 2, 5)])
+NUMBERS = numbers(0, 1, 2, 5)
 VALUES = np.array([0.0, 1.0, 2.0, 5.0])
 WEIGHTS = (0.4, 0.3, 0.2, 0.1)
 CHANNEL, LABELS = sets_and_labels(NUMBERS)
@@ -35,15 +33,6 @@ def simulated(counts: Any, matrix: Any, seed: int) -> Any:
     """Rows by output of so many releases, shape (TIMES, n_y)."""
     rng = np.random.default_rng(seed)
     return sum(rng.multinomial(n, row, TIMES) for n, row in zip(counts, matrix, strict=True))
-
-
-def named(found: Estimate) -> dict[str, Figure]:
-    assert found.mean is not None
-    assert found.variance is not None
-    cdf = {f"to {name}": figure for name, figure in found.cdf.items()}
-    del cdf["to 5"]
-    return {"mean": found.mean, "variance": found.variance, **found.frequencies,
-            **cdf, **found.bins}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -63,27 +52,15 @@ def test_thousands_of_releases(counts: tuple[int, ...], labels: bool) -> None:
         by_matrix(each, solve, NUMBERS, ("0.3", "0.6"), (0, 2, 5))
         for each in simulated(counts, matrix, 11 + counts[0]).astype(float)
     ]
-    mean = float(p @ VALUES)
-    truth = {"mean": mean, "variance": float(p @ (VALUES - mean) ** 2), "0 to 1": p[0] + p[1],
-             "2 to 5": p[2] + p[3]}  # fmt: skip
-    sets = {"mean": VALUES, "0 to 1": np.array([1, 1, 0, 0]), "2 to 5": np.array([0, 0, 1, 1])}
-    for x, name in enumerate(("0", "1", "2", "5")):
-        sets[name], sets[f"to {name}"] = np.eye(4)[x], np.arange(4) <= x
-        truth[name], truth[f"to {name}"] = p[x], p[: x + 1].sum()
-    figures = [named(each) for each in found]
-    assert set(figures[0]) == set(truth) - {"to 5"}
-    for name in figures[0]:
-        each = np.array([f[name].estimate for f in figures])
-        stated = np.array([f[name].standard_error for f in figures])
-        low, high = np.array([f[name].interval for f in figures]).T
-        assert abs(each.mean() - truth[name]) < 4 * each.std() / math.sqrt(TIMES), name
-        variance = (stated**2).mean()
-        if name in sets:  # G diag(p M) G^T - diag(p), by its definition
-            g = np.linalg.solve(matrix @ (matrix / solve_q(matrix)).T, matrix / solve_q(matrix))
-            w = sets[name] @ g
-            variance = (p @ (matrix @ w**2 - sets[name] ** 2)) / rows
-        assert abs(each.var() / variance - 1) < 0.06, name
-        assert 0.93 < ((low <= truth[name]) & (truth[name] <= high)).mean() < 0.97, name
+    shown = [[(f.estimate, f.standard_error, *f.interval) for f in figures(each)] for each in found]
+    each, stated, low, high = np.array(shown).transpose(2, 0, 1)
+    truth, variances = truths(NUMBERS, counts), (stated**2).mean(axis=0)
+    linear = np.c_[VALUES, np.eye(4), np.tri(4).T[:, :-1], [1, 1, 0, 0], [0, 0, 1, 1]]
+    variances[[0, *range(2, 11)]] = formula(matrix, WEIGHTS, linear, p, rows)
+    assert (np.abs(each.mean(axis=0) - truth) < 4 * each.std(axis=0) / math.sqrt(TIMES)).all()
+    assert each.var(axis=0) == pytest.approx(variances, rel=0.06)
+    inside = ((low <= truth) & (truth <= high)).mean(axis=0)
+    assert 0.93 < inside.min() <= inside.max() < 0.97
     for level, quantile in (("0.3", 0.3), ("0.6", 0.6)):
         q = VALUES[np.argmax(np.cumsum(p) >= quantile)]
         inside = [f.quantiles[level].interval[0] <= q <= f.quantiles[level].interval[1]
@@ -91,28 +68,8 @@ def test_thousands_of_releases(counts: tuple[int, ...], labels: bool) -> None:
         assert np.mean(inside) > 0.93
 
 
-def solve_q(matrix: Any) -> Any:
-    return np.array(WEIGHTS) @ matrix
-
-
-def test_the_weights_of_the_plan_have_the_least_variance_under_it() -> None:
-    """J^-1 - diag(mu), and for other weights more."""
-    rng, mu = np.random.default_rng(4), np.array(WEIGHTS)
-    for k in range(20):
-        matrix = CHANNEL.matrix if k == 0 else rng.dirichlet(np.ones(9) / 2, 4)
-        q = mu @ matrix
-        j = (matrix / q) @ matrix.T
-        assert j @ mu == pytest.approx(np.ones(4))
-        least = np.trace(np.linalg.inv(j)) - 1
-        for weights, factor in ((WEIGHTS, 1.0), ((), 1.0001), ((0.1, 0.2, 0.3, 0.4), 1.0001)):
-            g, usable = LeastSquares(matrix, weights).single
-            assert usable.all()
-            assert g.sum(axis=1) == pytest.approx(np.ones(matrix.shape[1]))
-            noise = float((mu @ (matrix @ g**2 - np.eye(4))).sum())
-            assert noise == pytest.approx(least) if weights == WEIGHTS else noise > factor * least
-    # A value without weight has little, and is estimated all the same.
-    _, usable = LeastSquares(CHANNEL.matrix, (1.0, 0.0, 0.0, 0.0)).single
-    assert usable.all()
+def test_a_value_without_weight_has_little_and_is_estimated_all_the_same() -> None:
+    assert LeastSquares(CHANNEL.matrix, (1.0, 0.0, 0.0, 0.0)).single[1].all()
 
 
 def test_without_weights_each_half_of_the_rows_weighs_the_other() -> None:
@@ -146,13 +103,10 @@ def test_without_weights_each_half_of_the_rows_weighs_the_other() -> None:
 
 def test_errors_that_calibrate_expects() -> None:
     found = expected_errors(NUMBERS, CHANNEL, np.array(WEIGHTS), 2000, LABELS, WEIGHTS)
-    g = LeastSquares(CHANNEL.matrix, WEIGHTS).single[0]
-    cov = (g.T * solve_q(CHANNEL.matrix)) @ g - np.diag(WEIGHTS)
-    upto = np.tri(4)
-    assert found.share_error == pytest.approx(math.sqrt(np.trace(cov) / 4 / 2000))
-    want = math.sqrt(np.trace(upto @ cov @ upto.T) / 4 / 2000)
-    assert found.cdf_error == pytest.approx(want)
-    assert found.mean_error == pytest.approx(math.sqrt(VALUES @ cov @ VALUES / 2000))
+    for error, sets in ((found.share_error, np.eye(4)), (found.cdf_error, np.tri(4).T),
+                        (found.mean_error, VALUES[:, None])):  # fmt: skip
+        variances = formula(CHANNEL.matrix, WEIGHTS, sets, np.array(WEIGHTS), 2000)
+        assert error == pytest.approx(math.sqrt(variances.mean()))
     labelled = CHANNEL.then(LABELS)
     assert found.noise == pytest.approx(math.sqrt(labelled.mse([4, 3, 2, 1])))
     from_labels = expected_errors(NUMBERS, labelled, np.array(WEIGHTS), 2000, None, WEIGHTS)
@@ -250,12 +204,10 @@ def test_weights_stay_in_the_plan(plan: pf.Plan, tmp_path: Path) -> None:
             edited(plan, weights=wrong)
     ways: tuple[Any, ...] = ({}, {"labels_only": True})
     for options in ways:
-        spec, out = plan.spec(**options), tmp_path / "o.csv"
-        report = release_file(MANY, out, spec, force=True)
-        write_record(tmp_path / "r.json", plan, report, spec, publish=True, force=True)
-        read = read_record(tmp_path / "r.json")
+        recorded(plan, MANY, tmp_path, publish=True, **options)
+        read, out = read_record(tmp_path / "record.json"), tmp_path / "test.csv"
         assert read.weights == ()
-        assert read.labels_only == spec.labels_only
+        assert read.labels_only == bool(options)
         by_record = estimate_released(out, read)
         by_plan = replace(plan, weights=()).estimate(out, **options)
         assert by_record == by_plan
@@ -283,10 +235,8 @@ def test_awkward_levels_and_columns_come_back(column: str, tmp_path: Path) -> No
 
 
 def test_records_that_were_edited(plan: pf.Plan, tmp_path: Path) -> None:
-    spec, out, path = plan.spec(), tmp_path / "o.csv", tmp_path / "r.json"
-    report = release_file(MANY, out, spec)
-    write_record(path, plan, report, spec, publish=True)
-    told = json.loads(path.read_text())
+    told = recorded(plan, MANY, tmp_path, publish=True)
+    path, out = tmp_path / "record.json", tmp_path / "test.csv"
     labels, support = told["labels"], told["support"]
     turned = support | {"names": support["names"][::-1]}
     for edit, message in (

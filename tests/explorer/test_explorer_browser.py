@@ -11,7 +11,6 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,10 +21,10 @@ import duckdb
 import pytest
 
 from browser import WRONG, checker, isolated, launched, misfits, violations, watch
+from cli_runner import COMMAND, run_process
 from pufferfish.paper import write_table
 from shared_data import CHECKOUT
 
-MAIN = "import sys; from pufferfish.cli import main; sys.exit(main())"
 REFUSED = "says Failed to load resource: the server responded with a status of 4"
 #: Columns of each table: the secret, what is published, and some value of it.
 TABLES = {
@@ -42,7 +41,6 @@ BIG = """COPY (SELECT i AS id, 'person ' || i AS name, if(hash(i) % 10 < 4, 'yes
 #: Its channel takes some seconds under a confidence.
 SLOW = """COPY (SELECT 's' || i % 3 AS who, printf('v%02d', (hash(i) % 20 * (1 + hash(i * 5) % 2) +
     i % 3) % 20) AS what FROM range(6000) AS rows(i)) TO '{}' (HEADER)"""
-CONFIDENT = "&epsilon=0.5&confidence=0.95&mechanism=channel+(frequencies)"
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +68,7 @@ def tables(made: Path, tmp_path: Path) -> Callable[[str], Path]:
 @contextmanager
 def exploring(enter: list[str], folder: Path, *words: str) -> Iterator[str]:
     """Run the command, and give its address; it must end well and remove what it has written."""
-    command = [*enter, sys.executable, "-c", MAIN, "explore", "--no-browser", *words]
+    command = [*enter, *COMMAND, "explore", "--no-browser", *words]
     run = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
         env={**os.environ, "TMPDIR": str(folder)},
@@ -189,10 +187,9 @@ def chosen(page: Any, *names: str) -> list[str]:
 
 def commanded(*words: Any) -> str:
     """Return what a command prints; it succeeds."""
-    command = [sys.executable, "-c", MAIN, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = run_process(*words)
+    assert done.status == 0, done.err
+    return done.out
 
 
 @pytest.mark.parametrize("name", ["student", "bank", "big", "big, sent"])
@@ -292,20 +289,6 @@ def test_a_mistyped_epsilon(tabs: Tabs, tables: Callable[[str], Path]) -> None:
     assert page.locator("[data-part=rows] figure").is_visible()
 
 
-def test_a_column_that_may_be_published_unchanged(
-    tabs: Tabs, tables: Callable[[str], Path]
-) -> None:
-    page = tabs.open()
-    give(page, tables("student"))
-    count(page, "student")
-    calibrate(page, "2")
-    page.click(button("Release"))
-    assert page.evaluate("document.activeElement.name") == "allow-unchanged"
-    assert "/plans/" in page.url
-    page.check("[name=allow-unchanged]")
-    release(page)
-
-
 def calibrate_slowly(page: Any) -> None:
     """Count the open table, and start a calibration that takes some seconds."""
     count(page, "slow")
@@ -357,36 +340,6 @@ def test_two_tabs(tabs: Tabs, tables: Callable[[str], Path], tmp_path: Path) -> 
         plan = download(page, "The plan", tmp_path)
         assert f"within epsilon {epsilon}\n" in commanded("verify", plan, tables("bank"))
     assert one.url.partition("#")[0] != other.url.partition("#")[0]
-    # Two tabs on one plan: what one has released, the other does not release again unasked.
-    late = tabs.open(one.url.partition(".1:")[2].partition("/")[2])
-    one.reload()
-    for page in (one, late):
-        page.check("[name=again]")
-    one.click(button("Draw again"))
-    one.wait_for_selector("text=/Download .*released-3.csv/")
-    late.click(button("Draw again"))
-    late.wait_for_selector("h1:text('This did not work')")
-    assert "released already" in late.inner_text("[role=alert]")
-    one.reload()
-    assert one.locator("#releases h3").count() == 2
-
-
-def test_a_double_click_makes_one_release(tabs: Tabs, tables: Callable[[str], Path]) -> None:
-    page = tabs.open()
-    give(page, tables("bank"))
-    count(page, "bank")
-    calibrate(page, "0.07")
-    page.dblclick(button("Release"))
-    page.wait_for_selector("text=/Download .*released-1.csv/")
-    page.wait_for_timeout(1000)
-    page.reload()
-    assert page.locator("#releases h3").count() == 1
-    # Another draw is asked for, and says what it is.
-    assert "Another draw is another release" in page.inner_text("#releases [role=alert]")
-    page.click(button("Draw again"))
-    assert page.evaluate("document.activeElement.name") == "again"
-    page.wait_for_timeout(500)
-    assert page.locator("#releases h3").count() == 1
 
 
 def test_keys_move_the_sliders(tabs: Tabs, tables: Callable[[str], Path]) -> None:
@@ -396,22 +349,19 @@ def test_keys_move_the_sliders(tabs: Tabs, tables: Callable[[str], Path]) -> Non
     settle(page)
     assert value(page, "epsilon") == "not chosen"
     page.focus("[data-for=epsilon]")
-    for _ in range(6):
-        page.keyboard.press("ArrowRight")
-    settle(page)
-    first, said = page.input_value("#epsilon"), page.inner_text("[data-part=offer] .lead >> nth=0")
-    assert float(first) > 0
-    assert f"--epsilon {first}" in page.inner_text("[data-part=offer] pre")
-    for _ in range(8):
-        page.keyboard.press("ArrowLeft")
-    settle(page)
-    second = page.input_value("#epsilon")
-    assert 0 < float(second) < float(first)
-    assert value(page, "epsilon") == second
-    assert page.inner_text("[data-part=offer] .lead >> nth=0") != said
-    assert f"--epsilon {second}" in page.inner_text("[data-part=offer] pre")
-    assert f"epsilon={second}" in page.url
-    assert page.evaluate("document.activeElement.dataset.for") == "epsilon"
+    numbers, leads = [], []
+    for key, times in (("ArrowRight", 6), ("ArrowLeft", 8)):
+        for _ in range(times):
+            page.keyboard.press(key)
+        settle(page)
+        numbers.append(page.input_value("#epsilon"))
+        leads.append(page.inner_text("[data-part=offer] .lead >> nth=0"))
+        assert value(page, "epsilon") == numbers[-1]
+        assert f"--epsilon {numbers[-1]}" in page.inner_text("[data-part=offer] pre")
+        assert f"epsilon={numbers[-1]}" in page.url
+        assert page.evaluate("document.activeElement.dataset.for") == "epsilon"
+    assert 0 < float(numbers[1]) < float(numbers[0])
+    assert leads[0] != leads[1]
     page.focus("[data-for=confidence]")
     page.keyboard.press("ArrowRight")
     settle(page)
@@ -652,3 +602,21 @@ def test_the_screenshots_of_the_documentation(tabs: Tabs, tmp_path: Path) -> Non
             shutil.copy(drawn, Path(given) / shown.name)
         else:
             assert size(drawn) == size(shown), "make screenshots"
+
+
+def test_a_double_click_makes_one_release(tabs: Tabs, tables: Callable[[str], Path]) -> None:
+    page = tabs.open()
+    give(page, tables("bank"))
+    count(page, "bank")
+    calibrate(page, "0.07")
+    page.dblclick(button("Release"))
+    page.wait_for_selector("text=/Download .*released-1.csv/")
+    page.wait_for_timeout(1000)
+    page.reload()
+    assert page.locator("#releases h3").count() == 1
+    # Another draw is asked for, and says what it is.
+    assert "Another draw is another release" in page.inner_text("#releases [role=alert]")
+    page.click(button("Draw again"))
+    assert page.evaluate("document.activeElement.name") == "again"
+    page.wait_for_timeout(500)
+    assert page.locator("#releases h3").count() == 1

@@ -56,15 +56,11 @@ def test_what_is_chosen_is_the_command_that_is_shown(
     given = shlex.split(command)
     assert given[:2] == ["pufferfish", "calibrate"]
     assert given[-2:] == ["--save", "plan.json"]
-    asked = words(Form(form))
-    kept, name = (
-        ["--secret", "higher", "--public", form["public"], "--epsilon", "0.4"],
-        "--mechanism",
-    )
+    asked, name = words(Form(form)), "--mechanism"
+    kept = ["--secret", "higher", "--public", form["public"], "--epsilon", "0.4"]
     assert {*shlex.split(options), *kept} == {*asked}
     # Where no mechanism is chosen, the page says which one it is.
-    chosen = given[given.index(name) : -2]
-    assert given[3:-2] == (asked if name in asked else [*asked, *chosen])
+    assert given[3:-2] == [*asked, *(given[given.index(name) : -2] if name not in asked else [])]
     page = session.get(table, params=form)
     assert command in commands(page)
 
@@ -80,10 +76,8 @@ def test_what_is_chosen_is_the_command_that_is_shown(
     # The page runs this command, and gets the same plan.
     plan = session.calibrate(form | {"mechanism": rows[0][0]})
     assert inside[-1][-2:] == ["--format", "json"]
-    shown = [
-        {str(session.space.tables[table[8:]].path): "student.csv"}.get(word, word)
-        for word in inside[-1][:-3]
-    ]
+    path = str(session.space.tables[table[8:]].path)
+    shown = ["student.csv" if word == path else word for word in inside[-1][:-3]]
     assert [*shown, "plan.json"] == given[1:]
     own = json.loads((file.parent / "plan.json").read_text())
     made = session.get(f"{plan}/plan.json").json()
@@ -164,11 +158,8 @@ def test_the_example_needs_no_file(session: Session):
     assert "37,736" in text(session.get("/"))
     found = session.get("/begin").headers["location"]
     assert session.get("/begin").headers["location"] == found
-    page = text(
-        session.get(
-            found, params={"secret": "marital-status", "public": "workclass", "missing": "?"}
-        )
-    )
+    form = {"secret": "marital-status", "public": "workclass", "missing": "?"}
+    page = text(session.get(found, params=form))
     assert "1402 rows of 37736 set aside" in page
 
 

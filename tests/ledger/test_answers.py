@@ -7,7 +7,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,7 +15,7 @@ from ledger.test_ledger import change_against
 from pufferfish.errors import InputError
 from pufferfish.ledger.ledger import DoesNotFit, Ledger
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from sequence_losses import brute_loss
+from queries import brute
 
 WHERE = {"state": "s", "time": "t", "sequence": "who"}
 CHAIN = pf.MarkovChain(["0", "1"], [["3/4", "1/4"], ["1/4", "3/4"]])
@@ -50,8 +49,8 @@ def test_the_joint_loss_is_charged(ledger: Ledger) -> None:
     ever = plan_for(pf.SumQuery(CHAIN, length="any"), "1/2")
     assert spend(ledger, count) == count.loss
     assert spend(ledger, ever) == float(pf.joint_loss(count.query, [count, ever]))
-    exact = brute_loss(CHAIN, [[0, 0, 0], [1, 1, 1]], 5, np.array(
-        [1 / plan.scale for plan in (count, ever, other)]))  # fmt: skip
+    scales = [plan.scale for plan in (count, ever, other)]
+    exact = brute.chain_loss(CHAIN, [(0, 0, 0), (1, 1, 1)], 5, scales)
     before = ledger.show().releases[-1].bound
     price = ledger.price(table(), other, bounds=(0, 5), allow_unchanged=True)
     assert price.loss == pytest.approx(exact, rel=1e-9)
@@ -91,16 +90,20 @@ def test_what_is_refused(ledger: Ledger) -> None:
     plan, longer = plan_for(query), plan_for(pf.CountQuery(CHAIN, "1", 6))
     bare = pf.calibrate(query, 1)
     unnoised = replace(plan, noise=DiscreteLaplace(0.0, Fraction(1)))
+    huge = replace(plan, noise=DiscreteLaplace(1e18, Fraction(1)))
     faults: list[tuple[Any, str, dict[str, Any]]] = [
         (bare, "names the columns of states and times", {}),
         (plan_for(query, time=None, gaps="order"), "whatever the order of its rows", {}),
         (unnoised, "without noise counts in no joint loss", {"allow_unchanged": True}),
         (plan, "min_scale: not for the plan of a query", {"min_scale": 3}),
+        (plan, "the lesser one first", {"bounds": (5, 0)}),
+        (huge, "does not fit in 64 bits", {}),
         (longer, "sequences of 5 records, but the plan is for 6", {}),
     ]
     for given, fault, options in faults:
-        with pytest.raises(InputError, match=fault):
-            ledger.charge(table(), given, **options)
+        for what in (ledger.price, ledger.charge):
+            with pytest.raises(InputError, match=fault):
+                what(table(), given, **options)
     with pytest.raises(InputError, match="is not the table of the dataset"):
         ledger.charge(table(6), longer)
     assert not ledger.show().releases
@@ -110,6 +113,28 @@ def test_what_is_refused(ledger: Ledger) -> None:
             "other states")):  # fmt: skip
         with pytest.raises(InputError, match=fault):
             ledger.charge(table(), given)
+
+
+def test_noise_for_the_budget_fits(tmp_path: Path) -> None:
+    rows = [[".5", ".25", ".25"], [".25", ".5", ".25"], [".125", ".375", ".5"]]
+    query = pf.HistogramQuery(pf.MarkovChain(["0", "1", "2"], rows), 4)  # its grid is for doubles
+    first = plan_for(query)
+    second = pf.calibrate(query, "1.01", already=[first]).with_columns(**WHERE)
+    made = Ledger.create(tmp_path / "new.db")
+    made.dataset("d", table(4), secret="s", budget="1.01")
+    for plan in (first, second):
+        with made.charge(table(4), plan):
+            pass
+    assert not made.verify().differences
+
+
+@pytest.mark.parametrize("plan", ["{", "{}", "[]", "5"])
+def test_damaged_plans_are_called_damaged(ledger: Ledger, plan: str) -> None:
+    given = plan_for(pf.CountQuery(CHAIN, "1", 5), "1/2")
+    spend(ledger, given)
+    change_against(ledger.path, "release_is_final", f"UPDATE release SET plan = '{plan}'")
+    with pytest.raises(InputError, match="is damaged"):
+        ledger.charge(table(), given)
 
 
 def test_columns_and_answers_do_not_mix(ledger: Ledger) -> None:

@@ -72,7 +72,7 @@ def test_another_prior_fails_unless_asked_for(plan: pf.Plan) -> None:
     with pytest.raises(CheckFailed, match="above epsilon"):
         plan.verify(far, other_prior=True)
     finer = pf.Prior.from_mapping({"a": {0: 1}, "b": {"0.5": 1}})
-    with pytest.raises(CheckFailed, match=r"lattice of step 0\.5, but the plan's noise on .* 1"):
+    with pytest.raises(CheckFailed, match="code values in another way"):
         plan.verify(finer, other_prior=True)
 
 
@@ -137,7 +137,7 @@ def test_whoever_asks_for_more_than_the_plan_promises_gets_it() -> None:
     counts = pf.Prior.from_counts({"a": [60, 40], "b": [40, 60]}, support=[0, 1])
     plan = pf.calibrate(counts, 0.5)
     assert plan.verify(counts).holds
-    with pytest.raises(CheckFailed, match="not reached by the walk with 95 % conf"):
+    with pytest.raises(CheckFailed, match="could not be proved to be at most"):
         plan.verify(counts.with_region(confidence=0.95))
 
 
@@ -147,7 +147,7 @@ def test_regions_of_several_adversaries() -> None:
     regions = [one.with_region(confidence=0.9), other.with_region(tv_radius="0.01")]
     mixed = pf.calibrate(pf.Scenario(regions), 0.5)
     assert mixed.verify(pf.Scenario([other, one])).holds  # in any order
-    with pytest.raises(CheckFailed, match=r"2 adversaries with regions of their own"):
+    with pytest.raises(CheckFailed, match="which prior has which"):
         mixed.verify(pf.Scenario([one, one]), other_prior=True)
     with pytest.raises(CheckFailed, match="2 regions were given for 1 priors"):
         mixed.verify(pf.Scenario([one]))
@@ -190,21 +190,6 @@ def test_verify_and_release_use_one_coding(
     for kind in (Levels, Lattice):  # the mutant: verify without the coding
         monkeypatch.setattr(kind, "__eq__", lambda self, other: True)
     assert not refuses_another_coding(frame, edit)
-
-
-def test_what_a_plan_says_is_said_once() -> None:
-    """A plan calibrated with step 1, edited to round to 3 with hardly any noise."""
-    frame = table(*[("A", 2), ("B", 4)] * 50, ("A", 4), ("B", 2))
-    plan = pf.calibrate(learnt(frame, step=1), 0.1)
-    data = json.loads(plan.to_json())
-    assert "step" not in data["cleaning"]
-    forged = edited(plan, support=data["support"] | {"step": "3"}, scale=0.05)
-    for scenario in (pf.Scenario(learnt(frame)), pf.Scenario(learnt(frame, step=1))):
-        for other_prior in (False, True):
-            with pytest.raises(CheckFailed):
-                forged.verify(scenario, other_prior=other_prior)
-    with pytest.raises(CheckFailed, match="does not fit the plan"):
-        scenario_of_table(forged, frame)
 
 
 # Tables, read as the plan says
@@ -316,7 +301,7 @@ def test_the_rows_of_people_are_judged_together(tmp_path: Path) -> None:
         edited(plan, scale=plan.scale / 2).verify(scenario)
     # Counted row by row it is another scenario, in which nobody knows whose rows are whose.
     for other_prior in (False, True):
-        with pytest.raises(CheckFailed, match=r"another scenario|does not say which rows"):
+        with pytest.raises(CheckFailed, match=r"another scenario|knows nothing"):
             loaded.verify(learnt(source), other_prior=other_prior)
     alone = pf.calibrate(learnt(source), 0.5)
     with pytest.raises(CheckFailed):

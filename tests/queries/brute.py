@@ -137,19 +137,29 @@ def coordinates(record):
 
 
 def loss(conditionals, scale, dps=30):
-    """The largest |ln L_a(y) / L_b(y)| over records, pairs of states and y, noise on each count."""
+    """The largest |ln L_a(y) / L_b(y)| over records, pairs of states and y, noise on each count.
+
+    The noise has one scale, or one for each count.
+    """
     # Between two values the ratio is monotone in each coordinate of y, beyond them it is constant.
     worst = mpmath.mpf(1)
     with mpmath.workdps(dps + 10):
-        u = 1 / mpmath.mpmathify(scale)
         for values, masses in map(coordinates, conditionals):
             outputs = np.array(list(itertools.product(*map(np.unique, values.T))))
-            far = abs(values[:, None] - outputs).sum(axis=2)
-            one = mpmath.mpf(10) ** (dps + 10 + int(u * far.max() / mpmath.log(10)))
-            kernel = np.array([int(one * mpmath.exp(-u * d)) for d in range(far.max() + 1)])
-            likelihoods = (masses @ kernel.astype(object)[far]).T.tolist()
+            scales, kernel = scale if isinstance(scale, list) else [scale] * values.shape[1], 1
+            for own, all_of_it, each in zip(scales, values.T, outputs.T, strict=True):
+                u, far = 1 / mpmath.mpmathify(own), abs(all_of_it[:, None] - each)
+                one = mpmath.mpf(10) ** (dps + 10 + int(u * far.max() / mpmath.log(10)))
+                table = [int(one * mpmath.exp(-u * d)) for d in range(far.max() + 1)]
+                kernel = kernel * np.array(table, dtype=object)[far]
+            likelihoods = (masses @ kernel).T.tolist()
             worst = max(worst, *(mpmath.mpf(max(at)) / min(at) for at in likelihoods))
         return float(mpmath.log(worst))
+
+
+def chain_loss(chain, weights, T, scale):
+    """The loss of a chain that starts in a law, of T records."""
+    return loss(chain_conditionals(chain.transition, chain.start, weights, T), scale)
 
 
 def ends(conditionals, u):

@@ -3,6 +3,7 @@
 
 import math
 import random
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,12 +15,20 @@ from pufferfish.errors import PufferfishError
 from pufferfish.queries import contraction
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.contraction import birkhoff_loss, contraction_loss, prove_contraction
-from sequence_losses import brute_loss, histogram_spread, random_chain, spread_of
+from queries import brute
 
 ONE, TWO = Fraction(1), [[0, 1], [1, 0]]
 SLOW = MarkovChain(range(2), [["3/4", "1/4"], ["1/4", "3/4"]])
 ANY = MarkovChain(range(2), [[".9", ".1"], [".1", ".9"]], "any")
 THREE = MarkovChain(range(3), [["8/10", ".1", ".1"], [".2", ".7", ".1"], [".3", ".1", ".6"]])
+
+
+def spread_of(weights: Sequence[int]) -> list[list[int]]:
+    return [[abs(a - b) for b in weights] for a in weights]
+
+
+def histogram_spread(states: int) -> list[list[int]]:
+    return [[2 * (a != b) for b in range(states)] for a in range(states)]
 
 
 def times(u: Any, spread: Any) -> list[list[Any]]:
@@ -29,15 +38,17 @@ def times(u: Any, spread: Any) -> list[list[Any]]:
 @pytest.mark.parametrize("seed", range(100))
 def test_no_number_of_records_loses_more(seed: int) -> None:
     draw = random.Random(seed)
-    k, zeros = draw.choice([2, 3, 3, 4]), draw.choice([0.0, 0.0, 0.3])
-    chain = random_chain(draw, k, zeros, draw.choice(["stationary", "stationary", "random"]))
-    values, spread, longest = np.eye(k, dtype=int).tolist(), histogram_spread(k), 5 - k // 3
+    k, kind = draw.choice([2, 3, 3, 4]), draw.choice(["positive", "positive", "zeros"])
+    start = draw.choice(["stationary", "stationary", "random"])
+    chain = MarkovChain(range(k), *brute.random_chain(draw, k, kind, start))
+    weights: list[Any] = [tuple(row) for row in np.eye(k, dtype=int).tolist()]
+    spread, longest = histogram_spread(k), 5 - k // 3
     if seed % 4:
         weights = [draw.randint(0, 3) for _ in range(k)]
-        values, spread, longest = [[w] for w in weights], spread_of(weights), {2: 8, 3: 6, 4: 5}[k]
+        spread, longest = spread_of(weights), {2: 8, 3: 6, 4: 5}[k]
     u = 10 ** draw.uniform(-1.5, 0.3)
     bound = contraction_loss(chain, times(u, spread))
-    exact = max(brute_loss(chain, values, n, u) for n in (1, 2, longest))
+    exact = max(brute.chain_loss(chain, weights, n, 1 / u) for n in (1, 2, longest))
     assert exact <= bound * (1 + 1e-10) + 1e-12
     proven = prove_contraction(chain, times(Fraction(u), spread))
     assert (proven is None) == (bound == math.inf)
@@ -50,14 +61,15 @@ def test_no_number_of_records_loses_more(seed: int) -> None:
 def test_every_start(seed: int) -> None:
     draw = random.Random(seed)
     k = draw.choice([2, 3])
-    known = random_chain(draw, k)
+    rows = brute.random_chain(draw, k, "positive")[0]
     weights, u = [*range(k - 1), 3], 10 ** draw.uniform(-1.5, 0.3)
-    chain = MarkovChain(known.states, known.transition, "any")
+    chain = MarkovChain(range(k), rows, "any")
     bound = contraction_loss(chain, times(u, spread_of(weights)))
     assert bound <= birkhoff_loss(contraction.cross_ratio(chain.transition), 3 * u) * (1 + 1e-12)
     for _ in range(4):
-        one = MarkovChain(known.states, known.transition, random_chain(draw, k, 0.3).start)
-        assert brute_loss(one, [[w] for w in weights], 5, u) <= bound * (1 + 1e-12)
+        start = brute.random_chain(draw, k, "zeros", "impossible")[1]
+        one = MarkovChain(range(k), rows, start)
+        assert brute.chain_loss(one, weights, 5, 1 / u) <= bound * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -149,7 +161,8 @@ def test_two_states_by_their_recursion(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_two_states_by_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(seed)
-    chain, reach = random_chain(draw, 2), times(10 ** draw.uniform(-2, 1), TWO)
+    chain = MarkovChain(range(2), *brute.random_chain(draw, 2, "positive", "random"))
+    reach = times(10 ** draw.uniform(-2, 1), TWO)
     found = contraction_loss(chain, reach)
     monkeypatch.setattr(contraction, "two_states", contraction.fixed_point)
     assert found == pytest.approx(contraction_loss(chain, reach), rel=1e-9)
@@ -185,7 +198,7 @@ def test_certificates() -> None:
 
 def test_wrong_programs_cost_noise_only(monkeypatch: pytest.MonkeyPatch) -> None:
     draw, spread = np.random.default_rng(1), spread_of([0, 1, 3])
-    exact = brute_loss(THREE, [[0], [1], [3]], 6, 0.05)
+    exact = brute.chain_loss(THREE, [0, 1, 3], 6, 20)
 
     def fails(program: Any) -> Any:
         raise PufferfishError("no solution")

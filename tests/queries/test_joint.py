@@ -5,7 +5,6 @@ import random
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 
 import pufferfish as pf
@@ -14,7 +13,7 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.queries.plan import QueryPlan
 from pufferfish.queries.query import Query
 from pufferfish.queries.routes import prove
-from sequence_losses import brute_loss, random_chain
+from queries import brute
 
 STAY = pf.MarkovChain([0, 1], [["3/4", "1/4"], ["1/4", "3/4"]])
 BOX = pf.ChainBox([0, 1], [[".6", ".1"], [".2", ".5"]], [[".9", ".4"], [".5", ".8"]])
@@ -30,10 +29,13 @@ def ordered_chain(draw: random.Random, k: int) -> pf.MarkovChain:
 
 def joint_brute(chain: pf.MarkovChain, parts: Any, length: int) -> float:
     """The joint loss of queries with scales, from all sequences."""
-    rows = [(row, float(query.step / Fraction(scale))) for query, scale in parts
-            for row in query.weights]  # fmt: skip
-    values = [[row[s] for row, _ in rows] for s in range(len(chain.states))]
-    return brute_loss(chain, values, length, np.array([rate for _, rate in rows]))
+    rows = [(row, Fraction(scale) / query.step) for query, scale in parts for row in query.weights]
+    weights = [tuple(row[s] for row, _ in rows) for s in range(len(chain.states))]
+    return float(brute.chain_loss(chain, weights, length, [scale for _, scale in rows]))
+
+
+def random_chain(draw: random.Random, k: int, kind: str, start: str) -> pf.MarkovChain:
+    return pf.MarkovChain(range(k), *brute.random_chain(draw, k, kind, start))
 
 
 def joint(parts: Any) -> Any:
@@ -47,7 +49,7 @@ def test_no_sequence_tells_more(seed: int) -> None:
     draw = random.Random(seed)
     k, start = draw.choice([2, 3]), draw.choice(["stationary", "random"])
     rising = seed % 3 == 0
-    chain = ordered_chain(draw, k) if rising else random_chain(draw, k, 0.2, start)
+    chain = ordered_chain(draw, k) if rising else random_chain(draw, k, "zeros", start)
     length, parts = draw.choice([1, 2, 4]), []
     for _ in range(draw.choice([1, 2, 2])):
         weights = [draw.randint(0, 2) for _ in range(k)]
@@ -70,7 +72,7 @@ def test_no_sequence_tells_more(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_histogram_beside_a_count(seed: int) -> None:
     draw = random.Random(seed)
-    chain = random_chain(draw, 3, 0.2, "stationary")
+    chain = random_chain(draw, 3, "positive", "stationary")
     parts = [(pf.HistogramQuery(chain, 3), 10 ** draw.uniform(0, 1)),
              (pf.CountQuery(chain, chain.states[0], 3), 10 ** draw.uniform(0, 1))]  # fmt: skip
     exact = joint_brute(chain, parts, 3)
@@ -127,6 +129,42 @@ def test_models_of_all_plans_count() -> None:
     assert float(both) <= 2 < 2.1 < float(pf.joint_loss(
         pf.CountQuery(slow, 1, 20), [first, pf.calibrate(quick, 1)]))  # fmt: skip
     assert float(pf.joint_loss(quick, [first, second])) < float(both)
+
+
+def test_exact_for_any_number_of_records() -> None:
+    count, both = pf.CountQuery(STAY, 1, "any"), pf.HistogramQuery(STAY, "any")
+    first = pf.calibrate(count, 1)
+    second = pf.calibrate(both, 2, already=[first])
+    assert second.mechanism == "exact"
+    assert second.least_scale >= second.scale * (1 - 1e-9)
+    long = [(pf.CountQuery(STAY, 1, 1000), first.scale),
+            (pf.HistogramQuery(STAY, 1000), second.scale * 0.999)]  # fmt: skip
+    assert joint(long).lower > 2
+    crossed = pf.MarkovChain(range(3), [
+        [".5", ".25", ".25"], [".25", ".5", ".25"], [".125", ".375", ".5"]])  # fmt: skip
+    first, total = pf.calibrate(pf.CountQuery(crossed, 2, 9), 1), pf.SumQuery(crossed, length=9)
+    bound = pf.calibrate(total, 2, "contraction", already=[first])
+    least = pf.calibrate(total, 2, already=[first]).scale
+    assert 0 < bound.least_scale <= least * (1 + 1e-9) < bound.scale
+
+
+def test_models_of_several_kinds() -> None:
+    home, chain = pf.CountQuery(HOME, "ill"), pf.MarkovChain(["well", "ill"], STAY.transition)
+    other = pf.CountQuery(chain, "ill", 3)
+    first = pf.calibrate(home, 1)
+    second = pf.calibrate(other, 2, already=[first])
+    rates = 1 / first.scale + 1 / second.scale
+    worst = max(float(prove(query, 1 / rates)) for query in (home, other))
+    assert worst == pytest.approx(2)
+    for order in ([first, second], [second, first]):
+        parts = [(plan.query, plan.scale) for plan in order]
+        assert float(joint(parts)) == pytest.approx(worst, rel=1e-12)
+
+
+def test_why_there_is_no_noise() -> None:
+    point = pf.CountQuery(pf.MarkovChain([0, 1], STAY.transition, [0, 1]), 1, 6)
+    with pytest.raises(InputError, match="starts exactly in its stationary law"):
+        pf.calibrate(pf.CountQuery(STAY, 1, "any"), 2, already=[pf.calibrate(point, 1)])
 
 
 def test_sequences_and_records_together() -> None:

@@ -11,7 +11,7 @@ from pufferfish.errors import InputError
 from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.window import prove_window, window_loss, window_problems
-from sequence_losses import brute_loss, random_chain
+from queries import brute
 
 SLOW = MarkovChain(range(2), [["3/4", "1/4"], ["1/4", "3/4"]])
 KNOWN = MarkovChain(range(2), SLOW.transition, ["1/10", "9/10"])
@@ -20,14 +20,17 @@ KNOWN = MarkovChain(range(2), SLOW.transition, ["1/10", "9/10"])
 @pytest.mark.parametrize("seed", range(120))
 def test_exact_below_narrow_below_wide(seed: int) -> None:
     draw = random.Random(seed)
-    k, zeros = draw.choice([2, 2, 3, 4]), draw.choice([0.0, 0.3, 0.5])
-    stay = Fraction(draw.choice([0, 5, 9]), 10)
-    chain = random_chain(draw, k, zeros, draw.choice(["stationary", "random", "random"]), stay)
+    k, stay = draw.choice([2, 2, 3, 4]), Fraction(draw.choice([0, 5, 9]), 10)
+    kind, start = draw.choice(["positive", "zeros", "zeros"]), draw.choice(brute.STARTS)
+    rows, initial = brute.random_chain(draw, k, kind, start)
+    rows = [[stay * (s == t) + (1 - stay) * p for t, p in enumerate(row)]
+            for s, row in enumerate(rows)]  # fmt: skip
+    chain = MarkovChain(range(k), rows, initial)
     weights = [draw.randint(0, 2) for _ in range(k)]
     weights = [w - min(weights) for w in weights]
     longest, u = {2: 8, 3: 6, 4: 5}[k], 10 ** draw.uniform(-1, 0.7)
     lengths = [longest, draw.randint(1, longest - 1)]
-    exact = max(brute_loss(chain, [[w] for w in weights], n, u) for n in lengths)
+    exact = max(brute.chain_loss(chain, weights, n, 1 / u) for n in lengths)
     before = math.inf
     for width in (1, 2, 3, longest):
         bound = window_loss(chain, weights, lengths, width).worst(u)[0]

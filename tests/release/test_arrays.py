@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noise_checks import LEAST_P
+from noise_checks import LEAST_P, law_p
 from pufferfish.errors import InputError, OutsidePromiseWarning, SeededWarning
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.release.pipeline import release_any
 from pufferfish.release.postprocess import Postprocess
-from release_cases import exact_law, job, law_p, level_job, one_by_one
+from release_cases import exact_law, job, level_job, one_by_one
 
 QUARTER, THREE = Fraction(1, 4), Fraction(3, 4)
 

@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from noise_checks import law_p
 from pufferfish.errors import InputError, UnchangedWarning
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import seeded_entropy
@@ -22,7 +23,7 @@ from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import MISSING_LEVEL, Lattice, Levels, Support, make_lattice
 from pufferfish.tables.rules import Coding
 from pufferfish.tables.table import BATCH_ROWS
-from release_cases import CHANNEL_ROWS, JOBS, ORDERED, cells, channel_job, law_p, names, write_csv
+from release_cases import CHANNEL_ROWS, JOBS, ORDERED, cells, channel_job, names, write_csv
 
 LEAST_P = 1e-9
 BIT = make_lattice([Fraction(0), Fraction(1)])

@@ -12,13 +12,14 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from noise_checks import law_p
 from pufferfish.errors import InputError, OutsidePromiseWarning, UnchangedWarning
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.release.pipeline import release_any, release_file
 from pufferfish.release.spec import ReleaseSpec
 from pufferfish.support import Levels, Support, make_lattice
-from release_cases import channel_job, law_p, names, spec_of
+from release_cases import channel_job, names, spec_of
 from set_cases import sets_and_labels
 
 LEAST_P = 1e-9

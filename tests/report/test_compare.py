@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons hold the plans that calibrate makes, and what the command line says."""
 
-from pathlib import Path
-
 import pytest
 
 import pufferfish as pf
-from cli_runner import run
 from pufferfish.errors import InputError
 from pufferfish.paper import block
 
@@ -48,14 +45,3 @@ def test_what_does_not_apply_is_said() -> None:
         pf.compare(unordered, [])
     with pytest.raises(InputError, match="exact"):
         pf.compare(unordered, 1, "exat")
-
-
-def test_the_command_line_says_the_same(tmp_path: Path) -> None:
-    table = str(tmp_path / "t.csv")
-    with Path(table).open("w") as file:
-        file.write("s,x\n" + "a,0\na,1\nb,1\nb,2\nb,0\n" * 30)
-    done = run("calibrate", table, "--secret", "s", "--public", "x", "--epsilon", "0.5,1",
-               "--mechanism", "all", "--format", "json")  # fmt: skip
-    prior = pf.Prior.from_table(table, secret="s", public="x")
-    found = pf.compare(prior, ["0.5", "1"]).to_dicts()
-    assert [row["scale"] for row in done.data["results"]] == [row["scale"] for row in found]

@@ -6,10 +6,8 @@ import io
 import itertools
 import re
 import xml.etree.ElementTree as ET
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from matplotlib.mathtext import MathTextParser
 
 import pufferfish as pf
 from cli_runner import Outcome, run, strict_json
+from html_reader import Html
 from pufferfish import plots
 from pufferfish.errors import PufferfishWarning, listed_pairs, printable, quoted, short_name
 from pufferfish.plots.style import named, write_svg
@@ -64,41 +63,6 @@ def estimated(tame: bool = False) -> Any:
         return plan.estimate(plan.release(column, seed=1))
 
 
-class Shape(HTMLParser):
-    """Counts elements by their name and attributes, and collects the text of each."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.elements: Counter[tuple[str, ...]] = Counter()
-        self.texts: dict[str, list[str]] = {}
-        self.open: list[str] = []
-        self.feed(source)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.elements[tag, *sorted(name for name, _ in attrs)] += 1
-        self.texts.setdefault(tag, []).append("")
-        if tag != "meta":  # which has no end
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_startendtag(self, tag: str, attrs: Any) -> None:
-        self.elements[tag, *sorted(name for name, _ in attrs)] += 1
-
-    def handle_data(self, data: str) -> None:
-        if self.open:
-            self.texts[self.open[-1]][-1] += data
-
-    def unknown_decl(self, data: str) -> None:
-        raise AssertionError(data)
-
-    def handle_comment(self, data: str) -> None:
-        raise AssertionError(data)
-
-
 # Reports -----------------------------------------------------------------------------------------
 
 
@@ -109,10 +73,10 @@ def test_reports(kind: str, public: bool) -> None:
     about = None if public else scenario
     source = page(plan, about, public=public, source=SOURCE)
     tame, known = made(kind, True)
-    found = Shape(source)
-    expected = Shape(page(known, None if public else tame, public=public))
-    assert found.elements.keys() == expected.elements.keys()
-    assert ("script",) not in found.elements
+    found = Html(source)
+    expected = Html(page(known, None if public else tame, public=public))
+    assert found.shapes == expected.shapes
+    assert "script" not in found.tags
     assert not OBEYED.search(source)
     title = printable(f"How {quoted(COLUMN)} hides {quoted(SECRET)}")
     assert found.texts["h1"] == found.texts["title"] == [title]
@@ -178,15 +142,15 @@ def test_notebooks_and_interpreters() -> None:
     found = estimated()
     for known in (prior, plan, noise, found, compared):
         source = known._repr_html_()
-        tags = {each for shape in Shape(source).elements for each in shape}
+        tags = {each for shape in Html(source).shapes for each in shape}
         assert tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "scope"}
         assert not OBEYED.search(source)
     for known in (prior, scenario, plan, noise, found, compared, made("noise")[0]):
         assert not OBEYED.search(repr(known))
     cells = {printable(short_name(name)) for name in (*prior.support.names, *SECRETS)}
-    assert cells <= set(Shape(prior._repr_html_()).texts["th"])
+    assert cells <= set(Html(prior._repr_html_()).texts["th"])
     figures = {printable(short_name(f"frequency {name}")) for name in prior.support.names}
-    assert figures <= set(Shape(found._repr_html_()).texts["th"])
+    assert figures <= set(Html(found._repr_html_()).texts["th"])
     assert printable(quoted(COLUMN)) in repr(plan)
 
 

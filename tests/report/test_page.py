@@ -8,62 +8,24 @@ import stat
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 
 import pufferfish as pf
 from cli_runner import run
-from pufferfish.errors import CheckFailed, InputError, SeededWarning
+from html_reader import Html
+from pufferfish.errors import CheckFailed, InputError
 from pufferfish.report.page import page, write_report
-
-VOID = {"meta", "link", "br", "img", "hr", "input"}
-
-
-class Reader(HTMLParser):
-    """Checks that elements are closed in order, and collects texts, identifiers and addresses."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.addresses: list[str] = []
-        self.words: list[str] = []
-        self.tags: set[str] = set()
-        self.feed(source)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.tags.add(tag)
-        for name, value in attrs:
-            if name == "id":
-                self.ids.append(value)
-            if name in ("src", "href", "xlink:href", "action", "data"):
-                self.addresses.append(value)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_startendtag(self, tag: str, attrs: Any) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
+from report_cases import noisy, numbers
 
 
-def checked(source: str) -> Reader:
+def checked(source: str) -> Html:
     """Return what a report holds, after the checks that every report must pass."""
-    found = Reader(source)
-    assert len(found.ids) == len(set(found.ids))
-    assert all(a.startswith(("#", "data:image/png;base64,")) for a in found.addresses)
+    found = Html(source)
+    assert len(found.values("id")) == len({*found.values("id")})
+    addresses = found.values("src", "href", "xlink:href", "action", "data")
+    assert all(each.startswith(("#", "data:image/png;base64,")) for each in addresses)
     assert "script" not in found.tags
     assert "http" not in source.replace("http-equiv", "").replace("http://www.w3.org/", "")
     assert source.startswith("<!DOCTYPE html>")
@@ -76,8 +38,7 @@ def checked(source: str) -> Reader:
 
 @pytest.fixture(scope="module")
 def prior() -> pf.Prior:
-    frame = pd.DataFrame({"s": ["a", "b"] * 150, "x": [0, 1, 2, 3, 3, 2] * 50})
-    return pf.Prior.from_table(frame, secret="s", public="x")
+    return pf.Prior.from_table(numbers().head(300), secret="s", public="x")
 
 
 def test_what_a_report_says(prior: pf.Prior) -> None:
@@ -115,11 +76,7 @@ def test_a_public_report_is_of_the_plan_alone(prior: pf.Prior) -> None:
 
 
 def test_a_plan_from_noisy_counts_is_reported_whole() -> None:
-    frame = pd.DataFrame({"s": ["a", "b"] * 1500, "x": [0, 1, 2, 3, 3, 2] * 500})
-    with pytest.warns(SeededWarning):
-        known = pf.noisy_counts(
-            frame, 1, secret="s", public="x", pairs=[("a", "b")], support=range(4), seed=1
-        )
+    known = noisy(numbers())
     plan = pf.calibrate(known, 2)
     found = checked(page(plan, public=True))
     words = " ".join(found.words)
@@ -147,37 +104,28 @@ def test_files(prior: pf.Prior, tmp_path: Path) -> None:
 
 def test_by_the_command_line(tmp_path: Path) -> None:
     table, plan, out = (str(tmp_path / name) for name in ("t.csv", "p.json", "r.html"))
-    pd.DataFrame({"s": ["a", "b"] * 150, "x": [0, 1, 2, 3, 3, 2] * 50}).to_csv(table, index=False)
-    made = run("calibrate", table, "--secret", "s", "--public", "x", "--epsilon", 1, "--save", plan)
-    assert made.status == 0
-    assert run("report", plan, table, "-o", out).err.endswith("it is private\n")
-    checked(Path(out).read_text())
-    for words, message in (
+    numbers().head(300).to_csv(table, index=False)
+    words = ("calibrate", table, "--secret", "s", "--public", "x", "--report", out, "--epsilon")
+    done = run(*words, "0.5", "--save", plan)
+    assert done.status == 0, done.err
+    assert f"the report is saved as {out}" in done.err
+    assert "--report" not in done.out, "the command for a sample"
+    known = pf.Prior.from_table(table, secret="s", public="x")
+    assert Path(out).read_text() == page(pf.calibrate(known, "0.5"), known, source=table)
+    assert run(*words, "0.5").status == 2
+    assert run(*words, "0.5,1", "--force").status == 2
+    for given, message in (
         ((table, "-o", out), "exists"),
         (("-o", out, "--force"), "or --prior FILE, and not both"),
         ((table, "-o", out, "--force", "--public"), "of PLAN alone"),
         ((table, "-o", str(tmp_path / "r.txt")), "its name ends in .html"),
     ):
-        done = run("report", plan, *words)
+        done = run("report", plan, *given)
         assert done.status == 2
         assert message in done.err
-    done = run("report", plan, "--public", "-o", out, "--force")
-    assert done.err.endswith("it is public\n")
-
-
-def test_calibrate_writes_it_too(tmp_path: Path) -> None:
-    table, out = str(tmp_path / "t.csv"), str(tmp_path / "r.html")
-    pd.DataFrame({"s": ["a", "b"] * 150, "x": [0, 1, 2, 3, 3, 2] * 50}).to_csv(table, index=False)
-    words = ("calibrate", table, "--secret", "s", "--public", "x", "--report", out)
-    done = run(*words, "--epsilon", "0.5")
-    assert done.status == 0, done.err
-    assert f"the report is saved as {out}" in done.err
-    assert "--report" not in done.out, "the command for a sample"
-    plan = pf.calibrate(pf.Prior.from_table(table, secret="s", public="x"), "0.5")
-    known = pf.Prior.from_table(table, secret="s", public="x")
-    assert Path(out).read_text() == page(plan, known, source=table)
-    assert run(*words, "--epsilon", "0.5").status == 2
-    assert run(*words, "--epsilon", "0.5,1", "--force").status == 2
+    for about, end in ((table, "it is private\n"), ("--public", "it is public\n")):
+        assert run("report", plan, about, "-o", out, "--force").err.endswith(end)
+        checked(Path(out).read_text())
 
 
 def test_the_notebook_runs() -> None:
@@ -188,17 +136,15 @@ def test_the_notebook_runs() -> None:
     assert "['public.html', 'released.csv', 'report.html', 'stays.csv']" in done.stdout
 
 
-def test_making_again_says_what_the_plan_does_not_know() -> None:
+def test_what_the_plan_does_not_know_and_errors_of_a_given_prior() -> None:
     prior = pf.Prior.from_counts({"a": [5, 3, 1], "b": [3, 4, 5]}, support=range(3))
     first = pf.calibrate(prior, "0.2")
-    assert "nor what stands here in capital letters" in page(first, prior)
-    beside = pf.calibrate(prior, "0.6", already=[first])
-    assert "beside other releases of the same rows" in page(beside, prior)
-    assert "beside other releases" not in page(first, prior)
-
-
-def test_errors_stand_under_error_and_the_spread_does_not() -> None:
-    prior = pf.Prior.from_counts({"a": [5, 3, 1], "b": [3, 4, 5]}, support=range(3))
+    text, beside = (
+        page(plan, prior) for plan in (first, pf.calibrate(prior, "0.6", already=[first]))
+    )
+    assert "nor what stands here in capital letters" in text
+    assert "beside other releases of the same rows" in beside
+    assert "beside other releases" not in text
     text = page(pf.calibrate(prior, 1, "channel"), prior)
     (table,) = re.findall(r"<caption>Standard errors.*?</table>", text, flags=re.DOTALL)
     assert "spread" not in table
@@ -207,21 +153,11 @@ def test_errors_stand_under_error_and_the_spread_does_not() -> None:
     assert re.search(r"<p>Values published as they are: \d+\.\d %\.</p>", text)
 
 
-def without_network() -> str | None:
-    """Return why no namespace without routes can be made here."""
-    if shutil.which("unshare") is None:
-        return "there is no unshare here"
-    done = subprocess.run(["unshare", "-rn", "true"], capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode else None
-
-
 def test_reports_and_plots_need_no_network(tmp_path: Path) -> None:
-    reason = without_network()
-    if reason:
-        pytest.skip(reason)
-    rows = [("a", 1)] * 5 + [("a", 2)] * 3 + [("b", 1)] * 4 + [("b", 2)] * 6
-    lines = ["s,x", *(f"{s},{x}" for s, x in rows)]
-    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    apart = ["unshare", "-rn"]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"], check=False).returncode:
+        pytest.skip("no namespace without routes can be made here")
+    numbers().head(60).to_csv(tmp_path / "t.csv", index=False)
     code = (
         "import socket, pufferfish as pf\n"
         "from pufferfish import plots\n"
@@ -235,7 +171,7 @@ def test_reports_and_plots_need_no_network(tmp_path: Path) -> None:
         "write_report('private.html', plan, prior, source='t.csv')\n"
         "write_report('public.html', plan, public=True)\n"
     )
-    command = ["unshare", "-rn", sys.executable, "-c", code]
+    command = [*apart, sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     for name in ("private.html", "public.html", "plot.png"):
@@ -243,14 +179,10 @@ def test_reports_and_plots_need_no_network(tmp_path: Path) -> None:
 
 
 def test_the_command_for_a_sample_stands_where_the_verdict_speaks_of_it() -> None:
-    rows = [("a", 0)] * 9 + [("a", 1)] * 8 + [("b", 0)] * 5 + [("b", 1)] * 9
-    prior = pf.Prior.from_table(
-        pd.DataFrame(rows, columns=["s", "x"]), secret="s", public="x", support=range(2)
-    )
-    plan = pf.calibrate(prior, "0.3")
-    text = page(plan, prior)
+    prior = pf.Prior.from_table(numbers().head(30), secret="s", public="x", support=range(4))
+    text = page(pf.calibrate(prior, "0.3"), prior)
     (command,) = re.findall(
         r"makes a plan that holds then, too[^<]*:</p>\s*<pre[^>]*><code>(.*?)</code>", text
     )
-    assert command.startswith("pufferfish calibrate TABLE --secret s --public x --range 0 1")
+    assert command.startswith("pufferfish calibrate TABLE --secret s --public x --range 0 3")
     assert "--confidence 0.95" in command

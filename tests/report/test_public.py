@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 
 import pufferfish as pf
+from plan_cases import recorded
 from pufferfish.errors import PufferfishError, PufferfishWarning
 from pufferfish.ledger.calibrate import calibrate_beside
 from pufferfish.ledger.ledger import Ledger
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.plans.record import write_record
-from pufferfish.release.pipeline import release_file
 from pufferfish.report.page import page
 
 #: What becomes of the first row, (a, 0): another secret, and a value that no other row has; no
@@ -121,9 +120,7 @@ def told(make: Callable[..., pf.Plan], change: dict[str, Any], folder: Path) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PufferfishWarning)
         plan = make(frame, folder)
-        spec = plan.spec(allow_unchanged=True)
-        report = release_file(frame, folder / "released.csv", spec)
-    write_record(folder / "record.json", plan, report, spec)
+    recorded(plan, frame, folder, allow_unchanged=True)
     return (page(plan, public=True), (folder / "record.json").read_text()), plan
 
 
@@ -184,10 +181,7 @@ def test_more_noise_than_the_plans_is_told_by_what_was_asked_for(tmp_path: Path)
     """Whether a least scale is above that of the plan would tell of its scale."""
     plan = planned("0.5")(table({}), tmp_path)
     assert plan.scale is not None
-    records = set()
-    for least in (0.9 * plan.scale, 1.1 * plan.scale):
-        spec = plan.spec(min_scale=least)
-        report = release_file(table({}), tmp_path / "released.csv", spec, force=True)
-        write_record(tmp_path / "record.json", plan, report, spec, force=True)
-        records.add((tmp_path / "record.json").read_text())
-    assert len(records) == 1
+    below, above = (
+        recorded(plan, table({}), tmp_path, min_scale=own * plan.scale) for own in (0.9, 1.1)
+    )
+    assert below == above

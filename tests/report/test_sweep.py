@@ -127,24 +127,18 @@ class Break(Exception):
     """Stops a sweep."""
 
 
-class Recorder:
-    """Starts processes as the sweep does, and knows them."""
-
-    def __init__(self) -> None:
-        self.made: list[subprocess.Popen[bytes]] = []
-        self.make = subprocess.Popen
-
-    def __call__(self, *arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
-        self.made.append(self.make(*arguments, **options))
-        return self.made[-1]
-
-
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[bytes]]]:
-    recorder = Recorder()
-    monkeypatch.setattr(subprocess, "Popen", recorder)
-    yield recorder.made
-    assert all(worker.returncode is not None for worker in recorder.made)
+    """The processes that a sweep starts; all of them end."""
+    made, start = [], subprocess.Popen
+
+    def started(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        made.append(start(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    yield made
+    assert all(worker.returncode is not None for worker in made)
 
 
 def test_a_process_that_dies_costs_its_own_cell(
@@ -218,7 +212,6 @@ def test_a_sweep_goes_on_and_computes_nothing_twice(
     assert list(tmp_path.iterdir()) == [output]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals work otherwise there")
 def test_who_stops_a_sweep_does_not_wait_for_its_cells(
     monkeypatch: pytest.MonkeyPatch, workers: list[subprocess.Popen[bytes]]
 ) -> None:

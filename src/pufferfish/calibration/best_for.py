@@ -29,7 +29,7 @@ from pufferfish.calibration.root import Proposal
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import CountArray, FloatArray, float_down, precision
-from pufferfish.plans.distortion import Distortion
+from pufferfish.plans.guarantee import Distortion
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of, set_name
 

@@ -34,7 +34,7 @@ from pufferfish.calibration.solver import Infeasible, solve
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel, places, same_places
 from pufferfish.numbers import CountArray, IntArray, float_up, precision, show, show_short
-from pufferfish.plans.distortion import Distortion
+from pufferfish.plans.guarantee import Distortion
 from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.betting import ball
 from pufferfish.priors.scenario import Scenario, positions

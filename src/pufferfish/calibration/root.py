@@ -20,7 +20,7 @@ from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import float_up
-from pufferfish.plans.distortion import Distortion
+from pufferfish.plans.guarantee import Distortion
 
 #: A proposal that has to be raised by more than this was not found at all.
 _LARGEST_RISE = 0.1

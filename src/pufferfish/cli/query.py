@@ -129,7 +129,13 @@ def _charged(
     messages.note(f"epsilon is for all answers charged with this one, and at most {budget}")
     texts = epsilons(given["epsilon"] or (budget,))
     limited = dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts)
-    return plans_of(charged), tuple(limited)
+    return plans_of(charged, _rules(given)), tuple(limited)
+
+
+def _rules(given: dict[str, Any]) -> SequenceRules:
+    return SequenceRules(
+        given["state"], given["time"], given["sequence"], given["gaps"], given["missing"]
+    )
 
 
 def _asked(
@@ -149,9 +155,7 @@ def _asked(
     if source is not None:
         if given["state"] is None or length is not None:
             raise InputError("--state COL must be given with a TABLE, and --length N without one")
-        rules = SequenceRules(
-            given["state"], given["time"], given["sequence"], given["gaps"], given["missing"]
-        )
+        rules = _rules(given)
         found = read_sequences(source, rules, states)
         rules = replace(rules, step=found.step)
         fixed = bool(models) and bool(models[0].sizes(()))  # a tree or household has its own size

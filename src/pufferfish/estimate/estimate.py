@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from pufferfish.errors import InputError, listed
-from pufferfish.estimate.bins import offered_bins, read_bins
-from pufferfish.estimate.matrix import LeastSquares
+from pufferfish.estimate.matrix import LeastSquares, offered_bins, read_bins
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.notebooks import html_table
 from pufferfish.numbers import FloatArray, Number, checked_flag, parse_number, show

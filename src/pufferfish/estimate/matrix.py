@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The finite channel that a release is to those who estimate, and weights for its outputs.
+"""The finite channel that a release is to those who estimate, weights for its outputs, and bins.
 
 Noise beyond the last value tells nothing more than the last output: the likelihoods of all values
 are in the same proportions there. So one output on each side stands for all beyond it.
 """
 
+import copy
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +21,9 @@ from numpy.typing import NDArray
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray, IntArray
+from pufferfish.numbers import FloatArray, IntArray, parse_number
 from pufferfish.release.postprocess import Postprocess
-from pufferfish.support import Support, lattice_of
+from pufferfish.support import Levels, Support, lattice_of
 
 #: More values than this and only sums that need no matrix are estimated.
 MOST_VALUES = 2000
@@ -38,6 +41,10 @@ _LEAST_WEIGHT = 1e-6
 _NO_GAP, _MOST_STEPS = 1e-16, 100
 #: A standard deviation per row above it needs 10**12 rows for one digit.
 _USELESS = 1e6
+#: Numbers of bins that are tried.
+_NUMBERS = (100, 80, 60, 50, 40, 30, 25, 20, 15, 12, 10, 8, 6, 5, 4, 3, 2)
+#: Bins are worth a look where their standard error is below this part of the average share.
+_STANDS_OUT = 0.5
 
 
 class FiniteChannel:
@@ -141,26 +148,34 @@ class LeastSquares:
             return self, counts
         # In rows, and half a row at least.
         found = (np.maximum(other @ self.single[0], 0.5).tolist() for other in reversed(halves))
-        both = LeastSquares.__new__(LeastSquares)
-        both.matrix, both.given, both.mu = np.hstack([self.matrix / 2] * 2), True, self.mu
-        both.first = both.second = both.matrix
-        both._scale = np.tile(math.sqrt(2) * self._scale, 2)
-        both._inverse = np.vstack([LeastSquares(self.matrix, own)._inverse for own in found])
-        return both, np.concatenate(halves)
+        matrix = np.hstack([self.matrix / 2] * 2)
+        inverse = np.vstack([LeastSquares(self.matrix, own)._inverse for own in found])
+        scale = np.tile(math.sqrt(2) * self._scale, 2)
+        return self._with(inverse, scale, matrix, matrix, matrix), np.concatenate(halves)
 
     def combined(self, p: FloatArray, rows: float, variance: float) -> "LeastSquares":
         """Return weights beside noisy frequencies, which estimate a - M w; best at shares p."""
-        both, one, own = LeastSquares.__new__(LeastSquares), np.eye(len(p)), rows * variance
+        one, own = np.eye(len(p)), rows * variance
         basis = self._scale[:, None] * np.linalg.qr((self.matrix * self._scale).T)[0]
         image, p = self.matrix @ basis, (p + _LEAST_WEIGHT * self.mu) / (1 + _LEAST_WEIGHT)
         spread = (basis.T * (p @ self.matrix)) @ basis - (image.T * p) @ image
         w = basis @ np.linalg.solve(own * image.T @ image + spread, own * image.T)
-        both.matrix, both.mu, both.given = np.hstack([self.matrix, one]), self.mu, True
-        both.first = np.hstack([self.matrix, 0 * one])  # noise is the same whatever a row holds
-        both.second = np.hstack([self.matrix, np.full_like(one, own)])
-        both._inverse = np.vstack([w, one - self.matrix @ w])
-        both._scale = np.append(self._scale, np.full(len(p), 1 / math.sqrt(own)))
-        return both
+        inverse = np.vstack([w, one - self.matrix @ w])
+        scale = np.append(self._scale, np.full(len(p), 1 / math.sqrt(own)))
+        # Noise is the same whatever a row holds.
+        beside = (one, 0 * one, np.full_like(one, own))
+        return self._with(inverse, scale, *(np.hstack([self.matrix, each]) for each in beside))
+
+    def _with(
+        self, inverse: FloatArray, scale: FloatArray, matrix: FloatArray, first: FloatArray,
+        second: FloatArray,
+    ) -> "LeastSquares":  # fmt: skip
+        """Return the same for other outputs, whose weights are known."""
+        other = copy.copy(self)
+        other.__dict__.pop("single", None)
+        other._inverse, other._scale, other.given = inverse, scale, True
+        other.matrix, other.first, other.second = matrix, first, second
+        return other
 
     def varied(self, w: FloatArray) -> FloatArray:
         """Return the variance of w(Y) for each value."""
@@ -208,6 +223,42 @@ class LeastSquares:
             step = min(1.0, 0.99 / max((-df / f).max(), (-dz / z).max(), 0.1))
             f, z = f + step * df, z + step * dz
         return np.asarray(f / f.sum())
+
+
+def read_bins(support: Support, bins: Any) -> FloatArray:
+    """Return as 0 and 1 which value lies in which bin: on an edge in the one above.
+
+    ``bins`` are a number of them, or edges; as text, with commas between edges.
+    """
+    lattice, names = lattice_of(support), support.names if isinstance(support, Levels) else ()
+    if isinstance(bins, str):
+        bins = int(bins) if bins.isdecimal() else [edge.strip() for edge in bins.split(",")]
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if bins < 1:
+            raise InputError(f"bins must be at least 1, but {bins} was given")
+        places = [at * int(bins) // (int(lattice.index[-1]) + 1) for at in lattice.index.tolist()]
+    else:
+        given = list(bins) if np.iterable(bins) else [bins]
+        codes = (names.index(edge) if edge in names else edge for edge in given)
+        edges = [parse_number(code, "an edge of bins") for code in codes]
+        if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+            raise InputError(f"bins are a number or two or more increasing edges, not {bins!r}")
+        *lower, last = edges
+        places = [bisect_right(lower, v) - 1 if v <= last else -1 for v in lattice.values]
+    if max(places) < 0:
+        raise InputError(f"no value lies within the bins {bins}")
+    return np.asarray(np.equal.outer(places, np.unique([k for k in places if k >= 0])), float)
+
+
+def offered_bins(support: Support, solve: LeastSquares, rows: float) -> FloatArray:
+    """Return the most bins of equal width that stand out of the noise, whatever was drawn."""
+    for number in _NUMBERS:
+        sets = read_bins(support, number)
+        if number < support.size:
+            error = solve.error(sets, rows, solve.mu)
+            if error is not None and error <= _STANDS_OUT / sets.shape[1]:
+                return sets
+    return np.zeros((support.size, 0))
 
 
 @dataclass(frozen=True)

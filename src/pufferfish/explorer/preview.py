@@ -13,7 +13,7 @@ from pufferfish.calibration.calibrate import calibrate
 from pufferfish.calibration.registry import NOISE
 from pufferfish.cli.options import scenario_of
 from pufferfish.errors import InputError, PufferfishError
-from pufferfish.estimate.bins import read_bins
+from pufferfish.estimate.matrix import read_bins
 from pufferfish.explorer.pages import Form
 from pufferfish.numbers import FloatArray, parse_epsilon, rounded_up
 from pufferfish.plots.losses import moved

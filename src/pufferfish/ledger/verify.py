@@ -67,7 +67,7 @@ def verify_ledger(path: Path, table: Any = None) -> Verified:
             try:
                 if is_answer(record):
                     answers.append(plan_of(record))
-                    bound = bound_of_answers(answers).upper
+                    bound = bound_of_answers(answers, dataset.budget).upper
                     differences += _faults(dataset, record, bound, bound)
                     continue
                 releases.append(Release.of(record))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is promised: a calibrated mechanism, its file, its verification, its public record.
 
-``plan`` is ready to release, ``schema`` is its file, ``verify`` proves its loss again (theory,
-section 9). ``distortion`` says what a channel costs (section 4), ``sensitivity`` how much hangs on
-the prior (section 5), ``record`` what others may know (section 7).
+``guarantee`` decides what a release does and says what it costs (theory, section 4), ``plan`` adds
+the proof, ``schema`` is its file. ``verify`` proves the loss again (section 9), and what the prior
+has to do with it (section 5); ``record`` says what others may know (section 7).
 """

@@ -21,8 +21,8 @@ from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import parse_epsilon, parse_number, show
-from pufferfish.plans.distortion import Distortion
-from pufferfish.plans.sensitivity import Sensitivity
+from pufferfish.plans.guarantee import Distortion
+from pufferfish.plans.verify import Sensitivity
 from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, TVBall, region_rule
 from pufferfish.priors.noisy import checked_noise
 from pufferfish.support import MAX_CELLS, MOST_CELLS, Lattice, Levels, Support

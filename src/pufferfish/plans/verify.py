@@ -1,89 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verify: the loss of what a plan does, proved again from scratch, whatever the plan claims."""
+"""Verify: the loss of what a plan does, proved from scratch, whatever the plan claims.
 
+``Sensitivity`` is what would be proved if the prior, taken as exact, was only estimated.
+"""
+
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pufferfish.errors import CheckFailed, InputError, listed
 from pufferfish.loss.certificate import Certificate
-from pufferfish.loss.proof import prove
+from pufferfish.loss.proof import loss_bound, prove
 from pufferfish.mechanisms import Mechanism
-from pufferfish.mechanisms.channel import Channel, check_labels
-from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import checked_flag, rounded_up, show
-from pufferfish.priors.ambiguity import NoisyCounts, Rule, TVBall
+from pufferfish.plans.guarantee import Guarantee
+from pufferfish.priors.ambiguity import Confidence, TVBall
 from pufferfish.priors.noisy import scenario_of_noise
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.prior_file import read_prior_file
-from pufferfish.priors.scenario import Pair, Scenario, as_scenario
-from pufferfish.support import Lattice, Levels, Product, Support
-from pufferfish.tables.rules import Coding, Rules
+from pufferfish.priors.scenario import Scenario, as_scenario
+from pufferfish.support import Lattice, Levels, Product
 
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Guarantee:
-    """The part of a :class:`Plan` that ``verify`` looks at: what decides what a release does.
-
-    ``labels`` are drawn from what the channel publishes, so that they add nothing to its loss.
-    """
-
-    applied: Mechanism
-    labels: Channel | None = None
-    epsilon_exact: Fraction
-    support: Support
-    coding: Coding | None = None
-    secret: str | None = None
-    exclude_secrets: tuple[str, ...] = ()
-    secret_missing: tuple[str, ...] = ()
-    unit: str | None = None
-    rows_per_person: tuple[int, ...] = ()
-    pairs: tuple[Pair, ...]
-    digest: str
-    regions: tuple[Rule | None, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.labels is not None:
-            check_labels(self.labels, self.applied, self.support)
-
-    @property
-    def channel(self) -> Channel | None:
-        """The channel that values go through; None for noise."""
-        return self.applied if isinstance(self.applied, Channel) else None
-
-    @cached_property
-    def label_channel(self) -> Channel | None:
-        """The channel from values to labels, or to what is published where there are none."""
-        channel = self.channel
-        return channel if channel is None or self.labels is None else channel.then(self.labels)
-
-    @property
-    def scale(self) -> float | None:
-        """theta, in the units of the data; None for a channel."""
-        return self.applied.scale if isinstance(self.applied, DiscreteLaplace) else None
-
-    @property
-    def noisy(self) -> NoisyCounts | None:
-        """The noisy counts that all of it was computed from, so that it may be published."""
-        return next((rule for rule in self.regions if isinstance(rule, NoisyCounts)), None)
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon as a float; ``epsilon_exact`` is the number itself."""
-        return float(self.epsilon_exact)
-
-    @property
-    def rules(self) -> Rules | None:
-        """How a table is read for this plan; None where it names no columns."""
-        if self.coding is None:
-            return None
-        return Rules(
-            self.secret, (self.coding.declared(),), self.exclude_secrets, self.coding.decimal,
-            self.unit, self.secret_missing,
-        )  # fmt: skip
+#: The confidence of ``loss_at_95``.
+CONFIDENCE = Confidence(Fraction(19, 20))
+#: Work (cells; for a channel, cells times outputs) beyond which it takes more than about a second:
+#: the loss, and a radius.
+_MOST_FOR_LOSS, _MOST_FOR_RADIUS = 30_000, 1_000
+#: A radius is found to this part of itself; below 2**_LEAST it is 0.
+_NEAR, _LEAST = 2.0**-20, -40.0
 
 
 def verify(
@@ -98,7 +46,7 @@ def verify(
         if scenario is not None and as_scenario(scenario, promise.pairs).digest != own.digest:
             raise CheckFailed("these are other noisy counts, pairs or values than the plan's")
         return _proved(promise, own)
-    scenario = own_column(promise, as_scenario(scenario, promise.pairs))
+    scenario = as_scenario(scenario, promise.pairs).of_column(promise.column)
     promised = with_regions(promise, scenario)
     mine, theirs = (set(map(frozenset, own.pairs)) for own in (promise, scenario))
     same = promised.digest == promise.digest and mine == theirs
@@ -109,75 +57,52 @@ def verify(
             "use --other-prior (other_prior=True)"
         )
     _check_support(promise, scenario, other_prior)
-    if promise.unit is not None and not scenario.row_numbers:
-        raise CheckFailed(
-            f"the plan is for the rows of one person together (by column {promise.unit!r}), but "
-            "the prior does not say which rows these are"
-        )
     certificate = _proved(promise, promised)
     if scenario.has_region and scenario.rules != promised.rules:
         certificate = _proved(promise, scenario)  # more is asked for than the plan promises
     return certificate
 
 
-def own_column(promise: Guarantee, scenario: Scenario) -> Scenario:
-    """Return the scenario of the plan's column, of one on several."""
-    return scenario.of_column(None if promise.coding is None else promise.coding.column)
-
-
 def with_regions(promise: Guarantee, scenario: Scenario) -> Scenario:
     """Return the scenario with the regions that a plan is to hold for, and no others."""
-    count, rules = len(scenario.priors), promise.regions or (None,)
+    rules = promise.regions or (None,)
     alike = len(set(rules)) == 1
     try:
-        promised = scenario.with_rules(rules[:1] * count if alike else rules)
+        promised = scenario.with_rules(rules[:1] * len(scenario.priors) if alike else rules)
     except InputError as error:
         raise CheckFailed(f"the plan's region does not fit the prior: {error}") from None
     # Which region is whose is known only by the order of the priors it was made for.
-    if alike or promised.digest == promise.digest:
-        return promised
-    raise CheckFailed(
-        f"the plan holds for {len(rules)} adversaries with regions of their own, and it cannot be "
-        "told which of them belongs to which of the priors given"
-    )
+    if not alike and promised.digest != promise.digest:
+        raise CheckFailed("the plan's regions differ, and which prior has which is not known")
+    return promised
 
 
 def _check_support(promise: Guarantee, scenario: Scenario, other_prior: bool) -> None:
     """Check that a release codes values as the loss that is recomputed has it."""
     mine, theirs = promise.support, scenario.support
-    exact = isinstance(promise.applied, Channel) or not other_prior
-    alike = not other_prior or scenario.reads_alike(0, promise.coding)
-    if exact or not alike or isinstance(mine, Levels) or isinstance(theirs, Levels):
-        if mine != theirs or not alike:
-            raise CheckFailed(
-                "the support of the plan is not that of the prior: a release would code values "
-                "in another way than the one whose loss is recomputed"
-            )
-    elif (theirs.step / mine.step).denominator != 1:
+    fits = mine == theirs
+    if other_prior:
+        if isinstance(mine, Lattice) and isinstance(theirs, Lattice) and promise.channel is None:
+            fits = (theirs.step / mine.step).denominator == 1  # on the lattice of the noise
+        fits = fits and scenario.reads_alike(0, promise.coding)
+    if not fits:
         raise CheckFailed(
-            f"the values lie on a lattice of step {show(theirs.step)}, but the plan's noise on "
-            f"one of step {show(mine.step)}"
+            "the support of the plan is not that of the prior: a release would code values in "
+            "another way than the one whose loss is recomputed"
         )
 
 
 def _proved(promise: Guarantee, scenario: Scenario) -> Certificate:
-    applied, epsilon = promise.applied, promise.epsilon_exact
-    if promise.noisy is not None:
-        epsilon = promise.noisy.left(epsilon)
-    limit, certificate = show(epsilon), prove(scenario, {0: (applied,)}, epsilon)
-    what = "of the channel" if promise.scale is None else f"at scale {promise.scale!r}"
-    if not certificate.holds and certificate.method == "walk":
-        levels = (show(100 * r.level) for r in scenario.rules if not isinstance(r, TVBall | None))
-        raise CheckFailed(
-            f"scale {promise.scale!r} is not reached by the walk with "
-            f"{listed(dict.fromkeys(levels))} % confidence at epsilon {limit}"
-        )
-    if not certificate.holds and certificate.decided:
-        where = " for some prior of the region" if scenario.has_region else ""
-        loss = rounded_up(certificate.loss, 5)
-        raise CheckFailed(f"the loss {what} is {loss}{where}, above epsilon {limit}")
+    noisy, epsilon = promise.noisy, promise.epsilon_exact
+    limit = epsilon if noisy is None else noisy.left(epsilon)
+    certificate = prove(scenario, {0: (promise.applied,)}, limit)
     if not certificate.holds:
-        raise CheckFailed(f"the loss {what} could not be proved to be at most epsilon {limit}")
+        what = "of the channel" if promise.scale is None else f"at scale {promise.scale!r}"
+        said = "could not be proved to be at most"
+        if certificate.decided and certificate.method != "walk":
+            where = " for some prior of the region" if scenario.has_region else ""
+            said = f"is {rounded_up(certificate.loss, 5)}{where}, above"
+        raise CheckFailed(f"the loss {what} {said} epsilon {show(limit)}")
     unknown = [str(k) for k in promise.rows_per_person if k not in certificate.rows]
     if promise.unit is not None and (unknown or not promise.rows_per_person):
         raise CheckFailed(
@@ -191,8 +116,8 @@ def scenario_of_counts(promise: Guarantee) -> Scenario:
     """Return the scenario of the noisy counts that a plan holds."""
     if promise.noisy is None:
         raise InputError("the plan holds no noisy counts")
-    column = None if promise.coding is None else promise.coding.column
-    return scenario_of_noise(promise.noisy, Product((column,), (promise.support,)), promise.pairs)
+    product = Product((promise.column,), (promise.support,))
+    return scenario_of_noise(promise.noisy, product, promise.pairs)
 
 
 def scenario_of_table(promise: Guarantee, table: Any) -> Scenario:
@@ -226,16 +151,69 @@ def scenario_of_priors(promise: Guarantee, paths: Iterable[str | Path]) -> Scena
     order = mine.names if isinstance(mine, Levels) and mine.ordered else None
 
     def scenario(step: Fraction | None) -> Scenario:
-        try:
-            priors = [read_prior_file(path, order=order, step=step)[0] for path in files]
-            return with_regions(promise, Scenario(priors, promise.pairs))
-        except InputError as error:
-            for path in files:
-                read_prior_file(path)  # one that nobody can read is no failed check
-            raise CheckFailed(f"the prior does not fit the plan: {error}") from None
+        priors = [read_prior_file(path, order=order, step=step)[0] for path in files]
+        return with_regions(promise, Scenario(priors, promise.pairs))
 
-    found = scenario(None)
-    if found.digest != promise.digest and isinstance(mine, Lattice):
-        rounded = scenario(mine.step)  # one that the values may have been rounded to
-        found = rounded if rounded.digest == promise.digest else found
+    for path in files:
+        read_prior_file(path)
+    try:
+        found = scenario(None)
+        if found.digest != promise.digest and isinstance(mine, Lattice):
+            rounded = scenario(mine.step)  # one that the values may have been rounded to
+            found = rounded if rounded.digest == promise.digest else found
+    except InputError as error:
+        raise CheckFailed(f"the prior does not fit the plan: {error}") from None
     return found
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How a plan's loss depends on the prior being right."""
+
+    #: The largest loss over the intervals that hold together with 95 % confidence, rounded up; inf
+    #: where they leave a level open that shows a secret; None where nobody counted rows.
+    loss_at_95: float | None
+    #: The largest total variation by which the prior may be wrong with a loss of at most epsilon,
+    #: rounded down, proved; None where the support is too large.
+    radius: float | None
+    #: The same for a loss of at most twice epsilon.
+    radius_at_double: float | None
+
+
+def sensitivity_of(scenario: Scenario, mechanism: Mechanism, epsilon: Fraction) -> Sensitivity:
+    """Return how the loss of a mechanism depends on the prior being right (theory, section 5).
+
+    Only the priors count, not their regions. Of a prior that knows the rows of people, or of
+    several columns, nothing is known.
+    """
+    if scenario.row_numbers or len(scenario.product.axes) > 1:
+        return Sensitivity(None, None, None)
+    work = len(scenario.priors) * len(scenario.protected) * scenario.product.size
+    work *= mechanism.outputs.size if isinstance(mechanism, Channel) else 1
+    loss_at_95 = None
+    if all(prior.from_rows for prior in scenario.priors) and work <= _MOST_FOR_LOSS:
+        sampled = scenario.with_rules([CONFIDENCE] * len(scenario.priors))
+        loss_at_95 = loss_bound(sampled, {0: (mechanism,)}).value
+    if work > _MOST_FOR_RADIUS:
+        return Sensitivity(loss_at_95, None, None)
+    radii = [robustness_radius(scenario, mechanism, limit) for limit in (epsilon, 2 * epsilon)]
+    return Sensitivity(loss_at_95, radii[0], max(radii))
+
+
+def robustness_radius(scenario: Scenario, mechanism: Mechanism, limit: Fraction) -> float:
+    """Return the largest total variation for which a loss within a limit is proved.
+
+    The loss never falls with the radius, for the balls are nested.
+    """
+
+    def holds(radius: float) -> bool:
+        within = scenario.with_rules([TVBall(Fraction(radius))] * len(scenario.priors))
+        return prove(within, {0: (mechanism,)}, limit).holds
+
+    if holds(1.0):
+        return 1.0
+    low, high = _LEAST, 0.0  # powers of two
+    while high - low > _NEAR:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(math.exp2(middle)) else (low, middle)
+    return math.exp2(low) * (low > _LEAST)

@@ -110,6 +110,7 @@ def calibrate_query(
             f"{epsilon} was given"
         )
     earlier = read_answers(already, query)
+    cases = cases_of(query, earlier)
     if mechanism is None:
         name, scale = _best(query, exact_epsilon, earlier)
     else:
@@ -142,8 +143,8 @@ def calibrate_query(
     if name == "exact" and certificate.loss_at_least >= float(exact_epsilon) * (1 - _SAME):
         least = proved
     elif query.protect == "record":
-        attained = [case for case in cases_of(query, earlier) if case.attained]
-        least = max((lower_bound(case, exact_epsilon) for case in attained), default=0.0)
+        attained = (lower_bound(case, exact_epsilon) for case in cases if case.attained)
+        least = max(attained, default=0.0)
         if not reached and least >= proved * _NEAR:  # doubles cannot tell
             least = 0.0
     fitted = any(model.from_rows for model in query.models)
@@ -167,11 +168,11 @@ def _best(query: Query, epsilon: Fraction, earlier: Answers) -> tuple[str, float
             if name == "exact":
                 return name, found[name]
     if not found:
-        fault = "earlier answers leave too little of it"
+        fault = ": earlier answers leave too little of it"
         if not earlier:
-            fault = "for any number of records; a stated number of them (length=N) bounds it"
+            fault = " and any number of records; a stated number of them (length=N) bounds it"
         raise InputError(
-            f"no finite noise is known for this model at epsilon {show(epsilon)}: {fault}"
+            f"no finite noise is known for this model at epsilon {show(epsilon)}{fault}"
         )
     return min(found.items(), key=itemgetter(1))
 

@@ -119,7 +119,8 @@ def cases_of(query: Query, earlier: Answers = ()) -> list[Case]:
 
     A class of chains counts with its worst chain, where that is known.
     """
-    cases, queries, lengths = list[Case](), [query, *(q for q, _ in earlier)], query.lengths
+    cases, queries = list[Case](), [query, *(own for own, _ in earlier)]
+    lengths = None if query.lengths is None else query.sizes
     for model in dict.fromkeys(model for own in queries for model in own.models):
         worst = model.chains() if isinstance(model, ChainBox) else None
         if isinstance(model, ChainBox) and worst is not None:

@@ -100,8 +100,9 @@ class Query:
         return tuple(sorted({n for model in self.models for n in model.sizes(self.lengths or ())}))
 
     def of(self, models: Sequence[Model], lengths: tuple[int, ...] | None) -> "Query":
-        """Return the same query of other models on the same states."""
-        made, length = copy(self), "any" if lengths is None else lengths or None
+        """Return the same query of other models on the same states, and records as many."""
+        fixed = any(model.sizes(()) for model in models)
+        made, length = copy(self), None if fixed else "any" if lengths is None else lengths
         set_fields(made, models=tuple(models), lengths=_read_length(length, models))
         return made
 

@@ -24,7 +24,7 @@ from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.loss.proof import loss_bound
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray, float_up
+from pufferfish.numbers import float_up
 from pufferfish.queries.case import MANY, Answers, Case, cases_of
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.chain_box import ChainBox
@@ -65,30 +65,31 @@ def scale_by(route: str, case: Case, epsilon: Fraction) -> float:
 def lower_bound(case: Case, epsilon: Fraction) -> float:
     """Return a scale below which no noise will do, as the ends of a chain show; else 0."""
     query, model, lengths = case.query, case.model, case.query.lengths
-    if not case.has_start or case.earlier or len(model.states) > _FEW_STATES:
+    if not case.has_start or len(model.states) > _FEW_STATES:
         return 0.0
     rising = model.stationary and case.rising
     if lengths is not None and max(lengths) > MANY:
         if not rising:
             return 0.0
         lengths = (MANY,)  # the loss rises with the number of records
-    corners: list[Any] = [case.tilt(1)] if not query.vector else []
-    if query.vector:  # each number of the answer goes to minus or to plus infinity
+    tilts: list[Callable[[float], Any]] = [case.tilt] if case.end is not None else []
+    if not tilts and not case.earlier:  # each number goes to minus or to plus infinity
         k = len(model.states)
         sets = range(1, (1 << k) - 1) if k <= _ALL_CORNERS else [1 << s for s in range(k)]
-        corners = [[2 * (each >> s & 1) for s in range(k)] for each in sets]
+        corners = (np.array([2.0 * (each >> s & 1) for s in range(k)]) for each in sets)
+        tilts = [corner.__mul__ for corner in corners]
     ends: Callable[[Any], float] = Ends(model, lengths or (_LONG,))
     if lengths is None and rising:
         ends = partial(limit_of_ends, model)
-    losses = (partial(_tilted, ends, np.array(corner, dtype=np.float64)) for corner in corners)
-    found = max(_scale(loss, case, epsilon) for loss in losses)
+    losses = (partial(_tilted, ends, tilt) for tilt in tilts)
+    found = max((_scale(loss, case, epsilon) for loss in losses), default=0.0)
     # Where hardly any noise will do, none at all may.
-    bound = found if found * _HARDLY_ANY >= query.range else 0.0
+    bound = found if math.inf > found * _HARDLY_ANY >= query.range else 0.0
     return bound * float(query.step) * (1 - _MARGIN)
 
 
-def _tilted(ends: Callable[[Any], float], corner: FloatArray, u: float) -> float:
-    return ends(u * corner)
+def _tilted(ends: Callable[[Any], float], tilt: Callable[[float], Any], u: float) -> float:
+    return ends(np.array(tilt(u), dtype=np.float64))
 
 
 def prove(
@@ -122,7 +123,8 @@ def _prove(case: Case, scale: float, epsilon: Fraction | None) -> LossBound:
             found.append(_proof(route, case, scale, epsilon))
             if epsilon and found[-1].at_most(epsilon):
                 break
-    return min(found, key=lambda bound: rank(bound.upper), default=UNKNOWN)
+    lower = max((bound.lower for bound in found), key=rank, default=Fraction(0))
+    return replace(min(found, key=lambda own: rank(own.upper), default=UNKNOWN), lower=lower)
 
 
 def _proof(route: str, case: Case, scale: float, epsilon: Fraction | None) -> LossBound:
@@ -164,7 +166,7 @@ def _ends_scale(case: Case, epsilon: Fraction) -> float:
     chain, lengths = case.model, case.query.lengths or ()
 
     def scale(ends: Ends) -> float:
-        return _scale(lambda u: ends(np.array(case.tilt(u), dtype=np.float64)), case, epsilon)
+        return _scale(partial(_tilted, ends, case.tilt), case, epsilon)
 
     if max(lengths) > MANY and chain.stationary:
         # The loss rises with the number of records, to that of any number of them.

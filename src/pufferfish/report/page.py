@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from pufferfish.errors import InputError, listed, listed_pairs, printable, quoted
-from pufferfish.estimate.bins import read_bins
-from pufferfish.estimate.matrix import solver_of
+from pufferfish.estimate.matrix import read_bins, solver_of
 from pufferfish.files import ANY_NEW_FILE, PRIVATE, checked_target, write_whole
 from pufferfish.numbers import show, show_short
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.record import assumptions, not_covered
-from pufferfish.plans.sensitivity import CONFIDENCE
-from pufferfish.plans.verify import scenario_of_counts
+from pufferfish.plans.verify import CONFIDENCE, scenario_of_counts
 from pufferfish.priors.ambiguity import TVBall
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario, as_scenario
