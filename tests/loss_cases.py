@@ -30,7 +30,7 @@ def scenario_of(*priors: dict[str, Any], pairs: Any = "all") -> Scenario:
 
 
 def scenario_of_case(case: Case) -> Scenario:
-    return scenario_of(*case.priors, pairs=case.pairs)
+    return scenario_of(*case.aligned, pairs=case.pairs)
 
 
 def scenario_of_region(case: Robust) -> Scenario:

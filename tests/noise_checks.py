@@ -163,8 +163,9 @@ def enumeration_is_exact(table: Table, rows: Sequence[Sequence[int]] | None = No
             high = np.searchsorted([math.floor(c) for c in scaled], words, side="right")
         if table.thresholds.size == 1:
             return bool((table.draw(1, scripted(), np.array([x])) == low[0]).all())
-        if not np.array_equal(every_draw(table, x, b"\0"), low):
+        outcomes = np.array(law.outcomes) if rows is None else np.arange(len(rows[x]))
+        if not np.array_equal(every_draw(table, x, b"\0"), outcomes[low]):
             return False
-        if not np.array_equal(every_draw(table, x, b"\xff"), high):
+        if not np.array_equal(every_draw(table, x, b"\xff"), outcomes[high]):
             return False
     return True

@@ -17,7 +17,7 @@ from scipy import stats
 import pufferfish as pf
 from pufferfish.mechanisms.laplace import DiscreteLaplace, _digits_of
 from pufferfish.priors.ambiguity import NoisyCounts
-from pufferfish.priors.noisy import scenario_of_noise
+from pufferfish.priors.scenario import scenario_of_noise
 from pufferfish.support import Product, make_lattice
 
 #: A test of simulated tables fails with at most this chance where the claim is true.

@@ -32,11 +32,19 @@ class Case:
     epsilon: Fraction
 
     @property
+    def aligned(self) -> list[Prior]:
+        """The priors, the first secret of each with all values that any of them has."""
+        rows = [row for prior in self.priors for row in prior.values()]
+        every = {x: Fraction(0) for row in rows for x in row}
+        first = next(iter(self.priors[0]))
+        return [prior | {first: every | dict(prior[first])} for prior in map(dict, self.priors)]
+
+    @property
     def texts(self) -> list[dict[str, dict[str, str]]]:
-        """The priors with every number as a text: a decimal integer or a fraction."""
+        """The aligned priors with every number as a text: a decimal integer or a fraction."""
         return [
             {s: {str(x): str(p) for x, p in row.items()} for s, row in prior.items()}
-            for prior in self.priors
+            for prior in self.aligned
         ]
 
 

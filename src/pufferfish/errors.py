@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors with their exit statuses, warnings, and how messages name and list what they are about."""
+"""Errors with their exit statuses, warnings, and how names are shown, listed and tabulated."""
 
 import difflib
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from itertools import islice
 
 #: The folder of the package; its frames are nobody's own code.
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+#: Rows of a table that a notebook shows.
+_MOST_ROWS = 40
 
 
 class PufferfishError(Exception):
@@ -108,3 +112,26 @@ def listed_pairs(pairs: Sequence[Sequence[str]], limit: int = 4) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where it is one: ``1 row``, ``2 rows``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def html_table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table of at most 40 rows as HTML; the first cell of a row is its head."""
+    shown = list(islice(rows, _MOST_ROWS + 1))
+    caption = f"<caption>{escape(title)}</caption>"
+    heads = "".join(f'<th scope="col">{_cell(head)}</th>' for head in headers)
+    lines = [
+        f'<tr><th scope="row">{_cell(row[0])}</th>'
+        + "".join(f"<td>{_cell(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in shown[:_MOST_ROWS]
+    ]
+    if len(shown) > _MOST_ROWS:
+        lines.append(f'<tr><th scope="row">...</th>{"<td></td>" * (len(headers) - 1)}</tr>')
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = "-" if value is None else str(value)
+    return escape(printable(short_name(text)))

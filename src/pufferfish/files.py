@@ -200,12 +200,7 @@ def write_json(
 ) -> None:
     """Write JSON values, whole or not at all."""
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    try:
-        content = text.encode()
-    except UnicodeEncodeError:
-        raise InputError(
-            f"{output} cannot be written: a name in it holds half a character (a surrogate)"
-        ) from None
+    content = text.encode(errors="backslashreplace")  # half a character as JSON writes it: \ud800
     write_whole(output, content, force=force, mode=mode)
 
 

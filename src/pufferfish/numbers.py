@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact numbers in and out: read as they print, shown exactly, made floats once, rounded up."""
+"""Exact numbers in and out: read as they print, shown exactly, made floats once, rounded up.
+
+The cells of tables are compared by the one text that :func:`canonical` gives them, in counting and
+releasing, as missing marks, levels, persons, and in the identity of a table.
+"""
 
 import decimal
 import math
@@ -9,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow, Subnormal
 from fractions import Fraction
 from numbers import Rational
 from typing import Any, SupportsFloat
@@ -32,7 +36,7 @@ Number = int | float | str | Decimal | Fraction | SupportsFloat
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,15})?", re.ASCII)
 _FRACTION = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
-_NON_FINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
+_NON_FINITE = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
 #: A number may be written with so many characters; Python itself stops at 4,300 digits.
 MAX_LENGTH = 2000
 #: Nothing but 0 lies nearer to 0 than this: smaller numbers are refused as too small.
@@ -41,6 +45,21 @@ _LARGEST = Decimal(sys.float_info.max)
 #: With both limits, numerators and denominators that are read have at most so many digits.
 MOST_DIGITS = 3000
 _MAX_BITS = (10**MOST_DIGITS).bit_length()
+
+#: A cell that is a number, without the needless leading zero of a code.
+_PLAIN = re.compile(
+    r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII
+)
+#: ``12e2``: a number by its exponent alone, and so perhaps a code.
+_CODE = re.compile(r"-?[0-9]+[eE][0-9]+", re.ASCII)
+#: A cell may have so many significant digits, and lies within these powers of ten.
+_EXACT = Context(
+    prec=38, Emin=-999, Emax=308, traps=[Inexact, Overflow, Subnormal, InvalidOperation]
+)
+_TIME = re.compile(
+    r"(?:([0-9]{4}-[0-9]{2}-[0-9]{2})[ T])?([0-9]{2}:[0-9]{2})(?:(:[0-9]{2})(?:\.([0-9]+))?)?"
+    r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 
 
 class NotFinite(InputError):
@@ -62,9 +81,7 @@ def parse_text(text: str) -> Fraction | None:
         value = Decimal(stripped)
     elif fraction and int(fraction[2]):
         value = Fraction(int(fraction[1]), int(fraction[2]))
-    elif fraction:
-        raise NotFinite(f"{stripped!r} divides by zero")
-    elif _NON_FINITE.fullmatch(stripped):
+    elif fraction or _NON_FINITE.fullmatch(stripped):
         raise NotFinite(f"{stripped!r} is not a finite number")
     else:
         return None
@@ -133,10 +150,10 @@ def show(value: Fraction) -> str:
     top, bottom = value.numerator, value.denominator
     if bottom == 1:
         return str(top)
-    enough = decimal.Context(top.bit_length() + bottom.bit_length(), traps=[decimal.Inexact])
+    enough = Context(top.bit_length() + bottom.bit_length(), traps=[Inexact])
     try:
         return f"{enough.divide(Decimal(top), Decimal(bottom)):f}"
-    except decimal.Inexact:
+    except Inexact:
         return f"{top}/{bottom}"
 
 
@@ -150,7 +167,7 @@ def rounded_up(value: float, digits: int = 10) -> str:
     """Return a number, not negative, with so many significant digits, none of them below it."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
-    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    context = Context(prec=digits, rounding=decimal.ROUND_CEILING)
     rounded = context.create_decimal_from_float(value)
     power = rounded.adjusted()
     # Trailing zeros are digits too: 10 is printed as 10.00000000.
@@ -182,6 +199,61 @@ def text_of(value: Any) -> str:
     if collection or isinstance(value, complex | np.complexfloating):
         raise InputError(f"numbers or text are needed, but a {type(value).__name__} was found")
     return str(value).strip()
+
+
+def canonical(text: str) -> str:
+    """Return the one text for a text and those that mean the same in a copy of its table.
+
+    What programs change when they copy a table is undone. Nothing else is taken for the same:
+    ``007``, ``+7`` and ``7e0``, which may be codes, remain other texts than ``7``.
+
+    >>> [canonical(text) for text in (" 1.50", "1E+3", "-0.0", "True", "007", "2020-01-31T00:00")]
+    ['1.5', '1000', '0', 'true', '007', '2020-01-31']
+    """
+    text = text.strip()
+    if text.isdecimal() or text[:1] not in "-.0123456789":
+        return text.lower() if text.lower() in ("true", "false") else text
+    number = None if _CODE.fullmatch(text) else _read_cell(text)
+    if isinstance(number, Decimal):
+        return format(number, "f")
+    time = _TIME.fullmatch(text)
+    if time is None or not (time[1] or time[3]):
+        return text
+    places, zone = (time[4] or "").rstrip("0"), time[5] or ""
+    clock = f"{time[2]}{time[3] or ':00'}" + (f".{places}" if places else "")
+    if not zone.strip("Z+-0:"):
+        zone = zone and "Z"
+    if time[1] is None:
+        return clock + zone
+    return time[1] if clock + zone == "00:00:00" else f"{time[1]} {clock}{zone}"
+
+
+def parse_cell(text: str, decimal: str = ".") -> tuple[int, int] | str | None:
+    """Return the number that a trimmed text prints as a plain decimal with a decimal mark.
+
+    It is a numerator over a denominator in lowest terms, or the text of a fault; None is no number.
+    Examples of what is none: ``1/3``, ``1,200``, ``0x10``, and ``007``, which may be a code.
+    """
+    if decimal == ",":
+        text = "" if "." in text else text.replace(",", ".", 1)
+    if text.isdecimal() and text.isascii() and text[0] != "0" and len(text) <= _EXACT.prec:
+        return int(text), 1
+    number = _read_cell(text)
+    return number.as_integer_ratio() if isinstance(number, Decimal) else number
+
+
+def _read_cell(text: str) -> Decimal | str | None:
+    if not _PLAIN.fullmatch(text):
+        return "is not finite" if _NON_FINITE.fullmatch(text) else None
+    try:
+        number = _EXACT.normalize(_EXACT.create_decimal(text))
+    except Overflow:
+        return "is not finite"
+    except Subnormal:  # as is underflow
+        return f"is too small (below 1e{_EXACT.Emin})"
+    except Inexact:
+        return f"has more than {_EXACT.prec} digits"
+    return "is not finite" if abs(number) > _LARGEST else number or Decimal(0)
 
 
 _flint = threading.RLock()

@@ -22,7 +22,7 @@ from pufferfish.calibration import noisy_counts as module
 from pufferfish.errors import CheckFailed, InputError, SeededWarning
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.ambiguity import NoisyCounts
-from pufferfish.priors.noisy import scenario_of_noise
+from pufferfish.priors.scenario import scenario_of_noise
 from pufferfish.support import Product, make_lattice
 
 DECLARED: dict[str, Any] = {"secret": "s", "public": "x", "pairs": [("a", "b")]}
@@ -98,7 +98,7 @@ def test_noise_without_a_seed_is_fresh() -> None:
         ({"support": range(4), "epsilon": "1e-30"}, "from 1e-9 to 100"),
         ({"levels": "0123", "order": "appearance"}, "order of appearance is taken from the table"),
         ({"support": range(4), "public": ["x", "y"]}, "one public column"),
-        ({"support": range(3)}, "the support that was given lacks"),
+        ({"support": range(3)}, "are not among those that were declared"),
         ({"support": range(4), "confidence": 95}, "above 0 and below 1"),
         ({"support": range(4), "epsilon": "1000"}, "from 1e-9 to 100"),
     ],

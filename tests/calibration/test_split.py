@@ -195,7 +195,7 @@ def test_the_held_out_rows_alone_are_counted(
         ({"hold_out": 0.5, "rest": "none/r.csv"}, "does not exist"),
         ({"hold_out": 0.5, "rest": "t.csv", "force": True}, "it is the input itself"),
         ({"hold_out": 0.5, "rest": "old.csv"}, "exists already"),
-        ({"hold_out": 0.5, "rest": "r.csv", "support": [7]}, "the first of them in data row 1"),
+        ({"hold_out": 0.5, "rest": "r.csv", "support": [7]}, "first in data row 1"),
         ({"hold_out": 0.5, "rest": "r.csv", "epsilon": 1000}, "from 1e-9 to 100"),
     ],
 )
@@ -366,7 +366,7 @@ def test_both_files_or_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         (command(tmp_path, "--hold-out", "5", rest), "a share between 0 and 1"),
         (command(tmp_path, "--hold-out", "0.5", "r.json"), "must end in one of"),
         (command(tmp_path, "--hold-out", "0.5", tmp_path / "t.csv", "--force"), "input itself"),
-        (command(tmp_path, *hold, "--range", "0", "1"), "the support that was given lacks"),
+        (command(tmp_path, *hold, "--range", "0", "1"), "are not among those that were declared"),
         (command(tmp_path, *hold, "--secret", "t"), "there is no column 't'"),
         (command(tmp_path, *hold, "--save", tmp_path / "none" / "p.json"), "does not exist"),
         (command(tmp_path, *hold, "--mechanism", "l1"), "l1"),

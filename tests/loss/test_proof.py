@@ -120,7 +120,7 @@ NEAR_AND_FAR = (
 
 def test_adversaries_are_not_mixed(arithmetic: str) -> None:
     # Both secrets look alike to either adversary, and different between the two of them.
-    scenario = scenario_of({"a": {0: 1}, "b": {0: 1}}, {"a": {5: 1}, "b": {5: 1}})
+    scenario = scenario_of({"a": {0: 1, 5: 0}, "b": {0: 1}}, {"a": {0: 0, 5: 1}, "b": {5: 1}})
     for scale in (0.0, 1.0):
         assert privacy_loss(scenario, scale=scale) == 0
     assert certify(scenario_of(*NEAR_AND_FAR), 2.0).witness.adversary == 1  # type: ignore[union-attr]  # there is one

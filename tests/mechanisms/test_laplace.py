@@ -2,6 +2,7 @@
 """Discrete Laplace noise: its digits, its law, the error that it states, and what it refuses."""
 
 import dataclasses
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -57,7 +58,7 @@ def digit_masses_are_exact(scale: float, laws: list[Any]) -> bool:
 
 def laws_of(scale: float) -> list[Any]:
     digits = _digits_of(scale, ONE)
-    return [digits.top.laws[0], *(table.laws[0] for table, _ in digits.lower)]
+    return [table.laws[0] for table in (digits.top, *digits.lower)]
 
 
 @pytest.mark.parametrize("scale", [0.03, 0.5, 3.7, 128.0, 129.0, 1e6, 1.4e17])
@@ -66,6 +67,13 @@ def test_digits_multiply_to_discrete_laplace(scale: float) -> None:
     assert digit_masses_are_exact(scale, laws)
     weights, bases = [law.weight for law in laws], [law.base for law in laws[1:]]
     assert math.prod(bases) == weights[0]
+    # The parts of a sum, put together by an exclusive or, and its complement where it is negative.
+    sums = [sum(parts) for parts in itertools.product(*(law.outcomes[:3] for law in laws[1:]))]
+    middle = laws[0].outcomes[-1] - laws[0].cut * weights[0]
+    for digit, outcome in zip(range(~laws[0].cut, laws[0].cut + 1), laws[0].outcomes, strict=True):
+        for part in sums:
+            number = (digit if digit >= 0 else ~digit) * weights[0] + part
+            assert (outcome ^ part) - middle == (number if digit >= 0 else ~number)
     assert weights[1:] == [math.prod(bases[:i]) for i in range(len(bases))]
 
 
@@ -111,8 +119,9 @@ def test_low_digits_are_uniform_and_the_signs_alike(scale: float) -> None:
 
 def test_fit_rejects_a_mutant_that_forgets_the_tail() -> None:
     table = Table.of([SignedGeometric(Fraction(1, 2), 1, 3)])
-    short = _Digits(table, 3, (), 0)
-    assert fit(short.draw(DRAWS, system_entropy), 2.0, ONE) > LEAST_P  # drawn on beyond 3
+    noise = np.empty(DRAWS, dtype=np.int64)
+    _Digits(table, 3).draw(noise, system_entropy)
+    assert fit(noise, 2.0, ONE) > LEAST_P  # drawn on beyond 3
     forgets = table.draw(DRAWS, system_entropy).astype(np.int64) + ~3
     assert fit(forgets, 2.0, ONE) < LEAST_P
 

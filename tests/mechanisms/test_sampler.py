@@ -155,7 +155,8 @@ def ties_are_exact(table: Table, rows: Rows | None = None) -> bool:
                 if u in known:  # another threshold agrees in these bits: not decided by them
                     continue
                 source = scripted(*script_of([first, *more], table))
-                if table.draw(1, source, np.array([x]))[0] != sum(c < u for c in known):
+                outcomes = law.outcomes if rows is None else range(len(rows[x]))
+                if table.draw(1, source, np.array([x]))[0] != outcomes[sum(c < u for c in known)]:
                     return False
     return True
 

@@ -76,14 +76,13 @@ def radii_are_the_largest(scenario: pf.Scenario, epsilon: str) -> None:
 def test_radii_are_proved_and_the_largest(seed: int, epsilon: str) -> None:
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(2, 4)), int(rng.integers(1, 6))
-    priors = [
-        pf.Prior.from_counts(
-            {f"s{s}": rng.choice([0, 1, 3, 30, 500], size=n) + np.eye(n, dtype=int)[0]
-             for s in range(m)},
-            support=np.cumsum(rng.choice([1, 1, 3], size=n)),
-        )
+    counts = [
+        {f"s{s}": rng.choice([0, 1, 3, 30, 500], size=n) + np.eye(n, dtype=int)[0]
+         for s in range(m)}
         for _ in range(int(rng.integers(1, 3)))
     ]  # fmt: skip
+    support = np.cumsum(rng.choice([1, 1, 3], size=n))
+    priors = [pf.Prior.from_counts(own, support=support) for own in counts]
     radii_are_the_largest(pf.Scenario(priors, "all" if seed % 2 else [("s0", "s1")]), epsilon)
 
 

@@ -13,7 +13,7 @@ import pytest
 from pufferfish.errors import CheckFailed
 from pufferfish.priors.ambiguity import UNIT, Counted, NoisyCounts, Region
 from pufferfish.priors.betting import box_of_bounds
-from pufferfish.priors.noisy import scenario_of_noise
+from pufferfish.priors.scenario import scenario_of_noise
 from pufferfish.support import Levels, Product
 
 BOXES = json.loads(Path(__file__).with_name("boxes.json").read_text())

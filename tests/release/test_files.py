@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -89,6 +90,26 @@ def test_every_kind_of_output(tmp_path: Path) -> None:
     assert frame.to_dict(as_series=False) == {
         "k": ["p,q", "=1+1", "-3.2"], "x": [0.25, 0.75, 0.25]
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [TINY, 3.0, 1e6])
+def test_integers_of_parquet_are_written_small_and_read_by_all(
+    tmp_path: Path, scale: float
+) -> None:
+    table, out = tmp_path / "in.parquet", tmp_path / "test.parquet"
+    values = np.arange(3 * BATCH_ROWS) % 1000
+    pq.write_table(pa.table({"s": ["a"] * len(values), "k": values, "x": values}), table)
+    spec = job(range(1000), scale)
+    with pytest.warns(SeededWarning):
+        release_file(table, out, spec, keep=["k"], seed=4)
+    with pytest.warns(SeededWarning):
+        release_file(table, tmp_path / "test.csv", spec, keep=["k"], seed=4)
+    expected = pd.read_csv(tmp_path / "test.csv")
+    pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
+    assert pl.read_parquet(out).to_dict(as_series=False) == expected.to_dict("list")
+    assert duckdb.sql(f"SELECT sum(x) FROM '{out}'").fetchall() == [(expected["x"].sum(),)]
+    assert pq.read_schema(out).field("x") == pa.field("x", pa.int64(), nullable=False)
+    assert "DELTA_BINARY_PACKED" in pq.read_metadata(out).row_group(0).column(1).encodings
 
 
 def test_kept_columns_of_parquet_keep_their_types(tmp_path: Path) -> None:

@@ -95,9 +95,9 @@ def test_the_result_does_not_depend_on_jobs_and_kind(table: Path, undisturbed: p
 def test_columns_of_any_name_and_kind_are_counted_in_one_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pufferfish.tables.groups import one_pass
     from pufferfish.tables.scan import ScanTable
     from pufferfish.tables.source import open_table
+    from pufferfish.tables.table import one_pass
 
     names = ["x1", "=2+3", 'a"b', "x0", "count", "X1 "]
     data = {name: [(k * p) % 3 or None for k in range(60)] for p, name in enumerate(names, 1)}

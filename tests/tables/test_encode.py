@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from pufferfish import support as support_module
 from pufferfish.errors import InputError
+from pufferfish.numbers import parse_cell
 from pufferfish.support import MISSING_LEVEL, Levels, Support, make_lattice
 from pufferfish.tables import encode as encode_module
-from pufferfish.tables.canonical import parse
 from pufferfish.tables.count import RowCounts
 from pufferfish.tables.encode import MISSING, OK, OUTSIDE, UNREADABLE, Encoder, canonical
 from pufferfish.tables.frames import raw_cells
@@ -39,9 +39,9 @@ def test_plain_decimals_are_read_exactly(text: str) -> None:
     try:
         expected = Fraction(Decimal(text))
     except ArithmeticError:
-        assert parse(text) is None
+        assert parse_cell(text) is None
         return
-    found = parse(text)
+    found = parse_cell(text)
     assert isinstance(found, tuple)
     assert Fraction(*found) == expected
 
@@ -63,7 +63,7 @@ def test_plain_decimals_are_read_exactly(text: str) -> None:
     ],
 )
 def test_numbers_that_are_not_read(text: str, fault: str) -> None:
-    assert fault in str(parse(text))
+    assert fault in str(parse_cell(text))
 
 
 @pytest.mark.parametrize(
@@ -193,6 +193,23 @@ def test_integers_are_encoded_as_their_texts(
         assert codes(support, pa.array(fit, pa.int64()), **own) == codes(support, texts, **own)
         small = pa.array([c for c in fit if c is not None and abs(c) < 128], pa.int8())
         assert codes(support, small, **own) == codes(support, small.cast(pa.string()), **own)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64()])
+@pytest.mark.parametrize(
+    "support",
+    [Levels(("0", "3")), make_lattice([0, 3, 9]), make_lattice([0, 1, 2]), make_lattice([10**6])],
+)
+@pytest.mark.parametrize("nulls", [[], [None]])
+def test_many_integers_of_few_values_are_encoded_as_their_texts(
+    kind: pa.DataType, support: Support, nulls: list[None]
+) -> None:
+    """Those that lie close together are looked up as they stand, whatever lies between them."""
+    cells = [*range(-3, 5), *nulls, 7, 9] * 64
+    texts = [None if cell is None else str(cell) for cell in cells]
+    found = codes(support, pa.array(cells, kind), missing=("-2",))
+    assert found == codes(support, pa.array(texts, pa.string()), missing=("-2",))
+    assert {state for _, state in found} >= {MISSING, OUTSIDE}
 
 
 def test_integers_are_no_numbers_of_steps_and_never_wrap() -> None:

@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pufferfish.errors import InputError
+from pufferfish.numbers import canonical
 from pufferfish.tables import identity
-from pufferfish.tables.canonical import canonical
 from pufferfish.tables.identity import identity_of
 from table_cases import write
 

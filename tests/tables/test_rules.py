@@ -34,8 +34,7 @@ from pufferfish.tables.rules import Coding, Column, Rules, make_rules
         ({"order": []}, "at least one"),
         ({"order": 5}, "must be a list of levels"),
         ({"levels": 5}, "must be a list of texts"),
-        ({"levels": ["a", "b"], "order": ["a"]}, "order and levels differ"),
-        ({"levels": ["a"], "order": ["a", "b"]}, "order and levels differ"),
+        ({"levels": ["a", "b"], "order": ["a"]}, "misses the levels b"),
         ({"missing": 5}, "must be a list of texts"),
         ({"step": 0}, "above 0"),
         ({"step": "x"}, "must be a number"),
@@ -47,12 +46,8 @@ from pufferfish.tables.rules import Coding, Column, Rules, make_rules
         ({"missing": {"y": ["?"]}}, "missing names the column 'y'"),
         ({"public": ["x", "z"], "order": ["u", "v"]}, "must be a mapping"),
         ({"public": ["x", "z"], "step": 1}, "must be a mapping"),
-        ({"missing": ["\udcff"]}, "UTF-8"),
         ({"levels": ["a\ud800"]}, "UTF-8"),
         ({"order": ["a", "\udcff"]}, "UTF-8"),
-        ({"public": "x\udcff"}, "UTF-8"),
-        ({"secret": "\udcff"}, "UTF-8"),
-        ({"exclude_secrets": ["\udcff"]}, "UTF-8"),
     ],
 )
 def test_rules_that_are_refused(given: dict[str, Any], part: str) -> None:

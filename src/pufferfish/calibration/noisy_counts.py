@@ -19,12 +19,10 @@ from pufferfish.errors import InputError, SeededWarning, counted, listed, warn_u
 from pufferfish.files import PRIVATE, PendingFile, checked_target, writing
 from pufferfish.mechanisms.entropy import seeded_entropy
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import Number, parse_number, text_of
-from pufferfish.priors.ambiguity import NoisyCounts, parse_level
-from pufferfish.priors.noisy import checked_epsilon, checked_noise, scenario_of_noise
-from pufferfish.priors.scenario import Scenario
+from pufferfish.numbers import Number, canonical, parse_number, text_of
+from pufferfish.priors.ambiguity import NoisyCounts, noise_epsilon, parse_level
+from pufferfish.priors.scenario import Scenario, scenario_of_noise
 from pufferfish.support import Product
-from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import FrameTable, known
 from pufferfish.tables.rules import Rules, make_rules
 from pufferfish.tables.source import open_table
@@ -79,7 +77,7 @@ def noisy_counts(
         secret=secret, public=public, order=order, levels=levels, support=support, step=step,
         missing=missing, missing_as_level=missing_as_level, decimal=decimal,
     )  # fmt: skip
-    spent, named = checked_epsilon(epsilon), _pairs(pairs, rules.missing)
+    spent, named = noise_epsilon(epsilon), _pairs(pairs, rules.missing)
     level, values = parse_level(confidence), rules.columns[0].support
     held = table if isinstance(table, HeldOut) else None
     if hold_out is not None or rest is not None:
@@ -104,7 +102,7 @@ def noisy_counts(
     rows = found.report.rows_read - found.report.rows_missing[0]
     *counts, others = map(tuple, noisy.tolist())
     rule = NoisyCounts(secrets, tuple(counts), others, rows, spent, level, held is not None)
-    checked_noise(rule, named, found.product.only)
+    rule.check(named, found.product.size)
     few = _FEW * math.sqrt(noisy.shape[1]) * noise.std / float(spent)
     lost = listed(name for name, own in zip(secrets, counts, strict=True) if sum(own) < few)
     why = "is it spelt so, and the epsilon of the counts large enough?"

@@ -18,8 +18,7 @@ from pufferfish.files import read_strict
 from pufferfish.numbers import parse_epsilon, parse_number
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_priors, scenario_of_table
-from pufferfish.priors.prior import Prior
-from pufferfish.priors.prior_file import read_prior_file
+from pufferfish.priors.prior import Prior, read_prior_file
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MOST_CELLS, NAMED_ORDERS
 from pufferfish.tables.source import open_table

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError, html_table, listed
 from pufferfish.estimate.matrix import LeastSquares, offered_bins, read_bins
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.notebooks import html_table
 from pufferfish.numbers import FloatArray, Number, checked_flag, parse_number, show
 from pufferfish.support import Lattice, Support, lattice_of
 

@@ -18,13 +18,12 @@ from pufferfish.errors import InputError, listed
 from pufferfish.estimate.estimate import Estimate, by_matrix, by_moments
 from pufferfish.estimate.matrix import MOST_VALUES, FiniteChannel, LeastSquares
 from pufferfish.mechanisms.laplace import DiscreteLaplace
-from pufferfish.numbers import FloatArray, NotFinite, parse_text, show
+from pufferfish.numbers import FloatArray, NotFinite, canonical, parse_text, show
 from pufferfish.priors.ambiguity import NoisyCounts
 from pufferfish.release.postprocess import Postprocess
 from pufferfish.release.sinks import guarded, texts, unguarded
 from pufferfish.release.spec import ReleaseSpec, set_column
 from pufferfish.support import Support, lattice_of
-from pufferfish.tables.canonical import canonical
 from pufferfish.tables.frames import known, raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import Table, distinct, one_array, texts_of

@@ -26,12 +26,15 @@ from pufferfish.mechanisms.thresholds import Digit, SignedGeometric
 _TOP_SCALE = 256
 #: Largest number of bits of a lower digit: 2,048 thresholds in 65,536 cells.
 _DIGIT_BITS = 11
+#: So many bits go to lower digits beyond those that must, where there are any and have room: of a
+#: narrower top digit fewer draws are left open.
+_MORE_BITS = 3
 #: Length of the top table in scales; exp(-12) is less than one cell of it.
 _TOP_LENGTH = 12
 #: A tail longer than this many tables, some 700 scales, has a chance below 1e-300 per draw.
 _MAX_TABLES = 64
 #: Draws made at a time, so that the intermediate arrays stay in the processor's cache.
-_BATCH = 1 << 17
+_BATCH = 1 << 16
 #: Largest scale in steps. One draw in exp(64) = 6e27 leaves 64 bits there. Refusing by
 #: scale, not by draw, keeps the noise exact: redrawing or failing often would bend its law.
 MAX_STEPS = 1 << 57
@@ -93,8 +96,7 @@ class DiscreteLaplace:
         digits = _digits_of(self.scale, self.step)
         noise = np.empty(size, dtype=np.int64)
         for start in range(0, size, _BATCH):
-            part = noise[start : start + _BATCH]
-            part[:] = digits.draw(part.size, entropy or system_entropy)
+            digits.draw(noise[start : start + _BATCH], entropy or system_entropy)
         return noise
 
     @property
@@ -127,41 +129,31 @@ class DiscreteLaplace:
 class _Digits:
     """The tables of one law: the signed top digit, and the lower digits from the lowest.
 
-    ``cut`` is where the top table ends, ``shift`` the number of bits below the top digit; each
-    lower table comes with the number of bits below it.
+    ``cut`` is where the top table ends, in steps.
     """
 
     top: Table
     cut: int
-    lower: tuple[tuple[Table, int], ...]
-    shift: int
+    lower: tuple[Table, ...] = ()
 
-    def draw(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
-        """Return draws, shape (size,), in steps."""
-        noise = self._draw_top(size, entropy)
-        if not self.lower:
-            return noise
-        sign = noise >> 63
-        noise <<= self.shift
-        for table, shift in self.lower:
-            noise ^= table.draw(size, entropy).astype(np.int64) << shift
-        # ~G complements the lower digits too, as the shift has done for the top one only.
-        noise ^= sign & ((1 << self.shift) - 1)
-        return noise
-
-    def _draw_top(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
-        """Return signed top digits, shape (size,), which stay within 64 bits when shifted."""
-        found = self.top.draw(size, entropy)
-        noise: NDArray[np.int64] = np.add(found, ~self.cut, dtype=np.int64)
-        beyond = np.flatnonzero((found == 0) | (found == 2 * self.cut + 1))
+    def draw(self, noise: NDArray[np.int64], entropy: Entropy) -> None:
+        """Fill an array with draws, in steps."""
+        found = self.top.draw(noise.size, entropy)
+        least, most = self.top.outcomes[[0, -1]].tolist()
+        middle = most - self.cut  # of the outcomes, where the noise is 0
+        beyond = np.flatnonzero((found == least) | (found == most))
+        for table in self.lower:
+            found ^= table.draw(noise.size, entropy)
+        np.subtract(found, middle, out=noise)
         for _ in range(_MAX_TABLES):
             if not beyond.size:
-                return noise
+                return
             # The size of a fresh draw does not depend on its sign, which is dropped.
-            again = self.top.draw(beyond.size, entropy).astype(np.int64) + ~self.cut
+            again = self.top.draw(beyond.size, entropy).astype(np.int64) - middle
             again ^= again >> 63
-            noise[beyond] += np.where(noise[beyond] < 0, -again, again)
-            if np.any(noise[beyond] >> (63 - self.shift) != noise[beyond] >> 63):
+            before = noise[beyond]
+            noise[beyond] = after = before + np.where(before < 0, -again, again)
+            if np.any((after < 0) != (before < 0)):
                 raise InputError("a draw of the noise leaves 64 bits; choose a larger step")
             beyond = beyond[again == self.cut]
         raise EntropyStuck
@@ -183,10 +175,11 @@ def _digits_of(scale: float, step: Fraction) -> _Digits:
     # The smallest shift with 1 / (rate * 2**shift) <= _TOP_SCALE.
     shift = (math.ceil(1 / (rate * _TOP_SCALE)) - 1).bit_length()
     count = -(-shift // _DIGIT_BITS)
+    shift = min(shift + _MORE_BITS, count * _DIGIT_BITS)
     edges = [shift * i // max(1, count) for i in range(count + 1)]
     lower = tuple(
-        (Table.of([Digit(rate, 1 << low, 1 << (high - low))]), low)
+        Table.of([Digit(rate, 1 << low, 1 << (high - low))])
         for low, high in itertools.pairwise(edges)
     )
     cut = math.ceil(_TOP_LENGTH / (rate * (1 << shift)))
-    return _Digits(Table.of([SignedGeometric(rate, 1 << shift, cut)]), cut, lower, shift)
+    return _Digits(Table.of([SignedGeometric(rate, 1 << shift, cut)]), cut << shift, lower)

@@ -60,7 +60,7 @@ class Table:
             wanted = (_CELLS_PER_THRESHOLD * max(sizes)).bit_length()
             wanted = min(wanted, _CELL_BITS - (len(laws) - 1).bit_length())
             bits = min(bits, max(_LEAST_BITS, wanted))
-        kind = np.int16 if flat.max() <= np.iinfo(np.int16).max else np.int32
+        kind = np.promote_types(np.min_scalar_type(~flat.max()), np.int16)
         guide = np.empty((len(laws), 1 << bits), dtype=kind)
         floors = []
         widest, cells = 0, np.arange(1 << bits)

@@ -65,8 +65,8 @@ class SignedGeometric(_Irrational):
 
     With a = exp(-rate) and b = a**weight the digit is Q with probability 1/(1 + a) and ~Q
     (that is -1 - Q) otherwise, where Q = k has the probability (1 - b) b**k. All Q >= cut are
-    one digit, ``cut`` or ``~cut``. Outcome i is the digit ``i + ~cut``. ``rate`` is step over
-    scale, above 0; ``weight`` that of the digit in steps; ``cut`` at least 1.
+    one digit, ``cut`` or ``~cut``. ``rate`` is step over scale, above 0; ``weight`` that of the
+    digit in steps, a power of two; ``cut`` at least 1.
     """
 
     rate: Fraction
@@ -74,9 +74,14 @@ class SignedGeometric(_Irrational):
     cut: int
 
     @property
-    def outcomes(self) -> range:
-        """The outcomes, counted from 0."""
-        return range(2 * self.cut + 2)
+    def outcomes(self) -> list[int]:
+        """What each digit from ``~cut`` to ``cut`` means, in steps and beyond ``~cut * weight``.
+
+        The bits below ``weight`` are those of lower digits. They are set where the sign is
+        negative, so that one exclusive or adds these digits to Q and complements them for ~Q.
+        """
+        least = range(0, (2 * self.cut + 2) * self.weight, self.weight)
+        return [x + (self.weight - 1) * (i <= self.cut) for i, x in enumerate(least)]
 
     def cumulative(self) -> list[arb]:
         """Return balls around a b**k / (1 + a), k = cut, ..., 0, and 1 - b**k / (1 + a)."""
@@ -98,8 +103,8 @@ class Digit(_Irrational):
 
     @property
     def outcomes(self) -> range:
-        """The outcomes, counted from 0."""
-        return range(self.base)
+        """What each digit means, in steps."""
+        return range(0, self.base * self.weight, self.weight)
 
     def cumulative(self) -> list[arb]:
         """Return balls around (1 + r + ... + r**d) / (1 + r + ... + r**(base-1)).

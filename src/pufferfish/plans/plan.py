@@ -8,11 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pufferfish.errors import InputError, listed_pairs
+from pufferfish.errors import InputError, html_table, listed_pairs
 from pufferfish.files import PRIVATE, PUBLIC, parse_strict, read_strict, write_json
 from pufferfish.loss.certificate import Certificate, LossBound
 from pufferfish.mechanisms import Mechanism
-from pufferfish.notebooks import html_table
 from pufferfish.numbers import float_up, rounded_up, show
 from pufferfish.plans import schema
 from pufferfish.plans.guarantee import Guarantee

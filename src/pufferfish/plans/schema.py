@@ -24,7 +24,6 @@ from pufferfish.numbers import parse_epsilon, parse_number, show
 from pufferfish.plans.guarantee import Distortion
 from pufferfish.plans.verify import Sensitivity
 from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, TVBall, region_rule
-from pufferfish.priors.noisy import checked_noise
 from pufferfish.support import MAX_CELLS, MOST_CELLS, Lattice, Levels, Support
 from pufferfish.tables.rules import Coding
 
@@ -167,7 +166,7 @@ def facts_of(data: Any) -> dict[str, Any]:
         raise InputError("its composition (the other releases that epsilon is for) makes no sense")
     facts["certificate"] = facts["certificate"] or Certificate("none", math.inf, 0.0)
     if file.noisy is not None:
-        checked_noise(file.noisy, file.pairs, support)
+        file.noisy.check(file.pairs, support.size)
         file.noisy.left(facts["epsilon_exact"])
         more = {*data["noisy"]} - {*NoisyCounts.__match_args__}
         if more or file.regions or file.unit is not None or file.rows_per_person:

@@ -19,10 +19,8 @@ from pufferfish.mechanisms.channel import Channel
 from pufferfish.numbers import checked_flag, rounded_up, show
 from pufferfish.plans.guarantee import Guarantee
 from pufferfish.priors.ambiguity import Confidence, TVBall
-from pufferfish.priors.noisy import scenario_of_noise
-from pufferfish.priors.prior import Prior
-from pufferfish.priors.prior_file import read_prior_file
-from pufferfish.priors.scenario import Scenario, as_scenario
+from pufferfish.priors.prior import Prior, read_prior_file
+from pufferfish.priors.scenario import Scenario, as_scenario, scenario_of_noise
 from pufferfish.support import Lattice, Levels, Product
 
 #: The confidence of ``loss_at_95``.

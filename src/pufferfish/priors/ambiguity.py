@@ -2,15 +2,16 @@
 """What an adversary holds possible under one secret: one distribution, or a set of them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from statistics import NormalDist
 from typing import Any
 
 from pufferfish.errors import InputError
-from pufferfish.numbers import CountArray, parse_number, precision, show
+from pufferfish.numbers import CountArray, Number, parse_number, precision, show
 
 #: The ends of intervals are whole multiples of 2**-GRID, rounded outwards.
 GRID = 160
@@ -19,6 +20,8 @@ UNIT = 1 << GRID
 _BITS = 192
 #: An end is within some 2**-_NEAR of the true one, as seen from the nearer of 0 and 1.
 _NEAR = 64
+#: Less noise than this would hardly hide a row, and needs doubles beyond their range.
+_LEAST_EPSILON, _MOST_EPSILON, _MOST_ROWS = Fraction(1, 10**9), 100, 2**53
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,30 @@ class NoisyCounts:
             raise InputError(f"epsilon {show(total)} must be above the {spent} of noisy counts")
         return own
 
+    def check(self, pairs: Iterable[tuple[str, str]], size: int) -> None:
+        """Refuse counts that are not those of these pairs and so many values, or out of range."""
+        named, every = sorted(set(chain(*pairs))), [*self.counts, self.others]
+        if sorted(self.secrets) != named or [*map(len, every)] != [size] * (len(named) + 1):
+            raise InputError("noisy counts must be of each secret in the pairs, and of each value")
+        if not 0 <= self.rows < _MOST_ROWS or max(abs(n) for n in chain(*every)) > _MOST_ROWS:
+            raise InputError("noisy counts, and the number of rows, must be below 2**53")
+        noise_epsilon(self.epsilon1)
+        parse_level(self.level)
+
     def belief(self, secret: str, shares: int = 1) -> "Counted":
         """Return the counts of a secret, for bounds that fail with a chance alpha / 2 / shares."""
         alpha = (1 - self.level) / (2 * shares)
         return Counted(self.counts[self.secrets.index(secret)], self.rows, alpha, self.epsilon1)
+
+
+def noise_epsilon(epsilon: Number) -> Fraction:
+    """Return the epsilon of noisy counts."""
+    spent = parse_number(epsilon, "the epsilon of noisy counts")
+    if not _LEAST_EPSILON <= spent <= _MOST_EPSILON:
+        raise InputError(
+            f"the epsilon of noisy counts is from 1e-9 to {_MOST_EPSILON}, but {epsilon} was given"
+        )
+    return spent
 
 
 #: What a prior carries; no rule: it is exact.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prior: P(X | S = s) of one adversary for every secret s, exact."""
+"""Prior: P(X | S = s) of one adversary for every secret s, exact; and prior files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,16 +8,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from pufferfish.errors import InputError, PriorWarning, counted, did_you_mean, listed, warn_user
-from pufferfish.notebooks import html_table
+from pufferfish.errors import (
+    InputError,
+    PriorWarning,
+    counted,
+    did_you_mean,
+    html_table,
+    listed,
+    warn_user,
+)
+from pufferfish.files import read_strict
 from pufferfish.numbers import INT64_SAFE, CountArray, FloatArray, Number
 from pufferfish.priors.ambiguity import Confidence, NoisyCounts, Rule, region_rule
 from pufferfish.priors.given import read_counts, read_mapping
 from pufferfish.support import Product, Support
 from pufferfish.tables.rules import Coding, Rules, Stratum, TableReport, make_rules
+
+
+class _PriorFile(msgspec.Struct, forbid_unknown_fields=True):
+    secrets: dict[str, Any]
+    pairs: list[tuple[str, str]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +151,7 @@ class Prior:
             counts=sealed(self.counts.reshape(-1, *shape).sum(axis=others)),
             rules=self.rules and replace(self.rules, columns=self.rules.columns[at : at + 1]),
             codings=self.codings[at : at + 1],
-            strata=tuple(_marginal(stratum, shape, at) for stratum in self.strata),
+            strata=tuple(stratum.marginal(shape, at) for stratum in self.strata),
         )
 
     def with_region(
@@ -328,14 +342,23 @@ class Prior:
         return cls(product, tuple(rows), counts, totals, **attributes)
 
 
-def _marginal(stratum: Stratum, shape: tuple[int, ...], at: int) -> Stratum:
-    """Return a stratum on one axis, sequences that are the same there counted together."""
-    # Flat: NumPy 2.4 is wrong for more than 8,192 lines of one number.
-    atoms = np.unravel_index(stratum.sequences.ravel(), shape)[at]
-    distinct, where = np.unique(atoms.reshape(-1, stratum.rows), axis=0, return_inverse=True)
-    counts = np.zeros((len(stratum.counts), len(distinct)), dtype=np.int64)
-    np.add.at(counts.T, where.reshape(-1), stratum.counts.T)
-    return Stratum(stratum.rows, distinct.astype(np.int64), counts)
+def read_prior_file(
+    path: str | Path, *, order: Sequence[Any] | str | None = None, step: Number | None = None
+) -> tuple[Prior, list[tuple[str, str]] | None]:
+    """Return the prior of ``{"secrets": {"a": {"0": ".52", ...}, ...}, "pairs": [["a", "b"]]}``.
+
+    Numbers are read as the decimals that they print. The pairs are None where it names none.
+    """
+    data = read_strict(Path(path), "the prior file", exact=True)
+    try:
+        file = msgspec.convert(data, _PriorFile)
+        prior = Prior.from_mapping(file.secrets, order=order, step=step)
+    except msgspec.ValidationError as error:
+        shape = '{"secrets": {"a": {"0": ".5", "1": ".5"}, "b": {...}}, "pairs": [["a", "b"]]}'
+        raise InputError(f"the prior file {path} is not like {shape}: {error}") from None
+    except InputError as error:
+        raise InputError(f"the prior file {path}: {error}") from None
+    return prior, file.pairs and [(first.strip(), second.strip()) for first, second in file.pairs]
 
 
 def sealed(counts: CountArray) -> CountArray:

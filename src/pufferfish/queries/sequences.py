@@ -15,9 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
-from pufferfish.numbers import INT64_SAFE, IntArray, show, text_of
-from pufferfish.tables.canonical import canonical, parse
-from pufferfish.tables.decide import LOOKS_MISSING
+from pufferfish.numbers import INT64_SAFE, IntArray, canonical, parse_cell, show, text_of
+from pufferfish.tables.encode import LOOKS_MISSING
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import no_person, numbered
 
@@ -191,7 +190,7 @@ def _states(
     elif len(known) > MOST_STATES:
         raise InputError(f"{what} holds {len(known)} states; at most {MOST_STATES} are read")
     else:
-        numbers = {text: parse(text) for text in known}
+        numbers = {text: parse_cell(text) for text in known}
         order = {text: Fraction(*n) for text, n in numbers.items() if isinstance(n, tuple)}
         names = sorted(known, key=order.__getitem__ if len(order) == len(known) else None)
     index = {canonical(name): k for k, name in enumerate(names)}
@@ -206,7 +205,7 @@ def _states(
 
 def _time(text: str) -> tuple[str, Fraction]:
     """Return the kind of a time ("": it is none) and its number, of dates in microseconds."""
-    number = parse(text)
+    number = parse_cell(text)
     if isinstance(number, tuple):
         return "number", Fraction(*number)
     try:

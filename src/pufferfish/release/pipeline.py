@@ -2,6 +2,7 @@
 """Release: table batches to atoms, through the mechanism, into an array, a frame or a file."""
 
 import contextlib
+from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,12 @@ from pufferfish.release.spec import ReleaseReport, ReleaseSpec, set_column
 from pufferfish.tables.frames import FrameTable, known, open_frame, raw_cells
 from pufferfish.tables.source import open_table
 from pufferfish.tables.table import BATCH_ROWS
+
+#: How many batches are drawn or written at most while the next is read.
+_AHEAD = 2
+#: When so many bytes at once have been freed, glibc keeps freed arrays of their size and below for
+#: new ones; otherwise the system takes them back after each batch, and clears them for the next.
+_KEPT = 1 << 24
 
 
 class Prepared:
@@ -63,20 +70,23 @@ class Prepared:
     def write(self, progress: Progress | None = None) -> ReleaseReport:
         """Write the file; after a dry pass it gets its name only if the rows are the same."""
         reader, output = self._reader, self._output
+        np.empty(_KEPT, dtype=np.uint8)
         total = self.report.rows_read if self.digest else None
         with PendingFile(self._target, self._force) as pending:
             with writing(output):
                 sink = self._sink(pending.file, reader.written, reader.public, reader.post)
             write = writing(output)(sink.write)
             try:
-                # While one batch is written, the next is read, checked and drawn.
-                with ThreadPoolExecutor(1) as writer:
-                    before: Future[Any] = writer.submit(bool)
+                # While one batch is written, the next is drawn, and the one after it is read.
+                with ThreadPoolExecutor(1) as drawer, ThreadPoolExecutor(1) as writer:
+                    under_way: deque[Future[None]] = deque()
                     for rows_of in reader.read(None, progress, total):
-                        cells = reader.drawn(*rows_of)
-                        before.result()
-                        before = writer.submit(write, *cells)
-                    before.result()
+                        cells = drawer.submit(reader.drawn, *rows_of)
+                        under_way.append(writer.submit(lambda drawn: write(*drawn.result()), cells))
+                        if len(under_way) > _AHEAD:
+                            under_way.popleft().result()
+                    for written in under_way:
+                        written.result()
                 rows = reader.seen["rows_read"]
                 if not self.digest:
                     self.report = reader.report(output)

@@ -63,6 +63,7 @@ class Postprocess:
         if isinstance(outputs, Lattice):
             _check_reach(outputs, scale, self.step)
             self._units = outputs.index + np.int64(outputs.origin)
+            self._dense = outputs.index[-1] == outputs.size - 1
         else:
             self._units, self.levels = np.arange(outputs.size), outputs
         if isinstance(spec.support, Levels) and self.levels is None and spec.round and spec.bounds:
@@ -76,13 +77,13 @@ class Postprocess:
             if self.labels is not None:
                 drawn = self.labels.draw(outputs, entropy)
             return self.finish(self._units[drawn]), outputs
-        units, noise = self._units.take(atoms), self.mechanism.noise(len(atoms), entropy)
-        total: IntArray = units + noise
-        # A sum that went round is not on that side of the units where the noise leads.
-        if bool(((total < units) != (noise < 0)).any()):
+        total = self.mechanism.noise(len(atoms), entropy)
+        low, high = (int(end(total, initial=0)) for end in (np.min, np.max))
+        if low + int(self._units[0]) < INT64_MIN or high + int(self._units[-1]) > INT64_MAX:
             raise InputError(
-                "a released value would lie beyond 64 bits; it is refused, not wrapped"
+                "a released value could lie beyond 64 bits; it is refused, not wrapped"
             )
+        total += atoms + self._units[0] if self._dense else self._units.take(atoms)
         return self.finish(total), total
 
     def finish(self, values: IntArray) -> IntArray:
@@ -192,8 +193,6 @@ def _in_steps(bounds: tuple[Fraction, Fraction], step: Fraction) -> tuple[int, i
             f"{show(bounds[0])} and {show(bounds[1])} were given"
         )
     # Whole numbers are shown as integers of 64 bits too.
-    unit = step.numerator if step.denominator == 1 else 1
-    least, most = -(-INT64_MIN // unit), INT64_MAX // unit
-    if low > most or high < least:
+    if min(low, bounds[0]) < INT64_MIN or max(high, bounds[1]) > INT64_MAX:
         raise InputError("the bounds lie beyond 64 bits; such results are refused, not wrapped")
-    return max(int(low), least), min(int(high), most)
+    return int(low), int(high)

@@ -220,7 +220,7 @@ class Reader:
         protected = np.ones_like(usable)
         if self._secrets is not None:
             protected = self._secrets.encode(batch.column(self.secret))[1] == OK
-            self.seen["outside_promise"] += int((usable & ~protected).sum())
+            self.seen["outside_promise"] += int(np.count_nonzero(usable & ~protected))
         if self.unit is not None:
             nobody = no_person(self._spec.unit_missing)
             whose = numbered(batch.column(self.unit), self._units, nobody)
@@ -235,7 +235,7 @@ class Reader:
             self.inputs += np.bincount(atoms, minlength=self.inputs.size)
         self.seen.update(
             rows_read=len(usable), rows_released=len(atoms), set_aside=len(usable) - len(atoms),
-            clamped=int((state == OUTSIDE).sum()),
+            clamped=int(np.count_nonzero(state == OUTSIDE)),
         )  # fmt: skip
         return atoms, usable
 

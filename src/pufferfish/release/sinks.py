@@ -156,8 +156,18 @@ class ParquetSink:
             cells[self.public] = strings(self.post.levels.names).take(arrow(values))
         elif self.post:
             cells[self.public] = arrow(self.post.numpy(values))
-        batch = pa.table({c: cells[c] for c in self.columns})
-        self.writer = self.writer or pq.ParquetWriter(self.file, batch.schema)
+        if self.writer is None:
+            # Drawn integers seldom recur, and are spread alike in all batches: their differences
+            # take less room than a dictionary, and the least and the most tell nothing.
+            drawn = {self.public} if self.post and cells[self.public].type == pa.int64() else set()
+            others = [c for c in self.columns if c not in drawn]
+            schema = pa.schema([pa.field(c, cells[c].type, c in others) for c in self.columns])
+            self.writer = pq.ParquetWriter(
+                self.file, schema, use_dictionary=others, write_statistics=others,
+                column_encoding=dict.fromkeys(drawn, "DELTA_BINARY_PACKED"),
+                compression=dict.fromkeys(others, "snappy") | dict.fromkeys(drawn, "none"),
+            )  # fmt: skip
+        batch = pa.table([cells[c] for c in self.columns], names=self.columns)
         try:
             self.writer.write_table(batch.cast(self.writer.schema))
         except pa.ArrowException:

@@ -16,8 +16,7 @@ from pufferfish.calibration.registry import (
     purpose,
 )
 from pufferfish.calibration.wasserstein import wasserstein
-from pufferfish.errors import InputError, PufferfishError, listed
-from pufferfish.notebooks import html_table
+from pufferfish.errors import InputError, PufferfishError, html_table, listed
 from pufferfish.numbers import Number, parse_epsilon, show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.prior import Prior

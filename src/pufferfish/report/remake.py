@@ -53,7 +53,7 @@ def program(plan: Plan, table: str | None = "TABLE") -> str:
     else:
         read = _call("pf.Prior.from_table", repr(table), **given)
         if table is None:
-            lines.append("from pufferfish.priors.prior_file import read_prior_file")
+            lines.append("from pufferfish.priors.prior import read_prior_file")
             read = "read_prior_file(PRIOR)[0]"
             read += _call(".with_region", **given) if given else ""
         lines.append("prior = " + read)

@@ -35,9 +35,8 @@ from pufferfish.priors.scenario import Scenario
 from pufferfish.release.sinks import TextSink, as_text, sink_for
 from pufferfish.report.compare import limits_of, results_of, what_to_calibrate
 from pufferfish.tables.frames import FrameTable
-from pufferfish.tables.groups import one_pass
 from pufferfish.tables.source import open_table
-from pufferfish.tables.table import Table, one_array, strings
+from pufferfish.tables.table import Table, one_array, one_pass, strings
 
 Row = dict[str, Any]
 #: A scenario, epsilon, the name of the result, and the arguments of ``calibrate``.

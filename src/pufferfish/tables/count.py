@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from pufferfish.errors import InputError, counted, did_you_mean, listed
-from pufferfish.numbers import IntArray
-from pufferfish.support import Product
-from pufferfish.tables.canonical import parse
-from pufferfish.tables.decide import Found, decide
-from pufferfish.tables.encode import MISSING, Encoder
+from pufferfish.numbers import IntArray, parse_cell
+from pufferfish.support import MISSING_LEVEL, Product
+from pufferfish.tables.encode import MISSING, Encoder, Found, decide
 from pufferfish.tables.rules import (
     Coding,
     Column,
@@ -108,9 +106,15 @@ def _place(found: Found, column: Column, decimal: str) -> Coding:
     atoms, state = Encoder(coding, found.table).encode(found.cells)
     lost = np.flatnonzero(state > MISSING).tolist()
     if lost:
+        # A slip of the pen is in what was given: its near match is a level of the column.
+        some = [found.texts[k] for k in lost[:100]]
+        unused = sorted(set(getattr(coding.support, "names", ())).difference(found.texts))[:100]
+        near = ((name, did_you_mean(name, some)) for name in unused if name != MISSING_LEVEL)
+        slip = next((f"; {name!r} is none{match}" for name, match in near if match), "")
         raise InputError(
-            f"the support that was given lacks {len(lost)} of the distinct values of "
-            f"{found.what}, the first of them in {found.first_row(lost)}"
+            f"{len(lost)} of the distinct values of {found.what} (first in {found.first_row(lost)})"
+            f" are not among those that were declared{slip}; declare every value, or say which "
+            "texts mean a missing value (--missing)"
         )
     found.atoms = atoms[found.places]
     unseen = np.setdiff1d(np.arange(coding.support.size), atoms, assume_unique=True).tolist()
@@ -154,7 +158,7 @@ def _secrets(
 
 def _natural(text: str) -> tuple[int, float, str]:
     """Sort secrets that are numbers by their value, before all others."""
-    value = parse(text)
+    value = parse_cell(text)
     return (0, value[0] / value[1], text) if isinstance(value, tuple) else (1, 0.0, text)
 
 

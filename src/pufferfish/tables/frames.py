@@ -12,8 +12,15 @@ import pyarrow.types as pt
 
 from pufferfish.errors import InputError
 from pufferfish.numbers import text_of
-from pufferfish.tables.groups import grouped, merged
-from pufferfish.tables.table import BATCH_ROWS, Table, check_type, column_names, strings
+from pufferfish.tables.table import (
+    BATCH_ROWS,
+    Table,
+    check_type,
+    column_names,
+    grouped,
+    merged,
+    strings,
+)
 
 
 class FrameTable(Table):

@@ -17,7 +17,6 @@ import pyarrow as pa
 from pufferfish.errors import InputError
 from pufferfish.files import ANY_FILE, home_expanded, no_file
 from pufferfish.tables.frames import open_frame, raw_cells
-from pufferfish.tables.groups import one_pass
 from pufferfish.tables.scan import ScanTable, Source
 from pufferfish.tables.table import BATCH_ROWS, Table, column_names, one_array
 from pufferfish.tables.text import opened
@@ -68,11 +67,9 @@ def _open_duckdb(path: Path | None, sql: str, **how: Any) -> ScanTable:
         known = described.fetchall()
     # By their places, for capitals tell no names apart; and a column may be declared to hold equal
     # texts where they differ in letters' case: not so here.
-    places = [f"c{k}" for k in range(len(known))]
-    fields = [
-        c + ' COLLATE "binary"' * (k[1] == "VARCHAR") for c, k in zip(places, known, strict=True)
-    ]
-    found = ScanTable(source, f"{scan} AS q({', '.join(places)})", [n for n, _ in known], fields)
+    binary = (' COLLATE "binary"' * (kind == "VARCHAR") for _, kind in known)
+    fields = [f"#{k}{collation}" for k, collation in enumerate(binary, start=1)]
+    found = ScanTable(source, scan, [name for name, _ in known], fields)
     found.patterns = (ANY_FILE,)
     return found
 
@@ -101,10 +98,6 @@ class CursorTable(Table):
             if not cursor.description:
                 raise InputError("a query is one SELECT statement, and no other")
             self.columns = column_names((column[0] for column in cursor.description), name)
-
-    def groups(self, columns: Sequence[str]) -> pa.Table:
-        """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        return one_pass(self, [columns])[0]
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""

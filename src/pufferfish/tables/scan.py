@@ -93,11 +93,6 @@ class Source:
         why = why or ": it is damaged, or of another kind"
         return InputError(f"cannot read {self.name} as {self.kind}{why}")
 
-    def rows(self, query: str) -> list[Any]:
-        """Return the few rows of a query, in which ``{file}`` stands for the file."""
-        with self.connected() as (connection, name):
-            return list(connection.sql(query.replace("{file}", literal(name), 1)).fetchall())
-
 
 class ScanTable(Table):
     """A file, or the answer to a query.

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources: files, standard input, queries and dataframes are opened as tables."""
+"""Sources: files, standard input, queries and dataframes are opened as tables.
+
+The files of a folder, or of a pattern, are one table. Its rows are those of the files, in the order
+of their names. A folder ``year=2024`` gives the files below it the column ``year``.
+"""
 
 import glob
 import json
@@ -8,23 +12,33 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pufferfish.errors import InputError, listed
+from pufferfish.errors import InputError, did_you_mean, listed
 from pufferfish.files import home_expanded, named_path, no_file
 from pufferfish.numbers import text_of
 from pufferfish.tables.frames import open_frame
-from pufferfish.tables.partitions import Constants, PartitionedTable
 from pufferfish.tables.query import open_query
 from pufferfish.tables.scan import OPEN_FILES, ScanTable, Source, literal
-from pufferfish.tables.table import Table, arrow, column_names, distinct, strings
+from pufferfish.tables.table import (
+    BATCH_ROWS,
+    Table,
+    arrow,
+    column_names,
+    distinct,
+    merged,
+    strings,
+)
 from pufferfish.tables.text import opened, read_header
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt")
@@ -33,6 +47,10 @@ _PARQUET = (".parquet", ".pq")
 _STDIN = "standard input"
 #: Megabytes that Python, its libraries and what is made of a batch of rows take.
 _OWN_MEMORY = 300
+#: The folder of rows that have no value in the column of partitions.
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+#: Columns with the one cell that all rows of a file have.
+Constants = Mapping[str, str | None]
 
 
 def open_table(
@@ -62,23 +80,20 @@ def open_table(
     progress : bool
         Show on standard output how far a count has come that takes some seconds.
     """
-    if isinstance(source, Table):
-        if delimiter or sql or memory_limit:
-            raise InputError("the table is open already: say how to read it when it is opened")
-        return source
+    path = named_path(source) if isinstance(source, str | Path) else None
+    read_here = path is not None or (source is None and sql is not None)
+    in_text = path is not None and sql is None
+    if (delimiter is not None and not in_text) or (memory_limit is not None and not read_here):
+        raise InputError(
+            "a delimiter is for text files, a memory limit for files and queries of files, when "
+            "they are opened; leave it out"
+        )
     how: dict[str, Any] = {"memory": _memory(memory_limit), "progress": progress}
     if sql is not None:
-        if delimiter is not None or (memory_limit and hasattr(source, "cursor")):
-            raise InputError(
-                "a query takes no delimiter (say it to its reader), a connection no memory limit"
-            )
         return open_query(source, sql, **how)
-    path = named_path(source) if isinstance(source, str | Path) else None
+    if isinstance(source, Table):
+        return source
     if path is None:
-        if delimiter is not None or memory_limit is not None:
-            raise InputError(
-                "a delimiter is for text files, a memory limit for files and queries; leave it out"
-            )
         return open_frame(source)
     if str(path) == "-":
         path = _standard_input()
@@ -163,15 +178,14 @@ def _open_text(
 def _open_parquet(source: Source, path: Path, constants: Constants) -> ScanTable:
     import pyarrow.parquet as pq
 
-    scan = "read_parquet({file}, hive_partitioning=false)"
-    # DuckDB gives other names to columns whose names differ only in case, or not at all.
-    known = source.rows(f"SELECT * FROM (DESCRIBE SELECT * FROM {scan})")
-    fields = ['"' + name.replace('"', '""') + '"' for name, *_ in known]
     try:
         with path.open("rb") as file:
             names = pq.read_schema(file).names
     except (pa.ArrowException, OSError):  # DuckDB does not look at all that pyarrow does
         raise InputError(f"cannot read {source.name} as a Parquet file: it is damaged") from None
+    # By their places, for capitals tell no names apart in SQL.
+    fields = [f"#{k}" for k in range(1, len(names) + 1)]
+    scan = "read_parquet({file}, hive_partitioning=false)"
     return ScanTable(source, scan, names, fields, constants=constants)
 
 
@@ -181,7 +195,9 @@ def _open_json(source: Source, path: Path, packed: bool, constants: Constants) -
             pass
     kind = "gzip" if packed else "uncompressed"
     scan = f"read_json_objects({{file}}, format='auto', compression='{kind}')"
-    kinds = source.rows(f"SELECT DISTINCT json_type(json), json_keys(json) FROM {scan}")
+    query = f"SELECT DISTINCT json_type(json), json_keys(json) FROM {scan}"
+    with source.connected() as (connection, name):
+        kinds = connection.sql(query.replace("{file}", literal(name), 1)).fetchall()
     if {kind for kind, _ in kinds} != {"OBJECT"}:
         raise InputError(
             f"{source.name} holds no table: one is a list of JSON objects, or an object on each "
@@ -210,3 +226,83 @@ def _from_json(cells: Any, what: str) -> pa.Array:
             raise InputError(f"{what} holds lists or objects, not numbers or text")
         texts.append(value if isinstance(value, str) else text_of(value) or None)
     return strings(texts).take(arrow(places))
+
+
+class PartitionedTable(Table):
+    """The files of a folder, or of a pattern, each opened with its constant columns."""
+
+    def __init__(self, path: Path, opener: Callable[[Path, Constants], Table]) -> None:
+        self.name, self.paths = str(path), tuple(_files(path))
+        fixed = next((k for k, part in enumerate(path.parts) if glob.has_magic(part)), None)
+        root, name = (path, "*") if path.is_dir() else (Path(*path.parts[:fixed]), path.name)
+        folders = {os.path.realpath(folder) for folder in (root, *(p.parent for p in self.paths))}
+        beside = (Path(glob.escape(folder), name) for folder in sorted(folders))
+        self.patterns = (Path(os.path.abspath(path)), *beside)
+        self._tables = [opener(each, _constants(each, root)) for each in self.paths]
+        first = self._tables[0]
+        self.columns, self.is_text_file = first.columns, first.is_text_file
+        self.textual = first.textual
+        for table in self._tables:
+            for name in sorted({*self.columns} ^ {*table.columns}):
+                lacks = table if name in self.columns else first
+                raise InputError(
+                    f"the files of {self.name} need the same columns, but {lacks.name} has no "
+                    f"{name!r}{did_you_mean(name, lacks.columns)}"
+                )
+
+    def groups(self, columns: Sequence[str]) -> pa.Table:
+        """Return the distinct combinations of raw cells, with int64 counts as last column."""
+        return merged(table.groups(columns) for table in self._tables)
+
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Yield the raw cells of some columns in the order of rows."""
+        return chain.from_iterable(table.batches(columns, rows) for table in self._tables)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of one kind, in the order of their names, each of which has one name."""
+
+    def failed(error: OSError) -> None:
+        raise error
+
+    try:
+        if path.is_dir():
+            inside = os.walk(path, onerror=failed)
+            every = (Path(top, name) for top, folders, files in inside for name in folders + files)
+            # Links to folders are not gone into, and refused below.
+            every = (each for each in every if each.is_symlink() or not each.is_dir())
+            # Engines write files such as _SUCCESS and .part-0.crc beside those of a table.
+            hidden = re.compile(r"(?:.*/)?[._][^=/]*(?:/|$)").match
+            found = [each for each in every if not hidden(each.relative_to(path).as_posix())]
+        else:
+            found = list(map(Path, glob.iglob(str(path))))
+        found.sort(key=lambda each: each.parts)
+        same = {(status.st_dev, status.st_ino) for status in map(os.stat, found)}
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    endings = sorted({Path(each.name.lower().removesuffix(".gz")).suffix for each in found})
+    if "**" in path.parts:
+        raise InputError(f"{path}: ** is not known; name a folder, with all that is in it")
+    if not found:
+        raise InputError(f"no file {'lies in' if path.is_dir() else 'matches'} {path}")
+    if not all(each.is_file() for each in found):
+        raise InputError(
+            f"{path} also holds links or folders, which are no files; name files alone"
+        )
+    if len(endings) > 1:
+        raise InputError(
+            f"the files of {path} are of several kinds ({listed(endings)}); name those of one kind "
+            "by a pattern"
+        )
+    if len(same) < len(found):
+        raise InputError(f"a file of {path} is there under two names, and would be read twice")
+    return found
+
+
+def _constants(file: Path, root: Path) -> dict[str, str | None]:
+    """Return the columns that the names of folders give to a file."""
+    folders = (part.partition("=") for part in file.parent.relative_to(root).parts if "=" in part)
+    pairs = [(unquote(name), unquote(text)) for name, _, text in folders]
+    if len(dict(pairs)) < len(pairs):
+        raise InputError(f"the folders of {file} name a column twice")
+    return {name: None if text == _NOTHING else text for name, text in pairs}

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table: the one face of files and dataframes, and their raw cells as Arrow arrays.
+"""Table: the one face of files and dataframes, their raw cells, and the groups of equal rows.
 
 Raw cells of text files are strings with nothing done to them (an empty cell is null); those of
-Parquet files and dataframes keep their Arrow type. Nothing here needs pandas, which ``pa.array``
-and ``to_numpy`` import at once: that takes longer than to count a small file, and what is raised
-meanwhile (Ctrl-C) would be lost.
+Parquet files and dataframes keep their Arrow type. Groups are the distinct combinations of cells
+of some columns, in a table whose last column counts them (int64). Nothing here needs pandas, which
+``pa.array`` and ``to_numpy`` import at once: that takes longer than to count a small file, and what
+is raised meanwhile (Ctrl-C) would be lost.
 """
 
 import re
@@ -19,10 +20,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from pufferfish.errors import InputError, did_you_mean, listed
-from pufferfish.tables.canonical import canonical, parse
+from pufferfish.numbers import IntArray, canonical
 
 #: Rows of one batch, unless told otherwise.
 BATCH_ROWS = 131_072
+#: Groups of so many parts of a table are put together at once, for memory.
+_PARTS = 8
 #: Up to so many cells a Python dictionary is quicker than the import of Arrow's functions.
 _FEW = 4096
 
@@ -48,16 +51,14 @@ class Table:
         if wanted in self.columns:
             return wanted
         named = [column for column in self.columns if column]
-        cells = self.textual and any(isinstance(parse(column), tuple) for column in named)
         raise InputError(
             f"there is no column {wanted!r} in {self.name}{did_you_mean(wanted, named)}; "
             f"the columns are {listed(named, 20)}"
-            f"{'; the first line must hold their names, not cells' if cells else ''}"
         )
 
     def groups(self, columns: Sequence[str]) -> pa.Table:
         """Return the distinct combinations of raw cells, with int64 counts as last column."""
-        raise NotImplementedError  # each kind of table has its own
+        return one_pass(self, [columns])[0]
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the raw cells of some columns in the order of rows."""
@@ -174,3 +175,55 @@ def strings(texts: Iterable[str | None]) -> pa.Array:
     except UnicodeEncodeError:
         raise InputError("a text holds half a character (a surrogate), so it is no UTF-8") from None
     return builder.finish()
+
+
+def one_pass(table: Table, sets: Sequence[Sequence[str]]) -> list[pa.Table]:
+    """Return the groups of several sets of columns, from one pass over all rows of a table."""
+    names = list(dict.fromkeys(name for columns in sets for name in columns))
+    found = [[grouped([pa.nulls(0)] * len(columns))] for columns in sets]
+    for batch in table.batches(names, 2 * BATCH_ROWS):
+        for columns, own in zip(sets, found, strict=True):
+            own.append(grouped([batch.column(names.index(name)) for name in columns]))
+            own[:] = own if len(own) < _PARTS else [merged(own)]
+    return list(map(merged, found))
+
+
+def merged(groups: Iterable[pa.Table]) -> pa.Table:
+    """Return the groups of several parts of a table as those of all of it."""
+    *cells, counts = zip(*groups, strict=True)
+    every = [np.from_dlpack(one_array(each)) for each in counts]
+    return grouped(list(map(_of_one_type, cells)), np.concatenate(every))
+
+
+def grouped(
+    cells: Sequence[pa.Array | pa.ChunkedArray], counts: IntArray | None = None
+) -> pa.Table:
+    """Return the groups of rows with these cells, or of so many rows with each of them.
+
+    Arrow's own way to do it imports pandas.
+    """
+    cells = list(map(one_array, cells))
+    counts = np.ones(len(cells[0]), dtype=np.int64) if counts is None else counts
+    code, some = np.zeros(len(counts), dtype=np.int64), 8 * len(counts) + 2**16
+    for column in cells:
+        values, places = distinct(column)
+        code = code * len(values) + places
+        if code.max(initial=0) >= some:
+            code = np.unique(code, return_inverse=True)[1]
+    sums = np.bincount(code, counts).astype(np.int64)  # doubles are exact below 2**53
+    row_of, found = np.zeros(len(sums), dtype=np.int64), np.flatnonzero(sums)
+    row_of[code] = np.arange(len(code))
+    first = arrow(row_of[found])
+    names = [f"x{k}" for k in range(len(cells) + 1)]
+    return pa.Table.from_arrays(
+        [*(column.take(first) for column in cells), arrow(sums[found])], names
+    )
+
+
+def _of_one_type(pieces: Sequence[pa.Array | pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Return the cells of several parts; where their types differ, as texts."""
+    arrays = list(map(one_array, pieces))
+    kinds = {each.type for each in arrays if not pt.is_null(each.type)} or {pa.null()}
+    if len(kinds) > 1:
+        arrays, kinds = [as_strings(each) for each in arrays], {pa.large_string()}
+    return pa.chunked_array([each.cast(kind) for kind in kinds for each in arrays])
