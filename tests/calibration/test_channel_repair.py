@@ -23,12 +23,11 @@ from channel_checks import (
 )
 from pufferfish.calibration import channel as module
 from pufferfish.calibration import channel_program, channel_repair
-from pufferfish.calibration.channel import channel, exponential_below
-from pufferfish.calibration.channel_options import Conditions, read_costs
+from pufferfish.calibration.channel import Average, channel, exponential_below
 from pufferfish.calibration.channel_program import build
 from pufferfish.calibration.channel_program import least_cost as bound_of
 from pufferfish.calibration.channel_repair import needed_mixture, repaired
-from pufferfish.calibration.channel_task import Average, Cone, Task
+from pufferfish.calibration.channel_task import Conditions, Cone, Task, read_costs
 from pufferfish.calibration.solver import solve
 from pufferfish.errors import PufferfishError
 from pufferfish.mechanisms.channel import Channel
@@ -303,4 +302,3 @@ def test_any_multipliers_bound_the_cost(asked: dict[str, Any]) -> None:
             others = duals + rng.normal(0, size, len(duals))
             assert bound_of(program, others) <= least * (1 + 1e-8)
     assert bound_of(program, np.full(len(duals), np.nan)) <= least
-    assert bound_of(program, duals, private=False) <= best

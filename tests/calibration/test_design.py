@@ -12,8 +12,8 @@ from channel_checks import channel_of, claims, entries, phi
 from pufferfish.calibration import design as module
 from pufferfish.calibration.best_for import best_for
 from pufferfish.calibration.channel import cone_of, exponential_below
+from pufferfish.calibration.columns import rays_of
 from pufferfish.calibration.design import Design, solve
-from pufferfish.calibration.rays import rays_of
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
 

@@ -19,7 +19,7 @@ from pufferfish.calibration.exact import exact
 from pufferfish.calibration.root import find_root
 from pufferfish.errors import PriorWarning, PufferfishError
 from pufferfish.loss.doubles import RateLoss
-from pufferfish.loss.witness import Where
+from pufferfish.loss.problem import Where
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.priors.ambiguity import Confidence
 

@@ -16,8 +16,8 @@ import pufferfish as pf
 import pufferfish.calibration.exact
 import pufferfish.calibration.further as module
 from pufferfish.calibration.further import per_release_epsilon
-from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import REGISTRY, Method
+from pufferfish.calibration.root import Proposal
 from pufferfish.errors import CheckFailed, InputError, PriorWarning
 from pufferfish.loss.composition import gather
 from pufferfish.loss.kernel import GridTooLarge
@@ -148,7 +148,7 @@ def test_several_columns_at_once() -> None:
 def test_wrong_columns_are_refused_and_ratios_kept() -> None:
     x, z = pf.calibrate_together(PAIR, "0.2", {"x": 1, "z": 3})
     assert z.scale == pytest.approx(3 * (x.scale or 0), rel=1e-12)
-    for wrong in ([], [("x", 0)], [3], "x", 2, {"y": 1}, 0, True, 1.5, [("x", "1e-101")]):
+    for wrong in ([], [("x", 0)], [3], "x", 2, {"y": 1}, 0, True, 1.5, [("x", -1)]):
         with pytest.raises(InputError):
             pf.calibrate_together(PAIR, 1, wrong)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InputError, match="overflows"):

@@ -121,7 +121,7 @@ def test_noise_is_rounded_and_bounded_as_asked(session: Session, table: str, ins
 
 
 def test_what_is_published_unchanged_is_asked_for(session: Session, table: str, inside: Any):
-    release = session.calibrate(CHOSEN | {"epsilon": "50"}) + "/release"
+    release = session.calibrate(CHOSEN | {"epsilon": "20"}) + "/release"
     page = session.get(session.plan).text
     assert re.search('name="allow-unchanged"[^>]* required> Publish the column unchanged', page)
     assert "--allow-unchanged" in text(session.job(release, {"number": "1"}))

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from definitions import M, real, rising_root
-from pufferfish.loss.betting import Wealth, rescaled
-from pufferfish.loss.walk import RATIO, Claim, _Test, scales, walk
+from pufferfish.loss.walk import RATIO, Claim, Wealth, _Test, rescaled, scales, walk
 from pufferfish.priors.ambiguity import Counted
 from pufferfish.support import Lattice
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pufferfish.loss.betting import Wealth
-from pufferfish.loss.walk import Claim, _Test, scales, walk
+from pufferfish.loss.walk import Claim, Wealth, _Test, scales, walk
 from pufferfish.priors.ambiguity import Counted
 from pufferfish.support import Lattice
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pufferfish.loss.bounds import farthest, loses_nothing
 from pufferfish.loss.doubles import RateLoss
-from pufferfish.loss.integers import farthest, loses_nothing
 from pufferfish.loss.kernel import axis_of
 from pufferfish.loss.problem import Problem
 from pufferfish.loss.proof import bound_of

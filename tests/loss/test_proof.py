@@ -350,14 +350,14 @@ def test_wrong_scales(scale: object) -> None:
 def test_grids_that_are_too_large_take_worst_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = scenario_of(THEORY)
     with monkeypatch.context() as patch:
-        patch.setattr(proof, "LARGEST_GRID", 2)
+        patch.setattr(problem, "LARGEST_GRID", 2)
         found = prove(scenario, {0: [noise(4.0)]}, HALF)
         assert found.method == "none"
         assert found.holds
         assert found.loss == 0.5
         assert not prove(scenario, {0: [noise(3.9)]}, HALF).decided
-    with pytest.raises(kernel.GridTooLarge):
-        loss_bound(scenario, {0: [noise(4.0)]}, 2)
+        with pytest.raises(kernel.GridTooLarge):
+            loss_bound(scenario, {0: [noise(4.0)]})
     # Noise and a channel of one column are not proved together for a region.
     robust = Scenario(EXTREME.priors[0].with_region(tv_radius=".1"))
     channel = Channel(robust.support, robust.support, [[3, 1, 1], [1, 3, 1], [1, 1, 3]])
@@ -545,14 +545,14 @@ def test_mutant_a_region_on_the_atoms_of_the_pair_only() -> None:
     rule = ("tv_radius", ".1")
     case = Robust((0, 1, 9), ({"a": [5, 4, 0], "b": [4, 5, 0]},), (("a", "b"),), rule)
 
-    def cut(scenario: Scenario, releases: object, limit: int) -> tuple[list, int]:
+    def cut(scenario: Scenario, releases: object) -> tuple[list, int]:
         prior = scenario.priors[0]
         used = prior.counts.any(axis=0)
         rows = {s: prior.counts[prior.row(s)][used] for s in prior.secrets}
         near = Prior.from_counts(
             rows, support=[x for x, k in zip(case.support, used, strict=True) if k]
         )
-        return honest(Scenario(near.with_region(tv_radius=".1")), releases, limit)
+        return honest(Scenario(near.with_region(tv_radius=".1")), releases)  # type: ignore[arg-type]  # mixed kinds
 
     honest = problem.problems_of
     caught(lambda: check_region(case, 1.0), "problems_of", proof, cut)
@@ -626,8 +626,8 @@ def test_mutant_merged_by_the_smallest_noise_alone() -> None:
 def test_mutant_rows_of_one_person_taken_one_by_one() -> None:
     everybody = {"a": [(0, 1), (1, 0)], "b": [(0, 0), (1, 1)]}
 
-    def rows_only(scenario: Scenario, releases: object, limit: int = 0) -> tuple[list, int]:
-        problems, _ = honest(scenario, releases, problem.LARGEST_GRID)  # type: ignore[arg-type]  # mixed kinds
+    def rows_only(scenario: Scenario, releases: object) -> tuple[list, int]:
+        problems, _ = honest(scenario, releases)  # type: ignore[arg-type]  # mixed kinds
         return problems[:1], 0
 
     honest = problem.problems_of

@@ -107,9 +107,9 @@ def test_probabilities_are_the_integers() -> None:
 @pytest.mark.parametrize(
     "rows, message",
     [
-        ([[0.5, 0.5]], "whole numbers, but 0.5"),
-        ([[1.0, 2.0]], "whole numbers, but 1.0"),
-        ([["1", 2]], "whole numbers, but '1'"),
+        ([[0.5, 0.5]], "whole numbers: .*float"),
+        ([[1.0, 2.0]], "whole numbers: .*float"),
+        ([["1", 2]], "whole numbers: .*str"),
         ([[-1, 4]], "negative"),
         ([[0, 0]], "all of a row 0"),
         ([[1, 2, 3]], r"rows of shape \(1, 3\)"),

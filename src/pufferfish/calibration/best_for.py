@@ -7,24 +7,28 @@ a value drawn from the set that is published, costs neither privacy nor accuracy
 
 import math
 import operator
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from pufferfish.calibration.channel import cone_of, exponential_below, usable
-from pufferfish.calibration.channel_options import by_value, read_conditions, read_weights
+from pufferfish.calibration.channel import cone_of, exponential_below
 from pufferfish.calibration.channel_repair import exact_columns, narrower
-from pufferfish.calibration.channel_task import Sets
+from pufferfish.calibration.channel_task import (
+    Sets,
+    by_value,
+    read_conditions,
+    read_matrix,
+    read_weights,
+)
+from pufferfish.calibration.columns import MOST_LEVELS, best_of_region, rays_of, too_many
 from pufferfish.calibration.design import Design, labelled, solve
-from pufferfish.calibration.proposal import Proposal
-from pufferfish.calibration.rays import MOST_LEVELS, rays_of, too_many
-from pufferfish.calibration.region_columns import best_of_region
+from pufferfish.calibration.root import Proposal
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.mechanisms.channel import Channel
-from pufferfish.numbers import CountArray, FloatArray, float_down, parse_number, precision
+from pufferfish.numbers import CountArray, FloatArray, float_down, precision
 from pufferfish.plans.guarantee import Distortion
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import MAX_CELLS, Lattice, Levels, Support, lattice_of, set_name
@@ -58,7 +62,8 @@ def best_for(
     its own least noise), the objective tr(D J^-1), D = F F^T, is N times their variance, plus what
     the sample itself varies.
     """
-    support, (used, notes) = scenario.support, usable(epsilon)
+    support, notes = scenario.support, (_NOT_TIGHT,) * scenario.has_region
+    private = exponential_below(epsilon)
     if support.size > MOST_LEVELS:
         raise too_many()
     mu = _frequencies(scenario, weights)
@@ -67,7 +72,7 @@ def best_for(
     if name == "mean" and conditions.min_keep is not None:
         raise InputError("min_keep is about labels, but best_for='mean' publishes numbers alone")
     masses = np.array([float(weight) for weight in mu])
-    cone, points = (cone_of(each, exponential_below(used), beside) for each in (
+    cone, points = (cone_of(each, private, beside) for each in (
         scenario, scenario.with_rules([None] * len(scenario.priors))
     ))  # fmt: skip
     rays = rays_of(narrower(points, Fraction(1, 2**40)))
@@ -76,7 +81,6 @@ def best_for(
     found = solve(design)
     least = found.bound
     if scenario.has_region:
-        notes = (_NOT_TIGHT, *notes)
         # Their columns are a solver's, and less exact.
         design, found = best_of_region(narrower(cone, Fraction(1, 2**20)), design)
     by_label, labels = None, None
@@ -94,13 +98,11 @@ def best_for(
         solved = _solved(columns, mu, design.given).entries()
         exact = sum(map(operator.mul, solved, design.given.ravel().tolist()))  # tr(D J^-1)
         objective = float(exact) * (1 + 1e-12)
-    bound: float | None = None
-    if used == epsilon:
-        least = least if scenario.has_region else found.bound
-        lost = _ROUNDING + _UNSURE * abs(found.objective / objective - 1)
-        bound = max(0.0, min(least * (1 - lost), objective))
-    gap = math.inf if bound is None else float((Fraction(objective) - Fraction(bound)) * unit**2)
-    bound = bound and float_down(Fraction(bound + constant * (1 - _ROUNDING)) * unit**2)
+    least = least if scenario.has_region else found.bound
+    lost = _ROUNDING + _UNSURE * abs(found.objective / objective - 1)
+    bound = max(0.0, min(least * (1 - lost), objective))
+    gap = float((Fraction(objective) - Fraction(bound)) * unit**2)
+    bound = float_down(Fraction(bound + constant * (1 - _ROUNDING)) * unit**2)
     cost = Fraction(objective + constant * (1 + 1e-12)) * unit**2
     return Proposal(
         made, notes=notes, labels=labels, cost=cost, weights=mu,
@@ -143,16 +145,7 @@ def _matrix(support: Support, given: Any) -> tuple[FloatArray, Fraction]:
     """Return the matrix of a mapping by values, or of rows of numbers, over its largest entry."""
     if isinstance(given, Mapping):
         given = by_value(support, given, "the matrix of statistics", "row")
-    given = given.to_numpy() if hasattr(given, "to_numpy") else given  # a frame lists its columns
-    sequence = np.iterable(given) and not isinstance(given, bytes | bytearray | Set)
-    rows = [list(row) if np.ndim(row) else [row] for row in given] if sequence else []
-    widths = {len(row) for row in rows}
-    if len(rows) != support.size or len(widths) != 1 or 0 in widths:
-        raise InputError(
-            f"best_for is {listed((KEPT, *STATISTICS))}, or a matrix of {support.size} rows, one "
-            "for each value, with as many numbers each"
-        )
-    read = [[parse_number(v, "an entry of the matrix") for v in row] for row in rows]
+    read = read_matrix(support, given, f"best_for is {listed((KEPT, *STATISTICS))}, or a matrix of")
     largest = max(abs(v) for row in read for v in row)
     if not largest:
         raise InputError("the matrix of statistics is all 0")

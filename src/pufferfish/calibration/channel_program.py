@@ -208,16 +208,15 @@ def _add_conditions(builder: Builder, task: Task) -> None:
         builder.add(grid, ys, xs)
 
 
-def least_cost(program: ChannelProgram, duals: FloatArray, private: bool = True) -> float:
+def least_cost(program: ChannelProgram, duals: FloatArray) -> float:
     """Return a lower bound of the cost of every feasible channel, whatever the multipliers are.
 
     Weak duality (theory, section 4): for multipliers of the right sign it is the least value of the
-    Lagrangian over rows that sum to 1. With ``private=False`` those of privacy count as 0, so that
-    the bound holds for every epsilon. A sum of k terms with e roundings each is computed to within
+    Lagrangian over rows that sum to 1. A sum of k terms with e roundings each is computed to within
     about (k + e) u of the sum of their sizes; twice that is subtracted.
     """
     lp, task, (n_x, n_y) = program.lp, program.task, program.task.costs.shape
-    y = np.where(np.isfinite(duals) & (lp.equal | ((duals < 0) & private)), duals, 0.0)
+    y = np.where(np.isfinite(duals) & (lp.equal | (duals < 0)), duals, 0.0)
     y[:n_x] = 0.0
     terms = np.repeat(y, np.diff(lp.start)) * lp.value
     own = np.abs(program.cost), np.bincount(lp.index, np.abs(terms), len(lp.cost))

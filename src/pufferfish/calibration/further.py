@@ -17,11 +17,11 @@ import numpy as np
 
 from pufferfish.calibration.channel_repair import whole_numbers
 from pufferfish.calibration.exact import least_factor
-from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.registry import Method
-from pufferfish.calibration.root import noise_up, raised
+from pufferfish.calibration.root import Proposal, noise_up, raised
 from pufferfish.errors import CheckFailed, InputError, PufferfishError, counted
-from pufferfish.loss.composition import Composition, unknown_rows, worst_sum
+from pufferfish.loss.bounds import worst_sum
+from pufferfish.loss.composition import Composition, unknown_rows
 from pufferfish.loss.kernel import GridTooLarge, axis_of
 from pufferfish.numbers import show
 from pufferfish.priors.ambiguity import Point, TVBall

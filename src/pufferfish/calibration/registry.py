@@ -10,8 +10,8 @@ from numpy.linalg import LinAlgError
 
 from pufferfish.calibration.exact import exact
 from pufferfish.calibration.l1 import l1
-from pufferfish.calibration.proposal import Proposal
 from pufferfish.calibration.relaxed import one_sided, relaxed
+from pufferfish.calibration.root import Proposal
 from pufferfish.calibration.wasserstein import wasserstein
 from pufferfish.errors import InputError, PufferfishError, did_you_mean, listed
 from pufferfish.priors.scenario import Scenario
@@ -26,13 +26,12 @@ _MOST_VALUES, _MOST_VALUES_ROBUST = 100, 30
 class Method:
     """A way to calibrate noise, which needs numbers or an order; or a channel, also for levels.
 
-    ``robust``: what it makes holds for a region of priors; ``least``: there is no less noise.
+    ``least``: there is no less noise. That, and channels, can hold for a region of priors.
     """
 
     name: str
     summary: str
     calibrate: Callable[..., Any]
-    robust: bool = False
     channel: bool = False
     least: bool = False
 
@@ -89,8 +88,8 @@ _METHODS: tuple[Method, ...] = (
     Method("wasserstein", "largest distance of the coupling over epsilon", wasserstein),
     Method("relaxed", "every column and row of the coupling on average", relaxed),
     Method("one-sided", "the better side of the coupling", one_sided),
-    Method("exact", "the least Laplace noise", exact, robust=True, least=True),
-    Method("channel", "the best estimates, or the least expected distortion", _channel, True, True),
+    Method("exact", "the least Laplace noise", exact, least=True),
+    Method("channel", "the best estimates, or the least expected distortion", _channel, True),
 )
 
 #: All mechanisms by name: noise from the most to the least, then the channel.
@@ -121,11 +120,10 @@ def check_applies(method: Method, scenario: Scenario) -> None:
     if method.channel:
         return
     lattice_of(scenario.support, f"{method.name}, unlike the mechanism channel,")
-    if scenario.has_region and not method.robust:
-        robust = [m.name for m in _METHODS if m.robust]
+    if scenario.has_region and not method.least:
         raise InputError(
             f"{method.name} cannot honour a region (confidence or tv_radius); the mechanisms that "
-            f"can are {listed(robust)}"
+            "can are exact, channel"
         )
 
 

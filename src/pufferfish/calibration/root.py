@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The root finder: bracketing on the loss as a function of u = 1 / theta, then a margin.
+"""What calibrators share: what they propose, and the root finder, in u = 1 / theta.
 
 The loss F(u) is the largest of many smooth functions f_w, one for each witness w, and never falls
 with u. From a u with F(u) > epsilon and worst witness w, the root of f_w below u is again a point
@@ -8,15 +8,19 @@ at most. From the other side Newton steps lead back (theory, section 2).
 """
 
 import math
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Protocol, TypeVar
 
 from pufferfish.errors import InputError, PufferfishError
+from pufferfish.loss.certificate import LossBound
+from pufferfish.mechanisms import Mechanism
+from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import float_up
+from pufferfish.plans.guarantee import Distortion
 
 #: A proposal that has to be raised by more than this was not found at all.
 _LARGEST_RISE = 0.1
@@ -35,6 +39,24 @@ class Loss(Protocol):
 
     def at(self, witness: Any, u: float) -> tuple[float, float]:
         """Return the loss at one witness, and its slope in u."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A mechanism; ``bound`` is the loss of it and all previous releases.
+
+    Of a channel also its ``distortion`` of values of the ``weights``, which sum to 1; its ``cost``
+    is exact and exceeds the least possible one by at most ``distortion.gap`` (weak duality).
+    Where it publishes sets of values, ``labels`` draw a value from each.
+    """
+
+    mechanism: Mechanism
+    bound: LossBound | None = None
+    notes: tuple[str, ...] = ()
+    distortion: Distortion | None = None
+    cost: Fraction = Fraction(0)
+    weights: tuple[Fraction, ...] = ()
+    labels: Channel | None = None
 
 
 def noise_up(scale: Fraction | float, step: Fraction, epsilon: Fraction) -> DiscreteLaplace:
@@ -60,13 +82,11 @@ def raised(
         proof, holds, loss = judge(scale)
         if holds:
             return scale, proof
-        missing = max(loss / float(epsilon) - 1, 1e-16)
         # A rise of the scale lowers the loss by about as much, relative to each; a wrong 0 is no
         # rounding error.
-        rise = min(1.5 * missing, 0.01) if math.isfinite(missing) else 0.0
-        ulps = scale + (1 << attempt) * math.ulp(scale)
-        scale = min(max(scale * (1 + rise), ulps), sys.float_info.max)
-        if proposal <= 0 or scale > proposal * (1 + _LARGEST_RISE):
+        missing = min(loss / float(epsilon) - 1, 0.01)
+        scale = max(scale * (1 + 1.5 * missing), scale + (1 << attempt) * math.ulp(scale))
+        if not 0 < proposal <= scale <= proposal * (1 + _LARGEST_RISE):
             break
     raise PufferfishError(
         f"no scale near {proposal!r} could be proved to be private; please report it"

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from pufferfish.errors import InputError
-from pufferfish.loss.certificate import Certificate, LossBound
-from pufferfish.loss.worst_case import added
+from pufferfish.loss.certificate import Certificate, LossBound, added
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.ambiguity import NoisyCounts

@@ -28,10 +28,10 @@ from pufferfish.files import parse_strict
 from pufferfish.ledger import records
 from pufferfish.ledger.counts import COUNTS, is_draw, may_be_of, with_counts
 from pufferfish.ledger.records import Dataset, ReleaseRecord
-from pufferfish.loss.certificate import LossBound
-from pufferfish.loss.composition import Composition, Term, incomplete_rows, worst_sum
+from pufferfish.loss.bounds import Term, worst_sum
+from pufferfish.loss.certificate import LossBound, rank
+from pufferfish.loss.composition import Composition, incomplete_rows
 from pufferfish.loss.proof import prove
-from pufferfish.loss.worst_case import rank
 from pufferfish.plans.plan import Plan
 from pufferfish.plans.verify import scenario_of_counts, with_regions
 from pufferfish.priors.prior import Prior

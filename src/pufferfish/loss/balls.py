@@ -17,9 +17,8 @@ import numpy as np
 from flint import arb, ctx, fmpq
 
 from pufferfish.loss.kernel import Axis
-from pufferfish.loss.problem import Problem
+from pufferfish.loss.problem import Problem, Where
 from pufferfish.loss.support_function import Extreme, extremes, still_extremes
-from pufferfish.loss.witness import Where
 from pufferfish.numbers import precision
 from pufferfish.priors.ambiguity import Region
 

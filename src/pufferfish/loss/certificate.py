@@ -1,15 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was proved about a loss, as fields: LossBound, Certificate."""
+"""What was proved about a loss, as fields: LossBound, Certificate, and the Witness of both."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from pufferfish.loss.witness import Witness
-from pufferfish.numbers import Number, float_up, parse_number, show_short
+from pufferfish.numbers import Number, float_up, parse_number
 
 Kind = Literal["joint loss", "joint loss + worst cases", "worst-case sum"]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Where a loss is attained.
+
+    Attributes
+    ----------
+    outputs : tuple of str
+        One output for each release, as text; columns in order, then releases, row after row.
+    pair : (str, str)
+        The two secrets that these outputs tell apart best; they are likelier under the first.
+    adversary : int
+        Position of the prior in the scenario, counted from 0.
+    rows : int
+        Rows of one person that the outputs belong to.
+    """
+
+    outputs: tuple[str, ...]
+    pair: tuple[str, str]
+    adversary: int
+    rows: int = 1
 
 
 @dataclass(frozen=True)
@@ -67,7 +89,7 @@ class LossBound:
         return self.upper is not None and self.upper <= parse_number(epsilon, "epsilon")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Certificate:
     """A proven statement about the privacy loss of releases in a scenario.
 
@@ -110,11 +132,14 @@ class Certificate:
     error_bound: float | None = None
     rows: tuple[int, ...] = ()
 
-    def __repr__(self) -> str:
-        verdict = "holds" if self.holds else "refuted" if self.decided else "not decided"
-        limit = "" if self.epsilon is None else f"\n  epsilon {show_short(self.epsilon)}: {verdict}"
-        where = "" if self.witness is None else f"\n  attained at {self.witness!r}"
-        return (
-            f"<Certificate of a loss from {self.loss_at_least!r} to {self.loss!r}, by "
-            f"{self.method}{limit}{where}>"
-        )
+
+def added(terms: Iterable[Fraction | None], rows: int = 1) -> Fraction | None:
+    """Return the sum of worst cases, for so many rows of one person; None: infinite."""
+    found = list(terms)
+    finite = [term for term in found if term is not None]
+    return rows * sum(finite, Fraction(0)) if len(finite) == len(found) or not rows else None
+
+
+def rank(upper: Fraction | None) -> tuple[bool, Fraction]:
+    """Return what upper bounds compare by; None: infinite."""
+    return upper is None, upper or Fraction(0)

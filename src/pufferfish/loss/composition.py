@@ -12,16 +12,15 @@ With k rows of one person every release is k of them, and its worst case counts 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
 from pufferfish.errors import InputError, OutsidePromiseWarning, counted, listed, warn_user
-from pufferfish.loss.certificate import LossBound
+from pufferfish.loss.bounds import Term, terms_of, worst_sum
+from pufferfish.loss.certificate import LossBound, added, rank
 from pufferfish.loss.kernel import GridTooLarge
-from pufferfish.loss.problem import LARGEST_GRID, Releases
+from pufferfish.loss.problem import Releases
 from pufferfish.loss.proof import loss_bound
-from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -32,21 +31,6 @@ from pufferfish.tables.rules import Coding
 
 #: One release: a plan, or the column and the plan or mechanism that was applied to it.
 Item = Any
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """One release, with its worst case; ``at``: the column's position, None for an unknown one."""
-
-    column: str
-    mechanism: Mechanism
-    support: Support
-    at: int | None = None
-
-    @cached_property
-    def worst(self) -> Fraction | None:
-        """What it counts with where nothing else is known of it; None: infinite."""
-        return worst_case(self.mechanism, self.support)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,22 +55,19 @@ class Composition:
         own = (*self.releases.get(at, ()), mechanism)
         return replace(self, releases={**self.releases, at: own})
 
-    def bound(self, limit: int = LARGEST_GRID) -> LossBound:
+    def bound(self) -> LossBound:
         """Return the least bound that is found of the loss of everything together.
 
         It is the joint loss of all, or of those that are left when the smallest worst cases are
-        left out until the grid fits ``limit``, with the worst cases of the others; or the sum of
-        all worst cases where that is less.
+        left out until the grid fits, with the worst cases of the others; or the sum of all worst
+        cases where that is less.
         """
-        scenario, terms = self.scenario, list(self.others)
-        for at, own in self.releases.items():
-            column, axis = scenario.product.columns[at] or "the column", scenario.product.axes[at]
-            terms += [Term(column, mechanism, axis, at) for mechanism in own]
+        scenario, terms = self.scenario, [*self.others, *terms_of(self.scenario, self.releases)]
         if not terms:
             return LossBound(Fraction(0), Fraction(0))
         known = max(scenario.row_numbers, default=1)
         bounds = [worst_sum(terms, known)]
-        mixed = _mixture(scenario, terms, known, limit)
+        mixed = _mixture(scenario, terms, known)
         if mixed is not None and rank(mixed.upper) <= rank(bounds[0].upper):
             bounds = [mixed]
         unknown = unknown_rows(scenario, self.rows)
@@ -182,14 +163,7 @@ def unknown_rows(scenario: Scenario, rows: Iterable[int]) -> int:
     return max(set(rows).difference(scenario.row_numbers or [1]), default=0)
 
 
-def worst_sum(releases: Iterable[Term], rows: int = 1) -> LossBound:
-    """Return the sum of all worst cases, for so many rows of one person."""
-    named = tuple((release.column, added([release.worst], rows)) for release in releases)
-    upper = added(worst for _, worst in named)
-    return LossBound(upper, Fraction(0), "worst-case sum", terms=named, rows=rows)
-
-
-def _mixture(scenario: Scenario, terms: Sequence[Term], rows: int, limit: int) -> LossBound | None:
+def _mixture(scenario: Scenario, terms: Sequence[Term], rows: int) -> LossBound | None:
     """Return the joint loss with the fewest worst cases; None where no grid fits."""
     # What is left out together, smallest worst cases first: leaving out only some of the noises of
     # a column makes no grid smaller.
@@ -206,7 +180,7 @@ def _mixture(scenario: Scenario, terms: Sequence[Term], rows: int, limit: int) -
         for term in chain(*units[many:]):
             releases.setdefault(int(term.at or 0), []).append(term.mechanism)
         try:
-            joint = loss_bound(scenario, releases, limit)
+            joint = loss_bound(scenario, releases)
         except GridTooLarge:
             continue
         left = worst_sum([*chain(*units[:many]), *outside], rows)

@@ -6,18 +6,23 @@ For each adversary the rows of the table are one problem. Where the rows of one 
 all rows of a person are released, independently given their values (theory, section 6). Where
 nothing is known of such people for a secret of a pair, or their grid is too large, the worst cases
 count, k times over.
+
+The loss is a supremum over all outputs, for noise over a continuum, and is attained at one of
+finitely many *witnesses*, so that it can be computed and proved: of a column with noise at an atom
+(theory, section 2), of a region at an atom of the whole support (section 5). Outputs of several
+columns, or rows, are a grid of finitely many cells, in C order.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pufferfish.loss.certificate import Witness
 from pufferfish.loss.kernel import Axis, GridTooLarge, axis_of
-from pufferfish.loss.witness import Where, Witness
 from pufferfish.mechanisms import Mechanism
 from pufferfish.priors.ambiguity import AmbiguitySet, Point
 from pufferfish.priors.scenario import Pair, Scenario, positions
@@ -32,6 +37,14 @@ LARGEST_GRID = 1 << 24
 LARGEST_STRATUM = 1 << 22
 #: The same where channels have to be multiplied out in whole numbers.
 _CHANNELS = 1 << 20
+
+
+class Where(NamedTuple):
+    """A cell of the grid of outputs, and positions of two secrets: ``first`` is likelier there."""
+
+    cell: int
+    first: int
+    second: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +135,14 @@ def largest(
     return float(gaps[cell]), Where(cell, firsts[int(first)], seconds[int(second)])
 
 
-def problems_of(
-    scenario: Scenario, releases: Releases, limit: int = LARGEST_GRID
-) -> tuple[list[Problem], int]:
+def problems_of(scenario: Scenario, releases: Releases) -> tuple[list[Problem], int]:
     """Return the problems of single rows, and those of one person's rows; none for no releases.
 
     The second answer is the largest number of rows of which only worst cases over the whole support
     are known (some secret of a pair has no such people, or their grid is too large); 0: none.
 
-    Raises GridTooLarge where the grid of single rows has more cells than ``limit``, or where noise
-    and channels of one column are to be proved together for a region.
+    Raises GridTooLarge where the grid of single rows is too large, or where noise and channels of
+    one column are to be proved together for a region.
     """
     applied = {c: tuple(own) for c, own in sorted(releases.items()) if own}
     if not applied:
@@ -139,50 +150,49 @@ def problems_of(
     problems, unknown = [], 0
     for number, prior in enumerate(scenario.priors):
         if len(scenario.product.axes) == 1:
-            problems.append(_column_problem(scenario, applied, number, limit))
+            problems.append(_column_problem(scenario, applied[0], number))
         else:
             single = Stratum(1, np.arange(scenario.product.size)[:, None], prior.counts)
             pairs = list(scenario.pairs)
-            problems.append(_people_problem(scenario, applied, number, single, pairs, limit))
+            problems.append(_people_problem(scenario, applied, number, single, pairs))
         lacking = set(scenario.row_numbers)
         for stratum in prior.strata:
             have = {s for s in scenario.protected if stratum.counts[prior.row(s)].any()}
             pairs = [pair for pair in scenario.pairs if have.issuperset(pair)]
             with suppress(GridTooLarge):
                 if pairs:
-                    args = scenario, applied, number, stratum, pairs, limit
-                    problems.append(_people_problem(*args))
+                    problems.append(_people_problem(scenario, applied, number, stratum, pairs))
                 if len(pairs) == len(scenario.pairs):
                     lacking.remove(stratum.rows)
         unknown = max([unknown, *lacking])
     return problems, unknown
 
 
-def _column_problem(scenario: Scenario, applied: Releases, number: int, limit: int) -> Problem:
+def _column_problem(scenario: Scenario, applied: Sequence[Mechanism], number: int) -> Problem:
     """Return the problem of single rows: on the atoms that have mass, or on all with a region."""
     secrets, sets = scenario.protected, scenario.sets[number]
     atoms = np.arange(scenario.support.size)
     points = [own for own in sets if isinstance(own, Point)]
     if points:
         atoms = np.flatnonzero(np.any([own.masses != 0 for own in points], axis=0))
-    axis = axis_of(0, scenario.support, applied[0], atoms)
+    axis = axis_of(0, scenario.support, applied, atoms)
     if points:
         points = [Point(own.masses.take(atoms), own.total) for own in points]
-        sets = _behind_channels(points, [axis], limit)
+        sets = _behind_channels(points, [axis], LARGEST_GRID)
     elif axis.noisy and axis.kinds:
         raise GridTooLarge
     return Problem((axis,), sets, positions(scenario.pairs, secrets), secrets, number)
 
 
 def _people_problem(
-    scenario: Scenario, applied: Releases, number: int, stratum: Stratum, pairs: Sequence[Pair],
-    limit: int,
-) -> Problem:  # fmt: skip
+    scenario: Scenario, applied: Releases, number: int, stratum: Stratum, pairs: Sequence[Pair]
+) -> Problem:
     """Return the problem of the people with one number of rows, on the atoms that have mass."""
     secrets = tuple(s for s in scenario.protected if any(s in pair for pair in pairs))
     counts = [stratum.counts[scenario.priors[number].row(s)] for s in secrets]
     used = np.flatnonzero(np.any([own != 0 for own in counts], axis=0))
     sequences = stratum.sequences.take(used, axis=0)
+    limit = LARGEST_GRID
     if stratum.rows > 1:
         limit = min(limit, LARGEST_STRATUM // len(secrets))
     axes: list[Axis] = []

@@ -14,13 +14,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pufferfish.loss.balls import enclose, log_ends
-from pufferfish.loss.certificate import Certificate, LossBound
-from pufferfish.loss.integers import farthest, infinite, loses_nothing
+from pufferfish.loss.bounds import farthest, infinite, loses_nothing, terms_of, worst_sum
+from pufferfish.loss.certificate import Certificate, LossBound, rank
 from pufferfish.loss.kernel import GridTooLarge
-from pufferfish.loss.problem import LARGEST_GRID, Problem, Releases, problems_of
+from pufferfish.loss.problem import Problem, Releases, problems_of
 from pufferfish.loss.rounding import BALL_CELLS, TooExtreme, enclose_in_doubles
 from pufferfish.loss.walk import claims_of, walked
-from pufferfish.loss.worst_case import added, rank, worst_case
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
@@ -111,9 +110,9 @@ def prove(scenario: Scenario, releases: Releases, epsilon: Fraction | None) -> C
                 return walked(claims, made[0].scale)[1]
     rows = scenario.row_numbers
     try:
-        bound = loss_bound(scenario, releases, LARGEST_GRID, epsilon)
+        bound = loss_bound(scenario, releases, epsilon)
     except GridTooLarge:
-        bound = _worst_cases(scenario, releases, max(rows, default=1))
+        bound = worst_sum(terms_of(scenario, releases), max(rows, default=1))
     return certificate_of(bound, epsilon, rows)
 
 
@@ -136,17 +135,14 @@ def certificate_of(
 
 
 def loss_bound(
-    scenario: Scenario,
-    releases: Releases,
-    limit: int = LARGEST_GRID,
-    epsilon: Fraction | None = None,
+    scenario: Scenario, releases: Releases, epsilon: Fraction | None = None
 ) -> LossBound:
     """Return the proven loss of some releases together, or on which side of epsilon it is.
 
     That of single rows is joint, or GridTooLarge is raised; rows of one person of which too little
     is known count with their worst cases.
     """
-    problems, unknown = problems_of(scenario, releases, limit)
+    problems, unknown = problems_of(scenario, releases)
     found = []
     for problem in problems:
         try:
@@ -162,7 +158,7 @@ def loss_bound(
             own = replace(own, lower=Fraction(0), witness=None, method=method)
         found.append(own)
     if unknown:
-        found.append(_worst_cases(scenario, releases, unknown))
+        found.append(worst_sum(terms_of(scenario, releases), unknown))
     return _largest(found)
 
 
@@ -176,13 +172,6 @@ def _largest(found: Iterable[LossBound]) -> LossBound:
     bounds = [LossBound(Fraction(0), Fraction(0), method="exact"), *found]
     lower = max((own.lower for own in bounds), key=rank)
     return replace(max(bounds, key=lambda own: rank(own.upper)), lower=lower)
-
-
-def _worst_cases(scenario: Scenario, releases: Releases, rows: int) -> LossBound:
-    """Return the sum of all worst cases over the whole support, for so many rows of one person."""
-    axes = scenario.product.axes
-    terms = [worst_case(made, axes[c]) for c, own in releases.items() for made in own]
-    return LossBound(added(terms, rows), Fraction(0), "worst-case sum", rows=rows)
 
 
 def _solve(problem: Problem, epsilon: Fraction | None) -> LossBound:

@@ -22,30 +22,8 @@ A_k exp(-lambda) - alpha and A_k exp(lambda) + alpha, where
     units(n) = 10 n                                            for n <= 2 WIDTH,
     units(n) = 11 WIDTH + 9 + units(ceil(n / WIDTH))           otherwise.
 
-*Proof.* All numbers are positive, so a computed A_k is the sum over i <= k of its true terms
-P_i exp(-(t_k - t_i)), t = c x, each times a product of factors exp(delta_l) for the operations that
-the term went through, plus what underflows add. A relative error r <= 8 u is a delta of at most
-1.001 r (the spare thousandth also covers the second-order terms).
-
-(1) *Arguments.* c is rounded (u), d_k is exact as a double (at most 2^53), their product is rounded
-(u). So exp is applied to a number that errs by at most 2.1 u relative, a delta of 2.1 u times the
-exact argument. A term goes through disjoint intervals (weights within its own block, gaps between
-block ends, gaps within the last block) that together make up exactly t_k - t_i; so its arguments
-contribute 2.1 u (t_k - t_i). (A subnormal c is an absolute error far below u in every argument.)
-(2) *Values.* A step of the recursion multiplies by a computed exp (8 u), rounds the product (u) and
-the sum (u): 10 u. For n <= 2 WIDTH there are at most n steps. Otherwise a term goes through the
-weight (8 u), its product (u) and the sum of WIDTH products in any order (WIDTH u at most), then
-through the pass over the blocks, units(ceil(n / WIDTH)), then through at most WIDTH steps,
-10 WIDTH u. (The last block is filled up with atoms without mass at the last place. Terms of the
-block's own atoms go through the steps only.)
-(3) *Far terms.* Terms with t_k - t_i > 800 are, true or computed, below exp(-799) times the mass
-and together below eta / 4. So 2.1 u min(T, 800) bounds (1) for all others.
-(4) *Underflows.* Each operation adds at most eta; where a factor exp underflows, it multiplies a
-state of at most 1.01. An atom takes part in at most 7 operations on each level (factor, product,
-sum; weight, its product, sum; at the end a product again), and all later factors are at most
-1 + 8 u. The levels have n, n / WIDTH, ... atoms, together at most 1.02 n: at most 7.3 n eta. ∎
-
-The same holds for the exclusive pass (without P_k itself): it leaves out one sum.
+The proof is in section 9 of the theory. The same holds for the exclusive pass (without P_k
+itself): it leaves out one sum.
 
 **Masses.** A mass behind the channels is a rounded integer over a rounded total: mu = 3. They are
 chances of outputs, which sum to at most 1.
@@ -68,10 +46,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from pufferfish.loss.integers import causes
+from pufferfish.loss.bounds import causes
 from pufferfish.loss.kernel import Axis
-from pufferfish.loss.problem import Problem, largest
-from pufferfish.loss.witness import Where
+from pufferfish.loss.problem import Problem, Where, largest
 from pufferfish.numbers import FloatArray, IntArray
 
 #: Cells of all secrets of one adversary up to which balls are taken at once.

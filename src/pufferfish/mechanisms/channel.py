@@ -53,7 +53,10 @@ class Channel:
                 f"a channel from {shape[0]} values to {shape[1]} outputs needs that many rows and "
                 f"entries of each, but rows of shape {given.shape} were given"
             )
-        rows = np.vectorize(_whole, otypes=[object])(given)
+        try:
+            rows = np.vectorize(lambda entry: int(operator.index(entry)), otypes=[object])(given)
+        except TypeError as error:
+            raise InputError(f"a channel's entries must be whole numbers: {error}") from None
         rows.setflags(write=False)
         denominators = tuple(rows.sum(axis=1).tolist())
         if rows.min() < 0 or 0 in denominators:
@@ -188,16 +191,6 @@ def places(
     step = Fraction(1, math.lcm(*(end.step.denominator for end in ends)))
     xs, ys = (np.array([int(v / step) for v in end.values], dtype=object) for end in ends)
     return step, xs, ys
-
-
-def _whole(entry: Any) -> int:
-    """Return an integer of any type as Python's own."""
-    try:
-        return int(operator.index(entry))
-    except TypeError:
-        raise InputError(
-            f"a channel's entries must be whole numbers, but {entry!r} was given"
-        ) from None
 
 
 def whole_weights(weights: Any, size: int) -> list[int]:

@@ -8,6 +8,7 @@ sign is drawn with the top group.
 
 import itertools
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -58,18 +59,14 @@ class DiscreteLaplace:
 
     def __post_init__(self) -> None:
         scale, step = self.scale, self.step
-        try:
-            number = isinstance(scale, Real) and not isinstance(scale, bool)
-            value = float(scale) if number else math.nan
-        except OverflowError:
-            value = math.inf
-        if not 0 <= value < math.inf:
+        number = isinstance(scale, Real) and not isinstance(scale, bool)
+        if not number or not 0 <= scale <= sys.float_info.max:
             raise InputError(f"scale must be a finite number, 0 or more, but {scale!r} was given")
-        if value != scale:  # rounding could make it smaller
+        if float(scale) != scale:  # rounding could make it smaller
             raise InputError(f"scale must be a double, round {scale!r} up to one first")
         if isinstance(step, bool) or not isinstance(step, Rational) or step <= 0:
             raise InputError(f"step must be an int or Fraction above 0, but {step!r} was given")
-        object.__setattr__(self, "scale", abs(value))  # -0.0 is 0.0
+        object.__setattr__(self, "scale", abs(float(scale)))  # -0.0 is 0.0
         object.__setattr__(self, "step", Fraction(int(step.numerator), int(step.denominator)))
 
     def noise(self, size: int, entropy: Entropy | None = None) -> NDArray[np.int64]:

@@ -19,11 +19,10 @@ import numpy as np
 
 from pufferfish.calibration.exact import exact, least_factor
 from pufferfish.calibration.root import find_root
-from pufferfish.loss.certificate import LossBound
+from pufferfish.loss.certificate import LossBound, rank
 from pufferfish.loss.doubles import RateLoss
 from pufferfish.loss.kernel import GridTooLarge
 from pufferfish.loss.proof import loss_bound
-from pufferfish.loss.worst_case import rank
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import float_up
 from pufferfish.queries.case import MANY, Answers, Case, cases_of

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pufferfish.calibration.calibrate import calibrate
-from pufferfish.calibration.channel_options import read_weights
+from pufferfish.calibration.channel_task import read_weights
 from pufferfish.calibration.registry import (
     NOISE,
     applicable,

@@ -1,20 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What whole numbers decide: losses that are 0 or infinite, and how far mass travels."""
+"""What is known of a loss without the likelihoods of outputs.
+
+Whole numbers tell losses that are 0 or infinite, and how far noise lets mass travel. The worst
+case of one release, its max divergence, holds whatever is known of the value: diameter / theta for
+noise, the largest ln M(y|x) / M(y|x') for a channel, infinite where a zero stands against a
+positive chance (theory, section 6). Diameters over scales stay fractions: ten times a tenth is one.
+"""
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pufferfish.loss.problem import Problem, largest
+from pufferfish.loss.balls import log_ends
+from pufferfish.loss.certificate import LossBound, added
+from pufferfish.loss.kernel import likelihoods
+from pufferfish.loss.problem import Problem, Releases, Where, largest
 from pufferfish.loss.support_function import still_extremes
-from pufferfish.loss.witness import Where
-from pufferfish.numbers import INT64_SAFE
+from pufferfish.mechanisms import Mechanism
+from pufferfish.mechanisms.laplace import DiscreteLaplace
+from pufferfish.numbers import INT64_SAFE, precision
 from pufferfish.priors.ambiguity import Region
+from pufferfish.priors.betting import ball
+from pufferfish.priors.scenario import Scenario
+from pufferfish.support import Support, lattice_of
 
 #: Pairs times atoms up to which distances are found pair by pair.
 _TRANSPORT = 1 << 23
+#: Of the balls.
+_BITS = 128
 
 
 def loses_nothing(problem: Problem) -> bool:
@@ -83,3 +101,55 @@ def farthest(problem: Problem) -> Fraction | None:
             first, second = (axis.places[np.searchsorted(side, levels)] for side in sums)
             longest = max(longest, int(np.abs(first - second).max()))
     return longest * axis.rate
+
+
+def worst_case(mechanism: Mechanism, support: Support) -> Fraction | None:
+    """Return the largest ln k(y|x) / k(y|x') of one mechanism; None: infinite.
+
+    x and x' are any values of the support. It is exact for noise, and rounded up for a channel.
+    """
+    if isinstance(mechanism, DiscreteLaplace):
+        lattice = lattice_of(support)
+        diameter = int(lattice.index[-1]) * lattice.step
+        if diameter and (mechanism.scale == 0 or (lattice.step / mechanism.step).denominator != 1):
+            return None
+        return diameter / Fraction(mechanism.scale) if diameter else Fraction(0)
+    columns, _ = likelihoods(support, mechanism, np.arange(support.size))
+    columns = [column for column in columns if any(column)]
+    if any(min(column) == 0 for column in columns):
+        return None
+    ratio = max(Fraction(max(column), min(column)) for column in columns)
+    with precision(_BITS):
+        return log_ends(ball(ratio))[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One release, with its worst case; ``at``: the column's position, None for an unknown one."""
+
+    column: str
+    mechanism: Mechanism
+    support: Support
+    at: int | None = None
+
+    @cached_property
+    def worst(self) -> Fraction | None:
+        """What it counts with where nothing else is known of it; None: infinite."""
+        return worst_case(self.mechanism, self.support)
+
+
+def terms_of(scenario: Scenario, releases: Releases) -> list[Term]:
+    """Return all releases of the columns of a scenario, each with its worst case."""
+    columns, axes = scenario.product.columns, scenario.product.axes
+    return [
+        Term(columns[at] or "the column", mechanism, axes[at], at)
+        for at, own in releases.items()
+        for mechanism in own
+    ]
+
+
+def worst_sum(releases: Iterable[Term], rows: int = 1) -> LossBound:
+    """Return the sum of all worst cases, for so many rows of one person."""
+    named = tuple((release.column, added([release.worst], rows)) for release in releases)
+    upper = added(worst for _, worst in named)
+    return LossBound(upper, Fraction(0), "worst-case sum", terms=named, rows=rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extreme rays of the private columns: what every private channel is made of.
+"""The columns that private channels are made of: extreme rays, or for regions some that are good.
 
 A channel is private if and only if each column m_y = M(y|.) lies in the cone of all m >= 0 with
 P_i.m <= E P_j.m for every protected pair, in both orders, and every adversary. It is then a sum of
@@ -7,11 +7,15 @@ extreme rays of that cone, so that a complete list of them describes every priva
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from pufferfish.calibration.channel_program import Builder, add_privacy
 from pufferfish.calibration.channel_task import Cone
+from pufferfish.calibration.design import Design, Solution, solve
+from pufferfish.calibration.solver import solve as solve_program
 from pufferfish.errors import InputError
 from pufferfish.numbers import FloatArray
 from pufferfish.priors.ambiguity import Point
@@ -20,6 +24,14 @@ from pufferfish.priors.ambiguity import Point
 MOST_RAYS, MOST_LEVELS, _MOST_FORMS, _MOST_WORK = 20_000, 2000, 100_000, 2 * 10**8
 #: What is below 0 by so much in doubles is below 0.
 _CLEAR = 1e-9
+#: Beyond so many levels the programs take too long.
+_MOST_ROBUST = 40
+#: Rounds of further columns, starts and steps in each, and what gain is one.
+_ROUNDS, _STARTS, _STEPS, _GAIN = 20, 20, 3, 1e-6
+#: Entries of a column below this are the solver's 0.
+_RESIDUE = 1e-9
+#: Columns that agree to so many digits are one.
+_DIGITS = 6
 
 
 def too_many() -> InputError:
@@ -84,3 +96,56 @@ def rays_of(cone: Cone) -> FloatArray:
         tight = np.column_stack([tight, on])
         doubles = (rays / rays.sum(axis=1)[:, None]).astype(float)
     return doubles
+
+
+def best_of_region(cone: Cone, points: Design) -> tuple[Design, Solution]:
+    """Return columns that linear programs find to be worth it, and their best weights.
+
+    max P.m <= E min P.m over the regions of every pair is a convex cone, too, with 1 inside, but
+    nobody knows all of its extreme rays. Any columns of it make private channels. The first ones,
+    1 + (E - 1) e_k and 1 - (1 - 1/E) e_k, are private whatever the priors are. A further column m
+    is worth its weight where m^T B m / mu.m is above nu.m: a convex function, which rises with each
+    linear program over its slope. Their bound is that of these columns only.
+    """
+    mu, n, e = points.mu, points.size, float(cone.bound)
+    if n > _MOST_ROBUST:
+        raise InputError(
+            f"with regions the best channel for estimates has at most {_MOST_ROBUST} levels, not "
+            f"{n}; merge some (--step), leave the region out, or take best_for='kept'"
+        )
+    builder = Builder(cone, (n, 1))
+    builder.add(builder.grid.T, np.ones(n), np.ones(1))
+    add_privacy(builder)
+    program = builder.program(np.zeros((n, 1)), np.zeros((n, 1)))
+
+    def most(slope: FloatArray) -> FloatArray:
+        """Return the column m, summing to 1, with the largest slope.m."""
+        cost = builder.padded(-slope / (np.abs(slope).max() or 1.0))
+        m = solve_program(replace(program, cost=cost))[0][:n]
+        m[m < _RESIDUE * m.max()] = 0
+        return np.asarray(m / m.sum())
+
+    random = np.random.default_rng(1)
+    first = np.vstack([1 + (e - 1) * np.eye(n), 1 - (1 - 1 / e) * np.eye(n)])
+    first /= first.sum(axis=1)[:, None]
+    design = Design(first, mu, points.given)
+    found = solve(design)
+    for _ in range(_ROUNDS):
+        own = Design(found.rays, mu, points.given)
+        _, h, b = own.at(found.weights, own.searched)
+        nu = np.linalg.solve(own.gram(found.weights), own.total(found.weights * h))
+        root = own.solved(found.weights, own.searched)
+        starts = random.normal(size=(_STARTS, root.shape[1])) @ root.T
+        new = []
+        for m in [*np.eye(n), *map(most, starts - random.exponential(size=(_STARTS, 1)) * nu)]:
+            for _ in range(_STEPS):
+                m = most((2 * b @ m - m @ b @ m / (mu @ m) * mu) / (mu @ m) - nu)
+            if m @ b @ m / (mu @ m) > (nu @ m) * (1 + _GAIN):
+                new.append(m)
+        if not new:
+            break
+        columns = np.vstack([first, found.rays, *new])
+        _, different = np.unique(columns.round(_DIGITS), axis=0, return_index=True)
+        design = Design(columns[different], mu, points.given)
+        found = solve(design)
+    return design, found

@@ -10,7 +10,7 @@ import pytest
 from channel_checks import BIT, HALF, PAIR, UNSEEN, entries, is_private
 from pufferfish.calibration import channel_program
 from pufferfish.calibration.channel import channel
-from pufferfish.calibration.channel_options import (
+from pufferfish.calibration.channel_task import (
     output_alphabet,
     read_costs,
     read_weights,
@@ -71,7 +71,7 @@ def test_costs_by_value() -> None:
         (misspelt, "no row for u (did you mean 'uu'"),
         ({**by_name, "u": 3}, "must be a mapping"),
         ({**by_name, "u": {}}, "the row of 'u' in the cost matrix has no entry for u"),
-        (3, "rows of numbers, but 3 was given"),
+        (3, "or 5 rows of 5 numbers"),
         ([[0, 1]], "5 rows of 5"),
         ([[-1] * 5] * 5, "negative entry -1"),
         ("hammin", "did you mean 'hamming'"),
@@ -170,19 +170,19 @@ def test_programs_that_are_too_large_are_refused_before_they_are_built(
 
 def test_what_is_asked_too_much() -> None:
     assert refused(BIT, Fraction(1, 10), min_keep="0.9", invariant=True) == (
-        "no channel that is private at epsilon 0.1 meets invariant and min_keep 0.9; feasible with "
-        "a smaller min_keep (--min-keep) or a larger epsilon or fewer conditions"
+        "no channel that is private at epsilon 0.1 meets invariant and min_keep 0.9; fewer "
+        "or weaker conditions, a larger epsilon, weights above 0, or no region (confidence or "
+        "tv_radius) may help"
     )
     # 1 / (1 + e^-1) = 0.731058...
     made = channel(BIT, Fraction(1), min_keep="0.731058").mechanism
     assert min(entries(made)[x][x] for x in range(2)) >= Fraction("0.731058")
-    assert "a smaller min_keep" in refused(BIT, Fraction(1), min_keep="0.731059")
+    assert "meets min_keep 0.731059" in refused(BIT, Fraction(1), min_keep="0.731059")
     assert "between 0 and 1, but 1.5 was given" in refused(BIT, HALF, min_keep=1.5)
     assert "unbiased channel needs numbers" in refused(LEVELS, HALF, unbiased=True)
     assert "changes nothing is both" in refused(BIT, HALF, invariant=True, unbiased=True)
-    assert "larger epsilon" not in refused(BIT, Fraction(25), min_keep=1)
     # What never occurs is never published where frequencies stay, not even for itself.
     idle = {"invariant": True, "weights": [1, 0]}
-    assert "weights above 0" in refused(BIT, HALF, min_keep="0.1", **idle)
+    assert "meets invariant and" in refused(BIT, HALF, min_keep="0.1", **idle)
     region = BIT.priors[0].with_region(tv_radius="0.2")
-    assert "no region" in refused(Scenario(region), HALF, min_keep="0.99")
+    assert "meets min_keep 0.99" in refused(Scenario(region), HALF, min_keep="0.99")

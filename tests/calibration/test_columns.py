@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from flint import fmpz_mat
 
-from pufferfish.calibration import rays as module
+from pufferfish.calibration import columns as module
 from pufferfish.calibration.best_for import best_for
 from pufferfish.calibration.channel import cone_of, exponential_below
 from pufferfish.calibration.channel_task import Cone
-from pufferfish.calibration.rays import rays_of
+from pufferfish.calibration.columns import rays_of
 from pufferfish.errors import InputError
 from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.prior import Prior
