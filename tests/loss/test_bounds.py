@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The max divergence of one release, and what a bound says of a limit."""
+"""The max divergence of one release, and what a certificate and a bound look like."""
 
 import math
 from fractions import Fraction
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from definitions import M, real
 from pufferfish.errors import InputError
 from pufferfish.loss.bounds import worst_case
-from pufferfish.loss.certificate import LossBound
+from pufferfish.loss.certificate import Certificate, LossBound, Witness
 from pufferfish.mechanisms.channel import Channel
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.support import make_lattice, make_levels
@@ -58,3 +58,13 @@ def test_bounds_are_compared_exactly(upper: Fraction) -> None:
     assert Fraction(float(bound)) >= upper
     assert not LossBound(None, None).at_most(upper)
     assert float(LossBound(None, None)) == math.inf
+
+
+def test_certificates_are_shown_in_a_few_lines() -> None:
+    witness = Witness(("3",), ("a", "b"), 0)
+    shown = repr(Certificate("ball", 0.5, 0.4, Fraction(1, 2), True, True, witness))
+    assert shown.count("\n") == 2
+    assert "from 0.4 to 0.5" in shown
+    assert "epsilon 0.5: holds" in shown
+    refuted = Certificate("ball", 0.5, 0.4, Fraction(1, 3), False, True)
+    assert "epsilon 1/3: refuted" in repr(refuted)

@@ -137,6 +137,19 @@ def test_large_supports(shape: str) -> None:
         assert abs(value - found.loss) <= loss.error * (1 + value)
 
 
+def test_smaller_supports_to_start_from() -> None:
+    rng, n = np.random.default_rng(8), 50_000
+    x = np.linspace(-3, 3, n)
+    counts = {s: 1 + rng.poisson(900 * np.exp(-((x - c) ** 2))) for s, c in (("a", 0), ("b", 0.2))}
+    scenario = Scenario(Prior.from_counts(counts, support=np.arange(n)))
+    loss = RateLoss(scenario, {0: ONE})
+    coarse, local = loss.smaller(1000)
+    # Theta is 2,000 atoms wide: cells of 50 see nearly all of it.
+    assert coarse.worst(1 / 2000)[0] == pytest.approx(loss.worst(1 / 2000)[0], rel=1e-2)
+    assert local.worst(1.0)[0] <= loss.worst(1.0)[0] * (1 + 1e-9)
+    assert loss.in_balls(128).smaller() == []
+
+
 # Mutants ------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pufferfish.calibration.channel import cone_of, exponential_below
+from pufferfish.calibration.channel import cone_of, exponential_below, usable
 from pufferfish.calibration.channel_repair import exact_columns, narrower
 from pufferfish.calibration.channel_task import (
     Sets,
@@ -62,8 +62,7 @@ def best_for(
     its own least noise), the objective tr(D J^-1), D = F F^T, is N times their variance, plus what
     the sample itself varies.
     """
-    support, notes = scenario.support, (_NOT_TIGHT,) * scenario.has_region
-    private = exponential_below(epsilon)
+    support, (used, notes) = scenario.support, usable(epsilon)
     if support.size > MOST_LEVELS:
         raise too_many()
     mu = _frequencies(scenario, weights)
@@ -72,7 +71,7 @@ def best_for(
     if name == "mean" and conditions.min_keep is not None:
         raise InputError("min_keep is about labels, but best_for='mean' publishes numbers alone")
     masses = np.array([float(weight) for weight in mu])
-    cone, points = (cone_of(each, private, beside) for each in (
+    cone, points = (cone_of(each, exponential_below(used), beside) for each in (
         scenario, scenario.with_rules([None] * len(scenario.priors))
     ))  # fmt: skip
     rays = rays_of(narrower(points, Fraction(1, 2**40)))
@@ -81,6 +80,7 @@ def best_for(
     found = solve(design)
     least = found.bound
     if scenario.has_region:
+        notes = (_NOT_TIGHT, *notes)
         # Their columns are a solver's, and less exact.
         design, found = best_of_region(narrower(cone, Fraction(1, 2**20)), design)
     by_label, labels = None, None
@@ -98,11 +98,13 @@ def best_for(
         solved = _solved(columns, mu, design.given).entries()
         exact = sum(map(operator.mul, solved, design.given.ravel().tolist()))  # tr(D J^-1)
         objective = float(exact) * (1 + 1e-12)
-    least = least if scenario.has_region else found.bound
-    lost = _ROUNDING + _UNSURE * abs(found.objective / objective - 1)
-    bound = max(0.0, min(least * (1 - lost), objective))
-    gap = float((Fraction(objective) - Fraction(bound)) * unit**2)
-    bound = float_down(Fraction(bound + constant * (1 - _ROUNDING)) * unit**2)
+    bound: float | None = None
+    if used == epsilon:
+        least = least if scenario.has_region else found.bound
+        lost = _ROUNDING + _UNSURE * abs(found.objective / objective - 1)
+        bound = max(0.0, min(least * (1 - lost), objective))
+    gap = math.inf if bound is None else float((Fraction(objective) - Fraction(bound)) * unit**2)
+    bound = bound and float_down(Fraction(bound + constant * (1 - _ROUNDING)) * unit**2)
     cost = Fraction(objective + constant * (1 + 1e-12)) * unit**2
     return Proposal(
         made, notes=notes, labels=labels, cost=cost, weights=mu,

@@ -33,14 +33,15 @@ from pufferfish.calibration.root import Proposal
 from pufferfish.calibration.solver import Infeasible, solve
 from pufferfish.errors import InputError
 from pufferfish.mechanisms.channel import Channel, places, same_places
-from pufferfish.numbers import CountArray, IntArray, float_up, precision, show, show_short
+from pufferfish.numbers import CountArray, IntArray, float_up, precision, show
 from pufferfish.plans.guarantee import Distortion
 from pufferfish.priors.ambiguity import Point
 from pufferfish.priors.betting import ball
 from pufferfish.priors.scenario import Scenario, positions
 from pufferfish.support import Support
 
-#: Below the first, doubles cannot tell e^epsilon from 1, above the second what it leaves from 0.
+#: Below the first, doubles cannot tell e^epsilon from 1. Above the second, the channel for the
+#: second is used.
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(20)
 #: Bits of e^epsilon, and of the balls that it is computed from.
 _BITS, _EXP_BITS = 160, 256
@@ -57,7 +58,8 @@ def channel(
     what previous releases make of the priors. InputError says what cannot be met, and what could;
     PufferfishError that the solver failed.
     """
-    bound = exponential_below(epsilon)
+    used, notes = usable(epsilon)
+    bound = exponential_below(used)
     inputs = scenario.support
     conditions = read_conditions(inputs, invariant, unbiased, min_keep)
     alphabet = output_alphabet(inputs, outputs)
@@ -74,18 +76,22 @@ def channel(
         values, duals = solve(program.lp)
     except Infeasible:
         raise InputError(
-            f"no channel that is private at epsilon {show(epsilon)} meets "
+            f"no channel that is private at epsilon {show(used)} meets "
             f"{' and '.join(conditions.names)}; fewer or weaker conditions, a larger epsilon, "
             "weights above 0, or no region (confidence or tv_radius) may help"
         ) from None
     table = repaired(program.task, values)
     rows = average.with_rows(table)
-    least = Fraction(least_cost(program, duals)) * program.unit
+    # What bounds the cost for one epsilon says nothing of a larger one.
+    least = Fraction(least_cost(program, duals) if used == epsilon else 0) * program.unit
     gap = float_up(max(Fraction(0), program.task.cost(table) - least))
     made, spent = Channel(inputs, alphabet, rows), task.cost(rows)
     mu = tuple(Fraction(weight, sum(whole)) for weight in whole)
-    distortion = Distortion.of(made, spent, costs.name, mu, gap, conditions.names)
-    return Proposal(made, distortion=distortion, cost=spent, weights=mu)
+    return Proposal(
+        made, notes=notes,
+        distortion=Distortion.of(made, spent, costs.name, mu, gap, conditions.names), cost=spent,
+        weights=mu,
+    )  # fmt: skip
 
 
 def task_of(
@@ -167,13 +173,17 @@ def cone_of(scenario: Scenario, bound: Fraction, beside: Sets | None = None) -> 
     return Cone(beside or scenario.sets, (*pairs, *((j, i) for i, j in pairs)), bound)
 
 
+def usable(epsilon: Fraction) -> tuple[Fraction, tuple[str, ...]]:
+    """Return the epsilon that a channel is computed for, with notes, or refuse too small ones."""
+    if epsilon < LEAST_EPSILON:
+        raise InputError(f"a channel needs epsilon of at least 1e-6, but {show(epsilon)} was given")
+    used = min(epsilon, LARGEST_EPSILON)
+    note = f"the channel was computed for epsilon {show(used)}, and is private for larger ones"
+    return used, (note,) if used < epsilon else ()
+
+
 def exponential_below(epsilon: Fraction) -> Fraction:
     """Return a rational E with 1 < E <= e^epsilon, to some 140 bits of E - 1."""
-    if not LEAST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        raise InputError(
-            "a channel needs epsilon from 1e-6 to 20, and one for 20 is private for all larger "
-            f"ones, but {show_short(epsilon)} was given"
-        )
     with precision(_EXP_BITS):
         below = (ball(epsilon).exp() * (1 << _BITS)).lower().floor()
         return Fraction(int(below.unique_fmpz() or 0), 1 << _BITS)

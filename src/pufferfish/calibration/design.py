@@ -129,18 +129,20 @@ def solve(design: Design, near: float = _NEAR_STEPS) -> Solution:
     few = len(design.rays) <= MOST_NEWTON
     w, bound = _multiplied(design, _FIRST_STEPS if few else _MOST_STEPS, near)
     if few:
-        w, bound = _newton(design, w)
+        ends = np.ones(design.size)
+        w, bound = _newton(design, w, design.rays.T, ends, ends)
     return _pruned(design, w, bound)
 
 
 def labelled(
     design: Design, found: Solution, least: Fraction | None
 ) -> tuple[Solution, FloatArray]:
-    """Return weights whose labels keep every value often enough, and these by label.
+    """Return the best weights whose labels keep every value often enough, and these by label.
 
-    ``found`` are the best ones. Where they do not, those that keep the most are mixed in.
+    ``found`` are the best ones without labels. Of many rays those are taken that keep the most, and
+    then those that have a weight there.
     """
-    rays, mu = design.rays, design.mu
+    rays, mu, eye = design.rays, design.mu, np.eye(design.size)
     labels = _labels(found.rays, mu, found.weights)
     if least is None or (labels * found.rays).sum(axis=0).min() >= float(least) * (1 + 1e-9):
         return found, labels
@@ -151,13 +153,26 @@ def labelled(
             f"no private channel was found that labels every value as itself with the chance "
             f"{show(least)}; at most min_keep={math.floor(most * 9999.99) / 10**4} is possible"
         )
-    # There is little between both: a mixture of labels costs hardly more than the best ones.
-    wanted, mixed = min(float(least) * (1 + 1e-7), most), 0 * amounts
-    mixed[found.at] = labels
-    short = wanted - float((mixed * rays).sum(axis=0).min())
-    mixed += min(1.0, max(0.0, short) / max(most - wanted + short, 1e-300)) * (amounts - mixed)
-    w, at = mixed.sum(axis=1), np.flatnonzero(mixed.any(axis=1))
-    return Solution(rays[at], w[at], at, design.objective(w), found.bound), mixed[at]
+    wanted = min(float(least) * (1 + 1e-7), most)
+    rows, names = np.nonzero(rays)
+    heavy = np.bincount(found.at, found.weights, len(rays))[rows]
+    some = np.lexsort((-heavy, amounts[rows, names] <= 0))[: MOST_NEWTON - design.size]
+    at, names = rows[some], names[some]
+    copies, start = Design(rays[at], mu, design.given), amounts[at, names] + 1e-3
+    kept = copies.rays.T * eye[:, names]
+    a = np.block([[copies.rays.T, 0 * eye], [kept, -eye]])
+    over = np.maximum(kept @ start - wanted, 1e-6)
+    ends, asked = (np.repeat([1, end], design.size) for end in (wanted, float(least)))
+    w, own = _newton(copies, np.append(start, over), a, ends, asked)
+    bound = max(found.bound, own) if len(at) == len(rows) else found.bound
+    better = _pruned(design, np.bincount(at, w, len(rays)).astype(float), bound)
+    # Where there is hardly any room the search ends early; the channel that keeps most has it all.
+    labels = 0 * amounts
+    labels[better.at] = _labels(better.rays, mu, better.weights)
+    short = wanted - float((labels * rays).sum(axis=0).min())
+    labels += min(1.0, max(0.0, short) / max(most - wanted + short, 1e-300)) * (amounts - labels)
+    w, at = labels.sum(axis=1), np.flatnonzero(labels.any(axis=1))
+    return Solution(rays[at], w[at], at, design.objective(w), better.bound), labels[at]
 
 
 def _labels(rays: FloatArray, mu: FloatArray, weights: FloatArray | None = None) -> FloatArray:
@@ -228,35 +243,44 @@ def _projected(design: Design, c: FloatArray, nu: FloatArray) -> tuple[FloatArra
     return w, nu
 
 
-def _newton(design: Design, w: FloatArray) -> tuple[FloatArray, float]:
-    """Minimise the objective with a barrier for w >= 0, where sum_r w_r r = 1; return a bound, too.
+def _newton(
+    design: Design, w: FloatArray, a: FloatArray, ends: FloatArray, asked: FloatArray
+) -> tuple[FloatArray, float]:
+    """Minimise the objective with a barrier for w >= 0, where a w = ends; return w and a bound.
 
-    The barrier falls with each good step.
+    The bound is that of a w = ``asked``. The barrier falls with each good step. Variables beyond
+    the rays have no objective.
     """
+    count, size = len(design.rays), design.size
     w = np.maximum(w, 1e-12 * w.max())
     vectors = design.rays / np.sqrt(design.shares)[:, None]
-    barrier = 1e-2 * design.at(w, design.searched)[0] / len(w)
+    barrier = 1e-2 * design.at(w[:count], design.searched)[0] / len(w)
     best, bound = 0.0, design.shift
     for _ in range(_NEWTON_STEPS):
-        found, h, b = design.at(w, design.searched)
+        own = w[:count]
+        found, h, b = design.at(own, design.searched)
         # The second derivatives in u, where w changes by the share u.
-        both = (vectors @ design.solved(w, vectors.T)) * (vectors @ b @ vectors.T)
-        second = barrier * np.eye(len(w)) + 2 * both * np.outer(w, w)
-        scaled, missing = design.rays.T * w, 1 - design.total(w)
-        both = np.asarray(np.linalg.solve(second, np.column_stack([scaled.T, -h * w - barrier])))
+        both = (vectors @ design.solved(own, vectors.T)) * (vectors @ b @ vectors.T)
+        second = barrier * np.eye(len(w))
+        second[:count, :count] += 2 * both * np.outer(own, own)
+        slope = np.full(len(w), -barrier)
+        slope[:count] -= h * own
+        scaled, missing = a * w, ends - a @ w
+        both = np.linalg.solve(second, np.column_stack([scaled.T, slope]))
         nu = np.linalg.lstsq(scaled @ both[:, :-1], missing + scaled @ both[:, -1], None)[0]
         change = both[:, :-1] @ nu - both[:, -1]
-        y, total = design.dot(np.asarray(-nu)), float(-nu.sum())
+        nu = np.append(-nu[:size], np.minimum(-nu[size:], 0))
+        y, total = (nu @ a)[:count], float(nu @ ends)
         if y.min() > 0 and total > 0:
             best = max(best, found**2 / (total * float((h / y).max())))
-            bound = max(bound, design.bound(w, y, total))
+            bound = max(bound, design.bound(own, y, float(nu @ asked)))
         length = min(1.0, 0.95 / max(-float(change.min()), 1e-300))
         w = w * (1 + length * change)
         if found - best <= _NEAR * found:
             break
         if length > 0.5:
             barrier = max(0.3 * barrier, _BARRIER * found / len(w))
-    return w, bound
+    return w[:count], bound
 
 
 def _pruned(design: Design, w: FloatArray, bound: float) -> Solution:

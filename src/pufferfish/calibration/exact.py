@@ -18,6 +18,10 @@ from pufferfish.support import lattice_of
 _LEAST_MARGIN = 1e-13
 #: Up to so many cells the search ends in balls where doubles know the factor no better than this.
 _COARSE = ((2_000, 1e-12), (20_000, 1e-11), (200_000, 1e-9), (4_000_000, 1e-6))
+#: Atoms of the smaller problems on which the search of a large one starts.
+_SMALL = 1024
+#: At this u there is hardly any noise.
+_NARROW = 100.0
 
 
 def exact(scenario: Scenario, epsilon: Fraction) -> DiscreteLaplace:
@@ -80,7 +84,7 @@ def _search(loss: RateLoss, scenario: Scenario, epsilon: Fraction, low: float) -
     error = loss.error / goal
     if error < 1e-3:
         tolerance = max(error, _LEAST_MARGIN)
-        u, slope = find_root(loss, goal, low, low, tolerance, tolerance)
+        u, slope = find_root(loss, goal, low, _start(loss, goal, low), tolerance, tolerance)
         margin = min(max(error / slope, _LEAST_MARGIN), 1e-3)
         cells = loss.size * len(scenario.protected) * len(scenario.priors)
         if margin <= next((coarse for most, coarse in _COARSE if cells <= most), 1):
@@ -88,3 +92,20 @@ def _search(loss: RateLoss, scenario: Scenario, epsilon: Fraction, low: float) -
     bits = 128 + epsilon.denominator.bit_length()
     u, _ = find_root(loss.in_balls(bits), goal, low, u, 1e-14, 2e-16)
     return (1 + Fraction(1, 10**15)) / Fraction(u)
+
+
+def _start(loss: RateLoss, goal: float, low: float) -> float:
+    """Return a first u: the root of a smaller problem where the support is large.
+
+    Gathering neighbours answers where theta is many atoms wide, some stretches of the support
+    where it is few.
+    """
+    if loss.size <= 8 * _SMALL:
+        return low
+    u = max(low, min(2 * goal + 2, _NARROW))  # where few atoms need noise, it is narrow
+    for smaller in loss.smaller(_SMALL):
+        if smaller.worst(_NARROW)[0] > goal * (1 + 1e-6):
+            u, _ = find_root(smaller, goal, low, low, 1e-3, 1e-3)
+            if u / low * goal < 0.3 * _SMALL:
+                break  # theta is several cells wide
+    return u

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from pufferfish.numbers import Number, float_up, parse_number
+from pufferfish.numbers import Number, float_up, parse_number, show_short
 
 Kind = Literal["joint loss", "joint loss + worst cases", "worst-case sum"]
 
@@ -89,7 +89,7 @@ class LossBound:
         return self.upper is not None and self.upper <= parse_number(epsilon, "epsilon")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """A proven statement about the privacy loss of releases in a scenario.
 
@@ -131,6 +131,15 @@ class Certificate:
     precision: int | None = None
     error_bound: float | None = None
     rows: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        verdict = "holds" if self.holds else "refuted" if self.decided else "not decided"
+        limit = "" if self.epsilon is None else f"\n  epsilon {show_short(self.epsilon)}: {verdict}"
+        where = "" if self.witness is None else f"\n  attained at {self.witness!r}"
+        return (
+            f"<Certificate of a loss from {self.loss_at_least!r} to {self.loss!r}, by "
+            f"{self.method}{limit}{where}>"
+        )
 
 
 def added(terms: Iterable[Fraction | None], rows: int = 1) -> Fraction | None:

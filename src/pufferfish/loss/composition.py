@@ -59,8 +59,8 @@ class Composition:
         """Return the least bound that is found of the loss of everything together.
 
         It is the joint loss of all, or of those that are left when the smallest worst cases are
-        left out until the grid fits, with the worst cases of the others; or the sum of all worst
-        cases where that is less.
+        left out until the grid fits, with the worst cases of the others; or the sum of
+        all worst cases where that is less.
         """
         scenario, terms = self.scenario, [*self.others, *terms_of(self.scenario, self.releases)]
         if not terms:

@@ -26,7 +26,7 @@ from pufferfish.loss.support_function import extremes, still_extremes
 from pufferfish.mechanisms import Mechanism
 from pufferfish.mechanisms.laplace import DiscreteLaplace
 from pufferfish.numbers import FloatArray
-from pufferfish.priors.ambiguity import Region
+from pufferfish.priors.ambiguity import Point, Region
 from pufferfish.priors.scenario import Scenario
 from pufferfish.support import lattice_of
 
@@ -162,6 +162,22 @@ class _Part:
         tops, bottoms = self._logs(where.first, 0, rates), self._logs(where.second, 1, rates)
         return tops[where.cell] - bottoms[where.cell]
 
+    def smaller(self, atoms: int) -> "list[_Part]":
+        """Return the same on about so many cells of neighbours, and on eight runs of neighbours."""
+        [axis], points = self.problem.axes, self.problem.points
+        width = max(1, int(axis.places[-1]) // atoms)
+        starts = np.flatnonzero(np.diff(axis.places // width, prepend=-1))
+        firsts = np.linspace(0, len(axis.places) - atoms, 8).astype(np.int64)
+        runs = np.unique(firsts[:, None] + np.arange(atoms))
+        gathered = [np.add.reduceat(own.masses, starts) for own in points]
+        some = [own.masses[runs] for own in points]
+        parts, cells = [], axis.places[starts] // width * width
+        for places, masses in ((cells, gathered), (axis.places[runs], some)):
+            axes = (replace(axis, atoms=axis.atoms[: len(places)], places=places),)
+            sets = tuple(Point(m, own.total) for m, own in zip(masses, points, strict=True))
+            parts.append(_Part(replace(self.problem, axes=axes, sets=sets), self.rates))
+        return parts
+
 
 class RateLoss:
     """The loss as a function of u = step / theta of one further noise on some columns.
@@ -250,3 +266,17 @@ class RateLoss:
             if problem.work > BALL_CELLS and problem.points:
                 error = max(error, _ERROR + 2.5 * error_bound(problem, any_rate=True))
         return error
+
+    def smaller(self, atoms: int = 1024) -> "list[RateLoss]":
+        """Return nearly the same loss on fewer atoms, for a start; none unless all is noise alone.
+
+        Cells of equal width answer where theta is many atoms wide, runs where it is few.
+        """
+        if self.bits or any(part.plain is None for part in self._parts):
+            return []
+        found = []
+        for parts in zip(*(part.smaller(atoms) for part in self._parts), strict=True):
+            other = copy(self)
+            other._parts = list(parts)
+            found.append(other)
+        return found
