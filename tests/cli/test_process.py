@@ -110,7 +110,8 @@ def test_closed_streams(table: Path, form: str):
     assert done.stderr.count("\n") == 1
 
 
-# Says that the noise is about to be drawn, with the output open, and then hangs.
+# Says that the noise is about to be drawn, with the output open, and then hangs: a signal waits for
+# the batch that is being drawn.
 HANGING = """
 import sys, time
 from pathlib import Path
@@ -119,7 +120,7 @@ from pufferfish.mechanisms.laplace import DiscreteLaplace
 
 def hang(self, size, entropy=None):
     Path(sys.argv.pop()).touch()
-    time.sleep(100)
+    time.sleep(5)
 
 DiscreteLaplace.noise = hang
 sys.exit(main(sys.argv[1:-1]))
