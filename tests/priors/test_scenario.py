@@ -22,12 +22,18 @@ from pufferfish.priors.ambiguity import (
 )
 from pufferfish.priors.prior import Prior
 from pufferfish.priors.scenario import Scenario
+from pufferfish.support import Lattice, Levels
 
 THREE = Prior.from_mapping({"a": {0: 1}, "b": {1: 1}, "c": {2: 1}})
 
 
 def counted(*rows: Any, support: Any = (0, 1), **options: Any) -> Prior:
     return Prior.from_counts(dict(zip("abc", rows, strict=False)), support=support, **options)
+
+
+def values_of(scenario: Scenario) -> tuple[Fraction, ...]:
+    assert isinstance(scenario.support, Lattice)
+    return scenario.support.values
 
 
 def test_pairs_are_cleaned_and_counted_once() -> None:
@@ -111,17 +117,18 @@ def test_adversaries_that_do_not_fit_together() -> None:
     mixed = counted([[1]], [[1]], support={"x": [0], "z": ["u"]})
     for wrong, message in (
         ([numbers, Prior.from_mapping({"a": {0: 1}, "z": {2: 1}})], "same secrets"),
-        ([numbers, levels], "one has Lattice.* and another Levels.* 0, or declare it"),
-        ([levels, counted([1, 0], [0, 1], support=["x", "z"])], "Levels.x, y. and .* Levels.x, z"),
+        ([numbers, levels], "one has Lattice.* and another Levels.* may differ"),
         ([levels, ordered], "in the same order"),
         ([ordered, backwards], "in the same order"),
         ([numbers, joint], "same columns"),
         ([joint, elsewhere], "same columns"),
         ([joint, mixed], "z: Lattice.* z: Levels"),
-        ([people(PEOPLE).priors[0], counted([1, 1], [1, 1], support=[0, 7])], "same columns"),
+        ([people(PEOPLE).priors[0], counted([1, 1], [1, 1], support=[0, 7])], "without a unit"),
     ):
         with pytest.raises(InputError, match=message):
             Scenario(wrong)
+    wider = counted([1, 0], [0, 1], support=["x", "z"])
+    assert Scenario([levels, wider]).support == Levels(("x", "y", "z"))
     named = counted([1, 1], [1, 1], support={"x": ["x", "y"]})
     assert Scenario([levels, named]).priors[1].product.columns == (None,)
 
@@ -151,12 +158,12 @@ def test_one_level_for_all_cells_of_the_secrets_in_the_pairs() -> None:
 
 
 def test_several_adversaries_share_the_level() -> None:
-    one = counted([3, 4, 0], [5, 6, 0], support=[0, 1, 2], confidence=0.9)
+    one = counted([3, 4], [5, 6], confidence=0.9)
     other = counted([9, 4, 0], [5, 1, 0], support=[0, 1, 2], confidence=0.9)
-    exact = Prior.from_mapping({"a": {"0": 1, "2": 0}, "b": {"1": 1}})
+    exact = Prior.from_mapping({"a": {"0": 1}, "b": {"1": 1}})
     near = exact.with_region(tv_radius="1/7")
     sets = Scenario([one, other, exact, near]).sets
-    # 3 values, 2 secrets, 2 counted adversaries.
+    # Supports are widened to their union: 3 values, 2 secrets, 2 counted adversaries.
     first, point, ball = sets[0][0], sets[2][0], sets[3][0]
     assert first == box_of([3, 4, 0], 7, Fraction(1, 10) / 12)
     assert isinstance(point, Point)
@@ -242,3 +249,29 @@ def test_whose_rows_are_whose_is_part_of_the_scenario() -> None:
     assert len(digests) == 4
     renamed = [(name * 2, s, x) for name, s, x in PEOPLE]
     assert people(renamed).digest == scenario.digest
+
+
+LATTICES = st.tuples(
+    st.sampled_from([Fraction(1), Fraction(1, 3), Fraction(5, 2), Fraction(1, 10**40)]),
+    st.sampled_from([0, -7, 10**30]),
+    st.lists(st.integers(1, 40), max_size=5).map(lambda gaps: [0, *np.cumsum(gaps).tolist()]),
+)
+
+
+@given(st.lists(LATTICES, min_size=2, max_size=3))
+def test_the_union_holds_exactly_the_values_of_all(lattices: list[Any]) -> None:
+    priors = []
+    for step, origin, index in lattices:
+        values = [str(step * (origin + k)) for k in index]
+        masses = {value: Fraction(1, len(values)) for value in values}
+        priors.append(Prior.from_mapping({"a": masses, "b": {values[0]: 1}}, step=step))
+    try:
+        scenario = Scenario(priors)
+    except InputError:  # a range of too many steps
+        return
+    every = {value: None for p in priors for value in p.support.values}
+    assert values_of(scenario) == tuple(sorted(every))
+    for before, after in zip(priors, scenario.priors, strict=True):
+        for k, value in enumerate(before.support.values):
+            at = values_of(scenario).index(value)
+            assert after.probability("a", at) == before.probability("a", k)

@@ -2,6 +2,7 @@
 """Scenario: priors of one or several adversaries on one support, and the pairs to protect."""
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,7 +24,8 @@ from pufferfish.priors.ambiguity import (
     ball_around,
     box_of,
 )
-from pufferfish.priors.prior import Prior
+from pufferfish.priors.given import support_of
+from pufferfish.priors.prior import Prior, sealed
 from pufferfish.support import Lattice, Product, Support, lattice_of
 from pufferfish.tables.rules import Coding, Rules
 
@@ -53,7 +55,8 @@ class Scenario:
     Parameters
     ----------
     priors : Prior or sequence of Prior
-        One prior per adversary, all with the same secrets and values.
+        One prior per adversary, all with the same secrets. Where their supports differ, those of
+        one column are widened to their union: numbers, or levels without an order.
     pairs : "all" or sequence of (str, str)
         The pairs of secrets that nobody may tell apart; by default all of them. Repetitions are
         left out: (a, b) and (b, a) are the same pair.
@@ -113,13 +116,16 @@ class Scenario:
         rules = [prior.rules for prior in self.priors if prior.rules is not None]
         if len(rules) < len(self.priors):
             return None, None
-        if len(set(rules)) > 1:
+        # What values there are the scenario knows of all of them together.
+        free: dict[str, Any] = {"order": None, "support": None}
+        ways = {replace(each, columns=(replace(each.columns[0], **free),)) for each in rules}
+        if len(ways) > 1:
             raise InputError(
                 "the tables of the priors were read with different options (columns, missing "
                 "texts, step, ...); a release can follow only one, so read all tables in the same "
                 "way"
             )
-        return rules[0], self.priors[0].codings[0]
+        return rules[0], replace(self.priors[0].codings[0], support=self.support)
 
     def reads_alike(self, at: int, coding: Coding | None) -> bool:
         """Return whether a release reads cells of a column as the tables were read, if known."""
@@ -350,7 +356,7 @@ def _checked_pairs(pairs: Any, secrets: tuple[str, ...]) -> tuple[Pair, ...]:
 
 
 def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
-    """Return the priors of several adversaries, whose secrets and values must be the same."""
+    """Return the priors of several adversaries on the union of their supports."""
     first = priors[0]
     for other in priors[1:]:
         if set(other.secrets) != set(first.secrets):
@@ -358,12 +364,34 @@ def _on_one_support(priors: tuple[Prior, ...]) -> tuple[Prior, ...]:
                 f"all adversaries' priors need the same secrets, but one has "
                 f"{listed(first.secrets)} and another {listed(other.secrets)}"
             )
-        if other.product != first.product and (
-            len(first.product.axes) > 1 or other.product.axes != first.product.axes
-        ):
-            raise InputError(
-                "all adversaries' priors need the same columns and values, in the same order, but "
-                f"one has {first.product!r} and another {other.product!r}; give a value that a "
-                "prior lacks the probability or count 0, or declare it (levels, support)"
-            )
-    return tuple(replace(prior, product=first.product) for prior in priors)
+    different = [prior.product for prior in priors if prior.product != first.product]
+    if not different:
+        return priors
+    supports = [axis for prior in priors for axis in prior.product.axes]
+    one_column = len(supports) == len(priors)
+    if one_column and all(support == supports[0] for support in supports):
+        return tuple(replace(prior, product=first.product) for prior in priors)  # other names
+    lattices = [s for s in supports if isinstance(s, Lattice)]
+    unordered = [s for s in supports if not s.ordered]
+    people = any(prior.strata for prior in priors)
+    if not one_column or people or len(supports) not in (len(lattices), len(unordered)):
+        raise InputError(
+            "all adversaries' priors need the same columns and values, in the same order, but one "
+            f"has {first.product!r} and another {different[0]!r}; only numbers, or levels without "
+            "an order, of one column without a unit may differ"
+        )
+    # The coarsest step that holds all of them: a step that was chosen stays.
+    step = Fraction(
+        math.gcd(*(lattice.step.numerator for lattice in lattices)),
+        math.lcm(*(lattice.step.denominator for lattice in lattices)),
+    )
+    values = [v for s in supports for v in (s.values if isinstance(s, Lattice) else s.names)]
+    union, at = support_of(values, step=step if lattices else None)
+    product = Product(first.product.columns, (union,))
+    places = np.split(at, np.cumsum([support.size for support in supports])[:-1])
+    moved = []
+    for prior, place in zip(priors, places, strict=True):
+        counts = np.zeros((len(prior.secrets), product.size), dtype=prior.counts.dtype)
+        counts[:, place] = prior.counts
+        moved.append(replace(prior, product=product, counts=sealed(counts)))
+    return tuple(moved)
