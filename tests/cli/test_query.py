@@ -186,6 +186,13 @@ def test_a_household_from_a_table() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_what_may_be_a_decimal_comma_is_said() -> None:
+    asked = ("query", "--model", "chain.json", "--length", 8, "--count", "ill", "--epsilon")
+    assert "--epsilon 1,5 is the list 1 and 5" in run(*asked, "1,5").err
+    assert "is the list" not in run(*asked, "0.1,5").err
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_plan_knows_the_step_of_its_times() -> None:
     lines = Path("t.csv").read_text(encoding="utf-8").splitlines()
     cells = [line.split(",") for line in lines[1:]]

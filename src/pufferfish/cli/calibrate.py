@@ -2,7 +2,6 @@
 """``pufferfish calibrate``: what it takes to hide the secret, for every mechanism side by side."""
 
 import os
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -21,6 +20,7 @@ from pufferfish.cli.options import (
     OF_BOTH,
     PRIOR,
     READING,
+    WithMechanisms,
     channel_arguments,
     check_publishable,
     epsilons,
@@ -35,7 +35,7 @@ from pufferfish.errors import InputError, PufferfishError, listed
 from pufferfish.files import checked_target
 from pufferfish.ledger.calibrate import calibrate_beside, draw_counts
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.numbers import parse_epsilon, show
+from pufferfish.numbers import show
 from pufferfish.plans.plan import Plan
 from pufferfish.priors.scenario import Scenario
 from pufferfish.report import sentences
@@ -109,13 +109,7 @@ _MOST_UNASKED = 30
 _NOT_REPEATED = ("--mechanism", "--format", "--report", "--force", "--explain", "--show-channel")
 
 
-class _WithMechanisms(click.Command):
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Mechanisms"):
-            formatter.write_dl([(name, method.summary) for name, method in REGISTRY.items()])
-
-
-@click.command(cls=_WithMechanisms)
+@click.command(cls=WithMechanisms, mechanisms={n: m.summary for n, m in REGISTRY.items()})
 @click.argument("table", required=False)
 @options(_SOURCE + _MECHANISM + _OUTPUT)
 @click.pass_obj
@@ -140,7 +134,7 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
     """  # noqa: D301  # \b keeps click from wrapping the examples
     method: Callable[..., Plan] = calibrate_alone
     source = opened(table, given, ledger=given["ledger"])
-    epsilon, budget, books = given["epsilon"], None, None
+    budget, books = None, None
     if given["publishable"] is not None or given["hold_out"] is not None:
         check_publishable(given)
     if given["ledger"] is not None:
@@ -149,14 +143,10 @@ def calibrate(messages: Messages, /, table: str | None, **given: Any) -> None:
         books = Ledger.open(given["ledger"])
         method = partial(calibrate_beside, books, source)
         budget = show(books.account(source, given["secret"])[0].budget)
-        epsilon = epsilon or (budget,)
         together = "epsilon is for everything charged together with this release, and at most"
         messages.note(f"{together} the budget {budget}")
-    texts, names = epsilons(epsilon), mechanisms(given["mechanism"])
-    for text in filter(re.compile(r"\d+,\d+").fullmatch, epsilon):  # a decimal comma, perhaps
-        messages.note(f"--epsilon {text} is the list {text.replace(',', ' and ')}")
-    if budget is not None:
-        texts = tuple(dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts))
+    texts = epsilons(given["epsilon"], messages.note, budget)
+    names = mechanisms(given["mechanism"])
     held = _checked_outputs(source, texts, names, **given)
     draw = partial(scenario_of, held or source, given)
     if given["publishable"] is not None:

@@ -148,11 +148,35 @@ def scenario_known(plan: Plan, alone: bool, table: Table | None, files: Any) -> 
     return scenario if table is None else scenario_of_table(plan, table)
 
 
-def epsilons(given: Iterable[str]) -> tuple[str, ...]:
-    """Read the texts after ``--epsilon``: numbers with commas between them."""
-    found = {parse_epsilon(part): part for part in _parts(given)}
+class WithMechanisms(click.Command):
+    """A command whose help ends with its ``mechanisms``, by their names."""
+
+    def __init__(self, *args: Any, mechanisms: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.mechanisms = mechanisms
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each of the mechanisms is."""
+        with formatter.section("Mechanisms"):
+            formatter.write_dl(list(self.mechanisms.items()))
+
+
+def epsilons(
+    given: Iterable[str], note: Callable[[str], None] | None = None, budget: str | None = None
+) -> tuple[str, ...]:
+    """Read the texts after ``--epsilon``: numbers with commas between them.
+
+    A ledger's budget stands for none and limits all. What may be a decimal comma is noted.
+    """
+    texts = tuple(given) or (() if budget is None else (budget,))
+    found = {parse_epsilon(part): part for part in _parts(texts)}
     if not found:
         raise InputError("--epsilon is missing: give one or several, as in --epsilon 0.1,0.5,1")
+    for text in texts:
+        if note is not None and re.fullmatch(r"\d+,\d+", text):
+            note(f"--epsilon {text} is the list {text.replace(',', ' and ')}")
+    if budget is not None:
+        return tuple(dict.fromkeys(min(t, budget, key=parse_epsilon) for t in found.values()))
     return tuple(found.values())
 
 

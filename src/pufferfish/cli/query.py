@@ -13,6 +13,7 @@ from pufferfish.cli import process
 from pufferfish.cli.options import (
     FORCE,
     READING,
+    WithMechanisms,
     epsilons,
     name_list,
     opened,
@@ -25,7 +26,7 @@ from pufferfish.errors import InputError, PufferfishError
 from pufferfish.files import checked_target, read_strict
 from pufferfish.ledger.answers import plans_of
 from pufferfish.ledger.ledger import Ledger
-from pufferfish.numbers import parse_epsilon, parse_number, rounded_up, show
+from pufferfish.numbers import parse_number, rounded_up, show
 from pufferfish.queries.calibrate import MECHANISMS, calibrate_query
 from pufferfish.queries.chain import MarkovChain
 from pufferfish.queries.model import Model
@@ -74,13 +75,7 @@ _OPTIONS = f"""
 _OF_TABLES = ("state", "time", "sequence", "states", "missing", "gaps")
 
 
-class _WithMechanisms(click.Command):
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Mechanisms"):
-            formatter.write_dl(list(MECHANISMS.items()))
-
-
-@click.command(cls=_WithMechanisms)
+@click.command(cls=WithMechanisms, mechanisms=MECHANISMS)
 @click.argument("table", required=False)
 @options(_OPTIONS)
 @click.pass_obj
@@ -128,15 +123,14 @@ def _charged(
 ) -> tuple[tuple[QueryPlan, ...], tuple[str, ...]]:
     """Return the plans that a ledger has charged for a table, and epsilons within its budget."""
     if given["ledger"] is None:
-        return (), epsilons(given["epsilon"])
+        return (), epsilons(given["epsilon"], messages.note)
     if source is None or given["state"] is None:
         raise InputError("--ledger is about tables: give a TABLE with --state COL")
     dataset, charged = Ledger.open(given["ledger"]).account(source, given["state"])
     budget = show(dataset.budget)
     messages.note(f"epsilon is for all answers charged with this one, and at most {budget}")
-    texts = epsilons(given["epsilon"] or (budget,))
-    limited = dict.fromkeys(min(text, budget, key=parse_epsilon) for text in texts)
-    return plans_of(charged, _rules(given)), tuple(limited)
+    texts = epsilons(given["epsilon"], messages.note, budget)
+    return plans_of(charged, _rules(given)), texts
 
 
 def _rules(given: dict[str, Any]) -> SequenceRules:
